@@ -27,12 +27,12 @@ from layoutscope.image.raw import Device, RawFile
 from layoutscope.image.remote import RemoteSource, is_address
 from layoutscope.image.signatures import (
     encrypted_refusal,
+    former_trailer_of,
     head_of,
     header_of,
     refuse_containers,
     signature_of,
     trailer_of,
-    trailer_parsed,
     udif_trailer_at,
 )
 from layoutscope.image.split import SplitFile, find_parts
@@ -134,7 +134,7 @@ def _open_if_encrypted(source: Source, password: str | None) -> Source:
     """Open an encrypted disk image with its password; the source itself where it is none."""
     try:
         header = header_of(source.read(0, min(ENCRYPTED_IMAGE_HEADER.width, source.size_bytes)))
-        trailer = trailer_parsed(source) if header is None else None
+        trailer = former_trailer_of(source) if header is None else None
     except FormatError:
         return source
     what = f"{source.name}: is an encrypted disk image"
@@ -282,7 +282,9 @@ def list_files_in_archive(path: Path, folder: str) -> dict[str, bytes]:
     """Return the files of a folder that is packed, or that lies there as one, by their names in it."""
     if path.is_dir():
         inputs.note(path)
-        return _lying(path)
+        files = sorted(place for place in map(Path, inputs.walk_files(str(path))) if place.is_file())
+        # They may be links of the folder's owner.
+        return {place.relative_to(path).as_posix(): inputs.read_bytes(place, MAX_MEMBER_BYTES) for place in files}
     try:
         return _list_packed_files(path, folder)
     except (tarfile.TarError, EOFError, zlib.error) as error:
@@ -349,21 +351,10 @@ def _name_inside(path: Path, member: tarfile.TarInfo, folder: str) -> str:
     return "/".join(rest)
 
 
-def _lying(folder: Path) -> dict[str, bytes]:
-    """Read the files of a folder on this machine, which may be links of its owner's."""
-    return {
-        place.relative_to(folder).as_posix(): inputs.read_bytes(place, MAX_MEMBER_BYTES) for place in _plain(folder)
-    }
-
-
-def _plain(folder: Path) -> Iterator[Path]:
-    yield from sorted(place for place in map(Path, inputs.walk_files(str(folder))) if place.is_file())
-
-
 def _escape_name(name: str) -> str:
     return repr(name[:80])
 
 
 def text_of(data: bytes) -> str:
-    """Return a text of an archive; what is none stays visible."""
+    """Return a text of an archive, with its ends of lines as here; what is none stays visible."""
     return io.TextIOWrapper(io.BytesIO(data), "utf-8", "replace").read()

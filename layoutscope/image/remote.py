@@ -271,7 +271,7 @@ class WebFile:
             is_whole = False
             try:
                 if answer.status not in REDIRECTS:
-                    data = self._taken(answer, wanted)
+                    data = self._read_answer(answer, wanted)
                     is_whole = answer.isclosed() and not answer.will_close
                     self._target = place
                     return data
@@ -287,7 +287,7 @@ class WebFile:
         """Send a request and read the head of its answer."""
         request = self._request(place, wanted)
         while True:
-            kept = self._kept(place)
+            kept = self._take_connection(place)
             connection = kept or _Socket(place, deadline)
             connection.deadline = deadline
             try:
@@ -298,7 +298,7 @@ class WebFile:
                 if kept is None or not isinstance(error, ConnectionError):
                     raise
 
-    def _kept(self, place: SplitResult) -> _Socket | None:
+    def _take_connection(self, place: SplitResult) -> _Socket | None:
         """Take a connection that is open to a server, if there is one."""
         try:
             origin, connection = self._idle.get_nowait()
@@ -329,7 +329,7 @@ class WebFile:
         lines = [f"GET {path}{query} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
         return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
-    def _taken(self, answer: http.client.HTTPResponse, wanted: Range) -> bytes:
+    def _read_answer(self, answer: http.client.HTTPResponse, wanted: Range) -> bytes:
         """Compare an answer with what was asked for, and read the bytes of the range."""
         is_first = self.size_bytes < 0
         told = answer.headers.get("Content-Range", "").strip()
@@ -339,23 +339,23 @@ class WebFile:
         _refuse_status(answer, wanted)
         packed = answer.headers.get("Content-Encoding", "identity")
         if packed.strip().lower() != "identity":
-            raise _unlike(wanted, f"a packed answer (Content-Encoding: {_shorten_words(packed)})")
+            raise _report_mismatch(wanted, f"a packed answer (Content-Encoding: {_shorten_words(packed)})")
         wrapped = answer.headers.get("Transfer-Encoding", "chunked")
         if wrapped.strip().lower() != "chunked":
-            raise _unlike(wanted, f"an answer in another form (Transfer-Encoding: {_shorten_words(wrapped)})")
+            raise _report_mismatch(wanted, f"an answer in another form (Transfer-Encoding: {_shorten_words(wrapped)})")
         came = _CONTENT_RANGE.fullmatch(told)
         if came is None:
-            raise _unlike(
+            raise _report_mismatch(
                 wanted, f"{f'Content-Range: {_shorten_words(told)}' if told else 'an answer without Content-Range'}"
             )
         first, last, total = map(int, came.groups())
-        self._know(answer, total)
+        self._check_validators(answer, total)
         stop = min(wanted[1], total)
         if (first, last + 1) != (wanted[0], stop):
-            raise _unlike(wanted, f"bytes {first:,} to {last:,} of {total:,}")
+            raise _report_mismatch(wanted, f"bytes {first:,} to {last:,} of {total:,}")
         for length in answer.headers.get_all("Content-Length", []):
             if not _LENGTH.fullmatch(length.strip()) or int(length) != stop - first:
-                raise _unlike(wanted, f"a length of {_shorten_words(length)} bytes")
+                raise _report_mismatch(wanted, f"a length of {_shorten_words(length)} bytes")
         data = bytearray(stop - first)
         filled = 0
         while filled < len(data):
@@ -366,7 +366,7 @@ class WebFile:
             filled += count
         return bytes(data)
 
-    def _know(self, answer: http.client.HTTPResponse, total: int) -> None:
+    def _check_validators(self, answer: http.client.HTTPResponse, total: int) -> None:
         """Take the length and the validators of the first answer, with which all others are compared."""
         facts = {name: _shorten_words(answer.headers[name]) for name in VALIDATORS if name in answer.headers}
         if self.size_bytes < 0:
@@ -412,7 +412,7 @@ def _describe_range(wanted: Range) -> str:
     return f"bytes {wanted[0]:,} to {wanted[1] - 1:,}"
 
 
-def _unlike(wanted: Range, came: str) -> ServerError:
+def _report_mismatch(wanted: Range, came: str) -> ServerError:
     return ServerError(f"the server failed: {_describe_range(wanted)} were asked for, and {came} came")
 
 
@@ -519,7 +519,7 @@ class RemoteSource(FillingSource):
                 piece = target[at : at + LARGE_BYTES]
                 piece[:] = self._request([(image_offset + at, image_offset + at + len(piece))])[0]
         elif len(target):
-            self._fill(image_offset, target, self._held(self._blocks_of(image_offset, len(target))))
+            self._fill(image_offset, target, self._load_blocks(self._blocks_of(image_offset, len(target))))
         return len(target)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
@@ -533,7 +533,7 @@ class RemoteSource(FillingSource):
                 if lengths_bytes[last] < LARGE_BYTES:
                     wanted.update(self._blocks_of(int(image_offsets[last]), int(lengths_bytes[last])))
                 last += 1
-            self._held(wanted)
+            self._load_blocks(wanted)
             for k in range(first, last):
                 self.read_into(int(image_offsets[k]), target[int(places[k]) : int(places[k] + lengths_bytes[k])])
             first = last
@@ -542,7 +542,7 @@ class RemoteSource(FillingSource):
         last = min(image_offset + length_bytes, self.size_bytes)
         return range(image_offset // BLOCK_BYTES, -(-last // BLOCK_BYTES))
 
-    def _held(self, wanted: Iterable[int]) -> dict[int, bytes]:
+    def _load_blocks(self, wanted: Iterable[int]) -> dict[int, bytes]:
         """Return blocks by number, and read those that are not in the cache."""
         numbers = sorted(wanted)
         missing = [number for number in numbers if number not in self._blocks]
@@ -605,7 +605,7 @@ class _StoredFile:
         """Read ranges, all at once where the kind of server allows that."""
         starts, stops = [first for first, _ in ranges], [last for _, last in ranges]
         paths = [self._path] * len(ranges)
-        found: list[bytes] = _again(
+        found: list[bytes] = _retry(
             self.name, lambda: self._files.cat_ranges(paths, starts, stops, on_error="raise", max_gap=None)
         )
         return found
@@ -638,7 +638,7 @@ def _facts(address: str) -> dict[str, Any]:
     files, path = _open_by_fsspec(whole_address(address))
     # What was asked before may be kept for long, and this asks whether it still holds.
     files.invalidate_cache()
-    facts: dict[str, Any] = _again(whole_address(address), lambda: files.info(path))
+    facts: dict[str, Any] = _retry(whole_address(address), lambda: files.info(path))
     if facts.get("type") == "directory":
         raise ImageError(f"{whole_address(address)}: is a directory, not an image")
     if facts.get("size") is None or not facts.get("partial", True):
@@ -668,7 +668,7 @@ def _open_by_fsspec(address: str) -> tuple[Any, str]:
     return files, path
 
 
-def _again(name: str, ask: Callable[[], Result]) -> Result:
+def _retry(name: str, ask: Callable[[], Result]) -> Result:
     """Ask a server, and again where that failed for a cause that may pass."""
     for wait in (*WAITS_S, None):
         try:

@@ -235,7 +235,7 @@ def header_of(data: bytes) -> EncryptedImage.Header | None:
         return None
 
 
-def trailer_parsed(source: Source) -> EncryptedImage.FormerTrailer | None:
+def former_trailer_of(source: Source) -> EncryptedImage.FormerTrailer | None:
     """Parse the trailer of an encrypted image of version 1; None where there is none."""
     at = source.size_bytes - TRAILER.width
     if at < 0 or not trailer_of(source).endswith(b"cdsaencr"):

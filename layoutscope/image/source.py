@@ -80,6 +80,7 @@ class Source(ABC):
     _source: Source  # the same, of those that have one
     # what is wrong with the files that hold the disk, such as a missing segment; reading may add to it
     own_findings: tuple[Finding, ...] = ()
+    _unread: I64 = np.empty((0, 2), np.int64)  # what :meth:`unread_ranges` returns where a source knows no better
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -179,8 +180,8 @@ class Source(ABC):
             )
 
     def unread_ranges(self) -> NDArray[np.int64]:
-        """Areas that were never read into the image, shape (n, 2): offset and length in bytes."""
-        return np.empty((0, 2), np.int64)
+        """Areas that were never read, or cannot be as far as is known by now, shape (n, 2): offset and length in bytes."""
+        return self._unread
 
     def touches_unread(self, image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Say of each extent whether part of it was never read, shape (n,)."""

@@ -23,8 +23,6 @@ from layoutscope.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
 
 NUMBERED: Final = re.compile(r"(?P<stem>.+\.)(?P<suffix>\d{2,6})")
 """Parts that imagers number: disk.001, disk.002."""
@@ -250,7 +248,3 @@ class SplitFile(JoinedSource):
             more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
             message = f"{problems[0]}{more}; {format_bytes(total(self._unread))} of the disk count as not read"
             self.own_findings = (Finding("image-incomplete", "error", "split image", None, message),)
-
-    def unread_ranges(self) -> NDArray[np.int64]:
-        """Areas that no part holds, shape (n, 2): offset and length in bytes."""
-        return self._unread

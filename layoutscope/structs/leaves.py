@@ -52,7 +52,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import numpy as np
 
 from layoutscope.structs.arrays import GrowingColumn, take_ranges
-from layoutscope.structs.native import Kernel, made_ready
+from layoutscope.structs.native import Kernel, prepare_columns
 from layoutscope.structs.recordtypes import Field
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ class _Compiler:
         if self._plan.kind is None:
             return self._constant(0)
         part, record_type, field = self._plan.kind
-        return self._add(None, part, _single(_Formulas(record_type).traced(field)))
+        return self._add(None, part, _refuse_repeated(_Formulas(record_type).traced(field)))
 
     def _items(self) -> list[int]:
         items = self._plan.items
@@ -336,14 +336,16 @@ class _Compiler:
             if name not in leaf.texts:
                 self._column(leaf, name)
         fields = [first, len(self._fields)]
-        texts = self._ranged(self._texts, [self._text(leaf, name) for name in (*leaf.texts, *range(len(leaf.checked)))])
-        lists = self._ranged(self._lists, [self._list(leaf, each) for each in leaf.lists])
-        cases = self._ranged(self._cases, [self._case(leaf, kind, each) for kind, each in leaf.cases.items()])
+        texts = self._append_rows(
+            self._texts, [self._text(leaf, name) for name in (*leaf.texts, *range(len(leaf.checked)))]
+        )
+        lists = self._append_rows(self._lists, [self._list(leaf, each) for each in leaf.lists])
+        cases = self._append_rows(self._cases, [self._case(leaf, kind, each) for kind, each in leaf.cases.items()])
         counter = self._counters[leaf.table]
         return [counter, leaf.key_type.width, leaf.val_type.width, *fields, *texts, *lists, *cases]
 
     @staticmethod
-    def _ranged(table: list[list[int]], rows: list[list[int]]) -> list[int]:
+    def _append_rows(table: list[list[int]], rows: list[list[int]]) -> list[int]:
         table += rows
         return [len(table) - len(rows), len(table)]
 
@@ -400,7 +402,7 @@ class _Compiler:
         traced = _Formulas(record_type).traced(column)
         if traced.field.width > _WIDEST_LENGTH and traced.mask > 2**32:
             raise ValueError(f"{column} is too wide")
-        return self._add(None, place, _single(traced))
+        return self._add(None, place, _refuse_repeated(traced))
 
     def _constant(self, number: int) -> int:
         self._fields.append([-1, _PLACES.index("constant"), 0, 0, 0, 0, number, _ALL, 0, 0])
@@ -411,7 +413,7 @@ class _Compiler:
             row = self._constant(column)
             self._fields[row][0] = self._columns[*target, False]
         else:
-            self._add(target, place, _single(_Formulas(record_type).traced(column)))
+            self._add(target, place, _refuse_repeated(_Formulas(record_type).traced(column)))
 
     def _add(self, target: tuple[str, str] | None, place: str, traced: _Traced | None) -> int:
         column, dtype = -1, np.dtype(np.uint64)
@@ -424,7 +426,7 @@ class _Compiler:
         return len(self._fields) - 1
 
 
-def _single(traced: _Traced) -> _Traced:
+def _refuse_repeated(traced: _Traced) -> _Traced:
     if traced.field.counts:
         raise ValueError(f"{traced.field} is repeated")
     return traced
@@ -537,7 +539,7 @@ class LeafTables:
         """Make all columns ready for the kernel; this holds until one of them grows."""
         for column, output in zip(self._columns, self.plan.outputs, strict=True):
             column.room(_FIRST_ROOM, int(self._counts[output.counter]))
-        self._handed = made_ready([column.room() for column in self._columns])
+        self._handed = prepare_columns([column.room() for column in self._columns])
         return self._handed
 
     def _room(self, number: int, used: int, more: int) -> NDArray[Any]:

@@ -82,13 +82,13 @@ def _argument(code: str, value: Any) -> Buffer | Columns | int:
     if isinstance(value, int):
         return value
     if code in "cC":
-        return value if isinstance(value, Columns) else made_ready(value, code)
+        return value if isinstance(value, Columns) else prepare_columns(value, code)
     if value.dtype != KINDS[code.lower()]:
         raise TypeError(f"a kernel takes contiguous {KINDS[code.lower()]}, not {value.dtype}")
     return _buffer(code, value)
 
 
-def made_ready(arrays: Sequence[NDArray[Any]], code: str = "C") -> Columns:
+def prepare_columns(arrays: Sequence[NDArray[Any]], code: str = "C") -> Columns:
     """Make ready to hand over several arrays, more than once; they must stay where they are for so long."""
     return Columns((Buffer * len(arrays))(*(_buffer(code, each) for each in arrays)), len(arrays))
 

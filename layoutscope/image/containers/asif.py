@@ -13,7 +13,7 @@ import numpy as np
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.image.containers.placed import is_repeated
+from layoutscope.image.containers.placed import is_repeated, read_structure
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
 from layoutscope.structs import grammar
@@ -76,8 +76,7 @@ class StoredChunks(Struct, frozen=True):
 
 def open_asif(source: Source) -> Source:
     """Open the disk inside of an ASIF image."""
-    data = source.read(0, min(ASIF_HEADER.width, source.size_bytes))
-    header = grammar.parse(grammar.Asif.Header, data, structure="ASIF header")
+    header = read_structure(grammar.Asif.Header, ASIF_HEADER, source, 0, "ASIF header")
     if header.version != VERSION or header.num_segments:
         raise UnsupportedError(
             f"{source.name}: is an ASIF image of version {header.version} in {header.num_segments} segments",

@@ -60,7 +60,7 @@ CMS_BYTES: Final = 4
 
 def open_encrypted(source: Source, header: EncryptedImage.Header, password: str) -> Source:
     """Open the image in an encrypted one; what the file lacks of it counts as never read."""
-    return _open_chunks(source, header.ofs_data, source.size_bytes, header, unlocked(source, header, password))
+    return _open_chunks(source, header.ofs_data, source.size_bytes, header, unlock_keys(source, header, password))
 
 
 def open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password: str) -> Source:
@@ -89,7 +89,7 @@ def former_key_bits(trailer: EncryptedImage.FormerTrailer) -> int:
     return 8 * (trailer.len_wrapped_key - 3 * DES_BYTES)
 
 
-def unlocked(source: Source, header: EncryptedImage.Header, password: str) -> Keys:
+def unlock_keys(source: Source, header: EncryptedImage.Header, password: str) -> Keys:
     """Unlock the keys of an image by the file that begins with its header, as :func:`open_encrypted`."""
     _refuse_sizes(header, header.key_bits, 0)
     keys = _password_keys(source)

@@ -120,7 +120,7 @@ class Parser:
             )
         except OSError as error:
             raise ParserError(f"its reader cannot be started: {(error.strerror or str(error)).lower()}") from error
-        self._to, self._from = (_quick(pipe) for pipe in (self._process.stdin, self._process.stdout))
+        self._to, self._from = (_enlarge_pipe(pipe) for pipe in (self._process.stdin, self._process.stdout))
         with ExitStack() as unless_started:
             unless_started.callback(self.close)
             self._start(task)
@@ -249,7 +249,7 @@ class Parser:
                 pipe.close()
 
 
-def _quick(pipe: Any) -> int:
+def _enlarge_pipe(pipe: Any) -> int:
     """Have a pipe hold more than a few pages, where the system can; its descriptor, which nobody waits on."""
     descriptor = int(pipe.fileno())
     with suppress(ImportError, AttributeError, OSError):
@@ -322,9 +322,8 @@ class ForeignSource(FillingSource):
         self.counter = ReadCounter()
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._next_block = -1
-        self._unread: NDArray[np.int64] = np.empty((0, 2), np.int64)
         self._others: list[Source] = []
-        given = self._with_footer() if found.magic == VHD_MAGIC else source
+        given = self._add_footer() if found.magic == VHD_MAGIC else source
         last = last_block(source)
         if last >= source.size_bytes:
             message = f"the file is cut: it ends at byte {self._end}, and its last block begins at {last:,}"
@@ -355,7 +354,7 @@ class ForeignSource(FillingSource):
         refuse_expansion(self.name, arrays.total(stored), files)
         return arrays.subtract(np.array([[0, self.size_bytes]]), stored)
 
-    def _with_footer(self) -> Source:
+    def _add_footer(self) -> Source:
         """Return the file of a dynamic VHD; with the copy of its footer behind its last block if it is cut."""
         end = vhd_end(self._source)
         if end is None or trailer_of(self._source).startswith(VHD_MAGIC):
@@ -459,10 +458,6 @@ class ForeignSource(FillingSource):
         )
         self.own_findings = (Finding("image-incomplete", "error", self._kind, int(self._unread[0, 0]), message),)
         return len(target)
-
-    def unread_ranges(self) -> NDArray[np.int64]:
-        """Areas that cannot be read, as far as is known by now, shape (n, 2): offset and length in bytes."""
-        return self._unread
 
     def _close_others(self) -> None:
         for each in self._others:

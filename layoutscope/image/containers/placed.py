@@ -256,8 +256,10 @@ def _read_runs(source: Source) -> tuple[I64, int]:
     raise UnknownError
 
 
-def _structure(kind: type[T], record: RecordType, source: Source, at: int) -> T:
-    return grammar.parse(kind, source.read(at, record.width), structure=record.type_name, image_offset=at)
+def read_structure(kind: type[T], record: RecordType, source: Source, at: int, structure: str = "") -> T:
+    """Parse a structure of a file, which may end in it."""
+    data = source.read(at, min(record.width, max(0, source.size_bytes - at)))
+    return grammar.parse(kind, data, structure=structure or record.type_name, image_offset=at)
 
 
 def _table(
@@ -329,7 +331,7 @@ def _qcow(source: Source) -> tuple[I64, int]:
 
 
 def _qcow_directory(source: Source) -> tuple[grammar.SparseDisks.QcowHeader, int, NDArray[np.uint64]]:
-    header = _structure(grammar.SparseDisks.QcowHeader, QCOW_HEADER, source, 0)
+    header = read_structure(grammar.SparseDisks.QcowHeader, QCOW_HEADER, source, 0)
     # The first version has another header.
     if header.version not in (2, 3) or not 9 <= header.cluster_bits <= 21:
         raise UnknownError
@@ -394,7 +396,7 @@ def refuse_version(source: Source) -> None:
     if source.size_bytes < VMDK_HEADER.width:
         return
     try:
-        header = _structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0)
+        header = read_structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0)
     except FormatError:
         return
     if header.version not in VMDK_VERSIONS:
@@ -407,7 +409,7 @@ def refuse_version(source: Source) -> None:
 def refuse_extent(source: Source) -> None:
     """Refuse a part of a VMware disk that is in several files: which, and in what order, its description says."""
     try:
-        header = _structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0)
+        header = read_structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0)
         text = source.read(header.descriptor_sector * SECTOR_BYTES, len(DESCRIPTION))
     except FormatError:
         return
@@ -440,8 +442,8 @@ def _vhd(source: Source) -> tuple[I64, int]:
 def _vhd_table(
     source: Source,
 ) -> tuple[grammar.SparseDisks.VhdFooter, grammar.SparseDisks.VhdDynamicHeader, NDArray[np.uint64]]:
-    footer = _structure(grammar.SparseDisks.VhdFooter, VHD_FOOTER, source, 0)
-    header = _structure(grammar.SparseDisks.VhdDynamicHeader, VHD_DYNAMIC_HEADER, source, footer.ofs_next)
+    footer = read_structure(grammar.SparseDisks.VhdFooter, VHD_FOOTER, source, 0)
+    header = read_structure(grammar.SparseDisks.VhdDynamicHeader, VHD_DYNAMIC_HEADER, source, footer.ofs_next)
     count = min(header.num_blocks, _count(footer.len_disk, header.len_block))
     sectors = _table(source, header.ofs_table, count, VHD_REFERENCE, VHD_REFERENCE.sector)[VHD_REFERENCE.sector]
     return footer, header, sectors
@@ -465,7 +467,7 @@ def _vhdx_table(source: Source) -> tuple[int, int, NDArray[np.bool_], NDArray[np
     )
 
     def item(name: UUID, kind: type[T], record: RecordType) -> T:
-        return _structure(kind, record, source, place + items[name].ofs_item)
+        return read_structure(kind, record, source, place + items[name].ofs_item)
 
     block = item(FILE_PARAMETERS, kinds.VhdxFileParameters, VHDX_FILE_PARAMETERS).len_block
     size = item(DISK_SIZE, kinds.VhdxDiskSize, VHDX_DISK_SIZE).len_disk
@@ -486,9 +488,9 @@ def _read_named_table(
     source: Source, at: int, head: tuple[Any, RecordType], entry: tuple[Any, RecordType]
 ) -> dict[UUID, Any]:
     """Read a table of things that have names behind its head."""
-    count = _structure(*head, source, at).num_entries
+    count = read_structure(*head, source, at).num_entries
     first, width = at + head[1].width, entry[1].width
-    found = [_structure(*entry, source, first + number * width) for number in range(min(count, MAX_NAMED))]
+    found = [read_structure(*entry, source, first + number * width) for number in range(min(count, MAX_NAMED))]
     return {UUID(bytes_le=each.guid): each for each in found}
 
 
@@ -499,9 +501,9 @@ def _vmdk(source: Source) -> tuple[I64, int]:
 def _vmdk_sectors(source: Source, found: Callable[[NDArray[np.uint64]], None]) -> tuple[I64, int]:
     """Say what is stored, and tell of the sectors that each table names."""
     kind = grammar.SparseDisks.VmdkHeader
-    header = _structure(kind, VMDK_HEADER, source, 0)
+    header = read_structure(kind, VMDK_HEADER, source, 0)
     if header.directory_sector == AT_END:
-        header = _structure(kind, VMDK_HEADER, source, source.size_bytes - FOOTER_FROM_END)
+        header = read_structure(kind, VMDK_HEADER, source, source.size_bytes - FOOTER_FROM_END)
     grain, count, field = header.num_grain_sectors, header.num_references, VMDK_REFERENCE.sector
     tables = _count(_count(header.num_sectors, grain), count)
     first = _table(source, header.directory_sector * SECTOR_BYTES, tables, VMDK_REFERENCE, field)[field]

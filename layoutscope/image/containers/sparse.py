@@ -14,8 +14,8 @@ from layoutscope import inputs
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding, FindingLog
 from layoutscope.image import signatures
-from layoutscope.image.containers.encrypted import DecryptedSource, unlocked
-from layoutscope.image.containers.placed import open_joined, open_placed
+from layoutscope.image.containers.encrypted import DecryptedSource, unlock_keys
+from layoutscope.image.containers.placed import open_joined, open_placed, read_structure
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import FillingSource, MemorySource, ReadCounter, Source
@@ -61,11 +61,6 @@ DESCRIPTION: Final = "DiskDescriptor.xml"
 _PRL: Final = "join its states on a Mac with: prl_disk_tool merge --hdd IMAGE"
 
 
-def _parse(kind: type[T], record: RecordType, source: Source, at: int, structure: str) -> T:
-    data = source.read(at, min(record.width, max(0, source.size_bytes - at)))
-    return grammar.parse(kind, data, structure=structure, image_offset=at)
-
-
 def _column(source: Source, at: int, count: int, record: RecordType, field: RecordColumn, what: str) -> I64:
     """Read one field of a table."""
     length = count * record.width
@@ -89,7 +84,7 @@ def _refuse_sizes(what: str, size_bytes: int, unit_bytes: int) -> None:
 def open_sparse_image(source: Source) -> Source:
     """Open the disk in an Apple sparse image."""
     what = "sparse image"
-    header = _parse(grammar.SparseDisks.SparseImageHeader, SPARSE_IMAGE_HEADER, source, 0, what)
+    header = read_structure(grammar.SparseDisks.SparseImageHeader, SPARSE_IMAGE_HEADER, source, 0, what)
     long = header.num_sectors_long
     sectors = long if long & 0xFFFF_FFFF == header.num_sectors else header.num_sectors
     size, unit = sectors * SECTOR_BYTES, header.num_band_sectors * SECTOR_BYTES
@@ -139,13 +134,13 @@ def _following_table(source: Source, at: int, visited: set[int]) -> int:
     if at + TABLE_BYTES > source.size_bytes:
         raise FormatError("a table of bands does not lie in the file", structure="sparse image", image_offset=at)
     kind = grammar.SparseDisks.SparseImageIndex
-    return int(_parse(kind, SPARSE_IMAGE_INDEX, source, at, "sparse image").ofs_next_index)
+    return int(read_structure(kind, SPARSE_IMAGE_INDEX, source, at, "sparse image").ofs_next_index)
 
 
 def open_parallels(source: Source) -> Source:
     """Open the disk in a Parallels disk file."""
     what = "Parallels disk"
-    header = _parse(grammar.SparseDisks.ParallelsHeader, PARALLELS_HEADER, source, 0, what)
+    header = read_structure(grammar.SparseDisks.ParallelsHeader, PARALLELS_HEADER, source, 0, what)
     # With the newer magic entries count blocks, which are as long as a track.
     is_short = header.variant == PARALLELS[0]
     sectors = header.num_sectors_short if is_short else header.num_sectors
@@ -170,7 +165,7 @@ def open_parallels(source: Source) -> Source:
 def open_vdi(source: Source) -> Source:
     """Open the disk in a VirtualBox disk file."""
     what, kinds = "VirtualBox disk", grammar.SparseDisks.VdiKind
-    header = _parse(grammar.SparseDisks.VdiHeader, VDI_HEADER, source, 0, what)
+    header = read_structure(grammar.SparseDisks.VdiHeader, VDI_HEADER, source, 0, what)
     if header.version >> 16 != 1 or header.kind not in (kinds.dynamic, kinds.fixed):
         reason = "holds the differences to another disk" if header.version >> 16 == 1 else "has a header of version 0"
         raise UnsupportedError(
@@ -399,7 +394,7 @@ def _lock(path: Path, size_bytes: int, password: str | None) -> Callable[[Source
     if password is None:
         what = f"{path}: is an encrypted sparse bundle"
         raise signatures.encrypted_refusal(what, header.key_bits, size_bytes)
-    keys, chunk = unlocked(MemorySource(token, str(path)), header, password), header.len_block
+    keys, chunk = unlock_keys(MemorySource(token, str(path)), header, password), header.len_block
     # Chunks count from the start of their band.
     return lambda band: DecryptedSource(band, 0, chunk, band.size_bytes // chunk * chunk, keys)
 

@@ -327,10 +327,6 @@ class UdifSource(FillingSource):
     def _finding(message: str, image_offset: int) -> Finding:
         return Finding("container-invalid", "error", "disk image piece", image_offset, message)
 
-    def unread_ranges(self) -> NDArray[np.int64]:
-        """Areas whose pieces are not there, or damaged as far as is known by now: offset and length in bytes."""
-        return self._unread
-
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         stop = image_offset + len(target)
         target[:] = bytes(len(target))

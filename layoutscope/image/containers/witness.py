@@ -19,7 +19,7 @@ import numpy as np
 
 from layoutscope.errors import FormatError, ImageError
 from layoutscope.findings import Finding
-from layoutscope.image.containers.placed import refuse_expansion
+from layoutscope.image.containers.placed import read_structure, refuse_expansion
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import FillingSource, ReadCounter, Source
 from layoutscope.structs import grammar
@@ -110,8 +110,7 @@ def open_witness(source: Source) -> Source:
 
 
 def _header(source: Source) -> ExpertWitness.SegmentHeader:
-    data = source.read(0, min(SEGMENT_HEADER.width, source.size_bytes))
-    return grammar.parse(grammar.ExpertWitness.SegmentHeader, data, structure=WHAT)
+    return read_structure(grammar.ExpertWitness.SegmentHeader, SEGMENT_HEADER, source, 0, WHAT)
 
 
 class Segment:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from layoutscope.structs.native import Columns, Kernel, made_ready
+from layoutscope.structs.native import Columns, Kernel, prepare_columns
 from tests.fuzz.kernels.targets import SEEDS
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def _written(code: str, value: Any) -> bytes:
     if code == "n":
         return (int(value) % 2**64).to_bytes(8, "little")
     if code in "cC":
-        ready = value if isinstance(value, Columns) else made_ready(value, code)
+        ready = value if isinstance(value, Columns) else prepare_columns(value, code)
         texts = [ctypes.string_at(each.data, each.length) for each in ready.data[: ready.length]]
         return len(texts).to_bytes(2, "little") + b"".join(len(text).to_bytes(2, "little") + text for text in texts)
     return value.size.to_bytes(2, "little") + value.tobytes()

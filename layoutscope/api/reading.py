@@ -21,7 +21,7 @@ from layoutscope.image.failing import around_failures
 from layoutscope.image.opening import ImageSet, explain_refusal, open_images
 from layoutscope.options import ReadOptions, fill, options_of
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
-from layoutscope.partition.filevault import unlocked
+from layoutscope.partition.filevault import unlock_volumes
 from layoutscope.partition.search import (
     CORE_STORAGE,
     FILEVAULT,
@@ -182,7 +182,7 @@ def _found(images: ImageSet, request: ReadOptions) -> tuple[ImageSet, VolumeSear
     password = request["password"]
     if not isinstance(password, str):
         return images, search
-    plain = unlocked(images.main, search.candidates, password, partition=request["partition"])
+    plain = unlock_volumes(images.main, search.candidates, password, partition=request["partition"])
     if plain is None:
         return images, search
     return replace(images, main=plain), find_volumes(plain, depth=depth)

@@ -167,20 +167,15 @@ def plain_pieces(descriptor: int, image_offsets: I64, lengths_bytes: I64, places
     """Read small pieces until one is too long or does not come whole, where the kernel cannot."""
     for k in range(len(places)):
         place, length = int(places[k]), int(lengths_bytes[k])
-        if (
-            length > SMALL_BYTES
-            or _pread_whole(descriptor, int(image_offsets[k]), target[place : place + length]) != length
-        ):
+        if length > SMALL_BYTES:
+            return k
+        try:
+            got = pread_into(descriptor, int(image_offsets[k]), target[place : place + length])
+        except OSError:
+            return k  # asking once more tells why
+        if got != length:
             return k
     return len(places)
-
-
-def _pread_whole(descriptor: int, image_offset: int, target: memoryview) -> int:
-    """Read at an address; how many bytes came, none where that failed: asking once more tells why."""
-    try:
-        return pread_into(descriptor, image_offset, target)
-    except OSError:
-        return 0
 
 
 def is_sparse(descriptor: int) -> bool:

@@ -180,7 +180,7 @@ class Source(ABC):
             )
 
     def unread_ranges(self) -> NDArray[np.int64]:
-        """Areas that were never read, or cannot be as far as is known by now, shape (n, 2): offset and length in bytes."""
+        """Areas that were never read, or cannot be as far as is known by now, (n, 2): offset and length in bytes."""
         return self._unread
 
     def touches_unread(self, image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -40,7 +40,7 @@ MAX_KEY_FILE_BYTES: Final = 1 << 24
 """Pictures of users are in it; AES-XTS ends at 16 MiB."""
 
 
-def unlocked(
+def unlock_volumes(
     source: Source,
     candidates: Sequence[VolumeCandidate],
     password: str,

@@ -23,7 +23,7 @@ from layoutscope.errors import LockedError, UnsupportedError
 from layoutscope.image import open_image
 from layoutscope.partition import find_volumes
 from layoutscope.partition.corestorage import read_physical_volume
-from layoutscope.partition.filevault import unlocked
+from layoutscope.partition.filevault import unlock_volumes
 from tests.conftest import cache_dir, shared_dir
 
 ARCHIVE = "fvault2-images.tar.xz"
@@ -68,7 +68,7 @@ def test_what_the_metadata_tell(sample):
 def test_the_whole_volume_is_decrypted_as_cryptsetup_does(sample):
     """Every sector: what was wiped decrypts to something, too, which depends on the number of the sector."""
     with open_image(sample) as source:
-        plain = unlocked(source, find_volumes(source).candidates, PASSWORD)
+        plain = unlock_volumes(source, find_volumes(source).candidates, PASSWORD)
         total = hashlib.sha256()
         for at in range(START, START + SIZE, 1 << 22):
             total.update(plain.read(at, 1 << 22))
@@ -80,7 +80,7 @@ def test_keys_are_those_that_cryptsetup_finds(sample, monkeypatch):
     made = []
     monkeypatch.setattr("layoutscope.partition.filevault.UnlockedSource", lambda _, stretches: made.extend(stretches))
     with open_image(sample) as source:
-        unlocked(source, find_volumes(source).candidates, PASSWORD)
+        unlock_volumes(source, find_volumes(source).candidates, PASSWORD)
     assert [key.hex() for _, _, key in made] == [KEY]
 
 

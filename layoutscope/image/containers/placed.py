@@ -393,8 +393,6 @@ VMDK_VERSIONS: Final = (1, 2, 3)
 
 def refuse_version(source: Source) -> None:
     """Refuse a file of a VMware disk in a version that nobody has described: its tables may mean something else."""
-    if source.size_bytes < VMDK_HEADER.width:
-        return
     try:
         header = read_structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0)
     except FormatError:

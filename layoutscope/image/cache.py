@@ -75,7 +75,7 @@ class SourceReader(io.RawIOBase):
         self._position = 0
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Report that it can be read."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
@@ -100,7 +100,7 @@ class _Followed(io.RawIOBase):
         self._last = last
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Report that it can be read."""
         return True
 
     def read(self, size: int = -1) -> bytes:
@@ -112,7 +112,7 @@ class _Followed(io.RawIOBase):
 
 
 def _describe_damage(name: str, packed: BinaryIO, error: Exception) -> ImageError:
-    """Say why data do not decompress, and how far they were read; the words of a library would say nothing."""
+    """Describe why data do not decompress, and how far they were read; the words of a library would say nothing."""
     if isinstance(error, EOFError):
         return ImageError(f"damaged {name} data: the file ends early, at byte {packed.tell():,}")
     reason = "they ask for too much memory" if "memory" in str(error).lower() else "they do not decompress"
@@ -197,7 +197,7 @@ COMPRESSIONS: Final = (
 
 
 def compression_of(head: bytes) -> Compression | None:
-    """Tell by its first bytes how a file is compressed; None if it is not."""
+    """Recognize by its first bytes how a file is compressed; None if it is not."""
     return next((way for way in COMPRESSIONS if head.startswith(way.magics)), None)
 
 

@@ -152,7 +152,7 @@ class FailingSource(WrappedSource):
 
 
 def around_failures(sources: Sequence[Source], work: Callable[[], Result]) -> Result:
-    """Do a work on images anew until nothing fails of which it did not know."""
+    """Repeat work on images until nothing fails of which it did not know."""
     for _ in range(MAX_ATTEMPTS):
         known = _unread_bytes(sources)
         try:

@@ -179,7 +179,7 @@ def plain_pieces(descriptor: int, image_offsets: I64, lengths_bytes: I64, places
 
 
 def is_sparse(descriptor: int) -> bool:
-    """Tell whether a file stores less than its length, and the system can say where."""
+    """Return whether a file stores less than its length, and the system can say where."""
     facts = os.fstat(descriptor)
     stored_bytes = getattr(facts, "st_blocks", facts.st_size) * _STAT_BLOCK_BYTES
     if not hasattr(os, "SEEK_DATA") or stored_bytes >= facts.st_size:

@@ -388,7 +388,7 @@ def _send_request(connection: _Socket, request: bytes) -> http.client.HTTPRespon
 
 
 def _refuse_status(answer: http.client.HTTPResponse, wanted: Range) -> None:
-    """Say what a status other than 206 means."""
+    """Raise what a status other than 206 means."""
     status = answer.status
     known = next((f" {item.phrase}" for item in HTTPStatus if item == status), "")
     if status == HTTPStatus.PARTIAL_CONTENT:
@@ -615,7 +615,7 @@ class _StoredFile:
 
 
 def address_identity(address: str) -> dict[str, Any]:
-    """Say what is known of a file on a server without reading it.
+    """Describe what is known of a file on a server without reading it.
 
     `size_bytes`, and `identity`: SHA-256 of its address, its size, and what the server says that changes with it. Empty
     where it cannot be reached.

@@ -201,7 +201,7 @@ def _is_aff4(source: Source) -> bool:
 
 
 def is_text(head: bytes) -> bool:
-    """Tell whether the start of a file is a text: UTF-8 with no control characters but white space."""
+    """Return whether the start of a file is a text: UTF-8 with no control characters but white space."""
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(head)  # a character may be cut off at the end
     except UnicodeDecodeError:
@@ -248,6 +248,6 @@ def former_trailer_of(source: Source) -> EncryptedImage.FormerTrailer | None:
 
 
 def encrypted_refusal(what: str, key_bits: int, size_bytes: int) -> UnsupportedError:
-    """Say how large the disk inside is, how it is encrypted, and what to do."""
+    """Describe how large the disk inside is, how it is encrypted, and what to do."""
     message = f"{what} of {format_bytes(size_bytes)} (AES-{key_bits}), as FileVault 1 makes of homes"
     return UnsupportedError(message, code="encrypted-image", advice=PASSWORD_ADVICE)

@@ -184,7 +184,7 @@ class Source(ABC):
         return self._unread
 
     def touches_unread(self, image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Say of each extent whether part of it was never read, shape (n,)."""
+        """Return for each extent whether part of it was never read, shape (n,)."""
         return overlaps(self.unread_ranges(), image_offsets, lengths_bytes)
 
     @property
@@ -380,7 +380,7 @@ def overlaps(
     image_offsets: NDArray[np.int64],
     lengths_bytes: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Say of each extent whether it meets one of the ranges."""
+    """Return for each extent whether it meets one of the ranges."""
     starts, lengths = np.asarray(image_offsets, np.int64), np.asarray(lengths_bytes, np.int64)
     following = np.searchsorted(ranges[:, 0] + ranges[:, 1], starts, side="right")
     bounds = np.append(ranges[:, 0], np.iinfo(np.int64).max)

@@ -83,7 +83,7 @@ def refuse_part(path: Path) -> None:
 
 
 def whole_folder(folder: Path) -> str:
-    """Say what a folder is as a whole: a bundle, a capture; empty if it is a folder of files."""
+    """Describe what a folder is as a whole: a bundle, a capture; empty if it is a folder of files."""
     if folder.suffix.lower() in FOLDERS:
         return FOLDERS[folder.suffix.lower()]
     if (folder / "manifest.json").is_file() and (folder / "0" / "nodes.parquet").is_file():
@@ -97,7 +97,7 @@ def whole_folder(folder: Path) -> str:
 
 
 def band_number(name: str) -> int | None:
-    """Tell which band a file is by its name; copies on other systems may have it in capitals."""
+    """Return which band a file is by its name; copies on other systems may have it in capitals."""
     if not name or len(name) > 14 or not set(name) <= set(string.hexdigits):
         return None
     number = int(name, 16)
@@ -225,7 +225,7 @@ class SplitFile(JoinedSource):
             raise
 
     def _place(self, paths: list[Path], parts: list[RawFile]) -> None:
-        """Say where each part begins: imagers cut at a fixed size, so that its number tells."""
+        """Set where each part begins: imagers cut at a fixed size, so that its number tells."""
         full = parts[0].size_bytes
         first = paths[0].name.rpartition(".")[2]
         place = {suffix: number for number, suffix in enumerate(itertools.islice(_suffixes(first), 2 * len(paths)))}

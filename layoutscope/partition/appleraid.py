@@ -53,7 +53,7 @@ class Member(NamedTuple):
 def member_content(
     source: Source, image_offset: int, size_bytes: int, recognise: Callable[[int, int], Content]
 ) -> Content | None:
-    """Say what a member of a set holds; None if the stretch is none."""
+    """Describe what a member of a set holds; None if the stretch is none."""
     member = _member(Window(source, image_offset, size_bytes), size_bytes)
     if member is None:
         return None

@@ -105,7 +105,7 @@ def _owner_of_copy(source: Source, kind: str, start: int) -> Content | None:
 def refusal(
     name: str, found: Sequence[VolumeCandidate], search: VolumeSearch | None = None
 ) -> ImageError | UnsupportedError:
-    """Say in one line why nothing of an image can be read."""
+    """Explain in one line why nothing of an image can be read."""
     known = [candidate for candidate in found if candidate.kind != "unknown"]
     if not known:
         findings = () if search is None else search.findings
@@ -126,13 +126,13 @@ def refusal(
 
 
 def _cut_off(search: VolumeSearch | None) -> str:
-    """Say that the image ends before the partitions of its map, if it does."""
+    """Report that the image ends before the partitions of its map, if it does."""
     cut = () if search is None else (item for item in search.findings if item.code in _CUT)
     return next((f"{item.structure} at byte {item.image_offset:,}: {item.message}: " for item in cut), "")
 
 
 def _ways_out(search: VolumeSearch | None) -> str:
-    """Say what was searched, and which options find more."""
+    """Describe what was searched, and which options find more."""
     searched = "" if search is None else search.searched
     ways = "--volume-at BYTES reads a volume that begins at a byte"
     if searched == EVERYTHING:

@@ -220,7 +220,7 @@ def count_copies(stretch: Source) -> int:
 
 
 def _elsewhere(text: bytes, label: CoreStorage.DiskLabel) -> str:
-    """Say that the logical volumes of a group are spread over other physical volumes, too; empty where they are not."""
+    """Report that the logical volumes of a group are spread over other physical volumes, too; empty if not."""
     listed = re.search(rb"lvg\.physicalVolumes</key>\s*<array[^>]*>(.*?)</array>", text, re.DOTALL)
     count = len(re.findall(rb"<string|<reference", listed[1])) if listed else 1
     number = label.physical_volume_number
@@ -325,7 +325,7 @@ def _plain_units(stored: NDArray[np.uint8], key: bytes) -> NDArray[np.uint8]:
 
 
 def _whole_blocks(units: NDArray[np.uint8]) -> tuple[I64, I64]:
-    """Tell which units are blocks that are looked at and have their checksum, and which of them do not have it."""
+    """Return which units are blocks that are looked at and have their checksum, and which of them do not have it."""
     fields = HEAD.checksum, HEAD.version, HEAD.len_block, HEAD.block_type
     head = decode_columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
     # What was never written is zeros, and what is no block has another head.
@@ -336,7 +336,7 @@ def _whole_blocks(units: NDArray[np.uint8]) -> tuple[I64, I64]:
 
 
 def _report_damaged_copy(num_whole: int, bad: I64, image_offset: int) -> list[Finding]:
-    """Say what is wrong with a copy of the metadata."""
+    """Describe what is wrong with a copy of the metadata."""
     if len(bad):
         first = image_offset + int(bad[0]) * UNIT_BYTES
         told = f"{format_count(len(bad), 'block')} of this copy of the metadata without the right checksum"
@@ -382,7 +382,7 @@ _VOLUME_VALUES: Final = (("name", "string"), ("size", "integer"))
 def _place(
     metadata: _Metadata, volume: CoreStorage.LogicalVolume, size_bytes: int, block_bytes: int, space_bytes: int
 ) -> tuple[int | None, str]:
-    """Tell where a logical volume starts in the physical one, or why that cannot be said."""
+    """Return where a logical volume starts in the physical one, or why that cannot be said."""
     extents = metadata.newest(volume.extents_object_id)
     if extents is None:
         return None, "of which nothing tells where it lies"

@@ -550,5 +550,5 @@ _UNNAMED: Final = "type "
 
 
 def is_unnamed(type_name: str) -> bool:
-    """Tell whether a partition is of a type that is known by its number alone."""
+    """Return whether a partition is of a type that is known by its number alone."""
     return type_name.startswith(_UNNAMED)

@@ -187,7 +187,7 @@ START_BYTES: Final = 2048
 
 
 def recognise(source: Source, image_offset: int, size_bytes: int, *, thorough: bool = True) -> Content:
-    """Tell by its content what lies at a place."""
+    """Recognize by its content what lies at a place."""
     stretch = Window(source, image_offset, size_bytes)
     content = _readable(stretch)
     if content is None or _is_left_in_physical_volume(stretch, content):
@@ -458,7 +458,7 @@ def _probe_partitions(source: Source, table: PartitionTable) -> _Probed:
 
 
 def _content(source: Source, partition: Partition) -> Content:
-    """Tell what lies in a partition."""
+    """Return what lies in a partition."""
     place, size = partition.image_offset, partition.size_bytes
     is_member = partition.type_name.startswith(("Apple RAID", "Apple_RAID"))
     member = _member_content(source, place, size) if is_member else None
@@ -466,7 +466,7 @@ def _content(source: Source, partition: Partition) -> Content:
 
 
 def _member_content(source: Source, image_offset: int, size_bytes: int) -> Content | None:
-    """Tell what lies in a member of an AppleRAID set; None if the stretch is none."""
+    """Return what lies in a member of an AppleRAID set; None if the stretch is none."""
     return member_content(source, image_offset, size_bytes, partial(recognise, source))
 
 
@@ -529,7 +529,7 @@ def _search_by_maps(source: Source, maps: list[_Probed]) -> VolumeSearch:
 
 
 def _soften_map_finding(finding: Finding) -> Finding:
-    """Tell of what is wrong in a map that is not needed."""
+    """Report what is wrong in a map that is not needed."""
     message = f"{finding.message.removesuffix(': the image is cut off')}; another map leads to the volumes"
     return replace(finding, level="warning", message=message)
 

@@ -102,7 +102,7 @@ def lengths_of(starts: I64, total: int) -> I64:
 
 
 def interleave(parts: Sequence[I64]) -> list[I64]:
-    """Tell where runs go that alternate: group 0 of every part in turn, then group 1 of every part.
+    """Return where runs go that alternate: group 0 of every part in turn, then group 1 of every part.
 
     >>> [part.tolist() for part in interleave([np.array([1, 2]), np.array([2, 0])])]
     [[0, 3, 4], [1, 2]]
@@ -143,7 +143,7 @@ def copy_pieces(
 
 
 def take_ranges(values: NDArray[Any], starts: I64, counts: I64) -> NDArray[Any]:
-    """Return ranges of rows, one behind the other.
+    """Return ranges of rows, one after the other.
 
     >>> take_ranges(np.array([7, 8, 9]), np.array([2, 0]), np.array([1, 2])).tolist()
     [9, 7, 8]
@@ -251,7 +251,7 @@ def find(keys: NDArray[Any], wanted: NDArray[Any]) -> I64:
 
 
 def is_among(values: NDArray[np.integer[Any]], known: NDArray[np.integer[Any]]) -> Mask:
-    """Tell which values are among some others: block addresses, which mostly lie close enough for a table of all."""
+    """Return which values are among some others: block addresses, which mostly lie close enough for a table of all."""
     if not len(known):
         return np.zeros(len(values), bool)
     if int(known.max()) - int(known.min()) < MAX_PLACES * len(known):
@@ -291,12 +291,12 @@ def order_of(values: NDArray[np.integer[Any]]) -> I64:
 
 
 def is_ascending(values: NDArray[Any]) -> bool:
-    """Tell whether no value is below the one before it."""
+    """Return whether no value is below the one before it."""
     return bool((values[1:] >= values[:-1]).all())
 
 
 def is_strictly_ascending(values: NDArray[Any]) -> bool:
-    """Tell whether each value is greater than the one before it."""
+    """Return whether each value is greater than the one before it."""
     return bool((values[1:] > values[:-1]).all())
 
 
@@ -377,7 +377,7 @@ def union(sets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def is_set(runs: NDArray[np.int64]) -> bool:
-    """Tell whether runs are sorted, not empty, disjoint and apart, as a set's are."""
+    """Return whether runs are sorted, not empty, disjoint and apart, as a set's are."""
     return bool((runs[:, 1] > 0).all() and (runs[1:, 0] > runs[:-1].sum(axis=1)).all())
 
 

@@ -45,7 +45,7 @@ def compare_fields(record_type: RecordType, buffer: U8, starts: I64, titles: Seq
 def compare_leaves(
     plan: LeafPlan, batch: LeafBatch, titles: Sequence[str], items_of: ItemsOf | None = None
 ) -> Iterator[str]:
-    """Say where the rows that the kernel makes of leaf records differ from what a plan says of the parsed records."""
+    """Yield where the rows that the kernel makes of leaf records differ from what a plan says of parsed ones."""
     tables = LeafTables(plan)
     found = tables.add(batch)
     known = {name: tables.table(name) for name in plan.tables}

@@ -132,7 +132,7 @@ def check_fields(
     at: Callable[[int, int], FindingLog],
     most: int = 100,
 ) -> None:
-    """Hold structures against the rules of their fields."""
+    """Check structures against the rules of their fields."""
     wanted = [(rule, want) for rule in declared if (want := rule.want(facts)) is not None]
     fields = list(dict.fromkeys(rule.field for rule, _ in wanted))
     if not fields or not len(structures.starts):

@@ -142,7 +142,7 @@ def sources_of(library: ctypes.CDLL) -> str:
 
 
 def core() -> str:
-    """Tell which core runs, or why none can."""
+    """Return which core runs, or why none can."""
     try:
         load_library()
     except CoreError as error:

@@ -162,19 +162,17 @@ class RecordType:
 
     def fields(self) -> list[Field]:
         """List every field, those of nested records too, in the order of the disk."""
-        members = [getattr(self, name) for name in self._members]
-        return [field for member in members for field in _flat(member)]
+        found: list[Field] = []
+        for member in self.members():
+            if isinstance(member, RecordType):
+                found += member.fields()
+            elif isinstance(member, Field):
+                found.append(member)
+        return found
 
     def instances(self) -> list[Instance]:
         """List the instances of this type itself."""
-        members = [getattr(self, name) for name in self._members]
-        return [member for member in members if isinstance(member, Instance)]
-
-
-def _flat(member: Field | Instance | RecordType) -> list[Field]:
-    if isinstance(member, RecordType):
-        return member.fields()
-    return [member] if isinstance(member, Field) else []
+        return [member for member in self.members() if isinstance(member, Instance)]
 
 
 def _placed(member: Member) -> tuple[str | RecordType, int | None, int]:

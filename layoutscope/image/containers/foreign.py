@@ -231,7 +231,7 @@ class Parser:
         self._allowed_seconds -= time.monotonic() - start
 
     def _last_words(self) -> str:
-        """Say why the process ended."""
+        """Describe why the process ended."""
         code = self._process.wait()
         if code == -signal.SIGXCPU:
             return "its reader takes more time than any sound one needs"
@@ -392,7 +392,7 @@ class ForeignSource(FillingSource):
         return found
 
     def _damaged(self, error: Exception) -> ImageError:
-        """Say in one line why a container cannot be read; the words of a library would say nothing."""
+        """Explain in one line why a container cannot be read; the words of a library would say nothing."""
         reason = str(error)
         if isinstance(error, RefusedError):
             reason = f"its header or tables are damaged, or the file, which ends at byte {self._end}, is cut"

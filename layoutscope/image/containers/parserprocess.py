@@ -87,11 +87,11 @@ class RemoteFile(io.RawIOBase):
         return self._size_bytes
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Report that it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Tell that it has positions."""
+        """Report that it has positions."""
         return True
 
 

@@ -158,7 +158,7 @@ class PlacedSource(FillingSource):
 
 
 def open_joined(sources: Sequence[Source]) -> Source:
-    """Open several sources, one behind the other, as one disk that has the name of the first."""
+    """Open several sources, one after the other, as one disk that has the name of the first."""
     starts = starts_of(np.array([each.size_bytes for each in sources], np.int64))
     unread = np.concatenate([
         each.unread_ranges() + np.array([start, 0]) for each, start in zip(sources, starts, strict=True)
@@ -207,7 +207,7 @@ class UnknownError(Exception):
 
 
 def stored_runs(sources: Sequence[Source], size_bytes: int) -> I64:
-    """Say which parts of a disk its container stores.
+    """Return which parts of a disk its container stores.
 
     Offset and length in bytes, in address order; all of the disk where it cannot be told.
     """
@@ -234,7 +234,7 @@ def refuse_expansion(name: str, stored_bytes: int, file_bytes: int) -> None:
 
 
 def _join_stretches(sources: Sequence[Source]) -> tuple[I64, int]:
-    """Join the extents of a description, one behind the other; flat ones are the disk as it is."""
+    """Join the extents of a description, one after the other; flat ones are the disk as it is."""
     parts, length = [np.empty((0, 2), np.int64)], 0
     for source in sources:
         try:
@@ -497,7 +497,7 @@ def _vmdk(source: Source) -> tuple[I64, int]:
 
 
 def _vmdk_sectors(source: Source, found: Callable[[NDArray[np.uint64]], None]) -> tuple[I64, int]:
-    """Say what is stored, and tell of the sectors that each table names."""
+    """Describe what is stored, and tell of the sectors that each table names."""
     kind = grammar.SparseDisks.VmdkHeader
     header = read_structure(kind, VMDK_HEADER, source, 0)
     if header.directory_sector == AT_END:

@@ -117,7 +117,7 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
 
 
 def _report_uncovered(maps: list[bytes], place: Place, pieces: StoredPieces) -> Iterator[Finding]:
-    """Tell of sectors that a block map says it has, and of which it names no piece."""
+    """Report sectors that a block map says it has, and of which it names no piece."""
     heads = [
         grammar.parse(grammar.Udif.BlockMap, data, structure=BLOCK_MAP.type_name, image_offset=place.trailer.ofs_plist)
         for data in maps

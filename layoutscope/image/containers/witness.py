@@ -231,7 +231,7 @@ def checksum_of(data: bytes) -> bytes:
 
 
 def _chunk_at(data: bytes, chunk_bytes: int) -> tuple[int, bool]:
-    """Tell how long the chunk is that data begin with, and whether it is packed; 0 if there is none."""
+    """Return how long the chunk is that data begin with, and whether it is packed; 0 if there is none."""
     if data[chunk_bytes : chunk_bytes + CHECKSUM_BYTES] == checksum_of(data[:chunk_bytes]):
         return chunk_bytes + CHECKSUM_BYTES, False
     unpacked, used = _inflate(data, chunk_bytes)

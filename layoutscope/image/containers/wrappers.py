@@ -130,7 +130,7 @@ def _disk_copy(source: Source, head: bytes) -> Piece | None:
 
 
 class _Der:
-    """Elements of DER in the first bytes of a file, one behind the other."""
+    """Elements of DER in the first bytes of a file, one after the other."""
 
     def __init__(self, head: bytes) -> None:
         self._head, self.at = head, 0

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
     I64 = NDArray[np.int64]
+    Tables = tuple[I64, int, NDArray[np.uint64]]
     T = TypeVar("T", bound=Struct)
 
 
@@ -214,7 +215,7 @@ def stored_runs(sources: Sequence[Source], size_bytes: int) -> I64:
     everything = np.array([[0, size_bytes]], np.int64)
     try:
         magic = sources[0].read(0, min(len(DESCRIPTION), sources[0].size_bytes))
-        runs, length = _join_stretches(sources[1:]) if magic == DESCRIPTION else _read_runs(sources[0])
+        runs, length = _join_stretches(sources[1:]) if magic == DESCRIPTION else _read_tables(sources[0])[:2]
     except (UnknownError, FormatError, KeyError):
         return everything
     # A container that means another disk than its library is none that is understood here.
@@ -238,7 +239,7 @@ def _join_stretches(sources: Sequence[Source]) -> tuple[I64, int]:
     parts, length = [np.empty((0, 2), np.int64)], 0
     for source in sources:
         try:
-            runs, size = _read_runs(source)
+            runs, size, _ = _read_tables(source)
         except UnknownError:
             size = source.size_bytes
             runs = subtract(np.array([[0, size]], np.int64), source.holes)
@@ -247,8 +248,8 @@ def _join_stretches(sources: Sequence[Source]) -> tuple[I64, int]:
     return np.concatenate(parts), length
 
 
-def _read_runs(source: Source) -> tuple[I64, int]:
-    """Return runs that a file stores, and the length of its disk."""
+def _read_tables(source: Source) -> Tables:
+    """Read the tables of a file: the runs that it stores, the length of its disk, and where its blocks begin in it."""
     magic = source.read(0, min(8, source.size_bytes))
     for start, reader in _READERS.items():
         if magic.startswith(start):
@@ -321,13 +322,19 @@ def _is_odd(entry: NDArray[np.uint64], unit: int) -> NDArray[np.bool_]:
     return odd
 
 
-def _qcow(source: Source) -> tuple[I64, int]:
+def _qcow(source: Source) -> Tables:
     header, unit, first = _qcow_directory(source)
-    # The lowest bit of what is compressed belongs to its place.
-    numbers = _qcow_clusters(
-        source, unit, first, lambda entry, packed, zeros: (packed > 0) | ((entry & _PLACE > 0) & (zeros == 0))
-    )
-    return _units(numbers, unit, header.len_disk)
+    places = [np.empty(0, np.uint64)]
+
+    def is_stored(
+        entry: NDArray[np.uint64], packed: NDArray[np.uint64], zeros: NDArray[np.uint64]
+    ) -> NDArray[np.bool_]:
+        places.append((entry & _PLACE)[(packed == 0) & (zeros == 0)])
+        # The lowest bit of what is compressed belongs to its place.
+        return (packed > 0) | ((entry & _PLACE > 0) & (zeros == 0))
+
+    numbers = _qcow_clusters(source, unit, first, is_stored)
+    return *_units(numbers, unit, header.len_disk), np.concatenate(places)
 
 
 def _qcow_directory(source: Source) -> tuple[grammar.SparseDisks.QcowHeader, int, NDArray[np.uint64]]:
@@ -356,36 +363,11 @@ def _qcow_clusters(
 
 def last_block(source: Source) -> int:
     """Where the last block that a container's tables name begins in its file, in bytes; 0 if they do not tell."""
-    magic = source.read(0, min(8, source.size_bytes))
-    finder = next((finder for start, finder in _LAST_BLOCKS.items() if magic.startswith(start)), None)
     try:
-        places = np.empty(0, np.uint64) if finder is None else finder(source)
+        *_, places = _read_tables(source)
     except (UnknownError, FormatError, KeyError):
         return 0
-    return int(places.max()) if len(places) else 0
-
-
-def _qcow_places(source: Source) -> NDArray[np.uint64]:
-    _, unit, first = _qcow_directory(source)
-    found = [np.empty(0, np.uint64)]
-
-    def kept(entry: NDArray[np.uint64], packed: NDArray[np.uint64], zeros: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        found.append((entry & _PLACE)[(packed == 0) & (zeros == 0)])
-        return (entry & _PLACE) > 0
-
-    _qcow_clusters(source, unit, first, kept)
-    return np.concatenate(found)
-
-
-def _vhdx_places(source: Source) -> NDArray[np.uint64]:
-    _, _, is_stored, place, _ = _vhdx_table(source)
-    return place[is_stored]
-
-
-def _vmdk_places(source: Source) -> NDArray[np.uint64]:
-    found = [np.empty(0, np.uint64)]
-    _vmdk_sectors(source, found.append)
-    return np.concatenate(found) * SECTOR_BYTES
+    return int(places.max(initial=0))
 
 
 VMDK_VERSIONS: Final = (1, 2, 3)
@@ -432,9 +414,10 @@ def vhd_end(source: Source) -> int | None:
     return int(stored.max()) * SECTOR_BYTES + length if len(stored) else 0
 
 
-def _vhd(source: Source) -> tuple[I64, int]:
+def _vhd(source: Source) -> Tables:
     footer, header, sectors = _vhd_table(source)
-    return _units(np.flatnonzero(sectors != NOT_STORED), header.len_block, footer.len_disk)
+    runs, size = _units(np.flatnonzero(sectors != NOT_STORED), header.len_block, footer.len_disk)
+    return runs, size, sectors[:0]  # :func:`vhd_end` tells more
 
 
 def _vhd_table(
@@ -447,14 +430,7 @@ def _vhd_table(
     return footer, header, sectors
 
 
-def _vhdx(source: Source) -> tuple[I64, int]:
-    block, size, is_stored, _, between = _vhdx_table(source)
-    found = np.flatnonzero(is_stored)
-    return _units(found - found // (between + 1), block, size)
-
-
-def _vhdx_table(source: Source) -> tuple[int, int, NDArray[np.bool_], NDArray[np.uint64], int]:
-    """Return size of a block and of the disk, which entries store one, where, and how many come before a bitmap's."""
+def _vhdx(source: Source) -> Tables:
     kinds = grammar.SparseDisks
     regions = _read_named_table(
         source, REGION_TABLES[0], (kinds.VhdxRegions, VHDX_REGIONS), (kinds.VhdxRegion, VHDX_REGION)
@@ -479,7 +455,8 @@ def _vhdx_table(source: Source) -> tuple[int, int, NDArray[np.bool_], NDArray[np
     state, place = _table(source, table, entries, VHDX_REFERENCE, *fields).values()
     is_stored = np.isin(state, [int(kinds.VhdxState.present), int(kinds.VhdxState.partial)])
     is_stored &= np.arange(entries) % (between + 1) != between
-    return block, size, is_stored, place, between
+    stored = np.flatnonzero(is_stored)
+    return *_units(stored - stored // (between + 1), block, size), place[is_stored]
 
 
 def _read_named_table(
@@ -492,12 +469,7 @@ def _read_named_table(
     return {UUID(bytes_le=each.guid): each for each in found}
 
 
-def _vmdk(source: Source) -> tuple[I64, int]:
-    return _vmdk_sectors(source, lambda _: None)
-
-
-def _vmdk_sectors(source: Source, found: Callable[[NDArray[np.uint64]], None]) -> tuple[I64, int]:
-    """Describe what is stored, and tell of the sectors that each table names."""
+def _vmdk(source: Source) -> Tables:
     kind = grammar.SparseDisks.VmdkHeader
     header = read_structure(kind, VMDK_HEADER, source, 0)
     if header.directory_sector == AT_END:
@@ -506,25 +478,22 @@ def _vmdk_sectors(source: Source, found: Callable[[NDArray[np.uint64]], None]) -
     tables = _count(_count(header.num_sectors, grain), count)
     first = _table(source, header.directory_sector * SECTOR_BYTES, tables, VMDK_REFERENCE, field)[field]
 
+    places = [np.empty(0, np.uint64)]
+
     def is_stored(sector: int) -> I64:
         # A grain in sector 1 is all zeros: there the description lies.
         sectors = _table(source, sector * SECTOR_BYTES, count, VMDK_REFERENCE, field)[field]
-        found(sectors)
+        places.append(sectors)
         return np.flatnonzero(sectors > 1)
 
     numbers = _second_tables(source, first, count, VMDK_REFERENCE, is_stored)
-    return _units(numbers, grain * SECTOR_BYTES, header.num_sectors * SECTOR_BYTES)
+    runs, size = _units(numbers, grain * SECTOR_BYTES, header.num_sectors * SECTOR_BYTES)
+    return runs, size, np.concatenate(places) * SECTOR_BYTES
 
 
-_READERS: Final[dict[bytes, Callable[[Source], tuple[I64, int]]]] = {
+_READERS: Final[dict[bytes, Callable[[Source], Tables]]] = {
     b"QFI\xfb": _qcow,
     b"conectix": _vhd,
     b"vhdxfile": _vhdx,
     b"KDMV": _vmdk,
-}
-
-_LAST_BLOCKS: Final[dict[bytes, Callable[[Source], NDArray[np.uint64]]]] = {
-    b"QFI\xfb": _qcow_places,
-    b"vhdxfile": _vhdx_places,
-    b"KDMV": _vmdk_places,
 }

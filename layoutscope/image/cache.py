@@ -352,13 +352,9 @@ def list_cached_images(folder: Path) -> list[KeptImage]:
         match = _OWN.fullmatch(path.name)
         with suppress(OSError):
             if match is not None and _is_sealed(path):
-                found.append(_describe_kept(match["name"], path))
+                status = path.stat()
+                found.append(KeptImage(match["name"], path, status.st_size, disk_bytes(status), status.st_mtime))
     return sorted(found, key=lambda item: item.used, reverse=True)
-
-
-def _describe_kept(name: str, path: Path) -> KeptImage:
-    status = path.stat()
-    return KeptImage(name, path, status.st_size, disk_bytes(status), status.st_mtime)
 
 
 def _is_sealed(path: Path) -> bool:

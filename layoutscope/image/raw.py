@@ -154,7 +154,10 @@ class RawFile(FillingSource):
     @property
     def holes(self) -> NDArray[np.int64]:
         """Areas that the file does not store, shape (n, 2): offset and length in bytes."""
-        return hole_ranges(self._descriptor, self.size_bytes) if self._is_sparse else super().holes
+        if not self._is_sparse:
+            return super().holes
+        stored = np.array(list(data_segments(self._descriptor, 0, self.size_bytes)), np.int64).reshape(-1, 2)
+        return subtract(np.array([[0, self.size_bytes]]), runs_of(stored[:, 0], stored[:, 1] - stored[:, 0]))
 
     def close(self) -> None:
         """Close the file."""
@@ -217,12 +220,6 @@ def _seek(descriptor: int, position: int, whence: int, otherwise: int) -> int:
         if error.errno != errno.ENXIO:
             raise
         return otherwise
-
-
-def hole_ranges(descriptor: int, size_bytes: int) -> NDArray[np.int64]:
-    """List the holes of a whole file, shape (n, 2): offset and length in bytes."""
-    start, stop = np.array(list(data_segments(descriptor, 0, size_bytes)), np.int64).reshape(-1, 2).T
-    return subtract(np.array([[0, size_bytes]]), runs_of(start, stop - start))
 
 
 DARWIN_BLOCK_SIZE: Final = 0x40046418

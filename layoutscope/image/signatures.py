@@ -184,13 +184,12 @@ def _peek(source: Source, image_offset: int, length_bytes: int) -> bytes:
 
 def signature_of(head: bytes, trailer: bytes) -> Signature | None:
     """Name the container format of a file by its first and its last 512 bytes."""
-    return next((signature for signature in SIGNATURES if _matches(signature, head, trailer)), None)
-
-
-def _matches(signature: Signature, head: bytes, trailer: bytes) -> bool:
-    if signature.head_offset is not None:
-        return head.startswith(signature.magic, signature.head_offset)
-    return trailer.startswith(signature.magic, signature.trailer_offset)
+    for signature in SIGNATURES:
+        is_in_head = signature.head_offset is not None
+        data, offset = (head, signature.head_offset) if is_in_head else (trailer, signature.trailer_offset)
+        if data.startswith(signature.magic, offset):
+            return signature
+    return None
 
 
 def _is_aff4(source: Source) -> bool:

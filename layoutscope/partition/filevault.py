@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from layoutscope.partition.maps import VolumeCandidate
     from layoutscope.tables import VolumeLayout
 
+WHAT: Final = "FileVault 2 key"
 KEY_FILE: Final = "EncryptedRoot.plist.wipekey"
 KEY_BYTES: Final = 16
 MAX_ROUNDS: Final = 10_000_000
@@ -83,12 +84,15 @@ def _takes_secret(candidate: VolumeCandidate) -> bool:
 
 def _volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[bytes]:
     """Unwrap the keys of the volume that a password opens."""
-    kinds = (
+    kinds: tuple[tuple[Any, Any, str], ...] = (
         (grammar.CoreStorage.PassphraseWrappedKey, PASSPHRASE_WRAPPED_KEY, "PassphraseWrappedKEKStruct"),
         (grammar.CoreStorage.WrappedVolumeKey, WRAPPED_VOLUME_KEY, "KEKWrappedVolumeKeyStruct"),
     )
     users, wrapped = (
-        [_parse_structure(parser, record.width, data, image_offset) for data in _list_data_of_key(text, name)]
+        [
+            grammar.parse(parser, data[: record.width], structure=WHAT, image_offset=image_offset)
+            for data in _list_data_of_key(text, name)
+        ]
         for parser, record, name in kinds
     )
     rounds = sum(user.num_rounds for user in users)
@@ -100,13 +104,6 @@ def _volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[byte
         opened = unwrap_key(password_key(password, user.salt, user.num_rounds, KEY_BYTES), user.key)
         if opened is not None:
             yield from filter(None, (unwrap_key(opened, item.key) for item in wrapped))
-
-
-WHAT: Final = "FileVault 2 key"
-
-
-def _parse_structure(parser: Any, width: int, data: bytes, image_offset: int) -> Any:
-    return grammar.parse(parser, data[:width], structure=WHAT, image_offset=image_offset)
 
 
 def _list_data_of_key(text: bytes, name: str) -> Iterator[bytes]:

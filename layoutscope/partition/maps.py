@@ -173,7 +173,13 @@ def _load_copy(source: Source, image_offset: int, sector_size: int, owner: str) 
     data = source.read(image_offset, sector_size)
     header = grammar.parse(grammar.Gpt.Header, data, structure="GPT header", image_offset=image_offset)
     entries = _read_entries(source, header, image_offset, sector_size)
-    problem = _header_problem(header, data, image_offset) or _entries_problem(header, entries, sector_size)
+    place, field = GPT_HEADER.header_crc32.offset, GPT_HEADER.reserved.offset
+    # The checksum covers the header with itself taken as zeros, and no more of the sector than the header says.
+    covered = data[:place] + bytes(field - place) + data[field : header.len_header]
+    entries_at = header.entries_lba * sector_size
+    problem = _compare_checksum("GPT header", image_offset, header.header_crc32, crc32(covered)) or _compare_checksum(
+        "GPT entries", entries_at, header.entries_crc32, crc32(entries)
+    )
     return _GptCopy(header, entries, image_offset, sector_size, owner, problem)
 
 
@@ -194,17 +200,6 @@ def _read_entries(source: Source, header: grammar.Gpt.Header, image_offset: int,
 def _bad_field(field: str, image_offset: int, message: str, expected: str, found: str) -> FormatError:
     place = image_offset + GPT_HEADER.offset_of(field)
     return FormatError(message, structure="GPT header", image_offset=place, expected=expected, found=found)
-
-
-def _header_problem(header: grammar.Gpt.Header, data: bytes, image_offset: int) -> FormatError | None:
-    place, field = GPT_HEADER.header_crc32.offset, GPT_HEADER.reserved.offset
-    # The checksum covers the header with itself taken as zeros, and no more of the sector than the header says.
-    covered = data[:place] + bytes(field - place) + data[field : header.len_header]
-    return _compare_checksum("GPT header", image_offset, header.header_crc32, crc32(covered))
-
-
-def _entries_problem(header: grammar.Gpt.Header, entries: bytes, sector_size: int) -> FormatError | None:
-    return _compare_checksum("GPT entries", header.entries_lba * sector_size, header.entries_crc32, crc32(entries))
 
 
 def _compare_checksum(structure: str, image_offset: int, stored: int, computed: int) -> ChecksumError | None:

@@ -196,7 +196,7 @@ def recognise(source: Source, image_offset: int, size_bytes: int, *, thorough: b
         return content  # whatever lies around what tells it is needed by nobody
     if content is None and thorough:
         content = _readable(stretch, thorough=True) or _core_storage(stretch, is_lost=True)
-    content = content or _describe_unknown(stretch)
+    content = content or Content("unknown", "unknown", 0, stretch.size_bytes)
     return content._replace(findings=_unread_start(stretch) + content.findings)
 
 
@@ -207,10 +207,6 @@ def _unread_start(stretch: Window) -> tuple[Finding, ...]:
     except UnreadError as error:
         return (from_error(error, code="unread-area"),)
     return ()
-
-
-def _describe_unknown(stretch: Window) -> Content:
-    return Content("unknown", "unknown", 0, stretch.size_bytes)
 
 
 def _readable(stretch: Window, *, thorough: bool = False) -> Content | None:
@@ -638,7 +634,9 @@ def _gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, int]])
 def _odd_extents(source: Source, table: PartitionTable) -> list[Finding]:
     """Report partitions that end past the image, or overlap the one before."""
     findings = []
-    space = sorted(filter(_is_space, table.partitions), key=lambda item: (item.image_offset, item.number))
+    others = "gpt_protective", "Apple_partition_map", "ISO9660_data"
+    space = [item for item in table.partitions if item.type_name not in others]
+    space.sort(key=lambda item: (item.image_offset, item.number))
     end, owner = 0, 0
     for item in space:
         if item.image_offset < end:
@@ -660,10 +658,6 @@ def _beyond_protected(source: Source, table: PartitionTable) -> list[Finding]:
             message = f"ends at {end:,}, the image ends at byte {source.size_bytes:,}: the image is cut off"
             return [_odd("partition-truncated", item, message)]
     return []
-
-
-def _is_space(partition: Partition) -> bool:
-    return partition.type_name not in ("gpt_protective", "Apple_partition_map", "ISO9660_data")
 
 
 def _odd(code: str, item: Partition, message: str, level: Literal["warning", "error"] = "warning") -> Finding:

@@ -143,7 +143,7 @@ def check_fields(
         for row, *items in np.argwhere(~want.is_met(values))[:most].tolist():
             plus = rule.field.offset + sum(n * stride for n, stride in zip(items, rule.field.strides, strict=True))
             expected = want.expected[row] if isinstance(want.expected, np.ndarray) else want.expected
-            name = _item(rule.field, items)
+            name = f"{rule.field}{''.join(f'[{number}]' for number in items)}"
             at(row, plus).within(name).add(
                 rule.code,
                 rule.level,
@@ -151,10 +151,6 @@ def check_fields(
                 expected=expected,
                 found=_format_value(values[row, *items]),
             )
-
-
-def _item(field: Field, items: Sequence[int]) -> str:
-    return f"{field}{''.join(f'[{number}]' for number in items)}"
 
 
 def _format_value(value: Any) -> object:

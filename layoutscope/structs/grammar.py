@@ -113,7 +113,9 @@ def _value(item: Any, path: list[str]) -> Any:
 
 def _explain_error(error: KaitaiStructError, parsed: Struct, structure: str, image_offset: int) -> FormatError:
     """Word a parser's error, with the address of the field that it stopped at."""
-    at = image_offset + _find_failed_field(parsed)
+    # The field that was being read is the one that starts last.
+    starts = (spot["start"] for spot in parsed._debug.values() if "start" in spot)  # noqa: SLF001
+    at = image_offset + max(starts, default=0)
     if isinstance(error, EndOfStreamError):
         return TruncatedError("ends past its buffer", structure=structure, image_offset=at)
     if not isinstance(error, ValidationFailedError):
@@ -125,12 +127,6 @@ def _explain_error(error: KaitaiStructError, parsed: Struct, structure: str, ima
         expected=_format_field(getattr(error, "expected", "")),
         found=_format_field(getattr(error, "actual", "")),
     )
-
-
-def _find_failed_field(parsed: Any) -> int:
-    """Start of the field that was being read, in bytes from the start of the buffer."""
-    starts: list[int] = [0, *(spot["start"] for spot in parsed._debug.values() if "start" in spot)]  # noqa: SLF001
-    return max(starts)
 
 
 def _reason(parsed: Any) -> str:

@@ -81,15 +81,15 @@ def list_capture_files(folder: Path) -> tuple[list[Path], list[Path]]:
     The manifest and the tables of any version; everything else, which is all there is where the manifest is none of a
     capture.
     """
-    found = [path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir() or _is_empty(path)]
+    found = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_symlink() or not path.is_dir() or next(path.iterdir(), None) is None
+    ]
     if not _is_ours(folder / MANIFEST):
         return [], found
     own = {path for path in found if not path.is_symlink() and _OWN.fullmatch(path.relative_to(folder).as_posix())}
     return [path for path in found if path in own], [path for path in found if path not in own]
-
-
-def _is_empty(folder: Path) -> bool:
-    return next(folder.iterdir(), None) is None
 
 
 _OWN: Final = re.compile(rf"{re.escape(MANIFEST)}|[0-9]+/[a-z_]+\.parquet")
@@ -195,10 +195,6 @@ def _refuse(word: str) -> float:
     raise ValueError(f"{word} is no number")
 
 
-def _is_finite(value: object) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
-
-
 def _layout(folder: Path, volume: Mapping[str, Any]) -> VolumeLayout:
     if digests(folder) != volume["sha256"]:
         raise ValueError("a table differs from its SHA-256")
@@ -219,7 +215,10 @@ def _facts(saved: Mapping[str, Any]) -> VolumeFacts:
             raise ValueError(f"the nodes of a tree have more than {MAX_NODE_BYTES:,} bytes")
     if not all(isinstance(word, str) for name in ("stack", "features") for word in saved[name]):
         raise ValueError("layers and features have names")
-    if not all(isinstance(value, str | int) or _is_finite(value) for value in saved["details"].values()):
+    details = saved["details"].values()
+    if not all(
+        isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)) for value in details
+    ):
         raise ValueError("details are words and numbers")
     lists = {name: tuple(saved[name]) for name in ("stack", "features")}
     return VolumeFacts(**({**saved} | lists | {"trees": tuple(TreeFacts(**tree) for tree in saved["trees"])}))

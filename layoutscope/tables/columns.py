@@ -248,10 +248,9 @@ class TextColumn:
 
     def to_list(self) -> list[str | None]:
         """Return the texts, None where there is none; for some rows that were taken."""
-        return [text.decode() if there else None for text, there in zip(self.raw(), self._there(), strict=True)]
-
-    def _there(self) -> list[bool]:
-        return [True] * len(self) if self.known is None else self.known.tolist()
+        return [
+            text.decode() if there else None for text, there in zip(self.raw(), self.is_known.tolist(), strict=True)
+        ]
 
     def equal_to(self, text: bytes) -> Mask:
         """Tell which rows have a text."""
@@ -448,7 +447,8 @@ class Table:
 
     def take(self, rows: Any) -> Table:
         """Return some rows, given by their places or by a mask; each column is taken when it is asked for."""
-        chosen = np.arange(self._height)[rows] if not _is_mask(rows) else _rows_of_mask(rows)
+        is_mask = isinstance(rows, np.ndarray) and rows.dtype == np.bool_
+        chosen = _rows_of_mask(rows) if is_mask else np.arange(self._height)[rows]
         height = chosen.stop - chosen.start if isinstance(chosen, slice) else len(chosen)
         return Table(self.name, height, lambda name: self._of(name).take(chosen))
 
@@ -490,10 +490,6 @@ class Table:
         table = cls(name, frame.height, column)
         table.__dict__["frame"] = frame
         return table
-
-
-def _is_mask(rows: Any) -> bool:
-    return isinstance(rows, np.ndarray) and rows.dtype == np.bool_
 
 
 def _rows_of_mask(mask: NDArray[np.bool_]) -> NDArray[np.int64] | slice:

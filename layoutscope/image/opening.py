@@ -200,9 +200,9 @@ def _unwrap_once(source: Source) -> Source:
 
 def _unwrap_file(source: Source, head: bytes) -> Source:
     """Open the disk in a file that is told by more than a signature; the source itself where it is none."""
-    piece = wrappers.find_piece(source, head)
-    if piece is not None:
-        return wrappers.open_piece(source, piece)
+    disk = wrappers.open_wrapped(source, head)
+    if disk is not None:
+        return disk
     # What a list names lies beside it, wherever that is.
     return wrappers.open_cue(source) if isinstance(source, RawFile) and wrappers.is_cue(head) else source
 

@@ -94,10 +94,10 @@ def _expected_row(
         start, stop = starts["val"] + leaf.val_type.width, starts["val"] + int(batch.val_length[number])
         for kind, at, size in items_of(batch.buffer[start:stop].tobytes()) if start < stop else ():
             case = leaf.cases.get(kind)
-            if case is None or size < case.record_type.width:
+            if case is None or size < case[0].width:
                 continue
-            item = grammar.parse_fixed(case.record_type, batch.buffer, start + at)
-            for name, column in case.columns.items():
+            item = grammar.parse_fixed(case[0], batch.buffer, start + at)
+            for name, column in case[1].items():
                 value = column if isinstance(column, int) else grammar.value_at(item, column)
                 expected[name] = _as_stored(value, plan.dtype(leaf.table, name))
     return expected

@@ -9,7 +9,7 @@ Examples
 --------
 Files with their names and the extents of their data; other kinds of records are left out:
 
->>> from layoutscope.structs.leaves import Kind, Leaf, LeafBatch, LeafPlan, Repeated, Text
+>>> from layoutscope.structs.leaves import Leaf, LeafBatch, LeafPlan, Repeated, Text
 >>> from layoutscope.structs.records import CATALOG_FILE, CATALOG_KEY, CATALOG_RECORD_TYPE
 >>> extents = CATALOG_FILE.data_fork.extents
 >>> plan = LeafPlan(
@@ -24,7 +24,7 @@ Files with their names and the extents of their data; other kinds of records are
 ...              lists=(Repeated("extents", extents.num_blocks,
 ...                              {"start": extents.start_block, "count": extents.num_blocks}),)),
 ...     ],
-...     Kind("val", CATALOG_RECORD_TYPE, CATALOG_RECORD_TYPE.record_type),
+...     ("val", CATALOG_RECORD_TYPE, CATALOG_RECORD_TYPE.record_type),
 ... )
 >>> key = CATALOG_KEY.blank({"parent_id": 2, "num_name_units": 3}) + "one".encode("utf-16-be")
 >>> one = CATALOG_FILE.blank({"record_type": 2, "flags": 1, "data_fork.extents.start_block": [9, 32],
@@ -47,7 +47,7 @@ from __future__ import annotations
 
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -69,6 +69,12 @@ Part = Literal["key", "val"]
 Coding = Literal["bytes", "utf-8", "utf-16", "utf-16-others"]
 """Texts: as they stand; up to the first zero byte; big-endian UTF-16 that becomes UTF-8; the same as it stands, where
 it is not all ASCII, and nothing where it is."""
+
+ItemCase: TypeAlias = "tuple[RecordType, Mapping[str, RecordColumn | int]]"
+"""What an item of a collection is, and the columns of the record that are set by it."""
+
+Kind: TypeAlias = "tuple[Part, RecordType, RecordColumn]"
+"""Where the kind of a record is stored."""
 
 NO_LEAF: Final = 255
 TEXT_DTYPE: Final = np.uint32
@@ -96,13 +102,6 @@ class Repeated(NamedTuple):
     columns: Mapping[str, Field | int]
 
 
-class ItemCase(NamedTuple):
-    """What an item of a collection is, and the columns of the record that are set by it."""
-
-    record_type: RecordType
-    columns: Mapping[str, RecordColumn | int]
-
-
 class Items(NamedTuple):
     """How collections lie behind the fixed part of values: a head, descriptions of all items, then their data."""
 
@@ -115,14 +114,6 @@ class Items(NamedTuple):
     kind: RecordColumn
     size: RecordColumn
     pace: RecordColumn
-
-
-class Kind(NamedTuple):
-    """Where the kind of a record stands."""
-
-    part: Part
-    record_type: RecordType
-    field: RecordColumn
 
 
 class Leaf(NamedTuple):
@@ -393,9 +384,10 @@ class _Compiler:
 
     def _case(self, leaf: Leaf, kind: int, case: ItemCase) -> list[int]:
         first = len(self._fields)
-        for name, column in case.columns.items():
-            self._value("item", case.record_type, column, (leaf.table, name))
-        return [kind, case.record_type.width, first, len(self._fields)]
+        record_type, columns = case
+        for name, column in columns.items():
+            self._value("item", record_type, column, (leaf.table, name))
+        return [kind, record_type.width, first, len(self._fields)]
 
     def _number(self, place: str, record_type: RecordType, column: RecordColumn) -> int:
         """Add a field that is only counted with."""

@@ -22,9 +22,7 @@ from layoutscope.structs.arrays import GrowingColumn, Index, index_of
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.leaves import (
     NO_LEAF,
-    ItemCase,
     Items,
-    Kind,
     Leaf,
     LeafBatch,
     LeafPlan,
@@ -55,6 +53,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.btree import Pool, ReadNodes
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.findings import FindingLog
+    from layoutscope.structs.leaves import ItemCase, Kind
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
@@ -267,13 +266,14 @@ _FOR_CHECKS: Final = ("key_at", "val_at", "parent_id", "alloced_size", "name_has
 
 _FIELDS: Final = grammar.ApfsXfields
 # An inode without the extended field for a stream has no data of its own: directories, and compressed files.
-_CASES: Final = {
+_CASES: Final[dict[str, dict[int, ItemCase]]] = {
     "inode": {
-        int(_FIELDS.InodeField.dstream): ItemCase(
-            DSTREAM, {"has_dstream": 1, "data_size": DSTREAM.len_stream, "alloced_size": DSTREAM.len_alloced}
+        int(_FIELDS.InodeField.dstream): (
+            DSTREAM,
+            {"has_dstream": 1, "data_size": DSTREAM.len_stream, "alloced_size": DSTREAM.len_alloced},
         )
     },
-    "dir_rec": {int(_FIELDS.DrecField.sibling_id): ItemCase(SIBLING_ID, {"sibling_id": SIBLING_ID.sibling_id})},
+    "dir_rec": {int(_FIELDS.DrecField.sibling_id): (SIBLING_ID, {"sibling_id": SIBLING_ID.sibling_id})},
 }
 """The extended fields that the tables need, by record type; zero where a record has none."""
 
@@ -332,7 +332,7 @@ def records_plan(*, hashed_names: bool) -> LeafPlan:
     """Say what the records of a tree become, by the shapes of their types."""
     shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
     leaves = [_leaf(number, name, shapes[name]) for number, name in _numbers().items()]
-    return _plan(leaves, Kind("key", J_KEY, J_KEY.record_type))
+    return _plan(leaves, ("key", J_KEY, J_KEY.record_type))
 
 
 @cache
@@ -370,7 +370,7 @@ def _types(leaf: Leaf) -> dict[str, Any]:
     columns: dict[str, Any] = {name: NARROW[name] for name in ("node", "key_at", "val_at")}
     parts: list[tuple[RecordType, Mapping[str, RecordColumn | int]]]
     parts = [(leaf.val_type, leaf.columns), (leaf.key_type, leaf.key_columns)]
-    parts += [(case.record_type, case.columns) for case in leaf.cases.values()]
+    parts += leaf.cases.values()
     for record_type, wanted in parts:
         for name, column in wanted.items():
             columns[name] = NARROW.get(name) or (np.bool_ if isinstance(column, int) else _type_of(record_type, column))

@@ -21,7 +21,7 @@ from layoutscope.filesystems.hfsplus.tree import node_log
 from layoutscope.findings import Contradiction
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import find, is_ascending, starts_of
-from layoutscope.structs.leaves import NO_LEAF, Kind, Leaf, LeafPlan, LeafTables, Repeated, Text
+from layoutscope.structs.leaves import NO_LEAF, Leaf, LeafPlan, LeafTables, Repeated, Text
 from layoutscope.structs.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
 from layoutscope.tables import NULL_ROW
 
@@ -186,7 +186,7 @@ PLAN: Final = LeafPlan(
         _thread(_TYPES.folder_thread, is_folder=True),
         _thread(_TYPES.file_thread, is_folder=False),
     ),
-    Kind("val", TYPE, TYPE.record_type),
+    ("val", TYPE, TYPE.record_type),
 )
 """What the records of the catalog's leaves become; of forks, ``owner`` is a row of the entries."""
 

@@ -10,7 +10,7 @@ import bz2
 import lzma
 import zlib
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -77,14 +77,6 @@ class StoredPieces(display.Struct, frozen=True):
     stored_length: NDArray[np.int64]
 
 
-class Place(NamedTuple):
-    """A trailer, where it is in the file, and where the disk image begins, from which its offsets count."""
-
-    trailer: Udif.Trailer
-    offset: int
-    base: int = 0
-
-
 def open_udif(source: Source, trailer_at: int | None = None) -> Source:
     """Open the disk inside of a disk image; its trailer is looked for if nobody did."""
     # A writer knows only at the end where everything lies, so that the header of the file is its last 512 bytes
@@ -104,26 +96,28 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
             f"a disk of {trailer.num_sectors:,} sectors is impossible", structure="disk image trailer",
             image_offset=at + TRAILER.num_sectors.offset,
         )  # fmt: skip
-    place, maps, findings = _block_maps(source, Place(trailer, at))
+    base, maps, findings = _block_maps(source, trailer, at)
     # Pieces count from its start: where it leaves the file, so does what they name.
-    stop, end = place.base + trailer.ofs_data_fork + trailer.len_data_fork, at or source.size_bytes
+    stop, end = base + trailer.ofs_data_fork + trailer.len_data_fork, at or source.size_bytes
     if stop > end:
         raise FormatError(
             "the data fork is longer than the file", structure="disk image trailer", image_offset=at,
             expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
         )  # fmt: skip
-    pieces = _pieces(maps, place)
-    return UdifSource(source, pieces, trailer.len_disk, (*findings, *_report_uncovered(maps, place, pieces)))
+    pieces = _pieces(maps, trailer, at, base)
+    return UdifSource(source, pieces, trailer.len_disk, (*findings, *_report_uncovered(maps, trailer, at, pieces)))
 
 
-def _report_uncovered(maps: list[bytes], place: Place, pieces: StoredPieces) -> Iterator[Finding]:
+def _report_uncovered(
+    maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, pieces: StoredPieces
+) -> Iterator[Finding]:
     """Report sectors that a block map says it has, and of which it names no piece."""
     heads = [
-        grammar.parse(grammar.Udif.BlockMap, data, structure=BLOCK_MAP.type_name, image_offset=place.trailer.ofs_plist)
+        grammar.parse(grammar.Udif.BlockMap, data, structure=BLOCK_MAP.type_name, image_offset=trailer.ofs_plist)
         for data in maps
     ]
     starts = np.array([head.start_sector for head in heads], np.int64)
-    most = place.trailer.num_sectors - starts
+    most = trailer.num_sectors - starts
     counts = np.array([min(head.num_sectors, left) for head, left in zip(heads, most.tolist(), strict=True)], np.int64)
     stated = runs_of(starts * SECTOR_BYTES, counts * SECTOR_BYTES)
     missing = subtract(stated, runs_of(pieces.start, pieces.stop - pieces.start))
@@ -132,7 +126,7 @@ def _report_uncovered(maps: list[bytes], place: Place, pieces: StoredPieces) -> 
             f"its block maps name no piece for {format_bytes(total(missing))} of what they cover, which reads as "
             f"zeros, the first at byte {int(missing[0, 0]):,} of the disk"
         )
-        yield Finding("container-invalid", "warning", "disk image block map", place.offset, message)
+        yield Finding("container-invalid", "warning", "disk image block map", trailer_at, message)
 
 
 def _outside(pieces: StoredPieces, file_bytes: int) -> NDArray[np.int64]:
@@ -144,9 +138,8 @@ def _outside(pieces: StoredPieces, file_bytes: int) -> NDArray[np.int64]:
     return runs_of(pieces.start[is_lost], length[is_lost])
 
 
-def _pieces(maps: list[bytes], place: Place) -> StoredPieces:
-    trailer = place.trailer
-    parts = [_map_pieces(data, place) for data in maps]
+def _pieces(maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, base: int) -> StoredPieces:
+    parts = [_map_pieces(data, trailer, trailer_at, base) for data in maps]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 5
     order = np.argsort(columns[0], kind="stable")
     start, stop, storage, offset, length = (column[order] for column in columns)
@@ -160,27 +153,29 @@ def _pieces(maps: list[bytes], place: Place) -> StoredPieces:
     return StoredPieces(start, stop, storage.astype(np.uint32), offset, length)
 
 
-def _block_maps(source: Source, place: Place) -> tuple[Place, list[bytes], tuple[Finding, ...]]:
-    """Read the block maps of the property list, where the trailer says or where it is; the image's start with them."""
-    trailer = place.trailer
+def _block_maps(source: Source, trailer: Udif.Trailer, trailer_at: int) -> tuple[int, list[bytes], tuple[Finding, ...]]:
+    """Read the block maps of the property list, where the trailer says or where it is.
+
+    Where the disk image begins, from which its offsets count, the maps, and what is wrong.
+    """
     length, start = trailer.len_plist, trailer.ofs_plist
     too_long = FormatError(
-        "the property list is longer than the file", structure="disk image trailer", image_offset=place.offset
+        "the property list is longer than the file", structure="disk image trailer", image_offset=trailer_at
     )
     if length > MAX_PLIST_BYTES:
         raise too_long
     try:
         if length > source.size_bytes:
             raise too_long
-        return place, _maps_in(source.read(start, length), start), ()
+        return 0, _maps_in(source.read(start, length), start), ()
     except FormatError as error:
-        found = _find_list(source, place)
+        found = _find_list(source, trailer, trailer_at)
         if found is None and trailer.len_resource_fork:
-            return place, _resource_maps(source, trailer), ()
+            return 0, _resource_maps(source, trailer), ()
         if found is None and not length:
             raise FormatError(
                 "names neither a property list nor a resource fork, which would list the pieces of the disk",
-                structure="disk image trailer", image_offset=place.offset,
+                structure="disk image trailer", image_offset=trailer_at,
             ) from error  # fmt: skip
         if found is None:
             raise
@@ -191,12 +186,12 @@ def _block_maps(source: Source, place: Place) -> tuple[Place, list[bytes], tuple
             raise error from None
     # What something was put before is whole in itself: there the list follows the data fork, as the trailer says.
     if where > start == trailer.ofs_data_fork + trailer.len_data_fork:
-        return place._replace(base=where - start), maps, ()
+        return where - start, maps, ()
     finding = Finding(
-        "container-invalid", "warning", "disk image trailer", place.offset,
+        "container-invalid", "warning", "disk image trailer", trailer_at,
         "the property list is not where the trailer says", f"{where:,} (where one was found)", f"{start:,}",
     )  # fmt: skip
-    return place, maps, (finding,)
+    return 0, maps, (finding,)
 
 
 def _resource_maps(source: Source, trailer: Udif.Trailer) -> list[bytes]:
@@ -232,10 +227,10 @@ def _resource_maps(source: Source, trailer: Udif.Trailer) -> list[bytes]:
     return maps
 
 
-def _find_list(source: Source, place: Place) -> tuple[int, bytes] | None:
+def _find_list(source: Source, trailer: Udif.Trailer, trailer_at: int) -> tuple[int, bytes] | None:
     """Look for a property list between the data fork and the trailer, then in what may come before and after."""
-    end = place.offset or source.size_bytes
-    fork = min(place.trailer.ofs_data_fork + place.trailer.len_data_fork, end)
+    end = trailer_at or source.size_bytes
+    fork = min(trailer.ofs_data_fork + trailer.len_data_fork, end)
     for start in dict.fromkeys((fork, 0)):
         first = max(start, end - MAX_SEARCHED_BYTES)
         text = source.read(first, end - first)
@@ -264,9 +259,9 @@ def _maps_in(text: bytes, where: int) -> list[bytes]:
     return maps
 
 
-def _map_pieces(data: bytes, place: Place) -> tuple[NDArray[np.int64], ...]:
+def _map_pieces(data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int) -> tuple[NDArray[np.int64], ...]:
     """Decode one block map into columns of pieces that hold sectors."""
-    trailer, where = place.trailer, place.trailer.ofs_plist
+    where = trailer.ofs_plist
     head = grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=where)
     first, width = BLOCK_MAP.width, PIECE.width
     if head.num_entries > (len(data) - first) // width:
@@ -283,11 +278,11 @@ def _map_pieces(data: bytes, place: Place) -> tuple[NDArray[np.int64], ...]:
     if head.start_sector > limit or (sector[holds] > limit).any() or (count[holds] > limit).any():
         raise FormatError("pieces leave the disk", structure="disk image block map", image_offset=where)
     if (rows["ofs_stored"][holds] >= FAR).any() or (rows["len_stored"][holds] >= FAR).any():
-        raise FormatError("pieces leave the file", structure="disk image block map", image_offset=place.offset)
+        raise FormatError("pieces leave the file", structure="disk image block map", image_offset=trailer_at)
     # Sectors count from the first one of their block map, offsets from the start of the data fork.
-    base = place.base + trailer.ofs_data_fork + head.ofs_data
+    base += trailer.ofs_data_fork + head.ofs_data
     if base >= FAR:
-        raise FormatError("pieces leave the file", structure="disk image block map", image_offset=place.offset)
+        raise FormatError("pieces leave the file", structure="disk image block map", image_offset=trailer_at)
     start = (sector[holds].astype(np.int64) + head.start_sector) * SECTOR_BYTES
     return (
         start,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from binascii import crc_hqx
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -61,34 +61,26 @@ COMPRESSED: Final = {b"bvx": "LZFSE", b"complzss": "LZSS"}
 _IM4P: Final = "unpack it with: pyimg4 im4p extract -i IMAGE -o RAW"
 
 
-class Piece(NamedTuple):
-    """What a file is, and where the disk in it begins and how long it is, in bytes."""
-
-    what: str
-    offset: int
-    length: int
-
-
-def find_piece(source: Source, head: bytes) -> Piece | None:
-    """Find the disk in a file by its first bytes; None if it is not wrapped."""
-    return _mac_binary(head) or _disk_copy(source, head) or _im4p(source, head)
+def open_wrapped(source: Source, head: bytes) -> Source | None:
+    """Open the disk in a file by the file's first bytes; None if it is not wrapped."""
+    return _mac_binary(source, head) or _disk_copy(source, head) or _im4p(source, head)
 
 
 def open_apple_single(source: Source) -> Source:
     """Open the data of a file in AppleSingle."""
-    piece = _apple_single(source.read(0, min(source.size_bytes, 4096)))
-    if piece is None:
+    disk = _apple_single(source, source.read(0, min(source.size_bytes, 4096)))
+    if disk is None:
         raise UnsupportedError(
             f"{source.name}: the AppleSingle file has no data fork", code="container",
             advice="copy the file once more, with its data",
         )  # fmt: skip
-    return open_piece(source, piece)
+    return disk
 
 
-def open_piece(source: Source, piece: Piece) -> Source:
-    """Open the disk in a file; what the file lacks of it counts as never read."""
+def _open_piece(source: Source, what: str, offset: int, length: int) -> Source:
+    """Open the disk in a file by its place; what the file lacks of it counts as never read."""
     one = np.zeros(1, np.int64)
-    return open_placed(source, piece.what, piece.length, piece.length, one, one + piece.offset)
+    return open_placed(source, what, length, length, one, one + offset)
 
 
 def _parse_head(kind: type[T], head: bytes, what: str) -> T | None:
@@ -98,15 +90,15 @@ def _parse_head(kind: type[T], head: bytes, what: str) -> T | None:
         return None
 
 
-def _mac_binary(head: bytes) -> Piece | None:
+def _mac_binary(source: Source, head: bytes) -> Source | None:
     what = "MacBinary file"
     found = _parse_head(grammar.FileWrappers.MacBinary, head, what)
     if found is None or crc_hqx(head[:MAC_BINARY_CRC_BYTES], 0) != found.checksum or not found.len_data:
         return None
-    return Piece(what, MAC_BINARY.width, found.len_data)
+    return _open_piece(source, what, MAC_BINARY.width, found.len_data)
 
 
-def _apple_single(head: bytes) -> Piece | None:
+def _apple_single(source: Source, head: bytes) -> Source | None:
     what = "AppleSingle file"
     found = _parse_head(grammar.FileWrappers.AppleSingle, head, what)
     if found is None:
@@ -115,18 +107,18 @@ def _apple_single(head: bytes) -> Piece | None:
         at = APPLE_SINGLE.width + number * APPLE_SINGLE_ENTRY.width
         entry = _parse_head(grammar.FileWrappers.AppleSingleEntry, head[at:], what)
         if entry is not None and entry.kind == grammar.FileWrappers.EntryKind.data_fork and entry.len_part:
-            return Piece(what, entry.ofs_part, entry.len_part)
+            return _open_piece(source, what, entry.ofs_part, entry.len_part)
     return None
 
 
-def _disk_copy(source: Source, head: bytes) -> Piece | None:
+def _disk_copy(source: Source, head: bytes) -> Source | None:
     what = "Disk Copy 4.2 image"
     found = _parse_head(grammar.FileWrappers.DiskCopy, head, what)
     # Two bytes tell little: the file must be as long as it says, but for what fills it.
     if found is None or not found.len_data or found.len_data % 512:
         return None
     left = source.size_bytes - DISK_COPY.width - found.len_data - found.len_tags
-    return Piece(what, DISK_COPY.width, found.len_data) if 0 <= left < 512 else None
+    return _open_piece(source, what, DISK_COPY.width, found.len_data) if 0 <= left < 512 else None
 
 
 class _Der:
@@ -158,7 +150,7 @@ class _Der:
         return self._head[self.at - length : self.at]
 
 
-def _im4p(source: Source, head: bytes) -> Piece | None:
+def _im4p(source: Source, head: bytes) -> Source | None:
     der = _Der(head)
     if der.enter(SEQUENCE) is None or der.text() != b"IM4P" or der.text() is None or der.text() is None:
         return None
@@ -173,7 +165,7 @@ def _im4p(source: Source, head: bytes) -> Piece | None:
     # The key with which it is encrypted follows it.
     if stop < source.size_bytes and source.read(stop, 1) == bytes([OCTETS]):
         raise UnsupportedError(f"{name} is encrypted", code="encrypted-image", advice=_IM4P)
-    return Piece("IM4P file", start, length)
+    return _open_piece(source, "IM4P file", start, length)
 
 
 def open_disc(source: Source) -> Source:
@@ -301,5 +293,5 @@ def open_cue(source: Source) -> Source:
         raise ImageError(f"{source.name}: its track begins at byte {start:,} of {path.name}, which has {stop:,}")
     source.close()
     if stride == CD_BYTES:
-        return open_piece(data, Piece(WHAT_CD, start, stop - start))
+        return _open_piece(data, WHAT_CD, start, stop - start)
     return _sectors(data, start, stop, stride, before, mode)

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from layoutscope.structs import leaves
 from layoutscope.structs.leaves import (
     DECODE_LEAVES,
-    ItemCase,
     Items,
-    Kind,
     Leaf,
     LeafBatch,
     LeafPlan,
@@ -120,9 +118,7 @@ def plans(draw) -> LeafPlan:
             Repeated("extents", runs.count, {"start": runs.start, "what": number})
             for number in range(draw(st.integers(0, 2)))
         ]
-        cases = {
-            draw(st.integers(0, 2)): ItemCase(ITEM, {"wide": ITEM.wide, "has": draw(st.sampled_from((1, ITEM.is_odd)))})
-        }
+        cases = {draw(st.integers(0, 2)): (ITEM, {"wide": ITEM.wide, "has": draw(st.sampled_from((1, ITEM.is_odd)))})}
         found.append(
             Leaf(
                 kind,
@@ -138,7 +134,7 @@ def plans(draw) -> LeafPlan:
             )
         )
     some_kind = RecordType("toy.kind", kind=kind_type)
-    return LeafPlan(tables, found, Kind(part, some_kind, some_kind.kind) if draw(st.integers(0, 4)) else None, ITEMS)
+    return LeafPlan(tables, found, (part, some_kind, some_kind.kind) if draw(st.integers(0, 4)) else None, ITEMS)
 
 
 @st.composite
@@ -234,7 +230,7 @@ def test_names_in_utf_16_become_utf_8(tables, units, text):
     plan = LeafPlan(
         {"threads": {"name": "utf-16"}},
         [Leaf(3, "threads", CATALOG_KEY, CATALOG_THREAD, texts={"name": Text("key", CATALOG_KEY.num_name_units, 2)})],
-        Kind("val", CATALOG_RECORD_TYPE, CATALOG_RECORD_TYPE.record_type),
+        ("val", CATALOG_RECORD_TYPE, CATALOG_RECORD_TYPE.record_type),
     )
     data = np.frombuffer(key + thread, np.uint8)
     zero = np.zeros(1, np.int64)
@@ -265,7 +261,7 @@ def test_extents_of_a_file_follow_one_another(tables):
                 ),
             )
         ],
-        Kind("val", CATALOG_RECORD_TYPE, CATALOG_RECORD_TYPE.record_type),
+        ("val", CATALOG_RECORD_TYPE, CATALOG_RECORD_TYPE.record_type),
     )  # fmt: skip
     value = CATALOG_FILE.blank({
         "record_type": 2, "file_id": 20, "data_fork.len_logical": 2**64 - 1,

@@ -165,9 +165,9 @@ class LeafTwin:
         located = self._locate(self._batch.buffer, start, length.astype(np.int64))
         self.found.is_damaged[records[located.damaged]] = True
         for kind, case in leaf.cases.items():
-            chosen = np.flatnonzero((located.type == kind) & (located.size_bytes >= case.record_type.width))
+            chosen = np.flatnonzero((located.type == kind) & (located.size_bytes >= case[0].width))
             rows = target.rows[located.record[chosen]]
-            self._fill(target._replace(rows=rows), case.record_type, located.start[chosen], case.columns)
+            self._fill(target._replace(rows=rows), case[0], located.start[chosen], case[1])
 
     def _repetitions(self, table: str) -> Columns:
         """Decode the columns of a table of repetitions, in the order of the records and of the lists of each."""

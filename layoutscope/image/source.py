@@ -123,10 +123,10 @@ class Source(ABC):
             "the image became shorter while it was read", structure="image", image_offset=self.origin + image_offset
         )
 
-    def _check(self, image_offset: int, length_bytes: int) -> None:
+    def _check(self, image_offset: int, length_bytes: int, what: str = "range") -> None:
         if image_offset < 0 or length_bytes < 0 or image_offset + length_bytes > self.size_bytes:
             raise TruncatedError(
-                "range leaves the image",
+                f"{what} leaves the image",
                 structure=f"{length_bytes} bytes",
                 image_offset=self.origin + image_offset,
                 expected=f"an end at or before byte {self.origin + self.size_bytes:,}",
@@ -144,7 +144,9 @@ class Source(ABC):
         room = Workspace() if workspace is None else workspace
         starts = np.ascontiguousarray(image_offsets, np.int64)
         lengths = np.ascontiguousarray(lengths_bytes, np.int64)
-        self._check_extents(starts, lengths)
+        outside = (starts < 0) | (lengths < 0) | (starts > self.size_bytes - lengths)
+        for first in np.flatnonzero(outside)[:1].tolist():
+            self._check(int(starts[first]), int(lengths[first]), "extent")
         out = room.bytes(int(lengths.sum()))
         if not len(out):
             return out
@@ -167,17 +169,6 @@ class Source(ABC):
             done = last
         read_singly(done, len(starts))
         return out
-
-    def _check_extents(self, starts: I64, lengths: I64) -> None:
-        bad = (starts < 0) | (lengths < 0) | (starts > self.size_bytes - lengths)
-        for first in np.flatnonzero(bad)[:1].tolist():
-            raise TruncatedError(
-                "extent leaves the image",
-                structure=f"{lengths[first]} bytes",
-                image_offset=self.origin + int(starts[first]),
-                expected=f"an end at or before byte {self.origin + self.size_bytes:,}",
-                found=f"{self.origin + int(starts[first]) + int(lengths[first]):,}",
-            )
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Areas that were never read, or cannot be as far as is known by now, (n, 2): offset and length in bytes."""

@@ -331,7 +331,8 @@ def _qcow(source: Source) -> Tables:
     ) -> NDArray[np.bool_]:
         places.append((entry & _PLACE)[(packed == 0) & (zeros == 0)])
         # The lowest bit of what is compressed belongs to its place.
-        return (packed > 0) | ((entry & _PLACE > 0) & (zeros == 0))
+        stored: NDArray[np.bool_] = (packed > 0) | ((entry & _PLACE > 0) & (zeros == 0))
+        return stored
 
     numbers = _qcow_clusters(source, unit, first, is_stored)
     return *_units(numbers, unit, header.len_disk), np.concatenate(places)

@@ -12,12 +12,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from layoutscope.analysis.advice import what_to_do
 from layoutscope.drive import list_profiles
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem, filesystem_names, finding_codes, refusals
 from layoutscope.metrics import DEFINITIONS
 from layoutscope.remedies.case import OTHER, all_words, said, said_of_other
+from layoutscope.results.check import what_to_do
 from layoutscope.tables import TABLES
 from layoutscope.walk.orders import ORDERS
 from layoutscope.walk.whatif import WHAT_IFS

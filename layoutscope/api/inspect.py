@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import asdict
 
-from layoutscope.analysis.frames import file_owner, needed_id, owners_at, row_owner
-from layoutscope.api.documents import parts_of_node, views_of
 from layoutscope.api.keywords import takes
-from layoutscope.api.reading import one_volume, opened, read_images, request_of, with_chosen, with_options
+from layoutscope.api.reading import (
+    one_volume,
+    opened,
+    parts_of_node,
+    read_images,
+    request_of,
+    views_of,
+    with_chosen,
+    with_options,
+)
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
@@ -20,7 +27,16 @@ from layoutscope.image.failing import around_failures
 from layoutscope.image.opening import open_images
 from layoutscope.options import InspectOptions, InspectPlace, ReadOptions, fill
 from layoutscope.partition import choose, find_volumes
-from layoutscope.results.inspect import FieldLine, Inspection, StateLine, StructureLines
+from layoutscope.results.inspect import (
+    FieldLine,
+    Inspection,
+    StateLine,
+    StructureLines,
+    file_owner,
+    needed_id,
+    owners_at,
+    row_owner,
+)
 from layoutscope.tables.capture import is_capture
 
 if TYPE_CHECKING:
@@ -28,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.api.documents import ViewOf
     from layoutscope.api.images import Opened
+    from layoutscope.api.reading import ViewOf
     from layoutscope.filesystems.contract import Piece, Row, View
     from layoutscope.image.opening import ImageSet
     from layoutscope.ondisk.grammar import Described

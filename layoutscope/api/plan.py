@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from layoutscope.analysis.frames import volume_names
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, output
@@ -22,6 +21,7 @@ from layoutscope.remedies.planning import plan_of
 from layoutscope.report.filescript import file_script
 from layoutscope.results.locked import how_to_open, is_locked, several_volumes
 from layoutscope.results.plan import EmittedOrder, Pace, PlanResult
+from layoutscope.results.scan import volume_names
 from layoutscope.walk.host import HOSTS, host_profile
 
 if TYPE_CHECKING:

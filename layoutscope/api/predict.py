@@ -10,7 +10,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.entries import Paths
-from layoutscope.analysis.frames import directory_name, volume_name, volume_names
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import check_output, output
@@ -38,9 +37,10 @@ from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.metrics import measure_trace
 from layoutscope.options import Predict, PredictOptions, fill, leave_out
 from layoutscope.report.profiles import ncdu_text
+from layoutscope.results.frames import directory_name
 from layoutscope.results.locked import several_volumes
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
-from layoutscope.results.scan import Prediction, WalkFacts
+from layoutscope.results.scan import Prediction, WalkFacts, volume_name, volume_names
 from layoutscope.walk.whatif import LAYOUTS, WHAT_IFS, what_if
 
 if TYPE_CHECKING:

@@ -8,8 +8,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.analysis.comparison import PLACEMENT
-from layoutscope.analysis.frames import resolve, volume_name
 from layoutscope.api.keywords import profiles_of
 from layoutscope.display import Struct
 from layoutscope.drive import service
@@ -19,8 +17,9 @@ from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.options import Predict, Workload, fill, options_of
 from layoutscope.progress import phase
-from layoutscope.results.predict import OrderCase, OrdersCase
-from layoutscope.results.scan import Prediction
+from layoutscope.results.inspect import resolve
+from layoutscope.results.predict import PLACEMENT, OrderCase, OrdersCase
+from layoutscope.results.scan import Prediction, volume_name
 from layoutscope.walk.data import random_records
 from layoutscope.walk.directories import components_of, entries_on_paths, missing_paths
 from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, set_properties
@@ -268,7 +267,7 @@ def _file(layout: VolumeLayout, path: str) -> int:
 
 def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: Workload) -> WalkCosts:
     """Charge what a workload costs on a drive to nodes, files and directories."""
-    from layoutscope.analysis.explanation import costs_of
+    from layoutscope.results.frames import costs_of
 
     (profile,) = profiles_of(drive)
     reads = walk(layout, work).reads
@@ -350,7 +349,8 @@ class VolumesAlike:
     """Volumes like one that is known, walked."""
 
     def __init__(self, layout: VolumeLayout, work: Workload) -> None:
-        from layoutscope.analysis.aged import volumes_alike
+
+        from layoutscope.api.forecast import volumes_alike
 
         self._layout, self._host = layout, said_of(host_of(work))
         self._volumes = volumes_alike(layout, work["host"])

@@ -13,8 +13,6 @@ from msgspec.structs import replace
 from layoutscope.access.driver import descend
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import AccessTrace
-from layoutscope.analysis.counterfactual import ReadsOfNodes, walked
-from layoutscope.analysis.explanation import placement
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import ranges
 from layoutscope.display import Struct
@@ -23,6 +21,7 @@ from layoutscope.drive.simulation import is_sampled, on_host, sampled
 from layoutscope.drive.uncertain import LAYOUT, interval_of
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.results.plan import RemedyWords
+from layoutscope.results.verdict import ReadsOfNodes, placement, walked
 from layoutscope.tables import Values
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
 

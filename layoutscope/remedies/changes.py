@@ -10,8 +10,6 @@ from msgspec.structs import replace
 
 from layoutscope.access.entries import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths
 from layoutscope.access.trace import concatenated, interleaved, nothing, place_of
-from layoutscope.analysis.counterfactual import in_whole_nodes
-from layoutscope.analysis.frames import BATCH_ROWS, NAMED
 from layoutscope.arrays.lookup import find, order_of
 from layoutscope.arrays.ragged import is_head, ranges
 from layoutscope.display import Struct
@@ -41,7 +39,9 @@ from layoutscope.remedies.case import (
     said_of_other,
     stream_rate,
 )
+from layoutscope.results.frames import BATCH_ROWS, NAMED
 from layoutscope.results.plan import MissingFiles
+from layoutscope.results.verdict import in_whole_nodes
 from layoutscope.tables import Values
 from layoutscope.units import GIB, MIB, format_count
 from layoutscope.walk.data import WalkPart, data_trace, files_in_turn, places_by_turn, read_in_turn

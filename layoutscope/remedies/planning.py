@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.analysis.frames import volume_name
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystems
@@ -39,6 +38,7 @@ from layoutscope.remedies.changes import (
     TreeInKeyOrder,
 )
 from layoutscope.results.plan import FEW_READS, HARDWARE, SOFTWARE, VOLUME, PlannedRemedy, RemedyPair, VolumePlan
+from layoutscope.results.scan import volume_name
 from layoutscope.results.verdict import WORTH_S, Remedy
 
 if TYPE_CHECKING:

@@ -1,13 +1,24 @@
-"""What is said of a recording of a real disk: where its blocks are, what was used of it, and its times."""
+"""What ``replay`` and ``validate`` return of a recording of a real disk, and of the kit that made it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+from msgspec import field
+
 from layoutscope.display import Displayed, Struct
+from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.metrics.files import ADJACENT, order_metrics
+from layoutscope.metrics.space import select_own_nodes
+from layoutscope.results import Shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from layoutscope.drive.recorded import LineCounts, Place
+    from layoutscope.results.predict import ReplayResult
+    from layoutscope.tables import VolumeLayout
 
 
 class Wanted(Struct, frozen=True):
@@ -188,3 +199,156 @@ class HostTimes(Displayed, Struct, frozen=True):
     def each_us(self) -> tuple[float, float] | None:
         """Return both for one entry."""
         return (self.measured_us / self.entries, self.model_us / self.entries) if self.entries else None
+
+
+TENTHS = np.linspace(0, 1, 11)
+
+
+def leaf_policy(layout: VolumeLayout) -> LeafPolicy:
+    """Sum up the leaves of the tree that enumerations walk."""
+    tree = filesystem_of(layout).traits.main_tree
+    # What snapshots alone hold was written for a state that is gone.
+    nodes = select_own_nodes(layout, tree)
+    leaves = nodes.take(nodes["kind"].equals("leaf"))
+    adjacent = next(metric.value for metric in order_metrics(layout, tree) if metric.definition is ADJACENT)
+    if not leaves["xid"].is_known.any():
+        return LeafPolicy(len(leaves), adjacent)
+    xids = leaves["xid"].present().astype(np.int64)
+    _, each = np.unique(xids, return_counts=True)
+    middle, high = np.quantile(each, [0.5, 0.9])
+    deciles = np.quantile(xids, TENTHS, method="lower")
+    return LeafPolicy(
+        len(leaves),
+        adjacent,
+        transactions=len(each),
+        leaves_per_transaction=(float(middle), float(high), float(each.max())),
+        xid_deciles=tuple(int(xid) for xid in deciles),
+    )
+
+
+class KitMachine(Displayed, Struct, frozen=True):
+    """What a kit says of its Mac.
+
+    Attributes
+    ----------
+    system, model : str
+        Version of macOS, and of the Mac.
+    drive : str
+        What the whole disk calls itself.
+    solid_state : bool or None
+        Whether it is flash, as `diskutil` says.
+    device, container, physical : str
+        The volume's device, the disk that its container makes, and the whole disk.
+    unit_bytes : int or None
+        The block of the volume's device, as `diskutil` says.
+    cache_sizes : mapping of str to str
+        Memory, and how many vnodes and buffers there may be.
+    """
+
+    system: str
+    model: str
+    drive: str
+    solid_state: bool | None
+    device: str
+    container: str
+    physical: str
+    unit_bytes: int | None
+    cache_sizes: Mapping[str, str] = field(default_factory=dict)
+
+
+class KitWalk(Displayed, Struct, frozen=True):
+    """One recorded walk.
+
+    Attributes
+    ----------
+    name : str
+        As the kit calls it: ``find``, ``ls`` or ``bulk``.
+    order : str
+        The order that it is held against.
+    why_not : str
+        Why it cannot be scored; an empty string where it is.
+    real_s, cpu_s : float or None
+        What `time` measured: on the clock, and of the processor (user and system).
+    replay : ReplayResult or None
+        Its recording beside the prediction.
+    entries : int or None
+        Entries that it printed.
+    notes : tuple of str
+        What the recording says otherwise than the kit.
+    """
+
+    name: str
+    order: str
+    why_not: str = ""
+    real_s: float | None = None
+    cpu_s: float | None = None
+    replay: ReplayResult | None = None
+    entries: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_hit(self) -> bool | None:
+        """Whether the time on the clock lies in the predicted interval; None where there is not both."""
+        if self.replay is None or not self.replay.expected or self.real_s is None:
+            return None
+        expected = self.replay.expected[0]
+        return expected.seconds_low <= self.real_s <= expected.seconds_high
+
+
+class LeafPolicy(Displayed, Struct, frozen=True):
+    """How a volume came to lie as it does, as far as its leaves tell.
+
+    Attributes
+    ----------
+    leaves : int
+        Leaves of the tree that is walked.
+    adjacent_share : float or None
+        Share of them whose successor in key order starts where they end.
+    transactions : int
+        Different transactions that wrote them; 0 where the file system notes none.
+    leaves_per_transaction : (float, float, float)
+        Median, 90th percentile and maximum.
+    xid_deciles : tuple of int
+        Transactions by tenths of the leaves, the oldest first: minimum, nine deciles, maximum.
+    """
+
+    leaves: int
+    adjacent_share: float | None
+    transactions: int = 0
+    leaves_per_transaction: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    xid_deciles: tuple[int, ...] = ()
+
+
+class KitResult(Shown, Struct, frozen=True):
+    """A kit, scored.
+
+    Attributes
+    ----------
+    name : str
+        Its archive.
+    machine : KitMachine
+        What it was made on.
+    profile : str
+        The drive that is predicted for, and why that one.
+    walks : tuple of KitWalk
+        The recorded walks.
+    policy : LeafPolicy or None
+        What the leaves tell; None without a capture.
+    filesystem : str
+        Of the volume, as people say.
+    missing : tuple of (str, str)
+        Steps of the script that made nothing, and why.
+    """
+
+    name: str
+    machine: KitMachine
+    profile: str
+    walks: tuple[KitWalk, ...]
+    policy: LeafPolicy | None
+    filesystem: str = ""
+    missing: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def scored(self) -> tuple[KitWalk, ...]:
+        """The walks that could be held against a prediction."""
+        return tuple(walk for walk in self.walks if walk.replay is not None)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
 
 from layoutscope.display import Displayed, Struct
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, EXIT_FAILED
@@ -11,6 +14,8 @@ from layoutscope.results import Shown
 from layoutscope.results.locked import locked_error, several_volumes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from layoutscope.metrics.space import SpaceUse
     from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeLayout
+
 
 CUT_OFF = "truncated"
 """Code of the finding that an image or a structure ends early."""
@@ -338,3 +344,22 @@ class ScanResult(Shown, Struct, frozen=True):
         """Whether neither a volume nor a node was read, as of the second device of a Fusion set alone."""
         layouts = [volume.layout for volume in self.volumes]
         return all(layout.facts.volume is None and not len(layout.columns("nodes")) for layout in layouts)
+
+
+def volume_name(layout: VolumeLayout) -> str:
+    """Name a volume by its layers and its own name."""
+    own = f' "{layout.facts.name}"' if layout.facts.name else ""
+    return " > ".join(layout.facts.stack) + own
+
+
+def volume_names(layouts: Sequence[VolumeLayout], chosen: Sequence[VolumeLayout] | None = None) -> tuple[str, ...]:
+    """Name the volumes of one image so that rows about one are no other's.
+
+    A container may hold several volumes of one name, and one without a name is called like its container: their numbers
+    tell these apart.
+    """
+    times = Counter(map(volume_name, layouts))
+    told = [(volume_name(layout), layout.facts.volume) for layout in (layouts if chosen is None else chosen)]
+    return tuple(
+        f"{name} (volume {number})" if times[name] > 1 and number is not None else name for name, number in told
+    )

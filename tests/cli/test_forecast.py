@@ -17,7 +17,7 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope.aging.model import model_errors, workload
 from layoutscope.aging.remade import build_aged_layout
-from layoutscope.analysis.aged import churn_of, planned, readable
+from layoutscope.api.forecast import churn_of, planned, readable
 from layoutscope.errors import LayoutscopeError, UsageError
 
 HFSPLUS = "fixtures/images/hfsplus-scattered.img.zst"

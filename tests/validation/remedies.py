@@ -23,11 +23,11 @@ from msgspec.structs import replace
 
 from layoutscope import read_layouts
 from layoutscope.access.trace import AccessTrace
-from layoutscope.analysis.frames import with_paths
 from layoutscope.drive import load_profile, service
 from layoutscope.remedies.case import Case, by_name, in_walk_order, level_by_level
 from layoutscope.remedies.changes import file_list
 from layoutscope.remedies.planning import every_treatment, plan_of
+from layoutscope.results.frames import with_paths
 from layoutscope.walk.host import host_profile
 from layoutscope.walk.score import score
 

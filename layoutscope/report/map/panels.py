@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.access.entries import ROOT_ID, path_component
-from layoutscope.analysis.explanation import drive_words
 from layoutscope.arrays.lookup import dense_codes, find, first_places, match
 from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.display import Struct
@@ -21,6 +20,7 @@ from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report import escape_text
 from layoutscope.report.map import pyramid
 from layoutscope.report.map.pyramid import verified_xids
+from layoutscope.results.verdict import drive_words
 from layoutscope.tables.columns import stacked
 from layoutscope.tables.schema import CONDITIONS, LIVE_STATES
 from layoutscope.units import MIB

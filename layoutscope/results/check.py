@@ -22,27 +22,13 @@ if TYPE_CHECKING:
 
 
 class CheckedVolume(Displayed, Struct, frozen=True):
-    """One volume: what is wrong with it, and how much of it was looked at.
+    """One volume: what is wrong with it, and how much of it was looked at."""
 
-    Attributes
-    ----------
-    volume : str
-        Its name.
-    findings : tuple of Finding
-        What is wrong; a consequence names its cause.
-    coverage : float or None
-        Share of its metadata that was read, 0 to 1; None where that is unknown.
-    num_rules : int
-        How many rules there are for it.
-    skipped : tuple of Unchecked
-        Those of them that did not run, or saw a part alone, each with its reason.
-    """
-
-    volume: str
-    findings: tuple[Finding, ...]
-    coverage: float | None
-    num_rules: int = 0
-    skipped: tuple[Unchecked, ...] = ()
+    volume: str  # its name
+    findings: tuple[Finding, ...]  # what is wrong; a consequence names its cause
+    coverage: float | None  # share of its metadata that was read, 0 to 1; None where that is unknown
+    num_rules: int = 0  # how many rules there are for it
+    skipped: tuple[Unchecked, ...] = ()  # those of them that did not run, or saw a part alone, each with its reason
 
     @property
     def is_all_checked(self) -> bool:
@@ -58,32 +44,16 @@ class CheckedVolume(Displayed, Struct, frozen=True):
 
 
 class CheckResult(Shown, Struct, frozen=True):
-    """What a check found.
-
-    Attributes
-    ----------
-    image : str
-        Its name.
-    volumes : tuple of CheckedVolume
-        One a volume or container.
-    findings : tuple of Finding
-        What is wrong outside of them.
-    rules : tuple of str
-        Codes that it was narrowed to; empty where it holds all.
-    before : str
-        Name of the earlier image whose findings were taken away; empty where none were.
-    other_contents : tuple of str
-        What else lies on the image and is not read, as layers from the image down.
-    """
+    """What a check found."""
 
     frames: ClassVar = ("frame",)
 
-    image: str
-    volumes: tuple[CheckedVolume, ...]
-    findings: tuple[Finding, ...]
-    rules: tuple[str, ...] = ()
-    before: str = ""
-    other_contents: tuple[str, ...] = ()
+    image: str  # its name
+    volumes: tuple[CheckedVolume, ...]  # one a volume or container
+    findings: tuple[Finding, ...]  # what is wrong outside of them
+    rules: tuple[str, ...] = ()  # codes that it was narrowed to; empty where it holds all
+    before: str = ""  # name of the earlier image whose findings were taken away; empty where none were
+    other_contents: tuple[str, ...] = ()  # what else lies on the image and is not read, as layers from the image down
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -180,42 +150,20 @@ def _finding_key(finding: Finding) -> tuple[str, ...]:
 
 
 class TableVerdict(Displayed, Struct, frozen=True):
-    """The nodes of a volume or the records of a tree, decoded in bulk and parsed.
+    """The nodes of a volume or the records of a tree, decoded in bulk and parsed."""
 
-    Attributes
-    ----------
-    volume : str
-        Name of the volume.
-    table : str
-        ``nodes``, or the tree whose records they are.
-    rows : int
-        Nodes or records that were compared.
-    differences : tuple of str
-        What differs, by node, record and field; empty where both agree.
-    """
-
-    volume: str
-    table: str
-    rows: int
-    differences: tuple[str, ...]
+    volume: str  # name of the volume
+    table: str  # ``nodes``, or the tree whose records they are
+    rows: int  # nodes or records that were compared
+    differences: tuple[str, ...]  # what differs, by node, record and field; empty where both agree
 
 
 class Verification(Shown, Struct, frozen=True):
-    """All nodes of an image, decoded in bulk and parsed through the grammars.
+    """All nodes of an image, decoded in bulk and parsed through the grammars."""
 
-    Attributes
-    ----------
-    image : str
-        Its name.
-    tables : tuple of TableVerdict
-        Nodes and trees of each volume.
-    num_errors : int
-        Errors that reading found: what they hide was not compared.
-    """
-
-    image: str
-    tables: tuple[TableVerdict, ...]
-    num_errors: int = 0
+    image: str  # its name
+    tables: tuple[TableVerdict, ...]  # nodes and trees of each volume
+    num_errors: int = 0  # errors that reading found: what they hide was not compared
 
     @property
     def exit_code(self) -> int:

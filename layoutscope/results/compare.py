@@ -51,56 +51,28 @@ class MetricRow(Displayed, Struct, frozen=True):
 
 
 class Reads(Displayed, Struct, frozen=True):
-    """Reads of one kind in a walk.
+    """Reads of one kind in a walk."""
 
-    Attributes
-    ----------
-    count : int
-        How many there are.
-    seconds : float
-        Sum of their service times.
-    distance_bytes : float
-        Median distance from the end of the read before; 0 where there is none.
-    """
-
-    count: int
-    seconds: float
-    distance_bytes: float = 0.0
+    count: int  # how many there are
+    seconds: float  # sum of their service times
+    distance_bytes: float = 0.0  # median distance from the end of the read before; 0 where there is none
 
 
 class Cost(Displayed, Struct, frozen=True):
-    """What the enumeration of one side costs on one drive.
+    """What the enumeration of one side costs on one drive."""
 
-    Attributes
-    ----------
-    seconds, seconds_low, seconds_high : float
-        The time, and the ends of its quick interval, as those of a scan.
-    causes_s : tuple of (str, float)
-        Seconds by cause; they sum up to `seconds`.
-    rotates : bool
-        Whether the drive has an arm.
-    entries : int
-        Files and directories that are enumerated.
-    nodes : int
-        Nodes that the walk touches.
-    sequence_share : float
-        Share of them that start where the last one ended: the enumeration layout score, 0 where it has no value.
-    in_sequence, elsewhere : Reads
-        Reads that start where the last one ended, and the others; with the host's time they sum up to `seconds`.
-    draws_s : tuple of float
-        Seconds of each draw of the drive and the host; those of both sides belong together one by one.
-    """
-
-    seconds: float
-    seconds_low: float
-    seconds_high: float
-    causes_s: tuple[tuple[str, float], ...]
-    rotates: bool
-    entries: int
-    nodes: int
+    seconds: float  # the time
+    seconds_low: float  # lower end of its 90 % range, as that of a scan
+    seconds_high: float  # upper end of that range
+    causes_s: tuple[tuple[str, float], ...]  # seconds by cause; they sum up to `seconds`
+    rotates: bool  # whether the drive has an arm
+    entries: int  # files and directories that are enumerated
+    nodes: int  # nodes that the walk touches
+    # share of them that start where the last one ended: the enumeration layout score, 0 where it has no value
     sequence_share: float
-    in_sequence: Reads
-    elsewhere: Reads
+    in_sequence: Reads  # reads that start where the last one ended
+    elsewhere: Reads  # the other reads; with the first ones and the host's time they sum up to `seconds`
+    # seconds of each draw of the drive and the host; those of both sides belong together one by one
     draws_s: tuple[float, ...] = ()
 
 
@@ -117,23 +89,14 @@ class TimeRow(Displayed, Struct, frozen=True):
 
 
 class ChangeRow(Displayed, Struct, frozen=True):
-    """Things of one kind between two states.
+    """Things of one kind between two states."""
 
-    Attributes
-    ----------
-    what : str
-        Name of a tree, ``entries`` or ``file data``.
-    stayed, moved, appeared, went : int
-        Same address in the volume, another one, only in the later state, only in the earlier.
-    moved_by_bytes : float or None
-        Median distance of what moved; None where nothing did, or no one distance says it.
-    """
-
-    what: str
-    stayed: int
-    moved: int
-    appeared: int
-    went: int
+    what: str  # name of a tree, ``entries`` or ``file data``
+    stayed: int  # how many have the same address in the volume
+    moved: int  # how many have another address
+    appeared: int  # how many are only in the later state
+    went: int  # how many are only in the earlier state
+    # median distance of what moved; None where nothing did, or no one distance says it
     moved_by_bytes: float | None = None
 
 
@@ -143,24 +106,14 @@ CHANGE_WORDS: Final = ("stayed", "moved", "appeared", "went")
 
 
 class NodeChanges(Displayed, Struct, frozen=True):
-    """What happened to the nodes of two states, in the order of trees and numbers.
+    """What happened to the nodes of two states, in the order of trees and numbers."""
 
-    Attributes
-    ----------
-    tree, node_id, level : Values, (n,) uint64 array, Values
-        As in the table of nodes.
-    earlier_offset, later_offset : Values
-        Where the node lies in each, in bytes from the start of the volume.
-    change : (n,) uint8 array
-        Places in :data:`CHANGE_WORDS`.
-    """
-
-    tree: Values
-    node_id: NDArray[np.uint64]
-    level: Values
-    earlier_offset: Values
-    later_offset: Values
-    change: NDArray[np.uint8]
+    tree: Values  # as in the table of nodes
+    node_id: NDArray[np.uint64]  # as in the table of nodes, shape (n,)
+    level: Values  # as in the table of nodes
+    earlier_offset: Values  # where the node is in the earlier state, in bytes from the start of the volume
+    later_offset: Values  # where it is in the later state
+    change: NDArray[np.uint8]  # what happened: places in :data:`CHANGE_WORDS`, shape (n,)
 
     def __len__(self) -> int:
         return len(self.change)
@@ -196,18 +149,10 @@ CHANGED_NODES: Final = (
 
 
 class Changes(Displayed, Struct, frozen=True):
-    """What changed between two states of one volume, told by node number, oid, CNID or inode number.
+    """What changed between two states of one volume, told by node number, oid, CNID or inode number."""
 
-    Attributes
-    ----------
-    rows : tuple of ChangeRow
-        The enumerated tree, the other trees, entries, data of files.
-    followed : NodeChanges
-        The nodes that did not stay.
-    """
-
-    rows: tuple[ChangeRow, ...]
-    followed: NodeChanges
+    rows: tuple[ChangeRow, ...]  # the enumerated tree, the other trees, entries, data of files
+    followed: NodeChanges  # the nodes that did not stay
 
     def __eq__(self, other: object) -> bool:
         return self.rows == other.rows if isinstance(other, Changes) else NotImplemented
@@ -222,31 +167,17 @@ class Changes(Displayed, Struct, frozen=True):
 
 
 class Comparison(Shown, Struct, frozen=True):
-    """Volumes side by side.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The sides.
-    metrics : tuple of MetricRow
-        Metrics of the walk, the enumerated trees, metadata, files and free space.
-    times : tuple of TimeRow
-        Predictions.
-    changes : tuple of Changes or None
-        From each side to the next; None where the two are not states of the same volume.
-    verdict : str
-        What explains most of the difference between the first side and the last.
-    coverages : tuple of float or None
-        Share of the known metadata of each image that could be read, 0 to 1; None where that is unknown.
-    """
+    """Volumes side by side."""
 
     frames: ClassVar = ("frame",)
 
-    names: tuple[str, ...]
-    metrics: tuple[MetricRow, ...]
-    times: tuple[TimeRow, ...]
+    names: tuple[str, ...]  # the sides
+    metrics: tuple[MetricRow, ...]  # metrics of the walk, the enumerated trees, metadata, files and free space
+    times: tuple[TimeRow, ...]  # predictions
+    # from each side to the next; None where the two are not states of the same volume
     changes: tuple[Changes | None, ...]
-    verdict: str
+    verdict: str  # what explains most of the difference between the first side and the last
+    # share of the known metadata of each image that could be read, 0 to 1; None where that is unknown
     coverages: tuple[float | None, ...]
 
     @property
@@ -279,24 +210,12 @@ def ratios(values: Sequence[float | None]) -> list[float | None]:
 
 
 class Series(Shown, Struct, frozen=True):
-    """Layouts in order, volume by volume.
+    """Layouts in order, volume by volume."""
 
-    Attributes
-    ----------
-    by : str
-        What they are ordered by: ``order``, ``xid`` or ``time``.
-    places : tuple of str
-        Place of each in that order, as text.
-    volumes : tuple of str
-        The volume of each: its curve, by a name that tells it from the others.
-    found : Comparison
-        Metrics and times, one side a layout.
-    """
-
-    by: str
-    places: tuple[str, ...]
-    volumes: tuple[str, ...]
-    found: Comparison
+    by: str  # what they are ordered by: ``order``, ``xid`` or ``time``
+    places: tuple[str, ...]  # place of each in that order, as text
+    volumes: tuple[str, ...]  # the volume of each: its curve, by a name that tells it from the others
+    found: Comparison  # metrics and times, one side a layout
 
     @property
     def frame(self) -> pl.DataFrame:

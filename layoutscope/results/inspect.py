@@ -20,24 +20,12 @@ if TYPE_CHECKING:
 
 
 class FieldLine(Displayed, Struct, frozen=True):
-    """One field.
+    """One field."""
 
-    Attributes
-    ----------
-    path : str
-        Names from the structure down.
-    image_offset : int or None
-        Where it starts, in bytes from the start of the image; None for a computed value.
-    length_bytes : int
-        Its width, 0 for a computed value.
-    value : str
-        As text; names unescaped.
-    """
-
-    path: str
-    image_offset: int | None
-    length_bytes: int
-    value: str
+    path: str  # names from the structure down
+    image_offset: int | None  # where it starts, in bytes from the start of the image; None for a computed value
+    length_bytes: int  # its width, 0 for a computed value
+    value: str  # as text; names unescaped
 
 
 class StructureLines(Displayed, Struct, frozen=True):
@@ -50,27 +38,13 @@ class StructureLines(Displayed, Struct, frozen=True):
 
 
 class Owner(Displayed, Struct, frozen=True):
-    """Who owns a range of bytes.
+    """Who owns a range of bytes."""
 
-    Attributes
-    ----------
-    volume : str
-        Layer stack and name of the volume.
-    what : str
-        ``node``, ``region``, ``file data``, ``free space``, or the kind of an entry, such as ``directory``.
-    image_offset : int or None
-        Where the range starts; None of an entry that has no extents, such as a directory.
-    length_bytes : int
-        Its length, of an entry that of all its extents.
-    facts : tuple of (str, str)
-        Tree, node, level, file, fork, path and so on, as far as they apply.
-    """
-
-    volume: str
-    what: str
-    image_offset: int | None
-    length_bytes: int
-    facts: tuple[tuple[str, str], ...]
+    volume: str  # layer stack and name of the volume
+    what: str  # ``node``, ``region``, ``file data``, ``free space``, or the kind of an entry, such as ``directory``
+    image_offset: int | None  # where the range starts; None of an entry that has no extents, such as a directory
+    length_bytes: int  # its length, of an entry that of all its extents
+    facts: tuple[tuple[str, str], ...]  # tree, node, level, file, fork, path and so on, as far as they apply
 
 
 class Inspection(Shown, Struct, frozen=True):
@@ -102,21 +76,11 @@ class StateLine(Displayed, Struct, frozen=True):
 
 
 class Extract(Displayed, Struct, frozen=True):
-    """What was written.
+    """What was written."""
 
-    Attributes
-    ----------
-    size_bytes : int
-        Length of the image.
-    metadata_bytes : int
-        How much of it was kept.
-    written_bytes : int
-        Length of the file, or what a sparse one stores.
-    """
-
-    size_bytes: int
-    metadata_bytes: int
-    written_bytes: int
+    size_bytes: int  # length of the image
+    metadata_bytes: int  # how much of it was kept
+    written_bytes: int  # length of the file, or what a sparse one stores
 
 
 _SIZES: Final = {"nodes": "size_bytes", "regions": "length_bytes", "extents": "length_bytes", "free": "length_bytes"}

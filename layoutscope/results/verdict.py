@@ -71,49 +71,24 @@ class Why(StrEnum):
 
 
 class Cause(Displayed, Struct, frozen=True):
-    """What part of the time is there for one reason.
+    """What part of the time is there for one reason."""
 
-    Attributes
-    ----------
-    name : Why
-        Which reason.
-    seconds : float
-        What the walk would take without it.
-    share : float
-        Share of the time that would be saved; below 0 where it would take longer. Causes overlap, their shares do not
-        sum up.
-    """
-
-    name: Why
-    seconds: float
+    name: Why  # which reason
+    seconds: float  # what the walk would take without it
+    # share of the time that would be saved; below 0 where it would take longer. Causes overlap, their shares do
+    # not sum up.
     share: float
 
 
 class Remedy(Displayed, Struct, frozen=True):
-    """What somebody could do: a row of the plan for the same drive.
+    """What somebody could do: a row of the plan for the same drive."""
 
-    Attributes
-    ----------
-    name : str
-        By which the plan knows it, and the name of its page in docs/remedies.
-    seconds : float
-        What the listing would take then.
-    share : float
-        Share of the time that this saves; below 0 where it would take longer.
-    title : str
-        What somebody does, in a few words.
-    is_bought : bool
-        Whether it needs another drive.
-    is_sure : bool
-        Whether it saves time on 95 of 100 drives that were drawn, as of the plan's row.
-    """
-
-    name: str
-    seconds: float
-    share: float
-    title: str = ""
-    is_bought: bool = False
-    is_sure: bool = True
+    name: str  # by which the plan knows it, and the name of its page in docs/remedies
+    seconds: float  # what the listing would take then
+    share: float  # share of the time that this saves; below 0 where it would take longer
+    title: str = ""  # what somebody does, in a few words
+    is_bought: bool = False  # whether it needs another drive
+    is_sure: bool = True  # whether it saves time on 95 of 100 drives that were drawn, as of the plan's row
 
     @property
     def helps(self) -> bool:
@@ -122,23 +97,13 @@ class Remedy(Displayed, Struct, frozen=True):
 
 
 class Placement(Displayed, Struct, frozen=True):
-    """How far apart the nodes lie that a walk reads.
+    """How far apart the nodes lie that a walk reads."""
 
-    Attributes
-    ----------
-    span_bytes : int
-        From the first to the last of the middle 98 % of their bytes.
-    volume_share : float
-        That span as a share of the volume.
-    density : float
-        Share of the span that such nodes fill.
-    saved_by_nearness : float
-        Share of the time that the walk would save if nothing lay between the nodes: what the gaps cost on this drive.
-    """
-
-    span_bytes: int
-    volume_share: float
-    density: float
+    span_bytes: int  # from the first to the last of the middle 98 % of their bytes
+    volume_share: float  # that span as a share of the volume
+    density: float  # share of the span that such nodes fill
+    # share of the time that the walk would save if nothing lay between the nodes: what the gaps cost on this
+    # drive
     saved_by_nearness: float
 
     @property
@@ -158,57 +123,25 @@ class Placement(Displayed, Struct, frozen=True):
 
 
 class Yardstick(Displayed, Struct, frozen=True):
-    """The same files on another file system.
+    """The same files on another file system."""
 
-    Attributes
-    ----------
-    filesystem : str
-        Which one, as people say.
-    seconds : float
-        What listing them takes there.
-    seconds_low : float
-        Lower end of its 90 % range, from comparing the model with real volumes.
-    seconds_high : float
-        Upper end.
-    """
-
-    filesystem: str
-    seconds: float
-    seconds_low: float
-    seconds_high: float
+    filesystem: str  # which one, as people say
+    seconds: float  # what listing them takes there
+    seconds_low: float  # lower end of its 90 % range, from comparing the model with real volumes
+    seconds_high: float  # upper end
 
 
 class Verdict(Displayed, Struct, frozen=True):
-    """What a scan concludes of one volume, on one drive.
+    """What a scan concludes of one volume, on one drive."""
 
-    Attributes
-    ----------
-    drive : str
-        The drive of the causes and remedies: the first one requested.
-    seconds : float
-        What listing every file takes on it.
-    packed_seconds : float
-        The same listing if the nodes were contiguous and in key order, for comparison.
-    seconds_per_1000 : float
-        Time for 1,000 entries.
-    causes : tuple of Cause
-        All that were tried, the largest first.
-    remedies : tuple of Remedy
-        Those of the plan that need no other layout, what saves most first.
-    placement : Placement or None
-        How nodes lie; None where there are fewer than two, or the drive has no arm.
-    yardsticks : tuple of Yardstick
-        The same files on other file systems, as far as that is modelled.
-    """
-
-    drive: str
-    seconds: float
-    packed_seconds: float
-    seconds_per_1000: float
-    causes: tuple[Cause, ...]
-    remedies: tuple[Remedy, ...]
-    placement: Placement | None
-    yardsticks: tuple[Yardstick, ...] = ()
+    drive: str  # the drive of the causes and remedies: the first one requested
+    seconds: float  # what listing every file takes on it
+    packed_seconds: float  # the same listing if the nodes were contiguous and in key order, for comparison
+    seconds_per_1000: float  # time for 1,000 entries
+    causes: tuple[Cause, ...]  # all that were tried, the largest first
+    remedies: tuple[Remedy, ...]  # those of the plan that need no other layout, what saves most first
+    placement: Placement | None  # how nodes lie; None where there are fewer than two, or the drive has no arm
+    yardsticks: tuple[Yardstick, ...] = ()  # the same files on other file systems, as far as that is modelled
 
     @property
     def is_worth_a_word(self) -> bool:
@@ -275,7 +208,7 @@ class ReadsOfNodes(Struct, frozen=True):
 
     layout: VolumeLayout  # the volume
     trace: AccessTrace  # the reads
-    nodes: NodeTable
+    nodes: NodeTable  # the nodes of the volume
     node: I64  # node that each read lies in, -1 where it lies in none
     within: I64  # byte of that node at which the read starts
     used: I64  # nodes that are read, in the order in which they lie on the disk

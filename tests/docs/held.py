@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from layoutscope.api.forecast import VOLUMES
 from layoutscope.api.replay import SURE
-from layoutscope.api.workloads import VOLUMES
 from layoutscope.drive import load_profile
 from layoutscope.drive.simulation import SAMPLE_READS, SAMPLES
 from layoutscope.drive.uncertain import num_draws

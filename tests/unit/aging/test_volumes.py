@@ -13,7 +13,7 @@ from layoutscope.aging.model import WORKLOADS, workload
 from layoutscope.aging.remade import build_aged_layout
 from layoutscope.aging.trees import NOWHERE
 from layoutscope.api.forecast import readable
-from layoutscope.api.workloads import LAID_OUT, VOLUMES, volumes_alike
+from layoutscope.api.forecast import LAID_OUT, VOLUMES, volumes_alike
 from layoutscope.filesystems.apfs import writing
 from layoutscope.filesystems.apfs.driver import POLICIES, policy_of
 from layoutscope.metrics import measure

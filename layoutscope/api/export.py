@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from layoutscope.api.images import Opened
     from layoutscope.filesystems.contract import View
     from layoutscope.options import Drives, ReadOptions, Workload
-    from layoutscope.results.predict import PredictResult
-    from layoutscope.results.scan import ScanResult
     from layoutscope.tables import VolumeLayout
 
     ViewOf = Callable[[VolumeLayout], View]
@@ -119,12 +116,22 @@ def export(
         raise UsageError(f"the table {table} is of no walk, whatever its order, host or drive; leave these out")
     request = request_of(options, path)
     with opened(path, request) as image, reporting(request["progress"]):
-        known = _Known(OpenImage(path, request, image), work, drives)
+        source = OpenImage(path, request, image)
+        # Results are worked out when the first table needs them.
+        scanned = cache(lambda: scan(source, drives=(), host=work.get("host", "linux")))
+        predicted = cache(lambda: predict(source, drives=drives, **work))
+
+        def rows(name: str) -> Rows:
+            if name in TABLES:
+                return Rows.of(joined_table(image.layouts, name))
+            return (scanned if name == "metrics" else predicted)().rows(name)
+
+        can_be_walked = any(len(layout.columns("entries")) for layout in image.layouts)
         if table == ALL:
             Path(str(target)).mkdir(exist_ok=True)
         for name, (goal, form) in goals.items():
-            if table != ALL or name in TABLES or known.can_be_walked:
-                _write_rows(known.rows(name), name, goal, form, force=force)
+            if table != ALL or name in TABLES or can_be_walked:
+                _write_rows(rows(name), name, goal, form, force=force)
 
 
 Goal = tuple["str | os.PathLike[str] | IO[bytes]", str]
@@ -154,32 +161,6 @@ def _goals(
         for file in files.values():
             check_output(file, force=force, reads=[path])
     return {name: (file, form) for name, file in files.items()}
-
-
-@dataclass
-class _Known:
-    """What tables are made of: an image, and results that are worked out when the first table needs them."""
-
-    image: OpenImage
-    work: dict[str, Any]
-    drives: Any
-
-    @property
-    def can_be_walked(self) -> bool:
-        return any(len(layout.columns("entries")) for layout in self.image.opened.layouts)
-
-    def rows(self, name: str) -> Rows:
-        if name in TABLES:
-            return Rows.of(joined_table(self.image.opened.layouts, name))
-        return (self._scanned if name == "metrics" else self._predicted).rows(name)
-
-    @cached_property
-    def _scanned(self) -> ScanResult:
-        return scan(self.image, drives=(), host=self.work.get("host", "linux"))
-
-    @cached_property
-    def _predicted(self) -> PredictResult:
-        return predict(self.image, drives=self.drives, **self.work)
 
 
 def _write_rows(rows: Rows, name: str, target: str | os.PathLike[str] | IO[bytes], form: str, *, force: bool) -> None:

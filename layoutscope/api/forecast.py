@@ -25,7 +25,7 @@ from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure
 from layoutscope.metrics.space import select_own_nodes
-from layoutscope.options import Forecast, ForecastOptions, fill, options_of
+from layoutscope.options import ForecastOptions, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.report.plots import forecast_page
 from layoutscope.results.forecast import (
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.aging.model import AgingVolume, CycleKind
+    from layoutscope.aging.model import AgingVolume
     from layoutscope.drive import DriveProfile
     from layoutscope.metrics import Definition
     from layoutscope.tables import VolumeLayout
 
 
-MAX_CYCLES: Final = options_of(Forecast)["cycles"].most or 0
+MAX_CYCLES: Final = options_of(ForecastOptions)["cycles"].most or 0
 MAX_SEEDS: Final = 64
 USUAL_SHARE: Final = 0.05
 
@@ -87,7 +87,7 @@ def forecast(
     >>> [point.cycle for point in found.points]
     [0, 1, 2, 3, 4]
     """
-    request = fill(Forecast, options)
+    request = fill(ForecastOptions, options)
     cycles, drives = request["cycles"], request["drives"]
     _check_request(request)
     profiles = profiles_of(drives, DEFAULT_DRIVES)
@@ -112,29 +112,27 @@ def forecast(
     if drives is None:
         reads = walk(layout, checked({"host": request["host"]})).reads
         profiles = [profile for profile in profiles if fits(profile, reads)]
-    chosen = workload_of(request["workload"])
-    plan = planned(cycles, share)
-    asked = Asked(chosen, share, request["seeds"], request["keep_snapshots"], request["host"])
-    points, left_out = followed(layout, begin, asked, plan, _Look(profiles, request).look)
+    cycles_a_step, steps, _ = plan_steps(cycles, share)
+    points, left_out = follow_cycles(layout, begin, request, share, _Look(profiles, request).look)
     return ForecastResult(
         image=name,
         volume=layout.facts.name,
         filesystem=layout.facts.variant,
         host=request["host"],
         workload=request["workload"],
-        does=chosen.does,
+        does=workload_of(request["workload"]).does,
         share=share,
         cycles=cycles,
-        simulated_cycles=plan.steps * plan.cycles_a_step,
-        cycles_a_step=plan.cycles_a_step,
+        simulated_cycles=steps * cycles_a_step,
+        cycles_a_step=cycles_a_step,
         seeds=request["seeds"],
         points=points,
-        notes=(*_notes(layout, begin, plan, cycles, request["host"]), *left_out),
+        notes=(*_notes(layout, begin, cycles_a_step, steps, request), *left_out),
         churn=churn,
     )
 
 
-def _check_request(request: Forecast) -> None:
+def _check_request(request: ForecastOptions) -> None:
     """Refuse a workload, a number or a host that is out of range."""
     cycles, share, seeds, keep = request["cycles"], request["share"], request["seeds"], request["keep_snapshots"]
     workload_of(request["workload"])
@@ -149,26 +147,28 @@ def _check_request(request: Forecast) -> None:
     checked({"host": request["host"]})
 
 
-def _notes(layout: VolumeLayout, begin: AgingVolume, plan: Steps, cycles: int, host: str) -> list[str]:
+def _notes(
+    layout: VolumeLayout, begin: AgingVolume, cycles_a_step: int, steps: int, request: ForecastOptions
+) -> list[str]:
     """Say what is assumed, and where the cycles that are followed end."""
     narrow = "All draws share what the model does not know: the range by the layout is too narrow."
-    assumed = ["What macOS writes is assumed, and was compared with no Mac."] * (host == "macos")
+    assumed = ["What macOS writes is assumed, and was compared with no Mac."] * (request["host"] == "macos")
     notes, num_held = [*assumed, narrow, *begin.policy.assumes], begin.space.num_pinned
     if layout.facts.details.get("snapshots"):
         notes.append(f"Snapshots that the volume has hold {num_held:,} blocks of it: these are not free when replaced.")
     notes += list_unaged_parts(layout, begin.entry_bytes)
-    if plan.cycles_a_step > 1:
-        notes.append(f"{plan.cycles_a_step} cycles are followed as one.")
-    if plan.steps * plan.cycles_a_step < cycles:
-        done = plan.steps * plan.cycles_a_step
-        notes.append(f"{done:,} of {cycles:,} cycles were followed; what comes after is not told.")
+    if cycles_a_step > 1:
+        notes.append(f"{cycles_a_step} cycles are followed as one.")
+    done = steps * cycles_a_step
+    if done < request["cycles"]:
+        notes.append(f"{done:,} of {request['cycles']:,} cycles were followed; what comes after is not told.")
     return notes
 
 
 class _Look:
     """Measures and walks layouts."""
 
-    def __init__(self, profiles: Sequence[DriveProfile], request: Forecast) -> None:
+    def __init__(self, profiles: Sequence[DriveProfile], request: ForecastOptions) -> None:
         self._profiles, self._seeds = profiles, request["seeds"]
         self._work = checked({"host": request["host"]})
 
@@ -232,26 +232,17 @@ TAIL: Final = 0.05
 """Share of drives that is left out at either end."""
 
 
-class Steps(NamedTuple):
-    """How cycles are followed."""
+def plan_steps(cycles: int, share: float) -> tuple[int, int, tuple[int, ...]]:
+    """Return how many cycles one step follows, how many steps there are, and after which the volume is looked at.
 
-    cycles_a_step: int  # cycles of one step
-    steps: int  # how many steps there are
-    at: tuple[int, ...]  # after which of them the volume is looked at
+    There are no more than :data:`MAX_STEPS` steps, none with more than half of the files.
 
-
-def planned(cycles: int, share: float) -> Steps:
-    """Steps how cycles are followed: no more than :data:`MAX_STEPS` steps, none with more than half of the files.
-
-    >>> planned(20, 0.05), planned(400, 0.05), planned(10_000, 0.05)
-    (Steps(cycles_a_step=1, steps=20, at=(0, 5, 10, 15, 20)), \
-Steps(cycles_a_step=10, steps=40, at=(0, 10, 20, 30, 40)), Steps(cycles_a_step=10, steps=40, at=(0, 10, 20, 30, 40)))
-    >>> planned(0, 0.05).at
-    (0,)
+    >>> plan_steps(20, 0.05), plan_steps(400, 0.05), plan_steps(0, 0.05)
+    ((1, 20, (0, 5, 10, 15, 20)), (10, 40, (0, 10, 20, 30, 40)), (1, 0, (0,)))
     """
     each = min(math.ceil(cycles / MAX_STEPS), max(int(MAX_SHARE / share), 1)) if cycles else 1
     steps = min(cycles // each, MAX_STEPS)
-    return Steps(each, steps, tuple(sorted({round(steps * part / POINTS) for part in range(POINTS + 1)})))
+    return each, steps, tuple(sorted({round(steps * part / POINTS) for part in range(POINTS + 1)}))
 
 
 class Drawn(NamedTuple):
@@ -264,16 +255,6 @@ class Drawn(NamedTuple):
     seconds: tuple[float, ...]
     drives: tuple[NDArray[np.float64], ...]
     metrics: tuple[Any, ...]
-
-
-class Asked(NamedTuple):
-    """What is asked: a workload, to which share of the files, how often drawn, how long snapshots are kept, by whom."""
-
-    workload: CycleKind
-    share: float
-    seeds: int
-    keep_snapshots: int
-    host: str
 
 
 def readable(layout: VolumeLayout, host: str) -> AgingVolume:
@@ -291,36 +272,42 @@ def readable(layout: VolumeLayout, host: str) -> AgingVolume:
     return volume
 
 
-def followed(
-    layout: VolumeLayout, begin: AgingVolume, asked: Asked, plan: Steps, look: Callable[[VolumeLayout, int], Drawn]
+def follow_cycles(
+    layout: VolumeLayout,
+    begin: AgingVolume,
+    request: ForecastOptions,
+    share: float,
+    look: Callable[[VolumeLayout, int], Drawn],  # measures a layout, by the number of the simulation
 ) -> tuple[tuple[ForecastPoint, ...], tuple[str, ...]]:
-    """Follow a volume through its cycles, once for each draw."""
-    drawn: dict[int, list[Drawn]] = {step: [] for step in plan.at}
+    """Follow a volume through its cycles in each simulation; return its points, and where it could not go on."""
+    cycles_a_step, steps, looked_at = plan_steps(request["cycles"], share)
+    work, seeds = workload_of(request["workload"]), request["seeds"]
+    drawn: dict[int, list[Drawn]] = {step: [] for step in looked_at}
     notes: list[str] = []
-    with phase("following the cycles", asked.seeds * max(plan.steps, 1), unit="steps") as under_way:
-        for seed in range(asked.seeds):
+    with phase("following the cycles", seeds * max(steps, 1), unit="steps") as under_way:
+        for seed in range(seeds):
             rng = np.random.default_rng([1, seed])
             volume = begin.copy()
-            volume.policy = begin.policy.drawn((2 * seed + 1) / asked.seeds - 1 if asked.seeds > 1 else 0.0)
-            volume.keep_cycles = asked.keep_snapshots
-            # As it is, the volume is the same in all draws.
+            volume.policy = begin.policy.drawn((2 * seed + 1) / seeds - 1 if seeds > 1 else 0.0)
+            volume.keep_cycles = request["keep_snapshots"]
+            # As it is, the volume is the same in all simulations.
             drawn[0].append(look(layout, seed))
-            for step in range(1, plan.steps + 1):
-                wanted = asked.share * plan.cycles_a_step * int(volume.entries.is_file.sum())
+            for step in range(1, steps + 1):
+                wanted = share * cycles_a_step * int(volume.entries.is_file.sum())
                 try:
-                    volume.age(asked.workload, max(round(wanted), 1), rng)
+                    volume.age(work, max(round(wanted), 1), rng)
                 except FullError as error:
-                    notes.append(f"After cycle {(step - 1) * plan.cycles_a_step:,} of a draw {error}.")
+                    notes.append(f"After cycle {(step - 1) * cycles_a_step:,} of a draw {error}.")
                     break
                 under_way.advance()
                 if not volume.entries.is_file.any():
-                    notes.append(f"After cycle {step * plan.cycles_a_step:,} no file is left.")
+                    notes.append(f"After cycle {step * cycles_a_step:,} no file is left.")
                     break
                 if step in drawn:
                     drawn[step].append(look(build_aged_layout(layout, volume), seed))
-    errors = model_errors(layout.facts.filesystem, asked.host)
+    errors = model_errors(layout.facts.filesystem, request["host"])
     points = tuple(
-        _point(step * plan.cycles_a_step, found, errors if step else {}) for step, found in drawn.items() if found
+        _point(step * cycles_a_step, found, errors if step else {}) for step, found in drawn.items() if found
     )
     return points, tuple(dict.fromkeys(notes))
 
@@ -400,14 +387,6 @@ def _rewritten(before: VolumeLayout, later: VolumeLayout) -> float | None:
     return float((xids > int(before.columns("nodes")["xid"].signed().max(initial=0))).mean())
 
 
-class Alike(NamedTuple):
-    """A volume like one that is known: the order in which its files came, its age in cycles, its layout."""
-
-    creation: str
-    age: int
-    layout: VolumeLayout
-
-
 VOLUMES: Final = 8
 
 
@@ -423,8 +402,8 @@ LAID_OUT: Final = {"hash": "walk-order", "alphabetical": "packed", "numbered": "
 """How nodes of new volumes lie, by the order in which their files came: as they are walked, or by their keys."""
 
 
-def volumes_alike(layout: VolumeLayout, host: str) -> list[Alike]:
-    """Make volumes with the files of one that is known, laid out in other orders and aged by other cycles."""
+def volumes_alike(layout: VolumeLayout, host: str) -> list[tuple[str, int, VolumeLayout]]:
+    """Make volumes with the files of one that is known: how their files came, their ages in cycles, their layouts."""
     prior = priors()["placement"]
     names = [str(word) for word in drawn("placement.creation", prior["creation"], DRAWN_VOLUMES)[:VOLUMES]]
     ages = [int(age) for age in drawn("placement.age", prior["age"], DRAWN_VOLUMES)[:VOLUMES]]
@@ -448,7 +427,7 @@ def volumes_alike(layout: VolumeLayout, host: str) -> list[Alike]:
                     under_way.advance()
                 if cycle in at:
                     made[way, cycle] = build_aged_layout(new, volume) if cycle else new
-    return [Alike(name, age, made[LAID_OUT[name], age]) for name, age in zip(names, ages, strict=True)]
+    return [(name, age, made[LAID_OUT[name], age]) for name, age in zip(names, ages, strict=True)]
 
 
 NEW: Final = tuple(dict.fromkeys(LAID_OUT.values()))

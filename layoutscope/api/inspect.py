@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import asdict
@@ -25,7 +25,7 @@ from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
 from layoutscope.image.failing import around_failures
 from layoutscope.image.opening import open_images
-from layoutscope.options import InspectOptions, InspectPlace, ReadOptions, fill
+from layoutscope.options import InspectOptions, ReadOptions, own_options
 from layoutscope.partition import choose, find_volumes
 from layoutscope.results.inspect import (
     FieldLine,
@@ -88,8 +88,8 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
     >>> found.structures[0].fields[0].path
     'key.len_key'
     """
-    place = fill(InspectPlace, options)
-    node, at, lba, cnid, file_path = place["node"], place["at"], place["lba"], place["cnid"], place["file_path"]
+    place: dict[str, Any] = {name: options.get(name) for name in own_options(InspectOptions)}
+    node, at, lba, cnid, file_path = place.values()
     given = [f"{name.removeprefix('file_')} {value}" for name, value in place.items() if value is not None]
     if len(given) != 1:
         told = {"node, at, lba, cnid or file_path": "--node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P"}

@@ -19,7 +19,16 @@ from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, entries_of, knows_offset, met_best, refuse_unused, said_of, work_of
+from layoutscope.api.workloads import (
+    checked,
+    entries_of,
+    host_of,
+    knows_offset,
+    refuse_unused,
+    said_of,
+    walk_on,
+    work_of,
+)
 from layoutscope.display import Struct
 from layoutscope.drive import hdd, service
 from layoutscope.drive.recorded import BELOW, CHUNK, FILE_SYSTEM, Place, Recorded
@@ -33,6 +42,8 @@ from layoutscope.results.predict import ReplayResult
 from layoutscope.results.recorded import HostTimes, MeasuredTimes, OutcomeTimes, PlacedDevice, Recording, Wanted
 from layoutscope.results.scan import Prediction
 from layoutscope.units import format_share
+from layoutscope.walk.orders import model_of
+from layoutscope.walk.score import score
 
 if TYPE_CHECKING:
     import os
@@ -41,12 +52,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.driver import HostProfile
+    from layoutscope.access.driver import HostProfile, Model
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
     from layoutscope.drive.uncertain import Interval
     from layoutscope.options import Workload
     from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.score import Score
 
 
 LARGEST_UNIT: Final = 1 << 20
@@ -170,19 +182,47 @@ def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: Wo
     )
     if layout is None:
         return result
-    met, driver = met_best(real.reads, layout, work)
-    host, paced = met.model.host, _paced_alike(met.predicted, real.reads, serving.think_us)
+    model, predicted, agreement, driver = predict_best(real.reads, layout, work)
+    paced = _paced_alike(predicted, real.reads, serving.think_us)
     knows = knows_offset(layout, serving.start_offset_bytes)
     return replace(
         result,
         expected=tuple(
-            Prediction.of(each, profile, serving.interval(paced, profile, host, knows_offset=knows))
+            Prediction.of(each, profile, serving.interval(paced, profile, model.host, knows_offset=knows))
             for each, profile in serving.serve(paced)
         ),
-        agreement=met.agreement,
-        host=host_times(timed, met.predicted, entries_of(met.model, work)) if timed is not None else None,
+        agreement=agreement,
+        host=host_times(timed, predicted, entries_of(model, work)) if timed is not None else None,
         driver=driver,
     )
+
+
+EXACT: Final = 0.999
+"""Share of steps from which on no other version of a driver is tried."""
+
+
+def predict_best(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tuple[Model, AccessTrace, Score, str]:
+    """Predict as the usual driver reads, or as a version that misses half as many steps; and name that version."""
+    best, name, given = _predict(real, layout, work), "", work["host_properties"] or {}
+    for version in filesystem_of(layout).traits.driver_versions:
+        share = best[2].pair_share
+        if share >= EXACT or version.host != work["host"] or version.properties.keys() & given.keys():
+            continue
+        other = _predict(real, layout, {**work, "host_properties": {**given, **version.properties}})
+        # Of a trace that meets neither, a few steps more tell nothing.
+        if 1 - other[2].pair_share <= (1 - share) / 2:
+            said = (
+                f"{key}={('no', 'yes')[value] if isinstance(value, bool) else value}"
+                for key, value in version.properties.items()
+            )
+            best, name = other, f"{version.name} ({', '.join(said)})"
+    return *best, name
+
+
+def _predict(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tuple[Model, AccessTrace, Score]:
+    model = model_of(layout, host_of(work))
+    predicted = walk_on(model, work).reads
+    return model, predicted, score(real, predicted, layout)
 
 
 def wanted_of(asked: ReplayOptions) -> Wanted:

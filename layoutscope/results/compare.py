@@ -12,7 +12,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from layoutscope.metrics import Metric
     from layoutscope.results.scan import Prediction, ScanResult, VolumeScan
     from layoutscope.tables import Table, VolumeLayout
+
+    _Data = tuple[NDArray[np.uint64], I64, I64, I64]
 
 
 class MetricRow(Displayed, Struct, frozen=True):
@@ -392,41 +394,30 @@ def _told(rows: tuple[I64, I64], is_same: Callable[[I64, I64], Mask]) -> tuple[i
 def _data_row(earlier: VolumeLayout, later: VolumeLayout) -> ChangeRow:
     """Count the files that have data on disk; one whose extents are not the same has moved."""
     first, second = map(_data, (earlier, later))
-    _, rows = _joined((first.file_id,), (second.file_id,))
+    _, rows = _joined((first[0],), (second[0],))
     return ChangeRow("files' data", *_told(rows, lambda one, other: _are_same(first, second, one, other)))
 
 
-class _Data(NamedTuple):
-    """Extents by file: each file, its first extent and how many it has; extents are rows of four numbers, in order."""
-
-    file_id: NDArray[np.uint64]
-    first: I64
-    num: I64
-    extents: I64
-
-
 def _data(layout: VolumeLayout) -> _Data:
+    """Return the files with data, the first extent of each, their numbers, and the extents as rows of four numbers."""
     extents = layout.columns("extents")
     extents = extents.take(extents["fork"].equals("data") & extents["image_offset"].is_known)
     number, start = extents["file_id"].data, extents["image_offset"].signed() - layout.facts.image_offset
     others = [extents[name].signed() for name in ("logical_offset", "length_bytes", "device")]
     order = np.lexsort((*others, start, number))
     first = np.flatnonzero(is_head(number[order]))
-    return _Data(
-        number[order][first],
-        first,
-        np.diff(np.append(first, len(order))),
-        np.stack([start, *others], axis=1)[order],
-    )
+    counts = np.diff(np.append(first, len(order)))
+    return number[order][first], first, counts, np.stack([start, *others], axis=1)[order]
 
 
 def _are_same(first: _Data, second: _Data, one: I64, other: I64) -> Mask:
     """Tell which files of two states have the same extents."""
-    same: Mask = first.num[one] == second.num[other]
+    (_, first_starts, first_counts, first_extents), (_, second_starts, second_counts, second_extents) = first, second
+    same: Mask = first_counts[one] == second_counts[other]
     kept = np.flatnonzero(same)
-    counts = first.num[one[kept]]
-    rows = ranges(first.first[one[kept]], counts), ranges(second.first[other[kept]], counts)
-    differs = (first.extents[rows[0]] != second.extents[rows[1]]).any(axis=1)
+    counts = first_counts[one[kept]]
+    rows = ranges(first_starts[one[kept]], counts), ranges(second_starts[other[kept]], counts)
+    differs = (first_extents[rows[0]] != second_extents[rows[1]]).any(axis=1)
     same[kept] = np.bincount(np.repeat(np.arange(len(kept)), counts), differs, minlength=len(kept)) == 0
     return same
 

@@ -10,7 +10,7 @@ nodes that do not start where the last one ended.
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from layoutscope.results.scan import Prediction, ScanResult, WalkFacts
     from layoutscope.tables import Table, VolumeLayout
 
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
 
 DEVICE_BIT: Final = 56
 """Addresses of the second device of a set are told from those of the first by a bit that no address has."""
@@ -52,35 +56,19 @@ RECORDS: Final = ("entry_node_row", "inode_node_row", "thread_node_row", "xattr_
 def costs_of(layout: VolumeLayout, reads: AccessTrace, prediction: Prediction, order: str) -> WalkCosts:
     """Charge a walk to whom it belongs."""
     seconds = read_seconds(reads, prediction.service_s)
-    shares = _shares(layout, reads, seconds)
+    owner, is_data, shares = _shares(layout, reads, seconds)
     records = _records(layout)
-    nodes = _nodes(layout, shares, records, prediction.seconds)
-    files = _files(layout, shares, records, nodes, prediction.seconds)
+    nodes = _nodes(layout, owner[~is_data], shares[~is_data], records, prediction.seconds)
+    files = _files(layout, owner[is_data], shares[is_data], records, nodes, prediction.seconds)
     directories = build_frame("directory_costs", cost_of_directories(Paths(layout), reads, seconds))
     return WalkCosts(prediction.drive, order, prediction.seconds, nodes, files, directories)
 
 
-class _Pieces(NamedTuple):
-    """Runs of bytes that belong to somebody; arrays of shape (n,), in address order.
+def _pieces(layout: VolumeLayout) -> tuple[I64, I64, I64, Mask]:
+    """List runs of bytes that belong to somebody, in address order: starts, ends, owners, and whether they are data.
 
-    `owner` is a row of the table of nodes, or, where `is_data`, a place in the table of extents.
+    An owner is a row of the table of nodes, or, of data, a place in the table of extents.
     """
-
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    owner: NDArray[np.int64]
-    is_data: NDArray[np.bool_]
-
-
-class _Shares(NamedTuple):
-    """Parts of reads: which piece each brings, and the seconds that this costs; arrays of shape (n,)."""
-
-    owner: NDArray[np.int64]
-    is_data: NDArray[np.bool_]
-    seconds: NDArray[np.float64]
-
-
-def _pieces(layout: VolumeLayout) -> _Pieces:
     nodes, fragments, extents = live_nodes(layout), layout.columns("node_fragments"), layout.columns("extents")
     row, owner = nodes["row"].data, fragments["node_row"].data
     whole, split = nodes.take(~np.isin(row, owner)), fragments.take(np.isin(owner, row))
@@ -95,7 +83,7 @@ def _pieces(layout: VolumeLayout) -> _Pieces:
     ]
     start, stop, whose, is_data = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     order = np.argsort(start, kind="stable")
-    return _Pieces(start[order], stop[order], whose[order], is_data[order])
+    return start[order], stop[order], whose[order], is_data[order]
 
 
 def _edges(table: Table, length: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -108,20 +96,20 @@ def _address(offset: NDArray[np.int64], device: NDArray[Any]) -> NDArray[np.int6
     return found
 
 
-def _shares(layout: VolumeLayout, reads: AccessTrace, seconds: NDArray[np.float64]) -> _Shares:
-    """Share each read among the pieces in it, by their bytes."""
-    pieces = _pieces(layout)
+def _shares(layout: VolumeLayout, reads: AccessTrace, seconds: F64) -> tuple[I64, Mask, F64]:
+    """Share each read among the pieces in it, by their bytes: owners, whether they are data, and seconds."""
+    begin, end, owner, is_data = _pieces(layout)
     start = _address(reads.image_offset, reads.device)
     stop = start + reads.length_bytes
     # Pieces of a sound volume do not overlap; of a damaged one a long piece may reach over later ones, of which the
     # furthest end so far knows.
-    first = np.searchsorted(np.maximum.accumulate(pieces.stop), start, "right")
-    counts = np.maximum(np.searchsorted(pieces.start, stop, "left") - first, 0)
+    first = np.searchsorted(np.maximum.accumulate(end), start, "right")
+    counts = np.maximum(np.searchsorted(begin, stop, "left") - first, 0)
     read, piece = owners(counts), ranges(first, counts)
-    held = np.minimum(stop[read], pieces.stop[piece]) - np.maximum(start[read], pieces.start[piece])
+    held = np.minimum(stop[read], end[piece]) - np.maximum(start[read], begin[piece])
     read, piece, held = (values[held > 0] for values in (read, piece, held))
     total = np.bincount(read, held, minlength=len(reads))
-    return _Shares(pieces.owner[piece], pieces.is_data[piece], seconds[read] * held / total[read])
+    return owner[piece], is_data[piece], seconds[read] * held / total[read]
 
 
 def _records(layout: VolumeLayout) -> pl.DataFrame:
@@ -131,9 +119,9 @@ def _records(layout: VolumeLayout) -> pl.DataFrame:
     return pairs.select("node_row", "entry").unique()
 
 
-def _nodes(layout: VolumeLayout, shares: _Shares, records: pl.DataFrame, seconds: float) -> pl.DataFrame:
+def _nodes(layout: VolumeLayout, rows: I64, shares: F64, records: pl.DataFrame, seconds: float) -> pl.DataFrame:
     """Sum the shares of nodes up; what no node is charged with is the last row."""
-    charged = pl.DataFrame({"row": shares.owner[~shares.is_data], "seconds": shares.seconds[~shares.is_data]})
+    charged = pl.DataFrame({"row": rows, "seconds": shares})
     costs = charged.group_by("row").agg(pl.len().alias("reads"), pl.col("seconds").sum()).cast({"row": pl.UInt32})
     files = records.group_by("node_row").agg(pl.len().alias("files"))
     about = layout.nodes.select("row", "tree", "node_id", "level", "image_offset")
@@ -143,7 +131,7 @@ def _nodes(layout: VolumeLayout, shares: _Shares, records: pl.DataFrame, seconds
 
 
 def _files(
-    layout: VolumeLayout, shares: _Shares, records: pl.DataFrame, nodes: pl.DataFrame, seconds: float
+    layout: VolumeLayout, extents: I64, shares: F64, records: pl.DataFrame, nodes: pl.DataFrame, seconds: float
 ) -> pl.DataFrame:
     """Share what nodes cost among the entries in them, and charge files with the reads of their data."""
     costs = nodes.select(node_row="row", each=pl.col("seconds") / pl.col("files"))
@@ -151,8 +139,8 @@ def _files(
     by_entry = charged.agg(pl.len().alias("nodes"), pl.col("each").sum().alias("seconds"))
     about = with_paths(layout).select("row", "file_id", "path", "kind")
     named = by_entry.join(about, left_on="entry", right_on="row", how="left")
-    owner = layout.extents["file_id"].gather(shares.owner[shares.is_data])
-    data = pl.DataFrame({"file_id": owner, "data": shares.seconds[shares.is_data]}).group_by("file_id").sum()
+    owner = layout.extents["file_id"].gather(extents)
+    data = pl.DataFrame({"file_id": owner, "data": shares}).group_by("file_id").sum()
     # Hard links are several entries of one file: the first has its data.
     first = about.unique("file_id", keep="first").select("file_id", entry="row")
     with_data = data.join(first, on="file_id", how="left")

@@ -118,10 +118,7 @@ class Pace(Displayed, Struct, frozen=True):
     def lasts(self, item: PlannedRemedy) -> float | None:
         """Return after how many cycles the work takes again what it takes now; None where that is not to be seen.
 
-        Parameters
-        ----------
-        item : PlannedRemedy
-            The remedy. One in the program or the drive does not wear off, nor does one that saves nothing.
+        A remedy in the program or the drive does not wear off, nor does one that saves nothing.
         """
         if item.words.kind != VOLUME or item.saved_s <= 0 or self.per_cycle_s <= 0:
             return None

@@ -105,17 +105,7 @@ class Prediction(Displayed, Struct, frozen=True):
 
     @classmethod
     def of(cls, result: ServiceResult, profile: DriveProfile, interval: Interval | None = None) -> Prediction:
-        """Turn the service time of a trace into what reports show.
-
-        Parameters
-        ----------
-        result : ServiceResult
-            The time.
-        profile : DriveProfile
-            The drive.
-        interval : Interval, optional
-            Of draws; that of the result without.
-        """
+        """Turn the service time of a trace into what reports show, with the range of the result unless given one."""
         ends = None if interval is None else interval.reaching(result.seconds)
         return cls(
             drive=result.drive,

@@ -11,7 +11,7 @@ those of stretches spread over them.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -228,34 +228,25 @@ class ReadsOfNodes(Struct, frozen=True):
 def walked(layout: VolumeLayout, trace: AccessTrace) -> ReadsOfNodes:
     """Find the node of each read."""
     nodes = node_table(layout)
-    pieces = _pieces(layout, nodes)
+    key, length, owner, before = _pieces(layout, nodes)
     at = place_of(trace.device, trace.image_offset)
     by_place = order_of(at)
     node, within = np.full(len(trace), -1), np.zeros(len(trace), np.int64)
-    if len(pieces.key):
+    if len(key):
         # Sorted keys are found many times quicker than those that jump about.
         at = at[by_place]
-        found = np.maximum(np.searchsorted(pieces.key, at, side="right") - 1, 0)
-        into = at - pieces.key[found]
-        node[by_place] = np.where((into >= 0) & (into < pieces.length[found]), pieces.owner[found], -1)
-        within[by_place] = pieces.before[found] + into
+        found = np.maximum(np.searchsorted(key, at, side="right") - 1, 0)
+        into = at - key[found]
+        node[by_place] = np.where((into >= 0) & (into < length[found]), owner[found], -1)
+        within[by_place] = before[found] + into
     is_used = np.zeros(len(nodes) + 1, bool)
     is_used[node] = True
     order = order_of(place_of(nodes.device, nodes.image_offset))
     return ReadsOfNodes(layout, trace, nodes, node, within, order[is_used[order]], by_place)
 
 
-class _Pieces(NamedTuple):
-    """Where nodes lie, in one piece or several, by place; arrays of one length."""
-
-    key: I64
-    length: I64
-    owner: I64
-    before: I64
-    """Bytes of the node in the pieces before this one."""
-
-
-def _pieces(layout: VolumeLayout, nodes: NodeTable) -> _Pieces:
+def _pieces(layout: VolumeLayout, nodes: NodeTable) -> tuple[I64, I64, I64, I64]:
+    """Return where nodes are, in one piece or several: keys, ascending, lengths, nodes, bytes in earlier pieces."""
     own, fragments = np.flatnonzero(nodes.level >= 0), layout.columns("node_fragments")
     key, length = place_of(nodes.device, nodes.image_offset)[own], nodes.size_bytes[own]
     before = np.zeros(len(own), np.int64)
@@ -271,7 +262,7 @@ def _pieces(layout: VolumeLayout, nodes: NodeTable) -> _Pieces:
         columns = ((key, place), (length, held), (own, owner), (before, ahead))
         key, length, own, before = (np.concatenate([one[whole], other[of_tree]]) for one, other in columns)
     order = order_of(key)
-    return _Pieces(key[order], length[order], own[order], before[order])
+    return key[order], length[order], own[order], before[order]
 
 
 def by_address(reads: ReadsOfNodes) -> AccessTrace:

@@ -194,6 +194,6 @@ def test_every_field_of_a_result_is_described():
         for _, kind in getmembers(module, isclass)
         if kind.__module__ == module.__name__ and isinstance(kind, StructType)
         for name, text in describe_fields(kind).items()
-        if not text and any(describe_fields(kind).values())
+        if name in kind.__struct_fields__ and not text and any(describe_fields(kind).values())
     ]
     assert lacking == []

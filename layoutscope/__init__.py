@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from layoutscope.api.extract import extract
     from layoutscope.api.forecast import forecast, write_forecast_plot
     from layoutscope.api.inspect import checkpoints, inspect
-    from layoutscope.api.kit import kit
     from layoutscope.api.map import layout_map, write_map
     from layoutscope.api.map import map_images as map  # noqa: A004  (the command's own name)
     from layoutscope.api.plan import plan
@@ -66,7 +65,7 @@ if TYPE_CHECKING:
     from layoutscope.api.scan import scan
     from layoutscope.api.session import open_session as open  # noqa: A004  (as `gzip.open` and others are called)
     from layoutscope.api.trace import trace, write_trace
-    from layoutscope.api.validate import validate
+    from layoutscope.api.validate import kit, validate
     from layoutscope.drive import load_profile, service
     from layoutscope.fleet.batch import batch
     from layoutscope.fleet.query import query
@@ -77,6 +76,7 @@ else:
         "batch": "fleet.batch",
         "checkpoints": "api.inspect",
         "fit": "api.drives",
+        "kit": "api.validate",
         "layout_map": "api.map",
         "load_profile": "drive",
         "open": "api.session",

@@ -6,7 +6,9 @@ is short about them, and how many there are of the rest.
 
 from __future__ import annotations
 
-from inspect import Parameter, Signature
+import ast
+from inspect import Parameter, Signature, cleandoc, getsource
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
@@ -23,11 +25,41 @@ MAX_ITEMS: Final = 4
 PLAIN: Final = (str, int, float, bool, type(None))
 
 
-class StructType(StructMeta):
-    """The type of structs: `help` and `inspect.signature` show their fields.
+def describe_fields(kind: type) -> dict[str, str]:
+    """Return what the comments at the fields of a class say, by name: behind a field, or on the lines above it."""
+    source = dedent(getsource(kind))
+    lines = source.splitlines()
+    found = dict[str, str]()
+    for item in ast.parse(source).body[0].body:  # type: ignore[attr-defined]  # it is a class
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            first = item.lineno - 1
+            while lines[first - 1].lstrip().startswith("#"):
+                first -= 1
+            comments = [*lines[first : item.lineno - 1], lines[(item.end_lineno or 0) - 1][item.end_col_offset :]]
+            found[item.target.id] = " ".join(text for line in comments if (text := line.strip().lstrip("# ")))
+    return found
 
-    That of msgspec evaluates the annotations first, which are strings here, of names that only type checkers import.
-    """
+
+class StructType(StructMeta):  # noqa: D101  (its docstring is that of each struct)
+    # The type of structs: `help` and `inspect.signature` show their fields. That of msgspec evaluates the annotations
+    # first, which are strings here, of names that only type checkers import.
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]  # type checkers take it for a plain text
+        """The docstring of a class, with a section of its fields where comments describe them."""
+        own: str | None = vars(self).get("__doc__")
+        try:
+            described = {name: text for name, text in describe_fields(self).items() if text}
+        except (OSError, TypeError):
+            return own  # there is no source, as in an interpreter
+        if not described or own is None:
+            return own
+        kinds = vars(self)["__annotations__"]
+        entries = [
+            f"{name} : {kinds[name]}\n    {text[0].upper()}{text[1:].removesuffix('.')}."
+            for name, text in described.items()
+        ]
+        return "\n".join([cleandoc(own), "", "Attributes", "----------", *entries, ""])
 
     @property
     def __signature__(self) -> Signature:

@@ -96,8 +96,16 @@ Kind = TypeVar("Kind")
 
 
 def options_of(kind: type) -> dict[str, Option]:
-    """Return the options of a group by name, in order."""
-    return {name: hint.__metadata__[0] for name, hint in kind.__annotations__.items()}
+    """Return the options of a group by name, in order: those of reading follow its own."""
+    found = {name: hint.__metadata__[0] for name, hint in kind.__annotations__.items()}
+    reading = ReadOptions.__annotations__
+    return dict(sorted(found.items(), key=lambda item: item[0] in reading))
+
+
+def own_options(kind: type) -> dict[str, Option]:
+    """Return the options of a group without those of reading an image."""
+    found: dict[str, Option] = leave_out(options_of(kind), ReadOptions.__annotations__)
+    return found
 
 
 def fill(kind: type[Kind], given: Mapping[str, Any]) -> Kind:
@@ -407,8 +415,8 @@ class PredictOptions(Predict, ReadOptions, total=False):
     force: Force
 
 
-class Plan(TypedDict, total=False):
-    """The work that is to take less, and what is written for it."""
+class PlanOptions(ReadOptions, total=False):
+    """The work that is to take less, what is written for it, and how its image is read."""
 
     drive: Annotated[
         Path,
@@ -473,12 +481,8 @@ class Plan(TypedDict, total=False):
     force: Force
 
 
-class PlanOptions(Plan, ReadOptions, total=False):
-    """What a plan is asked, and how its image is read."""
-
-
-class Forecast(TypedDict, total=False):
-    """What happens to a volume, and how often it is simulated."""
+class ForecastOptions(ReadOptions, total=False):
+    """What happens to a volume, how often it is simulated, and how its images are read."""
 
     cycles: Annotated[int, Option("How many cycles are followed.", 20, "count", least=0, most=10_000)]
     workload: Annotated[
@@ -501,12 +505,8 @@ class Forecast(TypedDict, total=False):
     host: HostOption
 
 
-class ForecastOptions(Forecast, ReadOptions, total=False):
-    """What happens to a volume, and how its images are read."""
-
-
-class InspectPlace(TypedDict, total=False):
-    """What an inspection looks at: one of these."""
+class InspectOptions(ReadOptions, total=False):
+    """What an inspection looks at, one place, and how its image is read."""
 
     node: Annotated[
         str | None, Option("A node, such as catalog:3 or fs:1028.", panel=PLACE, metavar="TREE:NUMBER", absence="none")
@@ -523,10 +523,6 @@ class InspectPlace(TypedDict, total=False):
     file_path: Annotated[
         str | None, Option("The file at this path.", panel=PLACE, flag="--path", metavar="PATH", absence="none")
     ]
-
-
-class InspectOptions(InspectPlace, ReadOptions, total=False):
-    """What an inspection looks at, and how its image is read."""
 
 
 class Replay(TypedDict, total=False):

@@ -33,7 +33,7 @@ def draw_html(thing: Displayed) -> str:
 
 def made_rows(name: str, result: Shown) -> Rows:
     """Make the rows of one of the frames of a result."""
-    from layoutscope.analysis import frames
+    from layoutscope.results import frames
 
     found: Rows = getattr(frames, f"{name}_rows")(result)
     return found

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from layoutscope.analysis.frames import volume_name, volume_names
-from layoutscope.api.documents import parts_of_node, views_of
 from layoutscope.api.keywords import takes
-from layoutscope.api.naming import without_names
-from layoutscope.api.reading import container_findings, opened, request_of, with_options
+from layoutscope.api.reading import container_findings, opened, parts_of_node, request_of, views_of, with_options
+from layoutscope.api.save import without_names
 from layoutscope.filesystems.contract import Checked, Unchecked, VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.image.failing import around_failures
 from layoutscope.options import ReadOptions
 from layoutscope.progress import each, reporting
 from layoutscope.results.check import CheckedVolume, CheckResult, TableVerdict, Verification
+from layoutscope.results.scan import volume_name, volume_names
 from layoutscope.tables import findings_table, layout_findings
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.analysis.comparison import changed_nodes, compare_scans
 from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import output, write_page
 from layoutscope.api.scan import scan
@@ -13,7 +12,7 @@ from layoutscope.errors import UsageError
 from layoutscope.options import EnumerationOptions, SeriesOptions, fill, leave_out, options_of
 from layoutscope.report.plots import series_page
 from layoutscope.report.tables import FORMATS, write_table
-from layoutscope.results.compare import Series
+from layoutscope.results.compare import Series, changed_nodes, compare_scans
 from layoutscope.tables.columns import time_of
 
 if TYPE_CHECKING:

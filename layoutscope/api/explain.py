@@ -12,12 +12,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from layoutscope.analysis.advice import what_to_do
 from layoutscope.drive import list_profiles
 from layoutscope.errors import UsageError, did_you_mean
-from layoutscope.filesystems.registry import filesystem, filesystem_names, finding_codes, refusals
+from layoutscope.filesystems.registry import filesystem_names, finding_codes, refusals
 from layoutscope.metrics import DEFINITIONS
-from layoutscope.remedies.case import OTHER, all_words, said, said_of_other
+from layoutscope.remedies.case import OTHER, all_words, words_of
+from layoutscope.results.check import what_to_do
 from layoutscope.tables import TABLES
 from layoutscope.walk.orders import ORDERS
 from layoutscope.walk.whatif import WHAT_IFS
@@ -25,7 +25,6 @@ from layoutscope.walk.whatif import WHAT_IFS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutscope.results.plan import RemedyWords
 
 GLOSSARY: Final = "glossary.md"
 
@@ -153,15 +152,12 @@ def _orders() -> Iterator[Explained]:
 
 def _remedies() -> Iterator[Explained]:
     for name, page in all_words().items():
-        for about in _to_others() if name == OTHER else [said(name)]:
+        names = [f"on-{other}" for other in filesystem_names()] if name == OTHER else [name]
+        for about in map(words_of, names):
             text = (
                 f"{about.title[0].upper()}{about.title[1:]}.\nIt helps: {page['helps']} It does not: {page['unless']}"
             )
             yield Explained(about.name, "remedy", f"{text}\nRisk: {about.risk}.\nHow to do it: layoutscope plan IMAGE.")
-
-
-def _to_others() -> list[RemedyWords]:
-    return [said_of_other(name, filesystem(name).traits.label) for name in filesystem_names()]
 
 
 def _drives() -> Iterator[Explained]:

@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from functools import cached_property
+from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from layoutscope.api.documents import document_form, export_document
-from layoutscope.api.images import OpenImage
-from layoutscope.api.keywords import takes
+import numpy as np
+
+from layoutscope.access.entries import Paths, path_component
+from layoutscope.api import outputs
+from layoutscope.api.images import OpenImage, nothing_to_walk
+from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import check_output, file_form, output, refuse_place
-from layoutscope.api.predict import predict
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.predict import DEFAULT_DRIVES, predict
+from layoutscope.api.reading import opened, parts_of_node, request_of, views_of
 from layoutscope.api.scan import scan
-from layoutscope.api.workloads import checked, work_of
+from layoutscope.api.workloads import checked, walk, work_of
+from layoutscope.drive import service
 from layoutscope.errors import UsageError, did_you_mean
-from layoutscope.options import ExportOptions, fill, leave_out
+from layoutscope.filesystems.contract import InodeStats
+from layoutscope.options import DocumentOptions, ExportOptions, fill, leave_out
 from layoutscope.progress import phase, reporting
+from layoutscope.report.forensic import bodyfile, dfxml
+from layoutscope.report.profiles import PROFILES, Profile
 from layoutscope.report.tables import FORMATS, joined_table, write_table
+from layoutscope.results.frames import listed_files
+from layoutscope.results.scan import volume_names
 from layoutscope.tables import TABLES
 from layoutscope.tables.columns import Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from typing import Unpack
 
-    from layoutscope.options import DocumentOptions
-    from layoutscope.results.predict import PredictResult
-    from layoutscope.results.scan import ScanResult
+    from numpy.typing import NDArray
+
+    from layoutscope.api.images import Opened
+    from layoutscope.filesystems.contract import View
+    from layoutscope.options import Drives, ReadOptions, Workload
+    from layoutscope.tables import VolumeLayout
+
+    ViewOf = Callable[[VolumeLayout], View]
 
 
 ALL: Final = "all"
@@ -101,12 +116,22 @@ def export(
         raise UsageError(f"the table {table} is of no walk, whatever its order, host or drive; leave these out")
     request = request_of(options, path)
     with opened(path, request) as image, reporting(request["progress"]):
-        known = _Known(OpenImage(path, request, image), work, drives)
+        source = OpenImage(path, request, image)
+        # Results are worked out when the first table needs them.
+        scanned = cache(lambda: scan(source, drives=(), host=work.get("host", "linux")))
+        predicted = cache(lambda: predict(source, drives=drives, **work))
+
+        def rows(name: str) -> Rows:
+            if name in TABLES:
+                return Rows.of(joined_table(image.layouts, name))
+            return (scanned if name == "metrics" else predicted)().rows(name)
+
+        can_be_walked = any(len(layout.columns("entries")) for layout in image.layouts)
         if table == ALL:
             Path(str(target)).mkdir(exist_ok=True)
         for name, (goal, form) in goals.items():
-            if table != ALL or name in TABLES or known.can_be_walked:
-                _write_rows(known.rows(name), name, goal, form, force=force)
+            if table != ALL or name in TABLES or can_be_walked:
+                _write_rows(rows(name), name, goal, form, force=force)
 
 
 Goal = tuple["str | os.PathLike[str] | IO[bytes]", str]
@@ -138,32 +163,133 @@ def _goals(
     return {name: (file, form) for name, file in files.items()}
 
 
-@dataclass
-class _Known:
-    """What tables are made of: an image, and results that are worked out when the first table needs them."""
-
-    image: OpenImage
-    work: dict[str, Any]
-    drives: Any
-
-    @property
-    def can_be_walked(self) -> bool:
-        return any(len(layout.columns("entries")) for layout in self.image.opened.layouts)
-
-    def rows(self, name: str) -> Rows:
-        if name in TABLES:
-            return Rows.of(joined_table(self.image.opened.layouts, name))
-        return (self._scanned if name == "metrics" else self._predicted).rows(name)
-
-    @cached_property
-    def _scanned(self) -> ScanResult:
-        return scan(self.image, drives=(), host=self.work.get("host", "linux"))
-
-    @cached_property
-    def _predicted(self) -> PredictResult:
-        return predict(self.image, drives=self.drives, **self.work)
-
-
 def _write_rows(rows: Rows, name: str, target: str | os.PathLike[str] | IO[bytes], form: str, *, force: bool) -> None:
     with phase(f"writing the table {name}"), output(target, force=force, holds=f"{len(rows):,} rows") as file:
         write_table(rows, file, form)
+
+
+BATCH_NODES: Final = 4096
+"""Leaves that are decoded at once."""
+
+
+def read_inode_stats(layout: VolumeLayout, view: View) -> InodeStats | None:
+    """Read what the inodes of a volume say of owners, modes and times.
+
+    One row an inode record that was found in a leaf with inodes; None where there are none.
+    """
+    batches = [found for nodes in _leaves(layout, view) if (found := view.inode_stats(nodes)) is not None]
+    return InodeStats(*map(np.concatenate, zip(*batches, strict=True))) if batches else None
+
+
+def _leaves(layout: VolumeLayout, view: View) -> Iterator[NDArray[np.uint8]]:
+    """Yield the leaves that hold inodes, so many of one size at once; those that end early are left out."""
+    nodes = layout.columns("nodes")
+    has_inodes = np.isin(nodes["row"].data, layout.columns("entries")["inode_node_row"].present())
+    chosen = nodes.take(has_inodes & ~nodes["kind"].equals("locked"))
+    chosen = chosen.take(np.lexsort((chosen["image_offset"].signed(), chosen["device"].filled(0))))
+    sizes = chosen["size_bytes"].data
+    for size in dict.fromkeys(sizes.tolist()):
+        places = np.flatnonzero(sizes == size)
+        for first in range(0, len(places), BATCH_NODES):
+            part = chosen.take(places[first : first + BATCH_NODES])
+            read = (b"".join(view.read(row, piece) for piece in parts_of_node(layout, row)) for row in part.rows())
+            whole = b"".join(data for data in read if len(data) == size)
+            yield np.frombuffer(whole, np.uint8).reshape(-1, size)
+
+
+LISTS: Final = ("bodyfile", "dfxml")
+"""Formats with the files of an image."""
+
+
+DOCUMENT_FORMATS: Final = (*LISTS, *PROFILES)
+"""Formats of whole documents; those that are no lists of files are of a walk."""
+
+
+ENDINGS: Final = {
+    ".body": "bodyfile",
+    ".bodyfile": "bodyfile",
+    ".dfxml": "dfxml",
+    ".speedscope.json": "speedscope",
+    ".perfetto.json": "perfetto",
+    ".folded": "folded",
+}
+"""Which document a file is, by how its name ends; others may end in anything that is no other format."""
+
+
+_ALSO: Final = {"speedscope": "json", "perfetto": "json"}
+"""Endings that say no more than how these are written."""
+
+
+def document_form(target: object, asked: str | None) -> str | None:
+    """Tell which document is to be written: the one that was asked for, or as the target ends; None for a table."""
+    name = str(target).lower() if isinstance(target, str | os.PathLike) else ""
+    ending = next((form for end, form in ENDINGS.items() if name.endswith(end)), None)
+    if asked is None or (asked not in DOCUMENT_FORMATS and ending is None):
+        return ending
+    other = ending or outputs.ENDINGS.get(name.rpartition(".")[2] if "." in name else "")
+    if other in (None, asked, _ALSO.get(asked)):
+        return asked
+    raise UsageError(f"{target}: ends as {other} does, but {asked} was asked for")
+
+
+@takes(DocumentOptions)
+def export_document(
+    path: str | os.PathLike[str],
+    target: str | os.PathLike[str] | IO[bytes],
+    *,
+    file_format: str,
+    force: bool = False,
+    **options: Unpack[DocumentOptions],
+) -> None:
+    """Write the files of all chosen volumes, or walks of them, as other programs expect them."""
+    if file_format not in DOCUMENT_FORMATS:
+        raise UsageError(
+            f"no format {file_format!r}{did_you_mean(file_format, DOCUMENT_FORMATS)}; "
+            f"there are {', '.join(DOCUMENT_FORMATS)}"
+        )
+    work, request = checked(work_of(options)), request_of(options, path)
+    with opened(path, request) as image, reporting(request["progress"]):
+        if file_format in LISTS:
+            texts = _lists(image, request, file_format)
+        else:
+            texts = PROFILES[file_format](_walks(image, work, options.get("drives")))
+        with phase(f"writing {file_format}"), output(target, force=force) as file:
+            for text in texts:
+                file.write(text.encode())
+
+
+def _lists(image: Opened, request: ReadOptions, file_format: str) -> Iterator[str]:
+    """Yield a document with files; of a capture, which holds no inodes, without owners, modes and some times."""
+    view = None if image.images is None else views_of(image, request)
+    held = [layout for layout in image.layouts if layout.facts.volume is not None]
+
+    def files(layout: VolumeLayout) -> Iterator[dict[str, Any]]:
+        return listed_files(layout, None if view is None else read_inode_stats(layout, view(layout)))
+
+    if file_format == "dfxml":
+        yield from dfxml(image.about.name, ((layout, files(layout)) for layout in held))
+        return
+    times = Counter(map(_prefix, held))
+    for layout in held:
+        own = _prefix(layout)
+        apart = f"{own} (volume {layout.facts.volume})" if times[own] > 1 else own
+        yield from bodyfile(files(layout), apart if len(held) > 1 else "")
+
+
+def _prefix(layout: VolumeLayout) -> str:
+    facts = layout.facts
+    return f"/{path_component(facts.name) or f'volume {facts.volume or 1}'}"
+
+
+def _walks(image: Opened, work: Workload, drives: Drives | None) -> list[Profile]:
+    """Walk all volumes, and serve each walk on each drive."""
+    walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
+    if not walked:
+        raise nothing_to_walk(image.layouts, image.about.name)
+    found = []
+    for name, layout in zip(volume_names(image.layouts, walked), walked, strict=True):
+        reads, paths = walk(layout, work).reads, Paths(layout)
+        for profile in profiles_of(drives, DEFAULT_DRIVES[:1]):
+            title = f"{name}, {work['order']} on {profile.name}"
+            found.append(Profile.of(title, reads, service(reads, profile), paths))
+    return found

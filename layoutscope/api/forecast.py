@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.aging.model import model_errors
 from layoutscope.aging.model import workload as workload_of
-from layoutscope.aging.volume import list_unaged_parts
-from layoutscope.analysis.aged import Asked, Drawn, churn_of, followed, measured_layout, planned, readable
+from layoutscope.aging.remade import build_aged_layout
+from layoutscope.aging.volume import FullError, list_unaged_parts
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.api.outputs import write_page
@@ -17,23 +20,38 @@ from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, host_of, knows_offset, said_of, walk
 from layoutscope.drive import service
 from layoutscope.drive.simulation import draw_seconds
-from layoutscope.drive.uncertain import num_draws, uncertain
+from layoutscope.drive.uncertain import drawn, num_draws, priors, quantiles, uncertain
 from layoutscope.errors import UsageError
-from layoutscope.options import Forecast, ForecastOptions, fill, options_of
+from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.metrics import measure
+from layoutscope.metrics.space import select_own_nodes
+from layoutscope.options import ForecastOptions, fill, options_of
+from layoutscope.progress import phase
 from layoutscope.report.plots import forecast_page
-from layoutscope.results.forecast import ForecastResult
+from layoutscope.results.forecast import (
+    Churn,
+    ForecastMetric,
+    ForecastPoint,
+    ForecastRange,
+    ForecastResult,
+    ForecastTime,
+)
+from layoutscope.walk.whatif import what_if
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Unpack
 
+    from numpy.typing import NDArray
+
     from layoutscope.aging.model import AgingVolume
-    from layoutscope.analysis.aged import Steps
     from layoutscope.drive import DriveProfile
+    from layoutscope.metrics import Definition
     from layoutscope.tables import VolumeLayout
 
-MAX_CYCLES: Final = options_of(Forecast)["cycles"].most or 0
+
+MAX_CYCLES: Final = options_of(ForecastOptions)["cycles"].most or 0
 MAX_SEEDS: Final = 64
 USUAL_SHARE: Final = 0.05
 
@@ -69,7 +87,7 @@ def forecast(
     >>> [point.cycle for point in found.points]
     [0, 1, 2, 3, 4]
     """
-    request = fill(Forecast, options)
+    request = fill(ForecastOptions, options)
     cycles, drives = request["cycles"], request["drives"]
     _check_request(request)
     profiles = profiles_of(drives, DEFAULT_DRIVES)
@@ -94,29 +112,27 @@ def forecast(
     if drives is None:
         reads = walk(layout, checked({"host": request["host"]})).reads
         profiles = [profile for profile in profiles if fits(profile, reads)]
-    chosen = workload_of(request["workload"])
-    plan = planned(cycles, share)
-    asked = Asked(chosen, share, request["seeds"], request["keep_snapshots"], request["host"])
-    points, left_out = followed(layout, begin, asked, plan, _Look(profiles, request).look)
+    cycles_a_step, steps, _ = plan_steps(cycles, share)
+    points, left_out = follow_cycles(layout, begin, request, share, _Look(profiles, request).look)
     return ForecastResult(
         image=name,
         volume=layout.facts.name,
         filesystem=layout.facts.variant,
         host=request["host"],
         workload=request["workload"],
-        does=chosen.does,
+        does=workload_of(request["workload"]).does,
         share=share,
         cycles=cycles,
-        simulated_cycles=plan.steps * plan.cycles_a_step,
-        cycles_a_step=plan.cycles_a_step,
+        simulated_cycles=steps * cycles_a_step,
+        cycles_a_step=cycles_a_step,
         seeds=request["seeds"],
         points=points,
-        notes=(*_notes(layout, begin, plan, cycles, request["host"]), *left_out),
+        notes=(*_notes(layout, begin, cycles_a_step, steps, request), *left_out),
         churn=churn,
     )
 
 
-def _check_request(request: Forecast) -> None:
+def _check_request(request: ForecastOptions) -> None:
     """Refuse a workload, a number or a host that is out of range."""
     cycles, share, seeds, keep = request["cycles"], request["share"], request["seeds"], request["keep_snapshots"]
     workload_of(request["workload"])
@@ -131,26 +147,28 @@ def _check_request(request: Forecast) -> None:
     checked({"host": request["host"]})
 
 
-def _notes(layout: VolumeLayout, begin: AgingVolume, plan: Steps, cycles: int, host: str) -> list[str]:
+def _notes(
+    layout: VolumeLayout, begin: AgingVolume, cycles_a_step: int, steps: int, request: ForecastOptions
+) -> list[str]:
     """Say what is assumed, and where the cycles that are followed end."""
     narrow = "All draws share what the model does not know: the range by the layout is too narrow."
-    assumed = ["What macOS writes is assumed, and was compared with no Mac."] * (host == "macos")
+    assumed = ["What macOS writes is assumed, and was compared with no Mac."] * (request["host"] == "macos")
     notes, num_held = [*assumed, narrow, *begin.policy.assumes], begin.space.num_pinned
     if layout.facts.details.get("snapshots"):
         notes.append(f"Snapshots that the volume has hold {num_held:,} blocks of it: these are not free when replaced.")
     notes += list_unaged_parts(layout, begin.entry_bytes)
-    if plan.cycles_a_step > 1:
-        notes.append(f"{plan.cycles_a_step} cycles are followed as one.")
-    if plan.steps * plan.cycles_a_step < cycles:
-        done = plan.steps * plan.cycles_a_step
-        notes.append(f"{done:,} of {cycles:,} cycles were followed; what comes after is not told.")
+    if cycles_a_step > 1:
+        notes.append(f"{cycles_a_step} cycles are followed as one.")
+    done = steps * cycles_a_step
+    if done < request["cycles"]:
+        notes.append(f"{done:,} of {request['cycles']:,} cycles were followed; what comes after is not told.")
     return notes
 
 
 class _Look:
     """Measures and walks layouts."""
 
-    def __init__(self, profiles: Sequence[DriveProfile], request: Forecast) -> None:
+    def __init__(self, profiles: Sequence[DriveProfile], request: ForecastOptions) -> None:
         self._profiles, self._seeds = profiles, request["seeds"]
         self._work = checked({"host": request["host"]})
 
@@ -193,3 +211,223 @@ def write_forecast_plot(found: ForecastResult, path: str | os.PathLike[str], *, 
     >>> layoutscope.write_forecast_plot(layoutscope.forecast(image, cycles=1, seeds=1, drives=()), "next.html")
     """
     write_page(path, lambda: forecast_page(found), force=force)
+
+
+MAX_STEPS: Final = 40
+"""Steps that are followed; of more cycles, several are one step."""
+
+
+MAX_SHARE: Final = 0.5
+"""Share of the files that one step may be about."""
+
+
+SECONDS: Final = "seconds"
+"""What times are called among the numbers of which it is known by how much the model was off."""
+
+
+POINTS: Final = 4
+
+
+TAIL: Final = 0.05
+"""Share of drives that is left out at either end."""
+
+
+def plan_steps(cycles: int, share: float) -> tuple[int, int, tuple[int, ...]]:
+    """Return how many cycles one step follows, how many steps there are, and after which the volume is looked at.
+
+    There are no more than :data:`MAX_STEPS` steps, none with more than half of the files.
+
+    >>> plan_steps(20, 0.05), plan_steps(400, 0.05), plan_steps(0, 0.05)
+    ((1, 20, (0, 5, 10, 15, 20)), (10, 40, (0, 10, 20, 30, 40)), (1, 0, (0,)))
+    """
+    each = min(math.ceil(cycles / MAX_STEPS), max(int(MAX_SHARE / share), 1)) if cycles else 1
+    steps = min(cycles // each, MAX_STEPS)
+    return each, steps, tuple(sorted({round(steps * part / POINTS) for part in range(POINTS + 1)}))
+
+
+class Drawn(NamedTuple):
+    """One draw of a volume after some cycles: its layout's numbers, and seconds on drives as named and like them."""
+
+    files: int
+    nodes: int
+    reads: int
+    profiles: tuple[str, ...]
+    seconds: tuple[float, ...]
+    drives: tuple[NDArray[np.float64], ...]
+    metrics: tuple[Any, ...]
+
+
+def readable(layout: VolumeLayout, host: str) -> AgingVolume:
+    """Make a volume that can age of a layout, by the driver of a host."""
+    # A file system that another package adds may have no model of what its driver writes.
+    make = getattr(filesystem_of(layout), "aging", None)
+    name = layout.facts.name
+    if make is None:
+        raise UsageError(f"{name}: how {layout.facts.variant} places what it is given is not known here")
+    volume: AgingVolume | None = make(layout, host)
+    if volume is None:
+        raise UsageError(f"{name}: no forecast of a volume whose tree was not read, or lies on two devices")
+    if not volume.entries.is_file.any():
+        raise UsageError(f"{name}: no forecast of a volume without files: nothing would change")
+    return volume
+
+
+def follow_cycles(
+    layout: VolumeLayout,
+    begin: AgingVolume,
+    request: ForecastOptions,
+    share: float,
+    look: Callable[[VolumeLayout, int], Drawn],  # measures a layout, by the number of the simulation
+) -> tuple[tuple[ForecastPoint, ...], tuple[str, ...]]:
+    """Follow a volume through its cycles in each simulation; return its points, and where it could not go on."""
+    cycles_a_step, steps, looked_at = plan_steps(request["cycles"], share)
+    work, seeds = workload_of(request["workload"]), request["seeds"]
+    drawn: dict[int, list[Drawn]] = {step: [] for step in looked_at}
+    notes: list[str] = []
+    with phase("following the cycles", seeds * max(steps, 1), unit="steps") as under_way:
+        for seed in range(seeds):
+            rng = np.random.default_rng([1, seed])
+            volume = begin.copy()
+            volume.policy = begin.policy.drawn((2 * seed + 1) / seeds - 1 if seeds > 1 else 0.0)
+            volume.keep_cycles = request["keep_snapshots"]
+            # As it is, the volume is the same in all simulations.
+            drawn[0].append(look(layout, seed))
+            for step in range(1, steps + 1):
+                wanted = share * cycles_a_step * int(volume.entries.is_file.sum())
+                try:
+                    volume.age(work, max(round(wanted), 1), rng)
+                except FullError as error:
+                    notes.append(f"After cycle {(step - 1) * cycles_a_step:,} of a draw {error}.")
+                    break
+                under_way.advance()
+                if not volume.entries.is_file.any():
+                    notes.append(f"After cycle {step * cycles_a_step:,} no file is left.")
+                    break
+                if step in drawn:
+                    drawn[step].append(look(build_aged_layout(layout, volume), seed))
+    errors = model_errors(layout.facts.filesystem, request["host"])
+    points = tuple(
+        _point(step * cycles_a_step, found, errors if step else {}) for step, found in drawn.items() if found
+    )
+    return points, tuple(dict.fromkeys(notes))
+
+
+def measured_layout(layout: VolumeLayout) -> tuple[int, int, tuple[Any, ...]]:
+    """Count the files of a layout and the leaves that an enumeration reads, and measure it."""
+    nodes = select_own_nodes(layout, filesystem_of(layout).traits.main_tree)
+    files = int(layout.columns("entries")["kind"].equals("file").sum())
+    return files, int((nodes["level"].filled(1) == 0).sum()), measure(layout)
+
+
+def _point(cycle: int, drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> ForecastPoint:
+    files, nodes, reads = (_range([getattr(item, name) for item in drawn]) for name in ("files", "nodes", "reads"))
+    return ForecastPoint(cycle, files, nodes, reads, _times(drawn, errors), _metrics(drawn, errors))
+
+
+def _times(drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastTime, ...]:
+    found, error = [], errors.get((SECONDS, ""), 0.0)
+    for number, name in enumerate(drawn[0].profiles):
+        named = _range([item.seconds[number] for item in drawn])
+        low, high = quantiles(np.concatenate([item.drives[number] for item in drawn]), (TAIL, 1 - TAIL)).tolist()
+        # The drive that is named is one of those like it: it can be quicker than nearly all that are drawn.
+        ends = _widened(min(low, named.low), max(high, named.high), error)
+        found.append(ForecastTime(name, named, *ends))
+    return tuple(found)
+
+
+def _metrics(drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> tuple[ForecastMetric, ...]:
+    by_key: dict[tuple[str, str], list[float]] = {}
+    about: dict[tuple[str, str], Definition] = {}
+    for item in drawn:
+        for metric in item.metrics:
+            key = (metric.definition.name, metric.subject)
+            about.setdefault(key, metric.definition)
+            by_key.setdefault(key, [])
+            if metric.value is not None:
+                by_key[key].append(float(metric.value))
+    made = []
+    for key, values in by_key.items():
+        found = _range(values) if values else None
+        wide = _widened(found.low, found.high, errors[key]) if found is not None and key in errors else (None, None)
+        made.append(ForecastMetric(key[0], key[1], about[key].title, about[key].unit, found, *wide))
+    return tuple(made)
+
+
+def _widened(low: float, high: float, share: float) -> tuple[float, float]:
+    """Return a range that is wider by a share of its ends."""
+    return low - share * abs(low), high + share * abs(high)
+
+
+def _range(values: Sequence[float]) -> ForecastRange:
+    return ForecastRange(float(np.median(values)), float(min(values)), float(max(values)))
+
+
+def churn_of(layouts: Sequence[VolumeLayout]) -> Churn:
+    """Find out how much of a volume is new from each of its images to the next."""
+    if len({(layout.facts.filesystem, layout.facts.uuid) for layout in layouts}) > 1:
+        raise UsageError("the images are of different volumes; a forecast takes states of one, the oldest first")
+    ids = [_file_ids(layout) for layout in layouts]
+    pairs = list(pairwise(ids))
+    replaced = tuple(float((~np.isin(later, before)).mean()) if len(later) else 0.0 for before, later in pairs)
+    rewritten = tuple(_rewritten(before, later) for before, later in pairwise(layouts))
+    return Churn(replaced, rewritten, float(np.mean(replaced[:-1])) if len(replaced) > 1 else None)
+
+
+def _file_ids(layout: VolumeLayout) -> NDArray[np.uint64]:
+    table = layout.columns("entries")
+    found: NDArray[np.uint64] = np.unique(table["file_id"].data[table["kind"].equals("file")])
+    return found
+
+
+def _rewritten(before: VolumeLayout, later: VolumeLayout) -> float | None:
+    nodes = select_own_nodes(later, filesystem_of(later).traits.main_tree)
+    xids = nodes["xid"].signed()[nodes["level"].filled(1) == 0]
+    if not len(xids) or not nodes["xid"].is_known.any():
+        return None
+    return float((xids > int(before.columns("nodes")["xid"].signed().max(initial=0))).mean())
+
+
+VOLUMES: Final = 8
+
+
+DRAWN_VOLUMES: Final = 16
+"""Volumes that are made, the first of those that are drawn."""
+
+
+AGED_SHARE: Final = 0.05
+"""Of the files that a cycle replaces, as the age of a volume in use is meant."""
+
+
+LAID_OUT: Final = {"hash": "walk-order", "alphabetical": "packed", "numbered": "packed"}
+"""How nodes of new volumes lie, by the order in which their files came: as they are walked, or by their keys."""
+
+
+def volumes_alike(layout: VolumeLayout, host: str) -> list[tuple[str, int, VolumeLayout]]:
+    """Make volumes with the files of one that is known: how their files came, their ages in cycles, their layouts."""
+    prior = priors()["placement"]
+    names = [str(word) for word in drawn("placement.creation", prior["creation"], DRAWN_VOLUMES)[:VOLUMES]]
+    ages = [int(age) for age in drawn("placement.age", prior["age"], DRAWN_VOLUMES)[:VOLUMES]]
+    made: dict[tuple[str, int], VolumeLayout] = {}
+    wanted = {way: {age for name, age in zip(names, ages, strict=True) if LAID_OUT[name] == way} for way in NEW}
+    steps = sum(max(each, default=0) for each in wanted.values())
+    with phase("ageing volumes like that", max(steps, 1), unit="steps") as under_way:
+        for way, at in wanted.items():
+            new = what_if(way, layout, host).layout
+            volume, rng = readable(new, host).copy(), np.random.default_rng(1)
+            for cycle in range(max(at, default=-1) + 1):
+                if cycle:
+                    try:
+                        volume.age(
+                            workload_of("replace"), max(round(AGED_SHARE * volume.entries.is_file.sum()), 1), rng
+                        )
+                    except FullError:
+                        # What no longer fits stays as old as it became.
+                        made |= {(way, age): build_aged_layout(new, volume) for age in at if age >= cycle}
+                        break
+                    under_way.advance()
+                if cycle in at:
+                    made[way, cycle] = build_aged_layout(new, volume) if cycle else new
+    return [(name, age, made[LAID_OUT[name], age]) for name, age in zip(names, ages, strict=True)]
+
+
+NEW: Final = tuple(dict.fromkeys(LAID_OUT.values()))

@@ -4,23 +4,39 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import asdict
 
-from layoutscope.analysis.frames import file_owner, needed_id, owners_at, row_owner
-from layoutscope.api.documents import parts_of_node, views_of
 from layoutscope.api.keywords import takes
-from layoutscope.api.reading import one_volume, opened, read_images, request_of, with_chosen, with_options
+from layoutscope.api.reading import (
+    one_volume,
+    opened,
+    parts_of_node,
+    read_images,
+    request_of,
+    views_of,
+    with_chosen,
+    with_options,
+)
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
 from layoutscope.image.failing import around_failures
 from layoutscope.image.opening import open_images
-from layoutscope.options import InspectOptions, InspectPlace, ReadOptions, fill
+from layoutscope.options import InspectOptions, ReadOptions, own_options
 from layoutscope.partition import choose, find_volumes
-from layoutscope.results.inspect import FieldLine, Inspection, StateLine, StructureLines
+from layoutscope.results.inspect import (
+    FieldLine,
+    Inspection,
+    StateLine,
+    StructureLines,
+    file_owner,
+    needed_id,
+    owners_at,
+    row_owner,
+)
 from layoutscope.tables.capture import is_capture
 
 if TYPE_CHECKING:
@@ -28,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.api.documents import ViewOf
     from layoutscope.api.images import Opened
+    from layoutscope.api.reading import ViewOf
     from layoutscope.filesystems.contract import Piece, Row, View
     from layoutscope.image.opening import ImageSet
     from layoutscope.results.inspect import Owner
@@ -72,8 +88,8 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
     >>> found.structures[0].fields[0].path
     'key.len_key'
     """
-    place = fill(InspectPlace, options)
-    node, at, lba, cnid, file_path = place["node"], place["at"], place["lba"], place["cnid"], place["file_path"]
+    place: dict[str, Any] = {name: options.get(name) for name in own_options(InspectOptions)}
+    node, at, lba, cnid, file_path = place.values()
     given = [f"{name.removeprefix('file_')} {value}" for name, value in place.items() if value is not None]
     if len(given) != 1:
         told = {"node, at, lba, cnid or file_path": "--node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P"}

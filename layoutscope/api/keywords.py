@@ -15,7 +15,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from layoutscope.errors import did_you_mean
-from layoutscope.options import ReadOptions, leave_out, options_of
+from layoutscope.options import options_of, own_options
 
 RENAMED: Final = {
     "cache": "buffer",
@@ -48,9 +48,7 @@ def takes(
     """Refuse keywords that a verb does not have, and show those that it has where people look."""
 
     def decorate(verb: Callable[P, R]) -> Callable[P, R]:
-        signature, options = inspect.signature(verb), options_of(group)
-        if is_open:
-            options = leave_out(options, options_of(ReadOptions))
+        signature, options = inspect.signature(verb), own_options(group) if is_open else options_of(group)
         own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
         known = dict.fromkeys([*(item.name for item in own if item.kind is not item.VAR_POSITIONAL), *options])
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from layoutscope.analysis.frames import volume_names
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, request_of
 from layoutscope.drive import load_profile
 from layoutscope.errors import UsageError, did_you_mean
-from layoutscope.options import Plan, PlanOptions, fill, leave_out, options_of
+from layoutscope.options import PlanOptions, fill, leave_out, options_of, own_options
 from layoutscope.remedies.case import LISTINGS, WITH_DATA, Case
 from layoutscope.remedies.changes import file_list
 from layoutscope.remedies.planning import plan_of
 from layoutscope.report.filescript import file_script
 from layoutscope.results.locked import how_to_open, is_locked, several_volumes
 from layoutscope.results.plan import EmittedOrder, Pace, PlanResult
+from layoutscope.results.scan import volume_names
 from layoutscope.walk.host import HOSTS, host_profile
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
 
-ORDER: Final = options_of(Plan)["order"].default
+ORDER: Final = options_of(PlanOptions)["order"].default
 """The work that forecasts are of."""
 
 PLANNED: Final = (*LISTINGS, *WITH_DATA)
@@ -90,7 +90,7 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
         untold = tuple(_untold(layout) for layout in volumes if not len(layout.columns("entries")))
         if not cases and any(map(is_locked, volumes)):
             raise nothing_to_walk(image.layouts, image.about.name)
-        pace = None if asked["lasts"] is None else _pace(path, asked, leave_out(options, options_of(Plan)))
+        pace = None if asked["lasts"] is None else _pace(path, asked, leave_out(options, own_options(PlanOptions)))
         called = volume_names(image.layouts, [case.layout for case in cases])
         volumes_planned = tuple(
             replace(plan_of(case), pace=pace, volume=name) for name, case in zip(called, cases, strict=True)
@@ -98,9 +98,9 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
         return PlanResult(image.about, volumes_planned, untold, shows_all=asked["shows_all"], emitted=emitted)
 
 
-def _checked(options: Mapping[str, Any]) -> Plan:
+def _checked(options: Mapping[str, Any]) -> PlanOptions:
     """Fill in the defaults of a plan, and refuse orders that have no remedies."""
-    asked = fill(Plan, {name: value for name, value in options.items() if value is not None})
+    asked = fill(PlanOptions, {name: value for name, value in options.items() if value is not None})
     if not isinstance(asked["drive"], str | os.PathLike):
         raise UsageError(f"drive: a plan is for one drive, by its name or file; this is {asked['drive']!r}")
     if asked["order"] not in PLANNED:
@@ -122,7 +122,7 @@ def _checked(options: Mapping[str, Any]) -> Plan:
     return asked
 
 
-def _pace(path: str | os.PathLike[str], asked: Plan, reading: ReadOptions) -> Pace:
+def _pace(path: str | os.PathLike[str], asked: PlanOptions, reading: ReadOptions) -> Pace:
     """Forecast how fast the listing becomes slower while files are replaced as usual."""
     from layoutscope.api.forecast import forecast
 
@@ -136,7 +136,7 @@ DRAWS: Final = 2
 """Draws of a forecast whose slope alone is wanted."""
 
 
-def _emitted(cases: Sequence[Case], asked: Plan, name: str) -> EmittedOrder:
+def _emitted(cases: Sequence[Case], asked: PlanOptions, name: str) -> EmittedOrder:
     """Write the list of all files of one volume, and the script that goes with it."""
     if len(cases) != 1:
         layouts = [case.layout for case in cases]

@@ -10,7 +10,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.entries import Paths
-from layoutscope.analysis.frames import directory_name, volume_name, volume_names
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import check_output, output
@@ -30,7 +29,6 @@ from layoutscope.api.workloads import (
     walk,
     work_of,
 )
-from layoutscope.display import Struct
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.simulation import draw_interval
 from layoutscope.drive.uncertain import is_measured, uncertain
@@ -38,13 +36,14 @@ from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.metrics import measure_trace
 from layoutscope.options import Predict, PredictOptions, fill, leave_out
 from layoutscope.report.profiles import ncdu_text
+from layoutscope.results.frames import directory_name
 from layoutscope.results.locked import several_volumes
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
-from layoutscope.results.scan import Prediction, WalkFacts
+from layoutscope.results.scan import Prediction, WalkFacts, volume_name, volume_names
 from layoutscope.walk.whatif import LAYOUTS, WHAT_IFS, what_if
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
@@ -53,6 +52,8 @@ if TYPE_CHECKING:
     from layoutscope.drive import DriveProfile, ServiceResult
     from layoutscope.options import Workload
     from layoutscope.tables import VolumeLayout
+
+    Serve = Callable[[DriveProfile], Alternative]
 
 DEFAULT_DRIVES: Final = ("generic-5400-2.5", "generic-7200", "sata-ssd")
 """Drives that are predicted for unless told otherwise."""
@@ -158,7 +159,7 @@ def _volume(
     walked = walk(layout, work)
     reads = walked.reads
     names = dict.fromkeys((PACKED, *LAYOUTS, *work["what_ifs"]))
-    changes = [_changed(name, layout, reads, work) for name in names]
+    changes = {name: _change(name, layout, reads, work) for name in names}
     cases = tuple(
         replace(_drive(layout, reads, profile, changes, work), drive_was_named=drive_was_named) for profile in profiles
     )
@@ -180,13 +181,17 @@ def _volume(
 
 
 def _drive(
-    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, changes: Sequence[_Changed], work: Predict
+    layout: VolumeLayout,
+    reads: AccessTrace,
+    profile: DriveProfile,
+    changes: Mapping[str, Serve],
+    work: Predict,
 ) -> DriveCase:
     host, start = said_of(host_of(work)), work["start_offset_bytes"]
     result = service(reads, profile, start_offset_bytes=start)
     unknown = uncertain(profile, host, knows_offset=knows_offset(layout, start))
     interval = draw_interval(reads, profile, unknown, start_offset_bytes=start)
-    made = {change.name: change.served(profile) for change in changes}
+    made = {name: serve(profile) for name, serve in changes.items()}
     asked = tuple(made[name] for name in dict.fromkeys(work["what_ifs"]) if name != PACKED)
     layouts = [made[name] for name in LAYOUTS if made[name].is_applicable]
     as_it_is = Alternative(AS_IT_IS, "the nodes lie as they do", result.seconds)
@@ -201,37 +206,31 @@ def _drive(
     )
 
 
-class _Changed(Struct, frozen=True):
-    """The reads of a workload with one thing changed; `drive` takes the place of the one that is asked about."""
-
-    name: str
-    because: str
-    reads: AccessTrace
-    start_offset_bytes: int
-    drive: DriveProfile | None = None
-    why_not: str = ""
-
-    def served(self, profile: DriveProfile) -> Alternative:
-        """Predict the changed workload on a drive."""
-        result = service(self.reads, self.drive or profile, start_offset_bytes=self.start_offset_bytes, phases=1)
-        is_one_already = self.drive is not None and profile.geometry == self.drive.geometry
-        return Alternative(
-            self.name, self.because, result.seconds, "the drive is one already" if is_one_already else self.why_not
-        )
-
-
-def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) -> _Changed:
-    """Change one thing of a workload."""
-    start = work["start_offset_bytes"]
+def _change(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) -> Serve:
+    """Change one thing of a workload; return what serves that on a drive."""
+    start, why_not = work["start_offset_bytes"], ""
     if name == SSD:
         flash = load_profile(SSD_PROFILE)
-        return _Changed(name, f"the drive is a {flash.title}", reads, start, flash)
+
+        def serve_on_flash(profile: DriveProfile) -> Alternative:
+            seconds = service(reads, flash, start_offset_bytes=start, phases=1).seconds
+            why_not = "the drive is one already" if profile.geometry == flash.geometry else ""
+            return Alternative(name, f"the drive is a {flash.title}", seconds, why_not)
+
+        return serve_on_flash
     host = host_of(work)
     case = what_if(name, layout, host, reads)
     moved = start if case.start_offset_bytes is None else case.start_offset_bytes
     if case.layout is layout and case.host == host and moved == start:
-        return _Changed(name, case.because, reads, start, why_not=WHAT_IFS[name].unless)
-    return _Changed(name, case.because, walk(case.layout, work, case.host).reads, moved)
+        why_not = WHAT_IFS[name].unless
+    else:
+        reads = walk(case.layout, work, case.host).reads
+
+    def serve(profile: DriveProfile) -> Alternative:
+        seconds = service(reads, profile, start_offset_bytes=moved, phases=1).seconds
+        return Alternative(name, case.because, seconds, why_not)
+
+    return serve
 
 
 def _directory_costs(

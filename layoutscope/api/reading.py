@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from layoutscope import inputs
 from layoutscope.api.images import Opened, OpenImage, SharedSpace, load_capture, own_options
 from layoutscope.api.keywords import takes
-from layoutscope.api.naming import without_names
+from layoutscope.api.save import without_names
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, read_options
@@ -38,13 +38,15 @@ from layoutscope.tables.capture import is_capture
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Unpack
 
-    from layoutscope.filesystems.contract import FileSystem
+    from layoutscope.filesystems.contract import FileSystem, Piece, Row, View
     from layoutscope.image import Source
     from layoutscope.partition import Partition, VolumeSearch
-    from layoutscope.tables.layout import VolumeLayout
+    from layoutscope.tables import VolumeLayout
+
+    ViewOf = Callable[[VolumeLayout], View]
 
 
 @takes(ReadOptions)
@@ -434,3 +436,26 @@ def image_facts(source: Source, search: VolumeSearch, layouts: Sequence[VolumeLa
         hole_bytes=source.counter.hole_bytes,
         partitions=tuple(_partition_facts(search, layouts)),
     )
+
+
+def views_of(image: Opened, request: ReadOptions) -> ViewOf:
+    """Return what gives the bytes of a volume; each volume is unlocked once."""
+    known: dict[tuple[int, int | None], View] = {}
+
+    def view(layout: VolumeLayout) -> View:
+        key = (layout.facts.image_offset, layout.facts.volume)
+        if key not in known:
+            chosen, where = filesystem_of(layout), layout.facts.image_offset
+            place = VolumeRequest(image.bytes().main, where, image.spaces.get(where))
+            known[key] = chosen.view(with_options(place, image.bytes(), chosen, request), layout)
+        return known[key]
+
+    return view
+
+
+def parts_of_node(layout: VolumeLayout, row: Row) -> list[Piece]:
+    """List where the parts of a node lie, in the node's order."""
+    fragments = layout.columns("node_fragments")
+    parts = fragments.take(fragments["node_row"].data == row["row"])
+    found = [(part["image_offset"], part["length_bytes"]) for part in parts.rows()]
+    return found or [(row["image_offset"], row["size_bytes"])]

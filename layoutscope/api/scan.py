@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from layoutscope.analysis.explanation import judge
 from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
@@ -18,16 +17,16 @@ from layoutscope.metrics.space import space_use
 from layoutscope.options import ScanOptions, Workload, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.results.scan import ScanResult, VolumeScan
+from layoutscope.results.verdict import judge
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
     from typing import Unpack
 
-    from layoutscope.analysis.counterfactual import ReadsOfNodes
     from layoutscope.drive import DriveProfile
     from layoutscope.findings import Finding
-    from layoutscope.results.verdict import Remedy
+    from layoutscope.results.verdict import ReadsOfNodes, Remedy
     from layoutscope.tables import VolumeLayout
 
 

@@ -11,20 +11,18 @@ from xml.parsers.expat import ExpatError
 
 from msgspec.structs import replace
 
-from layoutscope.analysis.advice import leaf_policy
-from layoutscope.analysis.placing import disk_of
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.measure import fitted_to_text
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.replay import Serving, real_reads, replayed
+from layoutscope.api.replay import Serving, disk_of, real_reads, replayed
 from layoutscope.api.workloads import checked
 from layoutscope.drive.recorded import read_fs_usage
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
 from layoutscope.image.opening import list_files_in_archive, text_of
 from layoutscope.options import ValidateOptions
-from layoutscope.results.kit import KitMachine, KitResult, KitWalk
-from layoutscope.results.recorded import Wanted
+from layoutscope.results.recorded import KitMachine, KitResult, KitWalk, Wanted, leaf_policy
+from layoutscope.version import __version__
 
 if TYPE_CHECKING:
     import os
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
     from layoutscope.drive import DriveProfile
     from layoutscope.options import Workload
     from layoutscope.tables import VolumeLayout
+
 
 FOLDER: Final = "kit"
 """The one folder of the archive."""
@@ -268,3 +267,15 @@ def _missing(files: Mapping[str, bytes]) -> tuple[tuple[str, str], ...]:
     """List the steps of the script that failed or were left out."""
     rows = [line.split("\t") for line in text_of(files.get("steps.tsv", b"")).splitlines()[1:]]
     return tuple((row[0], row[3]) for row in rows if len(row) == 4 and row[1] != "0")
+
+
+def kit() -> str:
+    """Return the shell script that measures what a Mac does on a disk; docs/kit.md says what its archive holds.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> layoutscope.kit().splitlines()[0]
+    '#!/bin/sh'
+    """
+    return Path(__file__).with_name("kit.sh").read_text("utf-8").replace("@VERSION@", __version__)

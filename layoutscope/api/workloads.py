@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.analysis.comparison import PLACEMENT
-from layoutscope.analysis.frames import resolve, volume_name
 from layoutscope.api.keywords import profiles_of
 from layoutscope.display import Struct
 from layoutscope.drive import service
 from layoutscope.drive.simulation import ALIGNED_BYTES, draw_seconds, quick_service
 from layoutscope.drive.uncertain import START, VOLUME, Host, interval_of, num_draws, uncertain
 from layoutscope.errors import UsageError, did_you_mean
-from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.options import Predict, Workload, fill, options_of
 from layoutscope.progress import phase
-from layoutscope.results.predict import OrderCase, OrdersCase
-from layoutscope.results.scan import Prediction
+from layoutscope.results.inspect import resolve
+from layoutscope.results.predict import PLACEMENT, OrderCase, OrdersCase
+from layoutscope.results.scan import Prediction, volume_name
 from layoutscope.walk.data import random_records
 from layoutscope.walk.directories import components_of, entries_on_paths, missing_paths
 from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, set_properties
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
-from layoutscope.walk.score import score
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,7 +39,6 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
     from layoutscope.tables.frames import WalkCosts
     from layoutscope.walk.deleting import LeastWritten
-    from layoutscope.walk.score import Score
 
 
 @overload
@@ -191,49 +187,6 @@ def walk_on(model: Model, asked: Workload) -> Walk:
     return Walk(paced, host_time(reads.host_us, model.host), writes, missing_paths(paths, found))
 
 
-class Met(NamedTuple):
-    """A prediction, and how a trace meets it."""
-
-    model: Model  # what it was made on
-    predicted: AccessTrace  # its reads
-    agreement: Score  # how a trace meets them
-
-    @classmethod
-    def by(cls, real: AccessTrace, layout: VolumeLayout, work: Workload) -> Met:
-        """Predict some work, and compare."""
-        model = model_of(layout, host_of(work))
-        predicted = walk_on(model, work).reads
-        return cls(model, predicted, score(real, predicted, layout))
-
-
-EXACT: Final = 0.999
-"""Share of steps from which on no other version of a driver is tried."""
-
-
-def met_best(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tuple[Met, str]:
-    """Predict as the usual driver reads, or as a version that misses half as many steps; and say which."""
-    best, name, given = Met.by(real, layout, work), "", work["host_properties"] or {}
-    for version in filesystem_of(layout).traits.driver_versions:
-        if (
-            best.agreement.pair_share >= EXACT
-            or version.host != work["host"]
-            or version.properties.keys() & given.keys()
-        ):
-            continue
-        tried: Workload = {**work, "host_properties": {**given, **version.properties}}
-        other = Met.by(real, layout, tried)
-        # Of a trace that meets neither, a few steps more tell nothing.
-        if 1 - other.agreement.pair_share <= (1 - best.agreement.pair_share) / 2:
-            best, name = other, f"{version.name} ({', '.join(_said(version.properties))})"
-    return best, name
-
-
-def _said(properties: Mapping[str, object]) -> Iterator[str]:
-    """Say properties as the option has them."""
-    for name, value in properties.items():
-        yield f"{name}={('no', 'yes')[value] if isinstance(value, bool) else value}"
-
-
 def _record_bytes(asked: Workload) -> int:
     return asked["record_bytes"] or options_of(Workload)["record_bytes"].default
 
@@ -268,7 +221,7 @@ def _file(layout: VolumeLayout, path: str) -> int:
 
 def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: Workload) -> WalkCosts:
     """Charge what a workload costs on a drive to nodes, files and directories."""
-    from layoutscope.analysis.explanation import costs_of
+    from layoutscope.results.frames import costs_of
 
     (profile,) = profiles_of(drive)
     reads = walk(layout, work).reads
@@ -350,11 +303,12 @@ class VolumesAlike:
     """Volumes like one that is known, walked."""
 
     def __init__(self, layout: VolumeLayout, work: Workload) -> None:
-        from layoutscope.analysis.aged import volumes_alike
+
+        from layoutscope.api.forecast import volumes_alike
 
         self._layout, self._host = layout, said_of(host_of(work))
         self._volumes = volumes_alike(layout, work["host"])
-        self._walks = [walk(volume.layout, work).reads for volume in self._volumes]
+        self._walks = [walk(made, work).reads for _, _, made in self._volumes]
 
     def added(self, case: DriveCase, reads: AccessTrace, profile: DriveProfile) -> DriveCase:
         """Add to a prediction what a volume like that takes."""
@@ -370,8 +324,8 @@ class VolumesAlike:
             mine = number[taken == volume]
             seconds[mine] = draw_seconds(reads, profile, unknown, numbers=mine)
         placed = {
-            "creation": (PLACEMENT, np.array([volume.creation for volume in self._volumes])[taken]),
-            "age": (PLACEMENT, np.array([volume.age for volume in self._volumes])[taken]),
+            "creation": (PLACEMENT, np.array([creation for creation, _, _ in self._volumes])[taken]),
+            "age": (PLACEMENT, np.array([age for _, age, _ in self._volumes])[taken]),
         }
         return interval_of(seconds, {**unknown.columns(), **placed, START: (START, unknown.angle)}, VOLUME)
 

@@ -141,6 +141,6 @@ def kit(
     force: Force = False,
 ) -> None:
     """Write a shell script that measures on a Mac what its drive and its listings take (docs/kit.md)."""
-    from layoutscope.api.kit import kit as script
+    from layoutscope.api.validate import kit as script
 
     _write(script(), output, force=force)

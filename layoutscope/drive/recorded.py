@@ -1,6 +1,6 @@
 """Recordings of somebody's disk: reads by a device's own block numbers, before it is known where on an image they are.
 
-What block numbers count, and from where, no such recording tells (:mod:`layoutscope.analysis.placing` finds it out); a
+What block numbers count, and from where, no such recording tells (:mod:`layoutscope.api.replay` finds it out); a
 :class:`Place` says it for one device, and :meth:`Recorded.trace` makes of its reads what drives serve.
 """
 

@@ -125,7 +125,7 @@ def _describe_end(result: ScanResult, locked: list[str]) -> dict[str, Any]:
 
 
 def _tables(result: ScanResult, orders: list[str], options: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    from layoutscope.analysis.frames import volume_names
+    from layoutscope.results.scan import volume_names
 
     rows: dict[str, list[dict[str, Any]]] = {"volumes": [], "metrics": [], "predictions": [], "findings": []}
     rows["findings"] += [{"volume": "", **_finding(item)} for item in result.findings]

@@ -8,19 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
-from msgspec.structs import replace
 
 from layoutscope.access.driver import descend
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import AccessTrace
-from layoutscope.analysis.counterfactual import ReadsOfNodes, walked
-from layoutscope.analysis.explanation import placement
 from layoutscope.display import Struct
 from layoutscope.drive import service
 from layoutscope.drive.simulation import is_sampled, on_host, sampled
 from layoutscope.drive.uncertain import LAYOUT, interval_of
-from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.results.plan import RemedyWords
+from layoutscope.results.verdict import ReadsOfNodes, placement, walked
 from layoutscope.structs.arrays import find, ranges
 from layoutscope.tables import Values
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
@@ -123,21 +121,13 @@ class Changed(Struct, frozen=True):
     error_share: float = 0.0
 
 
-class NotHere(Struct, frozen=True):
-    """That a remedy does not apply, and why."""
-
-    why: str  # as a clause
-
-
 class Treatment(Protocol):
-    """A remedy: what is to be known of it, and its model."""
+    """A remedy: it says what would be read, or in a clause why it does not apply."""
 
-    @property
-    def words(self) -> RemedyWords:
-        """What it is, how to do it, what it assumes."""
+    __name__: str
 
-    def model(self, case: Case) -> Changed | NotHere:
-        """Say what would be read, or why it does not apply."""
+    def __call__(self, case: Case, /) -> Changed | str:
+        """Say what is read then."""
 
 
 def read_by(case: Case, reads: AccessTrace, effort_s: float | None = 0.0) -> Changed:
@@ -327,18 +317,15 @@ def all_words() -> dict[str, dict[str, Any]]:
     return tomllib.loads(FILE.read_text("utf-8"))
 
 
-def said(name: str) -> RemedyWords:
-    """Return the words of a remedy."""
-    about = {key: value for key, value in all_words()[name].items() if key not in ON_PAGES}
+def words_of(name: str) -> RemedyWords:
+    """Return the words of a remedy; the copy to another file system is named after it."""
+    other = name.removeprefix("on-") if name.startswith("on-") else ""
+    about = {key: value for key, value in all_words()[OTHER if other else name].items() if key not in ON_PAGES}
     about["ways"] = tuple((system, command) for system, command in about["ways"])
+    if other:
+        label = filesystem(other).traits.label
+        about |= {key: about[key].replace("{label}", label) for key in ("title", "side_effects")}
     return RemedyWords(name, **about)
-
-
-def said_of_other(name: str, label: str) -> RemedyWords:
-    """Return the words of the copy to another file system."""
-    plain = said(OTHER)
-    title, effects = (text.replace("{label}", label) for text in (plain.title, plain.side_effects))
-    return replace(plain, name=f"on-{name}", title=title, side_effects=effects)
 
 
 FIRST_NUMBER: Final = 16

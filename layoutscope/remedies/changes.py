@@ -1,4 +1,4 @@
-"""Remedies that change how a volume lies, in its place."""
+"""The remedies: what each makes of the work, or why it does not apply; and the list of files in their best order."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from msgspec.structs import replace
 
 from layoutscope.access.entries import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths
 from layoutscope.access.trace import concatenated, interleaved, nothing, place_of
-from layoutscope.analysis.counterfactual import in_whole_nodes
-from layoutscope.analysis.frames import BATCH_ROWS, NAMED
 from layoutscope.display import Struct
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.profile import DriveProfile, Figure
-from layoutscope.filesystems.registry import filesystem_of, filesystems
+from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.remedies.case import (
     EMPTIER,
     LISTINGS,
     Case,
     Changed,
-    NotHere,
     Part,
+    Treatment,
     as_dense,
     as_split,
     by_name,
@@ -35,11 +33,11 @@ from layoutscope.remedies.case import (
     numbered,
     read_by,
     rewriting_s,
-    said,
-    said_of_other,
     stream_rate,
 )
+from layoutscope.results.frames import BATCH_ROWS, NAMED
 from layoutscope.results.plan import MissingFiles
+from layoutscope.results.verdict import in_whole_nodes
 from layoutscope.structs.arrays import find, is_head, order_of, ranges
 from layoutscope.tables import Values
 from layoutscope.units import GIB, MIB, format_count
@@ -63,18 +61,181 @@ if TYPE_CHECKING:
 
 UNKNOWN_NAMES: Final = "names were left out, on which the order in the new tree depends"
 WITH_CONTENTS: Final = "where a copy puts the contents of files is not modelled"
+
 FILLED_ERROR: Final = 0.13
 """By which share of the time that was said a volume filled by a driver's rule took another one, at most: of 10,000
 files, of another seed than those of docs/remedies-proven.md (`tests.validation.remedies --files 10000 --seed 7`)."""
 DAMAGED: Final = "a part of the volume could not be read, so that a copy of it cannot be modelled"
 
+OF_ATTRIBUTES: Final = ("du", "backup", "git-status")
+"""Orders that names alone are of no use to."""
+NO_LISTING: Final = "the work reads more than names"
+NO_DATA: Final = "a listing reads no contents of files"
+TREATMENTS: Final[dict[str, Treatment]] = {}
+"""The remedies that are there for every volume, by name: those of the program, of the volume, of the drive."""
 
-def _new(case: Case, target: FileSystem, order: Callable[[Case], NDArray[np.int64]]) -> Changed | NotHere:
+
+def remedy(treatment: Treatment) -> Treatment:
+    """Register a remedy, whose name is that of its function."""
+    TREATMENTS[treatment.__name__.replace("_", "-")] = treatment
+    return treatment
+
+
+@remedy
+def names_only(case: Case) -> Changed | str:
+    """Walk with FTS_NOSTAT."""
+    if case.order not in LISTINGS:
+        return NO_LISTING
+    if case.order in OF_ATTRIBUTES:
+        return "the work is about sizes or dates"
+    return read_by(case, case.walk("fts", Work(stat=False)))
+
+
+@remedy
+def attributes_at_once(case: Case) -> Changed | str:
+    """Walk as getattrlistbulk does, where the system has it."""
+    if case.order not in LISTINGS:
+        return NO_LISTING
+    if not case.host.listing_carries_attributes:
+        return f"{case.host.name} has no such call"
+    return read_by(case, case.walk("bulk"))
+
+
+@remedy
+def stat_by_inode(case: Case) -> Changed | str:
+    """Walk with the stats of a directory sorted."""
+    if case.order not in LISTINGS:
+        return NO_LISTING
+    return read_by(case, stat_by_number(case, is_whole=False))
+
+
+@remedy
+def stat_all_by_inode(case: Case) -> Changed | str:
+    """Walk the names, then stat by number."""
+    if case.order not in LISTINGS:
+        return NO_LISTING
+    return read_by(case, stat_by_number(case, is_whole=True))
+
+
+@remedy
+def tree_in_key_order(case: Case) -> Changed | str:
+    """Walk the leaves, as searchfs does where the system has it."""
+    if case.order not in LISTINGS:
+        return NO_LISTING
+    return read_by(case, case.walk("searchfs" if case.host.listing_carries_attributes else "catalog"))
+
+
+@remedy
+def one_sweep(case: Case) -> Changed | str:
+    """Read what leads to leaves as a walk does, level by level, then the leaves by address."""
+    if case.order not in LISTINGS:
+        return NO_LISTING
+    nodes = case.by_node
+    level = nodes.of_node(nodes.nodes.level, 0)
+    place = np.empty(len(nodes.trace), np.int64)
+    place[nodes.by_place] = np.arange(len(place))
+    turn = order_of(((int(level.max(initial=0)) - level) << 40) + place)
+    return read_by(case, nodes.trace[turn])
+
+
+@remedy
+def files_by_place(case: Case) -> Changed | str:
+    """Walk, then read each file where the next one lies."""
+    if not case.reads_data:
+        return NO_DATA
+    model = case.model
+    descent = drop_unlisted_entries(model, case.descent)
+    walked, per_buffer = stat_walk(model, descent, buffers(model, descent)).laid_out()
+    files, _ = files_in_turn(model, descent, model.entries.is_file)
+    place = first_places_on_disk(case.layout, model.entries.file_id[files])
+    files = files[np.argsort(place, kind="stable")]
+    before = WalkPart(walked, np.zeros(len(per_buffer), np.int64), per_buffer)
+    reads = data_trace(model, read_in_turn(model, [before], (files, np.arange(1, len(files) + 1)), nothing()))
+    return read_by(case, reads)
+
+
+READ_AHEAD: Final = 8 * MIB
+
+
+@remedy
+def larger_requests(case: Case) -> Changed | str:
+    """Join the pages of nodes; of work with contents, walk with more read-ahead."""
+    if case.reads_data:
+        host = host_profile(case.host, read_ahead_bytes=READ_AHEAD, optimal_read_bytes=READ_AHEAD)
+        return read_by(case, case.on(case.layout, host).reads)
+    joined = in_whole_nodes(case.by_node)
+    return "every node is one request already" if joined is case.reads else read_by(case, joined)
+
+
+THREADS: Final = 8
+"""Reads in flight, one a thread; the threads of a host property share its processor time alone."""
+
+
+@remedy
+def more_in_flight(case: Case) -> Changed | str:
+    """Cut the reads into as many parts, and serve one of each in turn, as many at once as there are parts."""
+    if case.drive.members:
+        return "reads side by side are modelled for single drives alone"
+    reads = case.reads
+    part = -(-len(reads) // THREADS) or 1
+    turn = np.lexsort((np.arange(len(reads)) // part, np.arange(len(reads)) % part))
+    wall = host_time(reads.host_us, replace(case.host, threads=THREADS)).wall_s
+    served = Part(reads[turn], case.drive, THREADS, case.start_offset_bytes)
+    return Changed((served,), least_s=wall)
+
+
+CHANGED_SHARE: Final = 20
+"""One directory of so many has changed since the last walk: 5 %."""
+
+
+@remedy
+def remembered_walk(case: Case) -> Changed | str:
+    """Go down to every twentieth directory, and look at what lies in it."""
+    if case.order not in LISTINGS:
+        return NO_LISTING
+    if case.layout.facts.view != "live":
+        return "an older state does not change"
+    descent = case.descent
+    if len(descent) < CHANGED_SHARE:
+        return f"with {format_count(len(descent), 'directory')} there is little to leave out"
+    chosen = np.zeros(len(descent), bool)
+    chosen[::CHANGED_SHARE] = True
+    return read_by(case, some_folders(case, chosen))
+
+
+@remedy
+def rewritten_in_key_order(case: Case) -> Changed | str:
+    """Lay the nodes out anew."""
+    made = what_if("packed", case.layout, case.host, case.reads).layout
+    if made is case.layout:
+        return "the nodes lie one behind the other in key order already"
+    return lying_so(case, made, rewriting_s(case))
+
+
+@remedy
+def copied_in_walk_order(case: Case) -> Changed | str:
+    """Fill a volume in the order of the walk."""
+    return _new(case, filesystem_of(case.layout), in_walk_order)
+
+
+@remedy
+def copied_by_name(case: Case) -> Changed | str:
+    """Fill a volume in alphabetical order."""
+    return _new(case, filesystem_of(case.layout), by_name)
+
+
+@remedy
+def copied_by_level(case: Case) -> Changed | str:
+    """Fill a volume from the root down, a level at a time."""
+    return _new(case, filesystem_of(case.layout), level_by_level)
+
+
+def _new(case: Case, target: FileSystem, order: Callable[[Case], NDArray[np.int64]]) -> Changed | str:
     """Say that the work is done on a new volume that was filled in an order: by the driver's rule, if that is known."""
     if case.reads_data:
-        return NotHere(WITH_CONTENTS)
+        return WITH_CONTENTS
     if case.layout.coverage != 1:
-        return NotHere(DAMAGED)
+        return DAMAGED
     source = numbered(case, order(case))
     found = target.copied(source, case.host)
     if not found:
@@ -84,168 +245,101 @@ def _new(case: Case, target: FileSystem, order: Callable[[Case], NDArray[np.int6
     return replace(changed, otherwise=otherwise, error_share=FILLED_ERROR)
 
 
-def _as_dense_as_now(case: Case, made: VolumeLayout | None) -> Changed | NotHere:
+def _as_dense_as_now(case: Case, made: VolumeLayout | None) -> Changed | str:
     """Say that the nodes come to lie as dense as they do now; whether they are as full and in order is not known."""
     if made is None:
-        return NotHere(UNKNOWN_NAMES)
+        return UNKNOWN_NAMES
     made = as_dense(case, made)
     (part,) = lying_so(case, as_split(made), None).parts
     return replace(lying_so(case, made, copying_s(case)), otherwise=((replace(part, times=EMPTIER),),))
 
 
-class CopiedInWalkOrder:
-    """Off and back, as a walk comes to the files."""
-
-    words = said("copied-in-walk-order")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Fill a volume in the order of the walk."""
-        return _new(case, filesystem_of(case.layout), in_walk_order)
+@remedy
+def block_copy(case: Case) -> Changed | str:
+    """Leave every read where it is."""
+    copied = (data_bytes(case) + metadata_bytes(case)) / stream_rate(case.drive)
+    return read_by(case, case.reads, copied)
 
 
-class CopiedByName:
-    """Off and back, sorted by name."""
-
-    words = said("copied-by-name")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Fill a volume in alphabetical order."""
-        return _new(case, filesystem_of(case.layout), by_name)
+@remedy
+def condensed(case: Case) -> Changed | str:
+    """Fill a tree with the same numbers."""
+    if not case.traits.maps_every_node:
+        return "there is such a tool for trees alone whose nodes each have a place of their own"
+    return _filled_anew(case)
 
 
-class CopiedByLevel:
-    """Off and back, level by level."""
-
-    words = said("copied-by-level")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Fill a volume from the root down, a level at a time."""
-        return _new(case, filesystem_of(case.layout), level_by_level)
-
-
-class BlockCopy:
-    """Block by block: no remedy."""
-
-    words = said("block-copy")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Leave every read where it is."""
-        copied = (data_bytes(case) + metadata_bytes(case)) / stream_rate(case.drive)
-        return read_by(case, case.reads, copied)
+@remedy
+def snapshots_removed(case: Case) -> Changed | str:
+    """Leave out what only snapshots hold."""
+    made = what_if("no-snapshots", case.layout, case.host, case.reads).layout
+    if made is case.layout:
+        return "no node is held by snapshots alone"
+    return lying_so(case, made, None)
 
 
-class OnOtherFileSystem:
-    """Off, and back to another file system."""
+@remedy
+def catalog_rebuilt(case: Case) -> Changed | str:
+    """Fill a catalog with the same numbers."""
+    if case.traits.maps_every_node:
+        return f"{case.traits.label} has no catalog file"
+    return _filled_anew(case)
 
-    def __init__(self, name: str, label: str) -> None:
-        self._name = name
-        self.words = said_of_other(name, label)
 
-    def model(self, case: Case) -> Changed | NotHere:
-        """Let the other file system lay the entries out, in the order of the walk."""
-        if filesystem_of(case.layout).name == self._name:
-            return NotHere("the volume has that file system already")
-        other = next((item for item in filesystems() if item.name == self._name), None)
-        return NotHere(UNKNOWN_NAMES) if other is None else _new(case, other, in_walk_order)
+def _filled_anew(case: Case) -> Changed | str:
+    """Fill the tree with names in the order of its keys; numbers stay."""
+    if case.reads_data:
+        return WITH_CONTENTS
+    if case.layout.coverage != 1:
+        return DAMAGED
+    made = filesystem_of(case.layout).remade(case.layout)
+    return UNKNOWN_NAMES if made is None else lying_so(case, as_dense(case, made), rewriting_s(case))
 
 
 CLUMPED: Final = LAYOUTS[-1]
 """The layout in which nodes keep their order and lie end to end."""
+
 ZONED_FROM: Final = 10 * GIB
 """Smaller volumes, and those without a journal, have no metadata zone on macOS."""
 
 
-class RewrittenInKeyOrder:
-    """The same nodes side by side, in the order of their keys."""
-
-    words = said("rewritten-in-key-order")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Lay the nodes out anew."""
-        made = what_if("packed", case.layout, case.host, case.reads).layout
-        if made is case.layout:
-            return NotHere("the nodes lie one behind the other in key order already")
-        return lying_so(case, made, rewriting_s(case))
-
-
-class Condensed:
-    """A tree of copied nodes written anew."""
-
-    words = said("condensed")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Fill a tree with the same numbers."""
-        if not case.traits.maps_every_node:
-            return NotHere("there is such a tool for trees alone whose nodes each have a place of their own")
-        return _filled_anew(case)
+@remedy
+def metadata_zone_free(case: Case) -> Changed | str:
+    """Lay the nodes end to end as they follow one another."""
+    if case.traits.maps_every_node:
+        return f"{case.traits.label} has no such zone"
+    if case.layout.facts.size_bytes < ZONED_FROM or "journaled" not in case.layout.facts.features:
+        return "macOS keeps such a zone on journaled volumes of 10 GiB and more alone"
+    made = what_if(CLUMPED, case.layout, case.host, case.reads).layout
+    if made is case.layout:
+        return "no data lie between the nodes"
+    return lying_so(case, made, None)
 
 
-class CatalogRebuilt:
-    """A catalog file written anew."""
-
-    words = said("catalog-rebuilt")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Fill a catalog with the same numbers."""
-        if case.traits.maps_every_node:
-            return NotHere(f"{case.traits.label} has no catalog file")
-        return _filled_anew(case)
-
-
-def _filled_anew(case: Case) -> Changed | NotHere:
-    """Fill the tree with names in the order of its keys; numbers stay."""
-    if case.reads_data:
-        return NotHere(WITH_CONTENTS)
-    if case.layout.coverage != 1:
-        return NotHere(DAMAGED)
-    made = filesystem_of(case.layout).remade(case.layout)
-    return NotHere(UNKNOWN_NAMES) if made is None else lying_so(case, as_dense(case, made), rewriting_s(case))
+@remedy
+def outer_half(case: Case) -> Changed | str:
+    """Move the volume to the start."""
+    if case.drive.geometry == "none":
+        return "on flash every place is as quick as any other"
+    begins = case.layout.facts.image_offset + case.start_offset_bytes
+    if case.layout.facts.size_bytes > case.drive.capacity_bytes // 2:
+        return "the volume is larger than half of the drive"
+    if begins + case.layout.facts.size_bytes <= case.drive.capacity_bytes // 2:
+        return "as far as is known the volume lies in the outer half already (--start-offset says where)"
+    moved = Part(case.reads, case.drive, start_offset_bytes=-case.layout.facts.image_offset)
+    return Changed((moved,), copying_s(case))
 
 
-class MetadataZoneFree:
-    """Metadata in a zone of its own."""
-
-    words = said("metadata-zone-free")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Lay the nodes end to end as they follow one another."""
-        if case.traits.maps_every_node:
-            return NotHere(f"{case.traits.label} has no such zone")
-        if case.layout.facts.size_bytes < ZONED_FROM or "journaled" not in case.layout.facts.features:
-            return NotHere("macOS keeps such a zone on journaled volumes of 10 GiB and more alone")
-        made = what_if(CLUMPED, case.layout, case.host, case.reads).layout
-        if made is case.layout:
-            return NotHere("no data lie between the nodes")
-        return lying_so(case, made, None)
-
-
-class SnapshotsRemoved:
-    """Snapshots deleted."""
-
-    words = said("snapshots-removed")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Leave out what only snapshots hold."""
-        made = what_if("no-snapshots", case.layout, case.host, case.reads).layout
-        if made is case.layout:
-            return NotHere("no node is held by snapshots alone")
-        return lying_so(case, made, None)
-
-
-class FilesDefragmented:
-    """Each file in one piece."""
-
-    words = said("files-defragmented")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Put the extents of each file behind the first."""
-        if not case.reads_data:
-            return NotHere("it moves the contents of files, and a listing reads none")
-        extents = case.layout.columns("extents")
-        made = _in_one_piece(extents)
-        if np.array_equal(made.signed(), extents["image_offset"].signed()):
-            return NotHere("every file lies in one piece")
-        return lying_so(case, case.layout.changed(extents=extents.changed("image_offset", made)), None)
+@remedy
+def files_defragmented(case: Case) -> Changed | str:
+    """Put the extents of each file behind the first."""
+    if not case.reads_data:
+        return "it moves the contents of files, and a listing reads none"
+    extents = case.layout.columns("extents")
+    made = _in_one_piece(extents)
+    if np.array_equal(made.signed(), extents["image_offset"].signed()):
+        return "every file lies in one piece"
+    return lying_so(case, case.layout.changed(extents=extents.changed("image_offset", made)), None)
 
 
 def _in_one_piece(extents: Table) -> Values:
@@ -260,114 +354,142 @@ def _in_one_piece(extents: Table) -> Values:
     return Values(np.where(known, offset.signed()[first] + logical, 0), known)
 
 
-class OuterHalf:
-    """A partition at the start of the drive."""
-
-    words = said("outer-half")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Move the volume to the start."""
-        if case.drive.geometry == "none":
-            return NotHere("on flash every place is as quick as any other")
-        begins = case.layout.facts.image_offset + case.start_offset_bytes
-        if case.layout.facts.size_bytes > case.drive.capacity_bytes // 2:
-            return NotHere("the volume is larger than half of the drive")
-        if begins + case.layout.facts.size_bytes <= case.drive.capacity_bytes // 2:
-            return NotHere("as far as is known the volume lies in the outer half already (--start-offset says where)")
-        moved = Part(case.reads, case.drive, start_offset_bytes=-case.layout.facts.image_offset)
-        return Changed((moved,), copying_s(case))
-
-
 DISK: Final = "generic-7200"
 FLASH: Final = "sata-ssd"
 CHUNK_BYTES: Final = 65_536
 
-MOVED: Final = "the files are copied to the new drive; the old one is a copy until it is erased"
+
+@remedy
+def other_disk(case: Case) -> Changed | str:
+    """Serve the reads on it."""
+    if case.drive.geometry == "none":
+        return "the drive has no arm, and is quicker"
+    return _on(case, load_profile(DISK))
 
 
-class OtherDisk:
-    """A quicker disk."""
-
-    words = said("other-disk")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Serve the reads on it."""
-        if case.drive.geometry == "none":
-            return NotHere("the drive has no arm, and is quicker")
-        return _on(case, load_profile(DISK))
+@remedy
+def solid_state(case: Case) -> Changed | str:
+    """Serve the reads on it."""
+    if case.drive.geometry == "none":
+        return "the drive is one already"
+    return _on(case, load_profile(FLASH))
 
 
-class SolidState:
-    """Flash."""
-
-    words = said("solid-state")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Serve the reads on it."""
-        if case.drive.geometry == "none":
-            return NotHere("the drive is one already")
-        return _on(case, load_profile(FLASH))
-
-
-def _on(case: Case, drive: DriveProfile) -> Changed | NotHere:
+def _on(case: Case, drive: DriveProfile) -> Changed | str:
     if drive.geometry == case.drive.geometry and drive.name == case.drive.name:
-        return NotHere("the drive is one already")
+        return "the drive is one already"
     end = int((case.reads.image_offset + case.reads.length_bytes).max(initial=0))
     if end > drive.capacity_bytes:
-        return NotHere("the volume does not fit on it")
+        return "the volume does not fit on it"
     return Changed((Part(case.reads, drive),), copying_s(case))
 
 
-class MetadataOnFlash:
-    """A fast drive for the metadata."""
-
-    words = said("metadata-on-flash")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Serve nodes on flash, and the rest where it is."""
-        if case.drive.geometry == "none" or case.drive.kind == "fusion":
-            return NotHere("the metadata lie on flash already, or may do so")
-        is_node = case.by_node.node >= 0
-        flash = replace(case.reads[is_node], after_us=0.0)
-        rest = Part(case.reads[~is_node], case.drive, start_offset_bytes=case.start_offset_bytes)
-        drive = load_profile(FLASH)
-        if int((flash.image_offset + flash.length_bytes).max(initial=0)) > drive.capacity_bytes:
-            # The nodes alone lie on it: where on flash they do makes no difference.
-            flash = replace(flash, image_offset=flash.image_offset % (drive.capacity_bytes // 2))
-        return Changed((Part(flash, drive), rest), copying_s(case))
+@remedy
+def metadata_on_flash(case: Case) -> Changed | str:
+    """Serve nodes on flash, and the rest where it is."""
+    if case.drive.geometry == "none" or case.drive.kind == "fusion":
+        return "the metadata lie on flash already, or may do so"
+    is_node = case.by_node.node >= 0
+    flash = replace(case.reads[is_node], after_us=0.0)
+    rest = Part(case.reads[~is_node], case.drive, start_offset_bytes=case.start_offset_bytes)
+    drive = load_profile(FLASH)
+    if int((flash.image_offset + flash.length_bytes).max(initial=0)) > drive.capacity_bytes:
+        # The nodes alone lie on it: where on flash they do makes no difference.
+        flash = replace(flash, image_offset=flash.image_offset % (drive.capacity_bytes // 2))
+    return Changed((Part(flash, drive), rest), copying_s(case))
 
 
-class Striped:
-    """Two drives as one."""
-
-    words = said("striped")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Serve the reads on two of the drive."""
-        if case.drive.members:
-            return NotHere("the drive is a set already")
-        chunk = {"chunk_bytes": Figure(CHUNK_BYTES, "datasheet", "as this remedy says")}
-        made = DriveProfile(
-            f"two {case.drive.name}",
-            f"two of {case.drive.title}",
-            "stripe",
-            chunk,
-            case.drive.folder,
-            (case.drive,) * 2,
-        )
-        return Changed((Part(case.reads, made, start_offset_bytes=case.start_offset_bytes),), copying_s(case))
+@remedy
+def striped(case: Case) -> Changed | str:
+    """Serve the reads on two of the drive."""
+    if case.drive.members:
+        return "the drive is a set already"
+    chunk = {"chunk_bytes": Figure(CHUNK_BYTES, "datasheet", "as this remedy says")}
+    made = DriveProfile(
+        f"two {case.drive.name}",
+        f"two of {case.drive.title}",
+        "stripe",
+        chunk,
+        case.drive.folder,
+        (case.drive,) * 2,
+    )
+    return Changed((Part(case.reads, made, start_offset_bytes=case.start_offset_bytes),), copying_s(case))
 
 
-def files_by_place(case: Case) -> AccessTrace:
-    """Walk the whole volume, then read each file in the order in which their first extents lie."""
+def on_other_file_system(name: str) -> Treatment:
+    """Return the remedy of a copy to another file system."""
+
+    def copy_over(case: Case) -> Changed | str:
+        """Let the other file system lay the entries out, in the order of the walk."""
+        if filesystem_of(case.layout).name == name:
+            return "the volume has that file system already"
+        return _new(case, filesystem(name), in_walk_order)
+
+    return copy_over
+
+
+def stat_by_number(case: Case, *, is_whole: bool) -> AccessTrace:
+    """List, then stat in the order of inode numbers: directory by directory, or everything after all listings."""
     model = case.model
     descent = drop_unlisted_entries(model, case.descent)
-    walked, per_buffer = stat_walk(model, descent, buffers(model, descent)).laid_out()
-    files, _ = files_in_turn(model, descent, model.entries.is_file)
-    place = first_places_on_disk(case.layout, model.entries.file_id[files])
-    files = files[np.argsort(place, kind="stable")]
-    before = WalkPart(walked, np.zeros(len(per_buffer), np.int64), per_buffer)
-    return data_trace(model, read_in_turn(model, [before], (files, np.arange(1, len(files) + 1)), nothing()))
+    cut = buffers(model, descent)
+    walk = replace(stat_walk(model, descent, cut), wanted=np.zeros(len(model.entries), bool))
+    if is_whole:
+        # A folder that was not stat'ed is looked up when it is opened.
+        walk = replace(walk, before=np.where(cut.is_first & (cut.directory > 0), descent.entry[cut.directory], -1))
+    listed, per_buffer = walk.laid_out()
+    shown = ranges(descent.first, descent.count)
+    turn = np.repeat(np.arange(len(descent)), descent.count)
+    seen = ~model.entries.is_hidden[shown]
+    shown, turn = shown[seen], np.zeros(int(seen.sum()), np.int64) if is_whole else turn[seen]
+    order = np.lexsort((model.entries.file_id[shown], turn))
+    found, each = lookups(model, shown[order])
+    when = cut.directory - len(descent) if is_whole else cut.directory
+    counts = [per_buffer, np.full(len(shown), each)]
+    needed = interleaved([listed, found], places_by_turn([when, turn[order]], counts))
+    return metadata_reads(model, [(concatenated([needed]), _one_thread(len(needed)))])
+
+
+def _one_thread(count: int) -> NDArray[np.uint16]:
+    return np.zeros(count, np.uint16)
+
+
+def some_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
+    """Go down to some folders of the walk, each by its path, and list and stat what lies in them."""
+    model, descent = case.model, case.descent.take(np.flatnonzero(chosen))
+    is_below = np.flatnonzero(descent.entry >= 0)
+    needed, owner = new_on_the_way(case, descent.entry[is_below])
+    found, each = lookups(model, needed)
+    cut = buffers(model, descent)
+    listed, per_buffer = stat_walk(model, drop_unlisted_entries(model, descent), cut).laid_out()
+    turns = [2 * is_below[owner], 2 * cut.directory + 1]
+    touches = interleaved([found, listed], places_by_turn(turns, [np.full(len(needed), each), per_buffer]))
+    return metadata_reads(model, [(concatenated([touches]), _one_thread(len(touches)))])
+
+
+def new_on_the_way(case: Case, files: I64) -> tuple[I64, I64]:
+    """Find what each file or folder is the first to need: entries on the way to it from the root down, itself last.
+
+    Entries, each once, and the place in `files` of what is the first to need it, ascending.
+    """
+    entries = case.model.entries
+    folders = np.flatnonzero(entries.is_directory)
+    above = find(entries.file_id[folders], entries.parent_id)
+    parent = np.where(above >= 0, folders[np.maximum(above, 0)] if len(folders) else -1, -1)
+    owner, height = np.full(len(entries), len(files)), np.zeros(len(entries), np.int64)
+    at, places, step = files, np.arange(len(files)), 0
+    while len(at):
+        # One level up at once; who comes to a folder behind another one needs nothing of what is above it.
+        np.minimum.at(owner, at, places)
+        is_first = owner[at] == places
+        at, places = at[is_first], places[is_first]
+        height[at] = step
+        upper = parent[at]
+        is_new = (upper >= 0) & (places < owner[np.maximum(upper, 0)])
+        at, places, step = upper[is_new], places[is_new], step + 1
+    needed = np.flatnonzero(owner < len(files))
+    needed = needed[np.lexsort((-height[needed], owner[needed]))]
+    return needed, owner[needed]
 
 
 def first_places_on_disk(layout: VolumeLayout, file_id: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -388,7 +510,6 @@ def first_places_on_disk(layout: VolumeLayout, file_id: NDArray[np.uint64]) -> N
 
 NOWHERE = np.iinfo(np.int64).max
 
-
 ENTRY_BYTES: Final = 64
 """What a name in memory takes besides its path: number, place, and what points to them."""
 
@@ -397,7 +518,6 @@ PLACE, WALK, NAMES, INODES = "by place", "walk", "names", "inodes"
 
 LINE_END: Final = "line end"
 """A flaw of a path in a list whose names end with line ends, besides those of :mod:`layoutscope.access.entries`."""
-
 REASONS: Final = {
     NAME: "their names cannot be part of a path",
     LENGTH: f"their paths have more than {MAX_PATH_BYTES:,} bytes",
@@ -481,225 +601,3 @@ def _seconds(case: Case, files: I64) -> float:
     wanted = wanted[has_data[wanted]]
     reads = data_trace(model, read_in_turn(model, [step], (files[wanted], wanted), nothing()))
     return service(reads, case.drive, phases=1, start_offset_bytes=case.start_offset_bytes).seconds
-
-
-def new_on_the_way(case: Case, files: I64) -> tuple[I64, I64]:
-    """Find what each file or folder is the first to need: entries on the way to it from the root down, itself last.
-
-    Entries, each once, and the place in `files` of what is the first to need it, ascending.
-    """
-    entries = case.model.entries
-    folders = np.flatnonzero(entries.is_directory)
-    above = find(entries.file_id[folders], entries.parent_id)
-    parent = np.where(above >= 0, folders[np.maximum(above, 0)] if len(folders) else -1, -1)
-    owner, height = np.full(len(entries), len(files)), np.zeros(len(entries), np.int64)
-    at, places, step = files, np.arange(len(files)), 0
-    while len(at):
-        # One level up at once; who comes to a folder behind another one needs nothing of what is above it.
-        np.minimum.at(owner, at, places)
-        is_first = owner[at] == places
-        at, places = at[is_first], places[is_first]
-        height[at] = step
-        upper = parent[at]
-        is_new = (upper >= 0) & (places < owner[np.maximum(upper, 0)])
-        at, places, step = upper[is_new], places[is_new], step + 1
-    needed = np.flatnonzero(owner < len(files))
-    needed = needed[np.lexsort((-height[needed], owner[needed]))]
-    return needed, owner[needed]
-
-
-def stat_by_number(case: Case, *, is_whole: bool) -> AccessTrace:
-    """List, then stat in the order of inode numbers: directory by directory, or everything after all listings."""
-    model = case.model
-    descent = drop_unlisted_entries(model, case.descent)
-    cut = buffers(model, descent)
-    walk = replace(stat_walk(model, descent, cut), wanted=np.zeros(len(model.entries), bool))
-    if is_whole:
-        # A folder that was not stat'ed is looked up when it is opened.
-        walk = replace(walk, before=np.where(cut.is_first & (cut.directory > 0), descent.entry[cut.directory], -1))
-    listed, per_buffer = walk.laid_out()
-    shown = ranges(descent.first, descent.count)
-    turn = np.repeat(np.arange(len(descent)), descent.count)
-    seen = ~model.entries.is_hidden[shown]
-    shown, turn = shown[seen], np.zeros(int(seen.sum()), np.int64) if is_whole else turn[seen]
-    order = np.lexsort((model.entries.file_id[shown], turn))
-    found, each = lookups(model, shown[order])
-    when = cut.directory - len(descent) if is_whole else cut.directory
-    counts = [per_buffer, np.full(len(shown), each)]
-    needed = interleaved([listed, found], places_by_turn([when, turn[order]], counts))
-    return metadata_reads(model, [(concatenated([needed]), _one_thread(len(needed)))])
-
-
-def _one_thread(count: int) -> NDArray[np.uint16]:
-    return np.zeros(count, np.uint16)
-
-
-def some_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
-    """Go down to some folders of the walk, each by its path, and list and stat what lies in them."""
-    model, descent = case.model, case.descent.take(np.flatnonzero(chosen))
-    is_below = np.flatnonzero(descent.entry >= 0)
-    needed, owner = new_on_the_way(case, descent.entry[is_below])
-    found, each = lookups(model, needed)
-    cut = buffers(model, descent)
-    listed, per_buffer = stat_walk(model, drop_unlisted_entries(model, descent), cut).laid_out()
-    turns = [2 * is_below[owner], 2 * cut.directory + 1]
-    touches = interleaved([found, listed], places_by_turn(turns, [np.full(len(needed), each), per_buffer]))
-    return metadata_reads(model, [(concatenated([touches]), _one_thread(len(touches)))])
-
-
-THREADS: Final = 8
-"""Reads in flight, one a thread; the threads of a host property share its processor time alone."""
-
-CHANGED_SHARE: Final = 20
-"""One directory of so many has changed since the last walk: 5 %."""
-
-READ_AHEAD: Final = 8 * MIB
-
-OF_ATTRIBUTES: Final = ("du", "backup", "git-status")
-"""Orders that names alone are of no use to."""
-
-NO_LISTING: Final = "the work reads more than names"
-NO_DATA: Final = "a listing reads no contents of files"
-
-
-class NamesOnly:
-    """List without stat."""
-
-    words = said("names-only")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Walk with FTS_NOSTAT."""
-        if case.order not in LISTINGS:
-            return NotHere(NO_LISTING)
-        if case.order in OF_ATTRIBUTES:
-            return NotHere("the work is about sizes or dates")
-        return read_by(case, case.walk("fts", Work(stat=False)))
-
-
-class AttributesAtOnce:
-    """Ask for attributes with the names."""
-
-    words = said("attributes-at-once")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Walk as getattrlistbulk does, where the system has it."""
-        if case.order not in LISTINGS:
-            return NotHere(NO_LISTING)
-        if not case.host.listing_carries_attributes:
-            return NotHere(f"{case.host.name} has no such call")
-        return read_by(case, case.walk("bulk"))
-
-
-class StatByInode:
-    """Sort each directory before its stats."""
-
-    words = said("stat-by-inode")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Walk with the stats of a directory sorted."""
-        if case.order not in LISTINGS:
-            return NotHere(NO_LISTING)
-        return read_by(case, stat_by_number(case, is_whole=False))
-
-
-class StatAllByInode:
-    """List everything, then stat everything in the order of the leaves."""
-
-    words = said("stat-all-by-inode")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Walk the names, then stat by number."""
-        if case.order not in LISTINGS:
-            return NotHere(NO_LISTING)
-        return read_by(case, stat_by_number(case, is_whole=True))
-
-
-class TreeInKeyOrder:
-    """Read the tree leaf by leaf."""
-
-    words = said("tree-in-key-order")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Walk the leaves, as searchfs does where the system has it."""
-        if case.order not in LISTINGS:
-            return NotHere(NO_LISTING)
-        return read_by(case, case.walk("searchfs" if case.host.listing_carries_attributes else "catalog"))
-
-
-class OneSweep:
-    """Read the leaves by their place on the disk."""
-
-    words = said("one-sweep")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Read what leads to leaves as a walk does, level by level, then the leaves by address."""
-        if case.order not in LISTINGS:
-            return NotHere(NO_LISTING)
-        nodes = case.by_node
-        level = nodes.of_node(nodes.nodes.level, 0)
-        place = np.empty(len(nodes.trace), np.int64)
-        place[nodes.by_place] = np.arange(len(place))
-        turn = order_of(((int(level.max(initial=0)) - level) << 40) + place)
-        return read_by(case, nodes.trace[turn])
-
-
-class LargerRequests:
-    """Ask for more at once."""
-
-    words = said("larger-requests")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Join the pages of nodes; of work with contents, walk with more read-ahead."""
-        if case.reads_data:
-            host = host_profile(case.host, read_ahead_bytes=READ_AHEAD, optimal_read_bytes=READ_AHEAD)
-            return read_by(case, case.on(case.layout, host).reads)
-        joined = in_whole_nodes(case.by_node)
-        return NotHere("every node is one request already") if joined is case.reads else read_by(case, joined)
-
-
-class MoreInFlight:
-    """Several threads at once."""
-
-    words = said("more-in-flight")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Cut the reads into as many parts, and serve one of each in turn, as many at once as there are parts."""
-        if case.drive.members:
-            return NotHere("reads side by side are modelled for single drives alone")
-        reads = case.reads
-        part = -(-len(reads) // THREADS) or 1
-        turn = np.lexsort((np.arange(len(reads)) // part, np.arange(len(reads)) % part))
-        wall = host_time(reads.host_us, replace(case.host, threads=THREADS)).wall_s
-        served = Part(reads[turn], case.drive, THREADS, case.start_offset_bytes)
-        return Changed((served,), least_s=wall)
-
-
-class RememberedWalk:
-    """Look only where something changed."""
-
-    words = said("remembered-walk")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Go down to every twentieth directory, and look at what lies in it."""
-        if case.order not in LISTINGS:
-            return NotHere(NO_LISTING)
-        if case.layout.facts.view != "live":
-            return NotHere("an older state does not change")
-        descent = case.descent
-        if len(descent) < CHANGED_SHARE:
-            return NotHere(f"with {format_count(len(descent), 'directory')} there is little to leave out")
-        chosen = np.zeros(len(descent), bool)
-        chosen[::CHANGED_SHARE] = True
-        return read_by(case, some_folders(case, chosen))
-
-
-class FilesByPlace:
-    """Read files in the order in which they lie."""
-
-    words = said("files-by-place")
-
-    def model(self, case: Case) -> Changed | NotHere:
-        """Walk, then read each file where the next one lies."""
-        if not case.reads_data:
-            return NotHere(NO_DATA)
-        return read_by(case, files_by_place(case))

@@ -4,90 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.analysis.frames import volume_name
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystems
 from layoutscope.progress import each
-from layoutscope.remedies.case import Changed, NotHere, Part, Served, read_by, seconds_alone, served, whole
-from layoutscope.remedies.changes import (
-    AttributesAtOnce,
-    BlockCopy,
-    CatalogRebuilt,
-    Condensed,
-    CopiedByLevel,
-    CopiedByName,
-    CopiedInWalkOrder,
-    FilesByPlace,
-    FilesDefragmented,
-    LargerRequests,
-    MetadataOnFlash,
-    MetadataZoneFree,
-    MoreInFlight,
-    NamesOnly,
-    OneSweep,
-    OnOtherFileSystem,
-    OtherDisk,
-    OuterHalf,
-    RememberedWalk,
-    RewrittenInKeyOrder,
-    SnapshotsRemoved,
-    SolidState,
-    StatAllByInode,
-    StatByInode,
-    Striped,
-    TreeInKeyOrder,
-)
+from layoutscope.remedies.case import Changed, Part, Served, read_by, seconds_alone, served, whole, words_of
+from layoutscope.remedies.changes import TREATMENTS, on_other_file_system
 from layoutscope.results.plan import FEW_READS, HARDWARE, SOFTWARE, VOLUME, PlannedRemedy, RemedyPair, VolumePlan
+from layoutscope.results.scan import volume_name
 from layoutscope.results.verdict import WORTH_S, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from layoutscope.remedies.case import Case, Treatment
 
 
-OWN: Final[tuple[Treatment, ...]] = (
-    NamesOnly(),
-    AttributesAtOnce(),
-    StatByInode(),
-    StatAllByInode(),
-    TreeInKeyOrder(),
-    OneSweep(),
-    FilesByPlace(),
-    LargerRequests(),
-    MoreInFlight(),
-    RememberedWalk(),
-    RewrittenInKeyOrder(),
-    CopiedInWalkOrder(),
-    CopiedByName(),
-    CopiedByLevel(),
-    BlockCopy(),
-    Condensed(),
-    SnapshotsRemoved(),
-    CatalogRebuilt(),
-    MetadataZoneFree(),
-    OuterHalf(),
-    FilesDefragmented(),
-    OtherDisk(),
-    SolidState(),
-    MetadataOnFlash(),
-    Striped(),
-)
-"""Those that are there for every volume, software first."""
+def every_treatment() -> dict[str, Treatment]:
+    """Return every remedy by name; one for each file system that a volume could be copied to."""
+    return TREATMENTS | {f"on-{item.name}": on_other_file_system(item.name) for item in filesystems()}
 
 
-def every_treatment() -> tuple[Treatment, ...]:
-    """Return every remedy; one for each file system that a volume could be copied to."""
-    return (*OWN, *(OnOtherFileSystem(item.name, item.traits.label) for item in filesystems()))
-
-
-def plan_of(case: Case, treatments: Sequence[Treatment] | None = None) -> VolumePlan:
+def plan_of(case: Case, treatments: Mapping[str, Treatment] | None = None) -> VolumePlan:
     """Try remedies on one volume, and rank them by what they save."""
     treatments = every_treatment() if treatments is None else treatments
     trial = _Trial(case)
-    tried = {item.words.name: trial.of(item) for item in each(treatments, "trying remedies")}
-    ranked = tuple(sorted(tried.values(), key=lambda row: (bool(row.why_not), -row.saved_s)))
+    tried = [trial.of(name, treatments[name]) for name in each([*treatments], "trying remedies")]
+    ranked = tuple(sorted(tried, key=lambda row: (bool(row.why_not), -row.saved_s)))
     layout = case.layout
     return VolumePlan(
         volume=volume_name(layout),
@@ -117,16 +60,15 @@ class _Trial:
         )
         self.changed: dict[str, Changed] = {}
 
-    def of(self, treatment: Treatment) -> PlannedRemedy:
+    def of(self, name: str, treatment: Treatment) -> PlannedRemedy:
         """Try one remedy."""
-        made = self._made(treatment, self.case)
-        words = treatment.words
-        if isinstance(made, NotHere):
-            return PlannedRemedy(words, self.now.seconds, why_not=made.why)
+        made, words = self._made(treatment, self.case), words_of(name)
+        if isinstance(made, str):
+            return PlannedRemedy(words, self.now.seconds, why_not=made)
         then, changed = made
-        self.changed[words.name] = changed
+        self.changed[name] = changed
         saved_s = self.now.seconds - then.seconds
-        saved = type(then)(saved_s, self.now.draws_s - then.draws_s).interval
+        saved = Served(saved_s, self.now.draws_s - then.draws_s).interval
         share = saved_s / self.now.seconds if self.now.seconds else 0.0
         return PlannedRemedy(words, then.seconds, then.interval, saved_s, saved, share, changed.effort_s)
 
@@ -134,31 +76,31 @@ class _Trial:
         """Return what the work takes with a remedy of the program on top of one of the volume; None where it cannot."""
         then = self.changed[volume].case
         made = None if then is None else self._made(treatment, then)
-        return None if made is None or isinstance(made, NotHere) else made[0].seconds
+        return None if made is None or isinstance(made, str) else made[0].seconds
 
-    def _made(self, treatment: Treatment, case: Case) -> tuple[Served, Changed] | NotHere:
+    def _made(self, treatment: Treatment, case: Case) -> tuple[Served, Changed] | str:
         try:
-            made = treatment.model(case)
-            changed = made if len(case.reads) or isinstance(made, NotHere) else NotHere(NO_READS)
-            return changed if isinstance(changed, NotHere) else (served(changed, self._host, self._scale), changed)
+            changed = treatment(case)
+            if isinstance(changed, str):
+                return changed
+            return (served(changed, self._host, self._scale), changed) if len(case.reads) else NO_READS
         except UsageError as error:
-            return NotHere(f"it cannot be modelled on this drive: {error}")
+            return f"it cannot be modelled on this drive: {error}"
 
 
-def _pair(trial: _Trial, ranked: Sequence[PlannedRemedy], treatments: Sequence[Treatment]) -> RemedyPair | None:
+def _pair(trial: _Trial, ranked: Sequence[PlannedRemedy], treatments: Mapping[str, Treatment]) -> RemedyPair | None:
     """Take the best remedy that needs no other drive, and add what saves most beside it."""
     helpful = [row for row in ranked if row.helps and row.words.kind != HARDWARE]
     if not helpful:
         return None
     best = helpful[0]
-    by_name = {item.words.name: item for item in treatments}
     other = {SOFTWARE: VOLUME, VOLUME: SOFTWARE}[best.words.kind]
     pairs = [
         (best.words.name, row.words.name) if best.words.kind == VOLUME else (row.words.name, best.words.name)
         for row in helpful
         if row.words.kind == other
     ]
-    found = [(trial.both(volume, by_name[software]), (volume, software)) for volume, software in pairs]
+    found = [(trial.both(volume, treatments[software]), (volume, software)) for volume, software in pairs]
     known = [(seconds, names) for seconds, names in found if seconds is not None]
     if not known:
         return None
@@ -190,13 +132,10 @@ def _unknown(case: Case) -> Iterator[str]:
 NO_READS: Final = "the work reads nothing beyond the mount"
 
 
-QUICK: Final[tuple[Treatment, ...]] = (
-    NamesOnly(),
-    TreeInKeyOrder(),
-    OneSweep(),
-    RememberedWalk(),
-    SolidState(),
-)
+QUICK: Final = {
+    name: TREATMENTS[name]
+    for name in ("names-only", "tree-in-key-order", "one-sweep", "remembered-walk", "solid-state")
+}
 """In the order of a plan, which rows that save alike keep."""
 
 
@@ -213,11 +152,10 @@ def _tried(case: Case) -> Iterator[Remedy]:
     now, scale = whole(part, host)
     # Of short work nothing is told: other drives are not drawn for it.
     is_told = now.seconds >= WORTH_S
-    for treatment in QUICK:
-        changed = treatment.model(case)
-        if isinstance(changed, NotHere):
+    for name, treatment in QUICK.items():
+        changed, words = treatment(case), words_of(name)
+        if isinstance(changed, str):
             continue
-        words = treatment.words
         try:
             then = served(changed, host, scale) if is_told else Served(seconds_alone(changed, scale), now.draws_s)
         except UsageError:
@@ -226,4 +164,4 @@ def _tried(case: Case) -> Iterator[Remedy]:
         saved = Served(now.seconds - then.seconds, now.draws_s - then.draws_s)
         share = saved.seconds / now.seconds if now.seconds else 0.0
         is_sure = not is_told or saved.interval.low_s > 0
-        yield Remedy(words.name, then.seconds, share, words.title, words.kind == HARDWARE, is_sure=is_sure)
+        yield Remedy(name, then.seconds, share, words.title, words.kind == HARDWARE, is_sure=is_sure)

@@ -17,11 +17,11 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from layoutscope.analysis.explanation import drive_words
 from layoutscope.display import Struct
 from layoutscope.report import escape_text
 from layoutscope.report.map.page import asset
 from layoutscope.results.fleet import STATUSES
+from layoutscope.results.verdict import drive_words
 from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from msgspec import to_builtins
 
-from layoutscope.analysis.frames import PERMISSIONS
 from layoutscope.report import escape_text
 from layoutscope.results.evidence import FORMAT
+from layoutscope.results.frames import PERMISSIONS
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_PAST_END
 from layoutscope.units import format_bytes
 from layoutscope.version import __version__

@@ -16,19 +16,30 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from msgspec import UNSET, UnsetType
 
-from layoutscope.analysis.explanation import all_reads, costs_of_ends, explained_row, growth_by_cause, growth_by_reads
-from layoutscope.analysis.explanation import story as sentences
 from layoutscope.display import Struct
 from layoutscope.drive.profile import Figure
 from layoutscope.drive.uncertain import Interval
 from layoutscope.findings import CODES, Finding
 from layoutscope.metrics import Metric, TreeSummary
 from layoutscope.results.check import CheckedVolume, CheckResult, Verification
-from layoutscope.results.compare import Changes, Comparison, Cost, MetricRow, Series, TimeRow, ratio, ratios
+from layoutscope.results.compare import (
+    Changes,
+    Comparison,
+    Cost,
+    MetricRow,
+    Series,
+    TimeRow,
+    all_reads,
+    costs_of_ends,
+    explained_row,
+    growth_by_cause,
+    growth_by_reads,
+    ratio,
+    ratios,
+)
 from layoutscope.results.fleet import FleetResult, QueryResult, ReportResult, ViewList
 from layoutscope.results.forecast import ForecastResult
 from layoutscope.results.inspect import Inspection, StructureLines
-from layoutscope.results.kit import KitResult, KitWalk
 from layoutscope.results.plan import EmittedOrder, Pace, PlannedRemedy, PlanResult, VolumePlan
 from layoutscope.results.predict import (
     Alternative,
@@ -40,9 +51,10 @@ from layoutscope.results.predict import (
     ReplayResult,
     VolumeCase,
 )
-from layoutscope.results.recorded import MeasuredTimes, PlacedDevice, Recording
+from layoutscope.results.recorded import KitResult, KitWalk, MeasuredTimes, PlacedDevice, Recording
 from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
 from layoutscope.results.verdict import Cause, Placement, Remedy
+from layoutscope.results.verdict import story as sentences
 from layoutscope.tables import TreeFacts, VolumeFacts
 from layoutscope.tables.schema import Column
 from layoutscope.units import NOTHING

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.analysis.explanation import drive_words
 from layoutscope.display import Struct
 from layoutscope.drive.seek import seek_curve
 from layoutscope.report import escape_text
 from layoutscope.report.map.page import asset, pack_plotly, started
 from layoutscope.report.map.pyramid import script_json
+from layoutscope.results.verdict import drive_words
 from layoutscope.units import GIB, KIB, MIB, TIB
 
 if TYPE_CHECKING:

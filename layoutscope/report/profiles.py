@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.access.entries import ROOT_ID, path_component
-from layoutscope.analysis.frames import directory_name
 from layoutscope.report import escape_text
+from layoutscope.results.frames import directory_name
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from layoutscope.analysis.advice import what_to_do
 from layoutscope.findings import CODES
+from layoutscope.results.check import what_to_do
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:

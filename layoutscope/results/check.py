@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
 
@@ -21,27 +22,13 @@ if TYPE_CHECKING:
 
 
 class CheckedVolume(Displayed, Struct, frozen=True):
-    """One volume: what is wrong with it, and how much of it was looked at.
+    """One volume: what is wrong with it, and how much of it was looked at."""
 
-    Attributes
-    ----------
-    volume : str
-        Its name.
-    findings : tuple of Finding
-        What is wrong; a consequence names its cause.
-    coverage : float or None
-        Share of its metadata that was read, 0 to 1; None where that is unknown.
-    num_rules : int
-        How many rules there are for it.
-    skipped : tuple of Unchecked
-        Those of them that did not run, or saw a part alone, each with its reason.
-    """
-
-    volume: str
-    findings: tuple[Finding, ...]
-    coverage: float | None
-    num_rules: int = 0
-    skipped: tuple[Unchecked, ...] = ()
+    volume: str  # its name
+    findings: tuple[Finding, ...]  # what is wrong; a consequence names its cause
+    coverage: float | None  # share of its metadata that was read, 0 to 1; None where that is unknown
+    num_rules: int = 0  # how many rules there are for it
+    skipped: tuple[Unchecked, ...] = ()  # those of them that did not run, or saw a part alone, each with its reason
 
     @property
     def is_all_checked(self) -> bool:
@@ -57,32 +44,16 @@ class CheckedVolume(Displayed, Struct, frozen=True):
 
 
 class CheckResult(Shown, Struct, frozen=True):
-    """What a check found.
-
-    Attributes
-    ----------
-    image : str
-        Its name.
-    volumes : tuple of CheckedVolume
-        One a volume or container.
-    findings : tuple of Finding
-        What is wrong outside of them.
-    rules : tuple of str
-        Codes that it was narrowed to; empty where it holds all.
-    before : str
-        Name of the earlier image whose findings were taken away; empty where none were.
-    other_contents : tuple of str
-        What else lies on the image and is not read, as layers from the image down.
-    """
+    """What a check found."""
 
     frames: ClassVar = ("frame",)
 
-    image: str
-    volumes: tuple[CheckedVolume, ...]
-    findings: tuple[Finding, ...]
-    rules: tuple[str, ...] = ()
-    before: str = ""
-    other_contents: tuple[str, ...] = ()
+    image: str  # its name
+    volumes: tuple[CheckedVolume, ...]  # one a volume or container
+    findings: tuple[Finding, ...]  # what is wrong outside of them
+    rules: tuple[str, ...] = ()  # codes that it was narrowed to; empty where it holds all
+    before: str = ""  # name of the earlier image whose findings were taken away; empty where none were
+    other_contents: tuple[str, ...] = ()  # what else lies on the image and is not read, as layers from the image down
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -179,45 +150,108 @@ def _finding_key(finding: Finding) -> tuple[str, ...]:
 
 
 class TableVerdict(Displayed, Struct, frozen=True):
-    """The nodes of a volume or the records of a tree, decoded in bulk and parsed.
+    """The nodes of a volume or the records of a tree, decoded in bulk and parsed."""
 
-    Attributes
-    ----------
-    volume : str
-        Name of the volume.
-    table : str
-        ``nodes``, or the tree whose records they are.
-    rows : int
-        Nodes or records that were compared.
-    differences : tuple of str
-        What differs, by node, record and field; empty where both agree.
-    """
-
-    volume: str
-    table: str
-    rows: int
-    differences: tuple[str, ...]
+    volume: str  # name of the volume
+    table: str  # ``nodes``, or the tree whose records they are
+    rows: int  # nodes or records that were compared
+    differences: tuple[str, ...]  # what differs, by node, record and field; empty where both agree
 
 
 class Verification(Shown, Struct, frozen=True):
-    """All nodes of an image, decoded in bulk and parsed through the grammars.
+    """All nodes of an image, decoded in bulk and parsed through the grammars."""
 
-    Attributes
-    ----------
-    image : str
-        Its name.
-    tables : tuple of TableVerdict
-        Nodes and trees of each volume.
-    num_errors : int
-        Errors that reading found: what they hide was not compared.
-    """
-
-    image: str
-    tables: tuple[TableVerdict, ...]
-    num_errors: int = 0
+    image: str  # its name
+    tables: tuple[TableVerdict, ...]  # nodes and trees of each volume
+    num_errors: int = 0  # errors that reading found: what they hide was not compared
 
     @property
     def exit_code(self) -> int:
         """0 if both decoders agree and all was read without an error, else 3."""
         differ = any(table.differences for table in self.tables)
         return EXIT_DAMAGED if differ or self.num_errors else EXIT_COMPLETE
+
+
+ADVICE: Final = (
+    (
+        r"hardware-locked$",
+        (
+            "No password helps with an image: unlock the disk on the Mac it belongs to, and copy or clone it there "
+            "to a disk with software encryption or none."
+        ),
+    ),
+    (r"-locked$", "Give the password or the recovery key: --password - asks for it, --password-file FILE reads it."),
+    (r"^fusion-half$", "Name the image of the other device: --second IMAGE."),
+    (
+        r"^unread-area$|^node-unreadable$|truncated$|^gpt-backup-missing$|^extent-outside$|^partition-outside$",
+        (
+            "The image may be incomplete: compare its size with the disk's, let ddrescue go on reading, and name its "
+            "map with --ddrescue-map so that bad areas are not taken for zeros."
+        ),
+    ),
+    (
+        r"^changed-while-read$|^container-changed$|^not-unmounted$",
+        "Unmount the volume and make the image once more; what was read of a disk in use need not fit together.",
+    ),
+    (r"^journal-external$", "Mount and unmount the disk with the device that holds its journal, then image it."),
+    (
+        r"^journal-(replayed|pending)$",
+        "Nothing is wrong: the disk was not unmounted. --no-journal shows it as its bytes lie.",
+    ),
+    (
+        r"^stale-|^superblock-older$|^hard-link-plain$|^tree-rebuilt$",
+        "There is nothing to do: it is told so that numbers can be understood.",
+    ),
+    (
+        r"^volume-unpartitioned$",
+        (
+            "The message has the entry that the partition map lacks. Write it to a copy of the disk with a program for "
+            "such maps, or read the volume with --volume-at BYTES."
+        ),
+    ),
+    (
+        r"^start-uncertain$",
+        (
+            "If you know where the volume starts, --volume-at BYTES says so. Otherwise names and counts stand, but "
+            "addresses may all be off by the same distance."
+        ),
+    ),
+    (
+        r"^restore-incomplete$",
+        "Restore the volume again from its source. Files that are not listed were never written to it.",
+    ),
+    (
+        r"^(feature|version)-unknown$",
+        "A later system wrote the volume. Look for a later layoutscope; what is listed may be a part of what is there.",
+    ),
+    (
+        r"^gpt-|^partition-",
+        (
+            "Volumes are found by their content, too; --volume-at BYTES reads one that no map names. Repair the map on "
+            "a copy of the disk."
+        ),
+    ),
+    (
+        (
+            r"differs?$|claimed|-reserved$|-duplicate$|-used$|-short$|-orphaned$|-unreached$|-zeroed$"
+            r"|^(attribute|clump-size|flags|link|permissions|volume-field)-invalid$"
+        ),
+        (
+            "What was read stands, but two places disagree. Let the file system's own check (Disk Utility, fsck) "
+            "repair a copy of the disk; it may have been wrong for long."
+        ),
+    ),
+    (
+        r"",
+        (
+            "Something could not be read. --sweep looks at the whole volume for what damage has cut off; an older "
+            "image of the disk may hold it. Repair nothing but a copy."
+        ),
+    ),
+)
+"""What to do, by what a code looks like; the first that fits."""
+
+
+def what_to_do(code: str) -> str:
+    """Say what a user can do about findings of a code."""
+    return next(text for pattern, text in ADVICE if re.search(pattern, code))

@@ -1,22 +1,44 @@
-"""What ``compare`` and ``series`` return: metrics and predictions side by side, what moved, and what explains that."""
+"""What ``compare`` and ``series`` return: metrics and predictions side by side, what moved, and what explains that.
+
+The difference of two times is taken apart twice: by cause (seek, rotation …), and by reads. Reads of a kind whose
+number is n and that take c seconds each differ by (mean c) x (difference of n) and by (mean n) x (difference of c): by
+more of them, or by slower ones (Kitagawa, JASA 50, 1955). On drives with an arm, reads in sequence are told apart from
+the others. What stands behind more reads elsewhere is the factor that grew most: entries, nodes for each entry, or the
+share of nodes that do not start where the last one ended.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from itertools import pairwise
+from math import log
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.display import Displayed, Struct
+from layoutscope.errors import UsageError
+from layoutscope.metrics.space import live_nodes, main_tree
+from layoutscope.metrics.traces import ENUMERATION_SCORE, first_touches
 from layoutscope.results import Shown
+from layoutscope.structs.arrays import is_head, order_of, ranges
+from layoutscope.tables import LIVE_STATES, Column, Values
 from layoutscope.tables.columns import Rows
-from layoutscope.tables.schema import Column
+from layoutscope.units import format_bytes, format_ratio, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from layoutscope.frames import pl
-    from layoutscope.tables import Values
+    from layoutscope.metrics import Metric
+    from layoutscope.results.scan import Prediction, ScanResult, VolumeScan
+    from layoutscope.structs.arrays import I64, Mask
+    from layoutscope.tables import Table, VolumeLayout
+
+    _Data = tuple[NDArray[np.uint64], I64, I64, I64]
 
 
 class MetricRow(Displayed, Struct, frozen=True):
@@ -30,56 +52,28 @@ class MetricRow(Displayed, Struct, frozen=True):
 
 
 class Reads(Displayed, Struct, frozen=True):
-    """Reads of one kind in a walk.
+    """Reads of one kind in a walk."""
 
-    Attributes
-    ----------
-    count : int
-        How many there are.
-    seconds : float
-        Sum of their service times.
-    distance_bytes : float
-        Median distance from the end of the read before; 0 where there is none.
-    """
-
-    count: int
-    seconds: float
-    distance_bytes: float = 0.0
+    count: int  # how many there are
+    seconds: float  # sum of their service times
+    distance_bytes: float = 0.0  # median distance from the end of the read before; 0 where there is none
 
 
 class Cost(Displayed, Struct, frozen=True):
-    """What the enumeration of one side costs on one drive.
+    """What the enumeration of one side costs on one drive."""
 
-    Attributes
-    ----------
-    seconds, seconds_low, seconds_high : float
-        The time, and the ends of its quick interval, as those of a scan.
-    causes_s : tuple of (str, float)
-        Seconds by cause; they sum up to `seconds`.
-    rotates : bool
-        Whether the drive has an arm.
-    entries : int
-        Files and directories that are enumerated.
-    nodes : int
-        Nodes that the walk touches.
-    sequence_share : float
-        Share of them that start where the last one ended: the enumeration layout score, 0 where it has no value.
-    in_sequence, elsewhere : Reads
-        Reads that start where the last one ended, and the others; with the host's time they sum up to `seconds`.
-    draws_s : tuple of float
-        Seconds of each draw of the drive and the host; those of both sides belong together one by one.
-    """
-
-    seconds: float
-    seconds_low: float
-    seconds_high: float
-    causes_s: tuple[tuple[str, float], ...]
-    rotates: bool
-    entries: int
-    nodes: int
+    seconds: float  # the time
+    seconds_low: float  # lower end of its 90 % range, as that of a scan
+    seconds_high: float  # upper end of that range
+    causes_s: tuple[tuple[str, float], ...]  # seconds by cause; they sum up to `seconds`
+    rotates: bool  # whether the drive has an arm
+    entries: int  # files and directories that are enumerated
+    nodes: int  # nodes that the walk touches
+    # share of them that start where the last one ended: the enumeration layout score, 0 where it has no value
     sequence_share: float
-    in_sequence: Reads
-    elsewhere: Reads
+    in_sequence: Reads  # reads that start where the last one ended
+    elsewhere: Reads  # the other reads; with the first ones and the host's time they sum up to `seconds`
+    # seconds of each draw of the drive and the host; those of both sides belong together one by one
     draws_s: tuple[float, ...] = ()
 
 
@@ -96,23 +90,14 @@ class TimeRow(Displayed, Struct, frozen=True):
 
 
 class ChangeRow(Displayed, Struct, frozen=True):
-    """Things of one kind between two states.
+    """Things of one kind between two states."""
 
-    Attributes
-    ----------
-    what : str
-        Name of a tree, ``entries`` or ``file data``.
-    stayed, moved, appeared, went : int
-        Same address in the volume, another one, only in the later state, only in the earlier.
-    moved_by_bytes : float or None
-        Median distance of what moved; None where nothing did, or no one distance says it.
-    """
-
-    what: str
-    stayed: int
-    moved: int
-    appeared: int
-    went: int
+    what: str  # name of a tree, ``entries`` or ``file data``
+    stayed: int  # how many have the same address in the volume
+    moved: int  # how many have another address
+    appeared: int  # how many are only in the later state
+    went: int  # how many are only in the earlier state
+    # median distance of what moved; None where nothing did, or no one distance says it
     moved_by_bytes: float | None = None
 
 
@@ -122,24 +107,14 @@ CHANGE_WORDS: Final = ("stayed", "moved", "appeared", "went")
 
 
 class NodeChanges(Displayed, Struct, frozen=True):
-    """What happened to the nodes of two states, in the order of trees and numbers.
+    """What happened to the nodes of two states, in the order of trees and numbers."""
 
-    Attributes
-    ----------
-    tree, node_id, level : Values, (n,) uint64 array, Values
-        As in the table of nodes.
-    earlier_offset, later_offset : Values
-        Where the node lies in each, in bytes from the start of the volume.
-    change : (n,) uint8 array
-        Places in :data:`CHANGE_WORDS`.
-    """
-
-    tree: Values
-    node_id: NDArray[np.uint64]
-    level: Values
-    earlier_offset: Values
-    later_offset: Values
-    change: NDArray[np.uint8]
+    tree: Values  # as in the table of nodes
+    node_id: NDArray[np.uint64]  # as in the table of nodes, shape (n,)
+    level: Values  # as in the table of nodes
+    earlier_offset: Values  # where the node is in the earlier state, in bytes from the start of the volume
+    later_offset: Values  # where it is in the later state
+    change: NDArray[np.uint8]  # what happened: places in :data:`CHANGE_WORDS`, shape (n,)
 
     def __len__(self) -> int:
         return len(self.change)
@@ -175,18 +150,10 @@ CHANGED_NODES: Final = (
 
 
 class Changes(Displayed, Struct, frozen=True):
-    """What changed between two states of one volume, told by node number, oid, CNID or inode number.
+    """What changed between two states of one volume, told by node number, oid, CNID or inode number."""
 
-    Attributes
-    ----------
-    rows : tuple of ChangeRow
-        The enumerated tree, the other trees, entries, data of files.
-    followed : NodeChanges
-        The nodes that did not stay.
-    """
-
-    rows: tuple[ChangeRow, ...]
-    followed: NodeChanges
+    rows: tuple[ChangeRow, ...]  # the enumerated tree, the other trees, entries, data of files
+    followed: NodeChanges  # the nodes that did not stay
 
     def __eq__(self, other: object) -> bool:
         return self.rows == other.rows if isinstance(other, Changes) else NotImplemented
@@ -201,31 +168,17 @@ class Changes(Displayed, Struct, frozen=True):
 
 
 class Comparison(Shown, Struct, frozen=True):
-    """Volumes side by side.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The sides.
-    metrics : tuple of MetricRow
-        Metrics of the walk, the enumerated trees, metadata, files and free space.
-    times : tuple of TimeRow
-        Predictions.
-    changes : tuple of Changes or None
-        From each side to the next; None where the two are not states of the same volume.
-    verdict : str
-        What explains most of the difference between the first side and the last.
-    coverages : tuple of float or None
-        Share of the known metadata of each image that could be read, 0 to 1; None where that is unknown.
-    """
+    """Volumes side by side."""
 
     frames: ClassVar = ("frame",)
 
-    names: tuple[str, ...]
-    metrics: tuple[MetricRow, ...]
-    times: tuple[TimeRow, ...]
+    names: tuple[str, ...]  # the sides
+    metrics: tuple[MetricRow, ...]  # metrics of the walk, the enumerated trees, metadata, files and free space
+    times: tuple[TimeRow, ...]  # predictions
+    # from each side to the next; None where the two are not states of the same volume
     changes: tuple[Changes | None, ...]
-    verdict: str
+    verdict: str  # what explains most of the difference between the first side and the last
+    # share of the known metadata of each image that could be read, 0 to 1; None where that is unknown
     coverages: tuple[float | None, ...]
 
     @property
@@ -258,24 +211,12 @@ def ratios(values: Sequence[float | None]) -> list[float | None]:
 
 
 class Series(Shown, Struct, frozen=True):
-    """Layouts in order, volume by volume.
+    """Layouts in order, volume by volume."""
 
-    Attributes
-    ----------
-    by : str
-        What they are ordered by: ``order``, ``xid`` or ``time``.
-    places : tuple of str
-        Place of each in that order, as text.
-    volumes : tuple of str
-        The volume of each: its curve, by a name that tells it from the others.
-    found : Comparison
-        Metrics and times, one side a layout.
-    """
-
-    by: str
-    places: tuple[str, ...]
-    volumes: tuple[str, ...]
-    found: Comparison
+    by: str  # what they are ordered by: ``order``, ``xid`` or ``time``
+    places: tuple[str, ...]  # place of each in that order, as text
+    volumes: tuple[str, ...]  # the volume of each: its curve, by a name that tells it from the others
+    found: Comparison  # metrics and times, one side a layout
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -288,3 +229,522 @@ class Series(Shown, Struct, frozen=True):
         return {
             name: [n for n, other in enumerate(self.volumes) if other == name] for name in dict.fromkeys(self.volumes)
         }
+
+
+NONE: Final = -1
+"""The row of what one of the two states lacks."""
+
+
+def layout_changes(earlier: VolumeLayout, later: VolumeLayout) -> Changes | None:
+    """Follow nodes, entries and data from one state to another; None unless both are states of one volume.
+
+    Images of one volume share its identifier; so do copies that went on apart.
+    """
+    if not earlier.facts.uuid or earlier.facts.uuid != later.facts.uuid:
+        return None
+    nodes = node_changes(earlier, later)
+    rows = (*_tree_rows(nodes, main_tree(later)), _entry_row(earlier, later), _data_row(earlier, later))
+    return Changes(rows, nodes.take(nodes.change != NODE_STAYED))
+
+
+def changed_nodes(found: Comparison) -> Rows:
+    """Put the nodes that did not stay into one table, with the letters of the sides."""
+    sides = (
+        Column("earlier", "String", "", "side that is the earlier state"),
+        Column("later", "String", "", "the other"),
+    )
+    rows: list[tuple[object, ...]] = []
+    columns: tuple[Column, ...] = ()
+    for letters, change in zip(pairwise(side_letters(len(found.names))), found.changes, strict=True):
+        if change is not None:
+            own = change.followed.rows()
+            columns = (*sides, *own.columns)
+            rows += ((*letters, *row) for row in zip(*own.part(slice(None)).values(), strict=True))
+    if not columns:
+        raise UsageError("no two of these are states of one volume, so that no nodes can be followed")
+    return Rows.listed(columns, rows)
+
+
+def node_changes(earlier: VolumeLayout, later: VolumeLayout) -> NodeChanges:
+    """Join the nodes in use of two states, and say of each what happened to it; in the order of trees and numbers."""
+    tables = [_in_use(layout) for layout in (earlier, later)]
+    words = sorted({word for table in tables for word in table["tree"].words})
+    trees = [codes_in(table["tree"], words) for table in tables]
+    numbers = [table["node_id"].data for table in tables]
+    (tree, number), (before, now) = _joined((trees[0], numbers[0]), (trees[1], numbers[1]))
+    sides = [
+        (_of(table["image_offset"], rows).signed() - layout.facts.image_offset, _of(table["device"], rows).signed())
+        for table, rows, layout in zip(tables, (before, now), (earlier, later), strict=True)
+    ]
+    is_same = (sides[0][0] == sides[1][0]) & (sides[0][1] == sides[1][1])
+    change = np.where(
+        now == NONE, NODE_WENT, np.where(before == NONE, NODE_APPEARED, np.where(is_same, NODE_STAYED, NODE_MOVED))
+    )
+    levels = [_of(table["level"], rows) for table, rows in zip(tables, (before, now), strict=True)]
+    level = np.where(levels[1].is_known, levels[1].data, levels[0].data)
+    return NodeChanges(
+        Values(tree, None, words),
+        number.astype(np.uint64),
+        Values(level, levels[0].is_known | levels[1].is_known),
+        Values(sides[0][0], before != NONE),
+        Values(sides[1][0], now != NONE),
+        change.astype(np.uint8),
+    )
+
+
+def _in_use(layout: VolumeLayout) -> Table:
+    live = live_nodes(layout)
+    return live.take(live["state"].is_in(LIVE_STATES))
+
+
+def codes_in(column: Values, words: list[str]) -> I64:
+    """Return the words of a column by their places among others, which are more."""
+    places = np.array([words.index(word) for word in column.words] or [0], np.int64)
+    found: I64 = places[column.data]
+    return found
+
+
+def _of(column: Values, rows: I64) -> Values:
+    """Return the values of some rows, unknown where there is none."""
+    if not len(column):
+        return Values(np.zeros(len(rows), column.data.dtype), np.zeros(len(rows), np.bool_))
+    taken = column.take(np.maximum(rows, 0))
+    return Values(taken.data, taken.is_known & (rows != NONE))
+
+
+def _joined(
+    first: Sequence[NDArray[np.integer[Any]]], second: Sequence[NDArray[np.integer[Any]]]
+) -> tuple[list[NDArray[np.integer[Any]]], tuple[I64, I64]]:
+    """Join two sets of rows by the same keys, of which the first row counts where several have one.
+
+    The different keys, ascending.
+
+    The row of each set that has them, or `NONE`.
+    """
+    (one, other), keys = _groups(first, second)
+    return keys, (_first_rows(one, len(keys[0])), _first_rows(other, len(keys[0])))
+
+
+def matching(own: Sequence[NDArray[np.integer[Any]]], others: Sequence[NDArray[np.integer[Any]]]) -> I64:
+    """Return for each row of a set the first row of another that has the same keys, or :data:`NONE`."""
+    (mine, theirs), keys = _groups(own, others)
+    return _first_rows(theirs, len(keys[0]))[mine]
+
+
+def _groups(
+    first: Sequence[NDArray[np.integer[Any]]], second: Sequence[NDArray[np.integer[Any]]]
+) -> tuple[tuple[I64, I64], list[NDArray[np.integer[Any]]]]:
+    """Number the different keys of two sets in ascending order; return the number of each row, and the keys."""
+    keys = [np.concatenate(pair) for pair in zip(first, second, strict=True)]
+    order = np.lexsort(keys[::-1])
+    keys = [key[order] for key in keys]
+    begins = is_head(*keys)
+    group = np.empty(len(order), np.int64)
+    group[order] = np.cumsum(begins) - 1
+    return (group[: len(first[0])], group[len(first[0]) :]), [key[begins] for key in keys]
+
+
+def _first_rows(group: I64, num_groups: int) -> I64:
+    rows = np.full(num_groups, NONE, np.int64)
+    # Of several values for one place the last one stays: backwards, that is the first.
+    rows[group[::-1]] = np.arange(len(group) - 1, -1, -1)
+    return rows
+
+
+def _tree_rows(nodes: NodeChanges, main: str) -> Iterator[ChangeRow]:
+    present = nodes.tree.numbered()[1]
+    for tree in (main, *(name for name in sorted(present) if name != main)):
+        own = nodes.take(nodes.tree.equals(tree))
+        moved = own.take(own.change == NODE_MOVED)
+        distance = np.abs(moved.later_offset.data - moved.earlier_offset.data)
+        yield ChangeRow(f"nodes of {tree}", *_tally(own.change), float(np.median(distance)) if len(distance) else None)
+
+
+def _tally(change: NDArray[np.integer[Any]]) -> tuple[int, int, int, int]:
+    stayed, moved, appeared, went = np.bincount(change, minlength=4).tolist()
+    return stayed, moved, appeared, went
+
+
+def _entry_row(earlier: VolumeLayout, later: VolumeLayout) -> ChangeRow:
+    """Count files and directories; one that another directory lists now has moved."""
+    (before, first), (now, second) = map(_parents, (earlier, later))
+    _, rows = _joined((before,), (now,))
+    return ChangeRow("files and directories", *_told(rows, lambda one, other: first[one] == second[other]))
+
+
+def _parents(layout: VolumeLayout) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return every file, and the smallest number of a directory that lists it."""
+    entries = layout.columns("entries")
+    number, parent = entries["file_id"].data, entries["parent_id"].data
+    order = np.lexsort((parent, number))
+    first = order[is_head(number[order])]
+    return number[first], parent[first]
+
+
+def _told(rows: tuple[I64, I64], is_same: Callable[[I64, I64], Mask]) -> tuple[int, int, int, int]:
+    """Count what happened to things that are joined, from whether those in both states are the same."""
+    before, now = rows
+    both = (before != NONE) & (now != NONE)
+    stayed = int(np.count_nonzero(is_same(before[both], now[both])))
+    appeared, went = int(np.count_nonzero(before == NONE)), int(np.count_nonzero(now == NONE))
+    return stayed, int(both.sum()) - stayed, appeared, went
+
+
+def _data_row(earlier: VolumeLayout, later: VolumeLayout) -> ChangeRow:
+    """Count the files that have data on disk; one whose extents are not the same has moved."""
+    first, second = map(_data, (earlier, later))
+    _, rows = _joined((first[0],), (second[0],))
+    return ChangeRow("files' data", *_told(rows, lambda one, other: _are_same(first, second, one, other)))
+
+
+def _data(layout: VolumeLayout) -> _Data:
+    """Return the files with data, the first extent of each, their numbers, and the extents as rows of four numbers."""
+    extents = layout.columns("extents")
+    extents = extents.take(extents["fork"].equals("data") & extents["image_offset"].is_known)
+    number, start = extents["file_id"].data, extents["image_offset"].signed() - layout.facts.image_offset
+    others = [extents[name].signed() for name in ("logical_offset", "length_bytes", "device")]
+    order = np.lexsort((*others, start, number))
+    first = np.flatnonzero(is_head(number[order]))
+    counts = np.diff(np.append(first, len(order)))
+    return number[order][first], first, counts, np.stack([start, *others], axis=1)[order]
+
+
+def _are_same(first: _Data, second: _Data, one: I64, other: I64) -> Mask:
+    """Tell which files of two states have the same extents."""
+    (_, first_starts, first_counts, first_extents), (_, second_starts, second_counts, second_extents) = first, second
+    same: Mask = first_counts[one] == second_counts[other]
+    kept = np.flatnonzero(same)
+    counts = first_counts[one[kept]]
+    rows = ranges(first_starts[one[kept]], counts), ranges(second_starts[other[kept]], counts)
+    differs = (first_extents[rows[0]] != second_extents[rows[1]]).any(axis=1)
+    same[kept] = np.bincount(np.repeat(np.arange(len(kept)), counts), differs, minlength=len(kept)) == 0
+    return same
+
+
+MAIN: Final = "enumerated tree"
+"""Subject under which the main trees of different file systems stand side by side."""
+
+
+SUBJECTS: Final = ("walk", MAIN, "metadata", "files", "free space")
+"""Subjects that are compared, in the order in which they are shown."""
+
+
+def compare_scans(results: Sequence[ScanResult]) -> Comparison:
+    """Compare scans that are already there."""
+    volumes = [result.volume for result in results]
+    names = _names(results, volumes)
+    times = tuple(_times(volumes))
+    changes = tuple(layout_changes(one.layout, other.layout) for one, other in pairwise(volumes))
+    metrics, coverages = tuple(_metrics(results, volumes)), tuple(result.coverage for result in results)
+    return Comparison(names, metrics, times, changes, _verdict(times, len(names)), coverages)
+
+
+def _names(results: Sequence[ScanResult], volumes: Sequence[VolumeScan]) -> tuple[str, ...]:
+    """Name the sides, those of one image with the names of their volumes."""
+    names = [_name(result, item) for result, item in zip(results, volumes, strict=True)]
+    own = [item.layout.facts.name for item in volumes]
+    if len(set(names)) == len(set(zip(names, own, strict=True))):
+        return tuple(names)
+    return tuple(f"{name}, {volume!r}" for name, volume in zip(names, own, strict=True))
+
+
+def _name(result: ScanResult, volume: VolumeScan) -> str:
+    facts = volume.layout.facts
+    view = "" if facts.view == "live" else f", {facts.view}"
+    return f"{Path(result.image.name).name}, {facts.variant}{view}"
+
+
+def _verdict(times: Sequence[TimeRow], sides: int) -> str:
+    row, letters = explained_row(times), side_letters(sides)
+    return "" if row is None else explain(row.drive, costs_of_ends(row), (letters[0], letters[-1]))
+
+
+def _metrics(results: Sequence[ScanResult], volumes: Sequence[VolumeScan]) -> Iterator[MetricRow]:
+    """Yield the metrics that some side has, subject by subject, in the order of the first side."""
+    tables = [_by_subject(result, volume) for result, volume in zip(results, volumes, strict=True)]
+    keys = {key: row for table in tables for key, row in table.items()}
+    for key in sorted(keys, key=lambda key: SUBJECTS.index(key[1])):
+        values = tuple(table[key].values[0] if key in table else None for table in tables)
+        if any(value is not None for value in values):
+            yield replace(keys[key], values=values)
+
+
+def _by_subject(result: ScanResult, volume: VolumeScan) -> dict[tuple[str, str], MetricRow]:
+    rows = [*_counts(volume), *map(_row, _all_metrics(result, volume))]
+    main = main_tree(volume.layout)
+    renamed = [replace(row, subject=MAIN) if row.subject == main else row for row in rows]
+    return {(row.name, row.subject): row for row in renamed if row.subject in SUBJECTS}
+
+
+def _row(metric: Metric) -> MetricRow:
+    return MetricRow(metric.name, metric.definition.title, metric.unit, metric.subject, (metric.value,))
+
+
+def _all_metrics(result: ScanResult, volume: VolumeScan) -> Iterator[Metric]:
+    """Yield the metrics of a volume and its walk, and those of the container that holds its free space."""
+    yield from volume.walk.metrics if volume.walk is not None else ()
+    yield from volume.metrics
+    for other in result.volumes:
+        if other.layout.facts.volume is None and other.layout.facts.image_offset == volume.layout.facts.image_offset:
+            yield from (metric for metric in other.metrics if metric.subject == "free space")
+
+
+def _counts(volume: VolumeScan) -> Iterator[MetricRow]:
+    """Yield what the other figures must be held against: entries, reads and their bytes."""
+    entries = len(volume.layout.columns("entries"))
+    yield MetricRow("entries", "Entries", "entries", "walk", (entries,))
+    if volume.walk is not None:
+        yield MetricRow("reads", "Reads", "reads", "walk", (volume.walk.reads,))
+        each = 1000 * volume.walk.reads / entries if entries else None
+        yield MetricRow("reads-per-1000-entries", "Reads per 1,000 entries", "reads", "walk", (each,))
+        yield MetricRow("read-bytes", "Bytes read", "bytes", "walk", (volume.walk.read_bytes,))
+
+
+def _times(volumes: Sequence[VolumeScan]) -> Iterator[TimeRow]:
+    tables = [{item.drive: item for item in volume.predictions} for volume in volumes]
+    for drive in {name: None for table in tables for name in table}:
+        costs = tuple(
+            _cost(volume, table[drive]) if drive in table else None
+            for volume, table in zip(volumes, tables, strict=True)
+        )
+        yield TimeRow(drive, costs)
+
+
+def _cost(volume: VolumeScan, found: Prediction) -> Cost:
+    return Cost(
+        found.seconds,
+        found.seconds_low,
+        found.seconds_high,
+        found.causes_s,
+        found.rotates,
+        len(volume.layout.columns("entries")),
+        *_nodes(volume),
+        *_sum_reads(volume, found),
+        found.draws_s,
+    )
+
+
+def _nodes(volume: VolumeScan) -> tuple[int, float]:
+    """Count the nodes that the walk touches; give the share of them that are read in sequence."""
+    if volume.walk is None:
+        return 0, 0.0
+    score = next((metric.value for metric in volume.walk.metrics if metric.name == ENUMERATION_SCORE.name), None)
+    nodes = live_nodes(volume.layout)
+    nodes = nodes.take(order_of(nodes["image_offset"].data))
+    start, size = (nodes[name].data for name in ("image_offset", "size_bytes"))
+    return len(first_touches(volume.walk.trace.image_offset, start, start + size)), score or 0.0
+
+
+def _sum_reads(volume: VolumeScan, found: Prediction) -> tuple[Reads, Reads]:
+    """Add up reads that start where the last one ended, and the others; the first read is one of these."""
+    if volume.walk is None:
+        return Reads(0, 0.0), Reads(0, 0.0)
+    trace = volume.walk.trace
+    gap = np.abs(trace.image_offset[1:] - (trace.image_offset + trace.length_bytes)[:-1])
+    follows = np.append(np.zeros(min(len(trace), 1), np.bool_), gap == 0)
+    far = float(np.median(gap[gap > 0])) if (gap > 0).any() else 0.0
+    sums = [float(found.service_s[chosen].sum()) for chosen in (follows, ~follows)]
+    return Reads(int(follows.sum()), sums[0]), Reads(int((~follows).sum()), sums[1], far)
+
+
+SAME: Final = 0.005
+"""Times that differ by less than this share of the longer one are called the same."""
+
+
+WHOLE: Final = 0.05
+"""A part that exceeds the difference by up to this share of it is the whole difference."""
+
+
+CAUSE_WORDS: Final = {
+    "seek": "moving the arm",
+    "rotation": "waiting for the platter to turn (rotation)",
+    "transfer": "transfer",
+    "overhead": "overhead (commands, and waiting for the look-ahead)",
+    "host": "time of the computer",
+}
+"""Causes as a sentence tells them."""
+
+
+KIND_WORDS: Final = {
+    "reads": "reads",
+    "reads-in-sequence": "reads in sequence",
+    "reads-elsewhere": "reads that do not start where the last one ended",
+}
+"""Kinds of reads, likewise."""
+
+
+def growth_by_cause(fast: Cost, slow: Cost) -> dict[str, float]:
+    """Seconds of the difference by cause; they sum up to it."""
+    before, after = dict(fast.causes_s), dict(slow.causes_s)
+    return {name: after.get(name, 0.0) - before.get(name, 0.0) for name in {**before, **after}}
+
+
+def growth_by_reads(fast: Cost, slow: Cost) -> dict[str, float]:
+    """Seconds of the difference by more reads, slower reads, and the host; they sum up to it.
+
+    Twice as many reads that take twice as long: 30 s more, 15 of them for the number, 15 for the length.
+
+    >>> from layoutscope.results.compare import Cost, Reads
+    >>> def side(count, seconds):
+    ...     return Cost(seconds, seconds, seconds, (), True, 9, 9, 0.0, Reads(0, 0.0), Reads(count, seconds))
+    >>> sides = side(10, 10.0), side(20, 40.0)
+    >>> {name: seconds for name, seconds in growth_by_reads(*sides).items() if seconds}
+    {'more-reads-elsewhere': 15.0, 'slower-reads-elsewhere': 15.0}
+    """
+    found: dict[str, float] = {}
+    for kind, before, after in _kinds(fast, slow):
+        earlier, later = _each(before, after), _each(after, before)
+        found[f"more-{kind}"] = (after.count - before.count) * (earlier + later) / 2
+        found[f"slower-{kind}"] = (later - earlier) * (after.count + before.count) / 2
+    return {**found, "host": growth_by_cause(fast, slow).get("host", 0.0)}
+
+
+def _kinds(fast: Cost, slow: Cost) -> list[tuple[str, Reads, Reads]]:
+    return [
+        ("reads-in-sequence", fast.in_sequence, slow.in_sequence),
+        ("reads-elsewhere", fast.elsewhere, slow.elsewhere),
+    ]
+
+
+def _each(reads: Reads, other: Reads) -> float:
+    """Return the seconds of one read; where a side has none of a kind, those of the other side."""
+    chosen = reads if reads.count else other
+    return chosen.seconds / chosen.count if chosen.count else 0.0
+
+
+def explain(drive: str, costs: tuple[Cost, Cost], letters: tuple[str, str]) -> str:
+    """Say in one sentence what explains most of the difference of two sides."""
+    (fast, swift), (slow, late) = sorted(zip(costs, letters, strict=True), key=lambda side: side[0].seconds)
+    more = slow.seconds - fast.seconds
+    times = f"{format_seconds(slow.seconds)} against {format_seconds(fast.seconds)}"
+    if more <= SAME * slow.seconds:
+        return f"On {drive}, {letters[0]} and {letters[1]} take equally long: {times}."
+    factor = f"{format_ratio(slow.seconds / fast.seconds)} times as long as" if fast.seconds else "longer than"
+    longer = f"{late} takes {factor} {swift}"
+    doubt = ", though not on every drive like that" if is_open(fast, slow) else ""
+    return f"On {drive}, {longer} ({times}{doubt}): {_cause(fast, slow, more)}; {_reads(fast, slow, more)}."
+
+
+def is_open(fast: Cost, slow: Cost) -> bool:
+    """Tell whether the slower side is not the slower one in more than one of twenty draws.
+
+    Both sides are on the same drive, whatever that is: where one is slower on each that is drawn, it does not matter
+    that their intervals overlap.
+    """
+    turned = [one >= other for one, other in zip(fast.draws_s, slow.draws_s, strict=False)]
+    return sum(turned) > len(turned) * OPEN_SHARE
+
+
+OPEN_SHARE: Final = 0.05
+
+
+def _cause(fast: Cost, slow: Cost, more: float) -> str:
+    name, seconds = max(growth_by_cause(fast, slow).items(), key=lambda item: item[1])
+    words = CAUSE_WORDS.get(name, name) if slow.rotates else name
+    return f"{_part(seconds, more)} {words}"
+
+
+def _part(seconds: float, more: float) -> str:
+    """Tell the share of a difference, or what others take back of a part that is larger than the whole."""
+    if seconds <= more * (1 + WHOLE):
+        return f"{format_share(min(seconds / more, 1.0))} of the difference is"
+    return f"{format_seconds(seconds)} more, of which other causes take back {format_seconds(seconds - more)}, is"
+
+
+def _reads(fast: Cost, slow: Cost, more: float) -> str:
+    terms = growth_by_reads(fast, slow)
+    if not slow.rotates and not fast.rotates:
+        terms = _together(terms)
+    name, seconds = max(terms.items(), key=lambda item: item[1])
+    share = _part(seconds, more).removesuffix(" is").replace("the difference", "it")
+    return f"{share} comes from {_reason(name, fast, slow)}"
+
+
+def _together(terms: dict[str, float]) -> dict[str, float]:
+    """Add up both kinds of reads: without an arm it makes no difference where a read starts."""
+    kinds = ("reads-in-sequence", "reads-elsewhere")
+    return {
+        **{f"{word}-reads": sum(terms[f"{word}-{kind}"] for kind in kinds) for word in ("more", "slower")},
+        "host": terms["host"],
+    }
+
+
+def _reason(name: str, fast: Cost, slow: Cost) -> str:
+    if name == "host":
+        return f"the computer{_entries(fast, slow)}"
+    word, _, kind = name.partition("-")
+    before, after = _chosen(fast, kind), _chosen(slow, kind)
+    text = KIND_WORDS[kind]
+    if word == "slower":
+        return f"slower {text}: {_ms(after)} against {_ms(before)} each{_distance(before, after)}"
+    return f"more {text}: {after.count:,} against {before.count:,}{_behind(fast, slow, kind)}"
+
+
+def _chosen(cost: Cost, kind: str) -> Reads:
+    if kind == "reads-in-sequence":
+        return cost.in_sequence
+    return cost.elsewhere if kind == "reads-elsewhere" else all_reads(cost)
+
+
+def all_reads(cost: Cost) -> Reads:
+    """Add up the reads of a walk."""
+    kinds = (cost.in_sequence, cost.elsewhere)
+    return Reads(sum(kind.count for kind in kinds), sum(kind.seconds for kind in kinds))
+
+
+def _ms(reads: Reads) -> str:
+    return format_seconds(reads.seconds / reads.count) if reads.count else "none"
+
+
+def _distance(before: Reads, after: Reads) -> str:
+    """Name the distance where it grew as the cost did."""
+    if after.distance_bytes <= before.distance_bytes:
+        return ""
+    far, near = format_bytes(after.distance_bytes), format_bytes(before.distance_bytes)
+    return f", over a median distance of {far} against {near}"
+
+
+def _behind(fast: Cost, slow: Cost, kind: str) -> str:
+    """Name the factor of the number of reads that grew most."""
+    before, after = _factors(fast, kind), _factors(slow, kind)
+    growth = {name: _log_ratio(before[name], after[name]) for name in before}
+    name = max(growth, key=lambda item: growth[item])
+    if growth[name] <= 0:
+        return ""
+    if name == "entries":
+        return _entries(fast, slow)
+    if name == "per-entry":
+        what = "nodes" if kind == "reads-elsewhere" else "requests"
+        per = [f"{1000 * _factors(cost, kind)['per-entry']:,.0f}" for cost in (slow, fast)]
+        return f", as {per[0]} {what} per 1,000 entries are read against {per[1]}"
+    shares = [format_share(cost.sequence_share) for cost in (slow, fast)]
+    return f", as {shares[0]} of its nodes are read in sequence against {shares[1]}"
+
+
+def _factors(cost: Cost, kind: str) -> dict[str, float]:
+    """Return the factors whose product is the number of reads of a kind; of reads elsewhere nearly so."""
+    entries = max(cost.entries, 1)
+    if kind == "reads-elsewhere":
+        return {"entries": entries, "per-entry": cost.nodes / entries, "share": 1 - cost.sequence_share}
+    return {"entries": entries, "per-entry": _chosen(cost, kind).count / entries}
+
+
+def _log_ratio(before: float, after: float) -> float:
+    return log(after / before) if before > 0 and after > 0 else 0.0
+
+
+def _entries(fast: Cost, slow: Cost) -> str:
+    return "" if fast.entries == slow.entries else f", for {slow.entries:,} entries against {fast.entries:,}"
+
+
+def explained_row(times: Sequence[TimeRow]) -> TimeRow | None:
+    """Return the first drive on which both the first and the last side have a prediction."""
+    return next((row for row in times if None not in (row.costs[0], row.costs[-1])), None)
+
+
+def costs_of_ends(row: TimeRow) -> tuple[Cost, Cost]:
+    """Return the costs of the first and the last side, which there must be."""
+    first, last = row.costs[0], row.costs[-1]
+    if first is None or last is None:
+        raise ValueError(f"{row.drive}: no prediction of both ends")
+    return first, last

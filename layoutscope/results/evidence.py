@@ -10,28 +10,14 @@ FORMAT: Final = "layoutscope.evidence/1"
 
 
 class HashedFile(Displayed, Struct, frozen=True):
-    """One file or device of what was examined.
+    """One file or device of what was examined."""
 
-    Attributes
-    ----------
-    path : str
-        Where it lies.
-    size_bytes : int
-        Its length.
-    modified : str
-        When its content last changed, as its file system says, UTC; empty where that is unknown.
-    sha256_before, sha256_after : str
-        SHA-256 of all its bytes, in hexadecimal digits, before the work and after it; empty where it was not read.
-    unread_bytes : int
-        Bytes that the system did not give, which are hashed as zeros.
-    """
-
-    path: str
-    size_bytes: int
-    modified: str
-    sha256_before: str
-    sha256_after: str = ""
-    unread_bytes: int = 0
+    path: str  # where it lies
+    size_bytes: int  # its length
+    modified: str  # when its content last changed, as its file system says, UTC; empty where that is unknown
+    sha256_before: str  # SHA-256 of all its bytes before the work, in hexadecimal digits
+    sha256_after: str = ""  # SHA-256 after it; empty where the file was not read
+    unread_bytes: int = 0  # bytes that the system did not give, which are hashed as zeros
 
     @property
     def is_unchanged(self) -> bool:
@@ -48,41 +34,19 @@ class WrittenFile(Displayed, Struct, frozen=True):
 
 
 class EvidenceReport(Displayed, Struct, frozen=True):
-    """An examination.
+    """An examination."""
 
-    Attributes
-    ----------
-    tool, version : str
-        What was run.
-    system : str
-        On which operating system, machine and interpreter.
-    command : tuple of str
-        The words that were given; secrets are withheld.
-    folder : str
-        Where it was run.
-    started, ended : str
-        When, UTC.
-    exit_code : int
-        How it ended (docs/using.md).
-    error : str
-        The error with which it ended, empty without one.
-    images : tuple of (str, tuple of HashedFile)
-        What was named, and the files of which it consists.
-    written : tuple of WrittenFile
-        Results.
-    """
-
-    tool: str
-    version: str
-    system: str
-    command: tuple[str, ...]
-    folder: str
-    started: str
-    ended: str
-    exit_code: int
-    error: str
-    images: tuple[tuple[str, tuple[HashedFile, ...]], ...]
-    written: tuple[WrittenFile, ...]
+    tool: str  # the program
+    version: str  # its version
+    system: str  # on which operating system, machine and interpreter
+    command: tuple[str, ...]  # the words that were given; secrets are withheld
+    folder: str  # where it was run
+    started: str  # when the work began, UTC
+    ended: str  # when it ended, UTC
+    exit_code: int  # how it ended (docs/using.md)
+    error: str  # the error with which it ended, empty without one
+    images: tuple[tuple[str, tuple[HashedFile, ...]], ...]  # what was named, and the files of which it consists
+    written: tuple[WrittenFile, ...]  # results
 
     @property
     def changed(self) -> tuple[HashedFile, ...]:

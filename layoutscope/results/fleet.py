@@ -23,49 +23,23 @@ could not be read, such as for want of rights, memory or time."""
 
 
 class SourceEnd(Displayed, Struct, frozen=True):
-    """How one source ended.
+    """How one source ended."""
 
-    Attributes
-    ----------
-    source, path : str
-        Its identifier, and where it was found.
-    status : str
-        One of :data:`STATUSES`.
-    message : str
-        Why it is not complete.
-    seconds : float
-        What reading it took.
-    has_capture : bool
-        Whether something of it was read.
-    """
-
-    source: str
-    path: str
-    status: str
-    message: str = ""
-    seconds: float = 0.0
-    has_capture: bool = False
+    source: str  # its identifier
+    path: str  # where it was found
+    status: str  # one of :data:`STATUSES`
+    message: str = ""  # why it is not complete
+    seconds: float = 0.0  # what reading it took
+    has_capture: bool = False  # whether something of it was read
 
 
 class FleetResult(Shown, Struct, frozen=True):
-    """A batch.
+    """A batch."""
 
-    Attributes
-    ----------
-    folder : str
-        Where captures and tables are.
-    sources : tuple of SourceEnd
-        Every source, in the order in which they were found.
-    kept : int
-        Sources that were not read again.
-    seconds : float
-        What all of it took.
-    """
-
-    folder: str
-    sources: tuple[SourceEnd, ...]
-    kept: int
-    seconds: float
+    folder: str  # where captures and tables are
+    sources: tuple[SourceEnd, ...]  # every source, in the order in which they were found
+    kept: int  # sources that were not read again
+    seconds: float  # what all of it took
 
     @property
     def counts(self) -> dict[Status, int]:
@@ -95,18 +69,12 @@ class FleetResult(Shown, Struct, frozen=True):
 
 
 class QueryResult(Shown, Struct, frozen=True):
-    """The rows that a query gives.
+    """The rows that a query gives."""
 
-    Attributes
-    ----------
-    frame : DataFrame
-        The rows, with the columns that were asked for. Numbers of more than 64 bits, such as sums, are decimals; what
-        is nested is text.
-    left_out : tuple of str
-        A line for each table of a capture that could not be read, and is not among what was asked.
-    """
-
+    # the rows, with the columns that were asked for. Numbers of more than 64 bits, such as sums, are decimals;
+    # what is nested is text.
     frame: pl.DataFrame
+    # a line for each table of a capture that could not be read, and is not among what was asked
     left_out: tuple[str, ...] = ()
 
     @property
@@ -133,15 +101,9 @@ def _kind(name: str) -> str:
 
 
 class ViewList(Shown, Struct, frozen=True):
-    """The views that a query knows.
+    """The views that a query knows."""
 
-    Attributes
-    ----------
-    views : tuple of ViewFacts
-        Each with its columns.
-    """
-
-    views: tuple[ViewFacts, ...]
+    views: tuple[ViewFacts, ...]  # each with its columns
 
 
 class ViewFacts(Displayed, Struct, frozen=True):
@@ -152,24 +114,12 @@ class ViewFacts(Displayed, Struct, frozen=True):
 
 
 class ReportResult(Shown, Struct, frozen=True):
-    """A page over a batch.
+    """A page over a batch."""
 
-    Attributes
-    ----------
-    page : str
-        Where it is.
-    headline : str
-        What it says first.
-    volumes : int
-        How many are on it.
-    left_out : tuple of str
-        A line for what could not be read of the batch.
-    """
-
-    page: str
-    headline: str
-    volumes: int
-    left_out: tuple[str, ...] = ()
+    page: str  # where it is
+    headline: str  # what it says first
+    volumes: int  # how many are on it
+    left_out: tuple[str, ...] = ()  # a line for what could not be read of the batch
 
     @property
     def exit_code(self) -> int:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import unicodedata
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.access.entries import ROOT_ID, Paths, path_component
 from layoutscope.display import Displayed, Struct
+from layoutscope.errors import UsageError
 from layoutscope.results import Shown
+from layoutscope.results.scan import volume_name
+from layoutscope.walk.directories import components_of
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.contract import Row
+    from layoutscope.tables import Table, VolumeLayout
 
 
 class FieldLine(Displayed, Struct, frozen=True):
-    """One field.
+    """One field."""
 
-    Attributes
-    ----------
-    path : str
-        Names from the structure down.
-    image_offset : int or None
-        Where it starts, in bytes from the start of the image; None for a computed value.
-    length_bytes : int
-        Its width, 0 for a computed value.
-    value : str
-        As text; names unescaped.
-    """
-
-    path: str
-    image_offset: int | None
-    length_bytes: int
-    value: str
+    path: str  # names from the structure down
+    image_offset: int | None  # where it starts, in bytes from the start of the image; None for a computed value
+    length_bytes: int  # its width, 0 for a computed value
+    value: str  # as text; names unescaped
 
 
 class StructureLines(Displayed, Struct, frozen=True):
@@ -37,27 +38,13 @@ class StructureLines(Displayed, Struct, frozen=True):
 
 
 class Owner(Displayed, Struct, frozen=True):
-    """Who owns a range of bytes.
+    """Who owns a range of bytes."""
 
-    Attributes
-    ----------
-    volume : str
-        Layer stack and name of the volume.
-    what : str
-        ``node``, ``region``, ``file data``, ``free space``, or the kind of an entry, such as ``directory``.
-    image_offset : int or None
-        Where the range starts; None of an entry that has no extents, such as a directory.
-    length_bytes : int
-        Its length, of an entry that of all its extents.
-    facts : tuple of (str, str)
-        Tree, node, level, file, fork, path and so on, as far as they apply.
-    """
-
-    volume: str
-    what: str
-    image_offset: int | None
-    length_bytes: int
-    facts: tuple[tuple[str, str], ...]
+    volume: str  # layer stack and name of the volume
+    what: str  # ``node``, ``region``, ``file data``, ``free space``, or the kind of an entry, such as ``directory``
+    image_offset: int | None  # where the range starts; None of an entry that has no extents, such as a directory
+    length_bytes: int  # its length, of an entry that of all its extents
+    facts: tuple[tuple[str, str], ...]  # tree, node, level, file, fork, path and so on, as far as they apply
 
 
 class Inspection(Shown, Struct, frozen=True):
@@ -89,18 +76,156 @@ class StateLine(Displayed, Struct, frozen=True):
 
 
 class Extract(Displayed, Struct, frozen=True):
-    """What was written.
+    """What was written."""
 
-    Attributes
-    ----------
-    size_bytes : int
-        Length of the image.
-    metadata_bytes : int
-        How much of it was kept.
-    written_bytes : int
-        Length of the file, or what a sparse one stores.
+    size_bytes: int  # length of the image
+    metadata_bytes: int  # how much of it was kept
+    written_bytes: int  # length of the file, or what a sparse one stores
+
+
+_SIZES: Final = {"nodes": "size_bytes", "regions": "length_bytes", "extents": "length_bytes", "free": "length_bytes"}
+
+
+_WORDS: Final = {"nodes": "node", "regions": "region", "extents": "file data", "free": "free space"}
+
+
+_MOST_PATHS: Final = 8
+
+
+_NODE_FACTS: Final = (
+    *("tree", "node_id", "kind", "level", "num_records", "used_bytes"),
+    *("free_bytes", "xid", "key_rank", "state", "valid", "condition"),
+)
+
+
+def resolve(layout: VolumeLayout, path: str) -> int | None:
+    """Find the id of the file at a path from the root; None where there is none.
+
+    A name that no path can hold is found as paths spell it. Names are compared as they are; where none matches exactly,
+    without regard to composition, as a terminal may compose what the volume keeps decomposed, and to case where the
+    volume does so.
     """
+    file_id = ROOT_ID
+    for name in components_of(path):
+        child = _child(layout, file_id, name)
+        if child is None:
+            return None
+        file_id = child
+    return file_id
 
-    size_bytes: int
-    metadata_bytes: int
-    written_bytes: int
+
+def _child(layout: VolumeLayout, parent_id: int, name: str) -> int | None:
+    entries = layout.columns("entries")
+    inside = entries.take(entries["parent_id"].data == parent_id)
+    ids, names = inside.listed("file_id"), [path_component(own or "") for own in inside.listed("name")]
+    found = [number for own, number in zip(names, ids, strict=True) if own == name]
+    if not found:
+        folds = not layout.facts.case_sensitive
+        wanted = _compared(name, folds=folds)
+        found = [number for own, number in zip(names, ids, strict=True) if _compared(own, folds=folds) == wanted]
+    return int(found[0]) if found else None
+
+
+def _compared(name: str, *, folds: bool) -> str:
+    """Name as it is compared when it is not spelled exactly: decomposed, of one case."""
+    plain = unicodedata.normalize("NFD", name)
+    return unicodedata.normalize("NFD", plain.casefold()) if folds else plain
+
+
+def paths_of(layout: VolumeLayout, file_id: int) -> list[str]:
+    """List the paths of a file; several with hard links, none where nothing names it."""
+    if file_id == ROOT_ID:
+        return ["/"]
+    paths, rows = Paths(layout), _of_file(layout, "entries", file_id).rows()
+    return [paths.entry(file_id, row["parent_id"], row["name"]).text for row in rows]
+
+
+def _of_file(layout: VolumeLayout, table: str, file_id: int) -> Table:
+    """Rows of a table that are about a file."""
+    found = layout.columns(table)
+    return found.take(found["file_id"].data == file_id)
+
+
+def needed_id(layouts: tuple[VolumeLayout, ...], path: str) -> list[tuple[VolumeLayout, int]]:
+    """Find a path on every volume that has it."""
+    volumes = [layout for layout in layouts if layout.facts.volume is not None]
+    found = [(layout, file_id) for layout in volumes if (file_id := resolve(layout, path)) is not None]
+    if not found:
+        raise UsageError(f"no file at {path!r}")
+    return found
+
+
+def owners_at(layout: VolumeLayout, at: int) -> list[tuple[str, Row]]:
+    """List the rows of all tables that cover a byte, as table and row."""
+    nodes, fragments = layout.columns("nodes"), layout.columns("node_fragments")
+    pieces = _covering(fragments, "length_bytes", at)
+    split = nodes.take(np.isin(nodes["row"].data, pieces["node_row"].data))
+    whole = _covering(nodes, "size_bytes", at)
+    whole = whole.take(~np.isin(whole["row"].data, fragments["node_row"].data))
+    found = [("nodes", row) for table in (whole, split) for row in table.rows()]
+    for name in ("regions", "extents", "free"):
+        found += [(name, row) for row in _covering(layout.columns(name), _SIZES[name], at).rows()]
+    return found
+
+
+def _covering(table: Table, size: str, at: int) -> Table:
+    start = table["image_offset"]
+    return table.take(start.is_known & (start.data <= at) & (at < start.data + table[size].data))
+
+
+def row_owner(layout: VolumeLayout, table: str, row: Row, at: int | None) -> Owner:
+    """Say what a row is."""
+    describe = {"nodes": _node_facts, "regions": _region_facts, "extents": _extent_facts, "free": _free_facts}[table]
+    facts = describe(layout, row)
+    if at is not None:
+        facts.append((f"byte of this {_WORDS[table]}", f"{at - row['image_offset']:,}"))
+    return Owner(volume_name(layout), _WORDS[table], row["image_offset"], row[_SIZES[table]], tuple(facts))
+
+
+def _node_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
+    facts = [(name.replace("_", " "), str(row[name])) for name in _NODE_FACTS if row[name] is not None]
+    for name in ("parent_row", "locator_row"):
+        if row[name] is not None:
+            nodes = layout.columns("nodes")
+            (other,) = nodes.take(nodes["row"].data == row[name]).rows()
+            facts.append((name.removesuffix("_row").replace("_", " "), f"{other['tree']}:{other['node_id']}"))
+    return facts
+
+
+def _region_facts(_layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
+    return [("type", str(row["type"])), ("owner", row["owner"] or "-")]
+
+
+def _free_facts(_layout: VolumeLayout, _row: Row) -> list[tuple[str, str]]:
+    return []
+
+
+def _extent_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
+    facts = [
+        ("file", str(row["file_id"])),
+        ("fork", str(row["fork"])),
+        ("from byte of the fork", f"{row['logical_offset']:,}"),
+    ]
+    return facts + _path_facts(layout, row["file_id"])
+
+
+def _path_facts(layout: VolumeLayout, file_id: int) -> list[tuple[str, str]]:
+    return [("path", path) for path in paths_of(layout, file_id)[:_MOST_PATHS]]
+
+
+def file_owner(layout: VolumeLayout, file_id: int) -> Owner:
+    """Say what a file is: its names, sizes, extents and the nodes with its records."""
+    entry = _of_file(layout, "entries", file_id).take(slice(1)).rows()
+    names = ("kind", "size_bytes", "link_count", "parent_id", "create_time", "modify_time")
+    row = entry[0] if entry else {}
+    facts = [("file", str(file_id)), *_path_facts(layout, file_id)]
+    facts += [(name.replace("_", " "), str(row[name])) for name in names if row.get(name) is not None]
+    extents = _of_file(layout, "extents", file_id)
+    extents = extents.take(extents["image_offset"].is_known)
+    facts += [
+        (f"extent of {item['fork']}", f"byte {item['image_offset']:,}, {item['length_bytes']:,} bytes")
+        for item in extents.take(slice(64)).rows()
+    ]
+    what = str(row.get("kind", "directory" if file_id == ROOT_ID else "file"))
+    first = int(extents["image_offset"].data[0]) if len(extents) else None
+    return Owner(volume_name(layout), what, first, int(extents["length_bytes"].data.sum()), tuple(facts))

@@ -21,15 +21,7 @@ def is_locked(layout: VolumeLayout) -> bool:
 
 
 def several_volumes(layouts: Sequence[VolumeLayout], name: str = "") -> UsageError:
-    """Say that one volume must be chosen among several, and how.
-
-    Parameters
-    ----------
-    layouts : sequence of VolumeLayout
-        The volumes.
-    name : str
-        The image.
-    """
+    """Say that one volume must be chosen among several of an image, and how."""
     names = format_list([repr(layout.facts.name) for layout in layouts]) or "none"
     told = f"{len(layouts)} volumes can be walked ({names}); choose one with volume=NAME, or as IMAGE:VOLUME"
     return UsageError(f"{name}: {told}" if name else told, options={"volume=NAME": "--volume"})
@@ -77,21 +69,9 @@ def _describe_locked(layouts: Sequence[VolumeLayout]) -> tuple[str, str]:
 
 
 def refuse_wrong_secret(name: str, layouts: Sequence[VolumeLayout], request: ReadOptions) -> None:
-    """Refuse a password that opens nothing; one that opens some volume is none of the others' business.
+    """Refuse a password if nothing is damaged, and what is encrypted of an image stayed locked nevertheless.
 
-    Parameters
-    ----------
-    name : str
-        The image.
-    layouts : sequence of VolumeLayout
-        What was read and is wanted of it.
-    request : ReadOptions
-        How it was read.
-
-    Raises
-    ------
-    LockedError
-        If a password was given, nothing is damaged, and what is encrypted stayed locked nevertheless.
+    One that opens some volume is none of the others' business.
     """
     secrets = [name for name, (option, _) in read_options().items() if option.kind == "secret" and request.get(name)]
     encrypted = [layout for layout in layouts if layout.facts.details.get("encryption", "none") != "none"]

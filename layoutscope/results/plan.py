@@ -23,36 +23,16 @@ FEW_READS: Final = 20
 
 
 class RemedyWords(Displayed, Struct, frozen=True):
-    """What is to be known of a remedy, whatever the volume.
+    """What is to be known of a remedy, whatever the volume."""
 
-    Attributes
-    ----------
-    name : str
-        By which it is asked for, and the name of its page.
-    title : str
-        What somebody does, in a few words.
-    kind : str
-        `SOFTWARE`, `VOLUME` or `HARDWARE`.
-    ways : tuple of (str, str)
-        How to do it: on which system, and the command.
-    risk : str
-        What can go wrong.
-    side_effects : str
-        What else changes.
-    assumes : str
-        What its prediction takes for granted.
-    source : str
-        Where it is known from.
-    """
-
-    name: str
-    title: str
-    kind: str
-    ways: tuple[tuple[str, str], ...]
-    risk: str
-    side_effects: str
-    assumes: str
-    source: str
+    name: str  # by which it is asked for, and the name of its page
+    title: str  # what somebody does, in a few words
+    kind: str  # `SOFTWARE`, `VOLUME` or `HARDWARE`
+    ways: tuple[tuple[str, str], ...]  # how to do it: on which system, and the command
+    risk: str  # what can go wrong
+    side_effects: str  # what else changes
+    assumes: str  # what its prediction takes for granted
+    source: str  # where it is known from
 
     @property
     def page(self) -> str:
@@ -62,36 +42,16 @@ class RemedyWords(Displayed, Struct, frozen=True):
 
 
 class PlannedRemedy(Displayed, Struct, frozen=True):
-    """One remedy on one volume.
+    """One remedy on one volume."""
 
-    Attributes
-    ----------
-    words : RemedyWords
-        What it is.
-    seconds : float
-        What the work would take then; the time as it is where it does not apply.
-    interval : Interval or None
-        Between which times that lies; None where it does not apply.
-    saved_s : float
-        Seconds less, below 0 where it would take longer.
-    saved : Interval or None
-        Of the seconds that are saved, draw by draw on the same drives as the time without.
-    share : float
-        Share of the time that it saves.
-    effort_s : float or None
-        What the remedy itself takes, once, by the same models; None where no model tells.
-    why_not : str
-        Why it does not apply to this volume, this work or this drive; an empty string where it does.
-    """
-
-    words: RemedyWords
-    seconds: float
-    interval: Interval | None = None
-    saved_s: float = 0.0
-    saved: Interval | None = None
-    share: float = 0.0
-    effort_s: float | None = 0.0
-    why_not: str = ""
+    words: RemedyWords  # what it is
+    seconds: float  # what the work would take then; the time as it is where it does not apply
+    interval: Interval | None = None  # between which times that lies; None where it does not apply
+    saved_s: float = 0.0  # seconds less, below 0 where it would take longer
+    saved: Interval | None = None  # of the seconds that are saved, draw by draw on the same drives as the time without
+    share: float = 0.0  # share of the time that it saves
+    effort_s: float | None = 0.0  # what the remedy itself takes, once, by the same models; None where no model tells
+    why_not: str = ""  # why it does not apply to this volume, this work or this drive; an empty string where it does
 
     @property
     def helps(self) -> bool:
@@ -110,39 +70,19 @@ class PlannedRemedy(Displayed, Struct, frozen=True):
 
 
 class RemedyPair(Displayed, Struct, frozen=True):
-    """Two remedies that go together: the best one that needs no other drive, and what saves most beside it.
+    """Two remedies that go together: the best one that needs no other drive, and what saves most beside it."""
 
-    Attributes
-    ----------
-    names : tuple of (str, str)
-        What is done to the volume, and what the program then does.
-    seconds : float
-        What the work would take with both.
-    share : float
-        Share of the time that both save.
-    """
-
-    names: tuple[str, str]
-    seconds: float
-    share: float
+    names: tuple[str, str]  # what is done to the volume, and what the program then does
+    seconds: float  # what the work would take with both
+    share: float  # share of the time that both save
 
 
 class MissingFiles(Displayed, Struct, frozen=True):
-    """Files that a list does not hold, for one reason.
+    """Files that a list does not hold, for one reason."""
 
-    Attributes
-    ----------
-    reason : str
-        Why.
-    files : int
-        How many.
-    example : str
-        The path of one of them, with escapes for what a path cannot hold; empty where none leads to it.
-    """
-
-    reason: str
-    files: int
-    example: str = ""
+    reason: str  # why
+    files: int  # how many
+    example: str = ""  # the path of one of them, with escapes for what a path cannot hold; empty where none leads to it
 
     @property
     def sentence(self) -> str:
@@ -153,46 +93,22 @@ class MissingFiles(Displayed, Struct, frozen=True):
 
 
 class EmittedOrder(Displayed, Struct, frozen=True):
-    """A list of all files that was written, in the order in which they are best read.
+    """A list of all files that was written, in the order in which they are best read."""
 
-    Attributes
-    ----------
-    path : str
-        Where it lies.
-    files : int
-        Names in it, each once.
-    missing : tuple of MissingFiles
-        What is not in it, reason by reason.
-    windows : int
-        Pieces of the walk that were sorted by themselves.
-    seconds : tuple of (str, float)
-        What looking up and reading them takes: in this order, then in others.
-    """
-
-    path: str
-    files: int
-    missing: tuple[MissingFiles, ...]
-    windows: int
-    seconds: tuple[tuple[str, float], ...]
+    path: str  # where it lies
+    files: int  # names in it, each once
+    missing: tuple[MissingFiles, ...]  # what is not in it, reason by reason
+    windows: int  # pieces of the walk that were sorted by themselves
+    seconds: tuple[tuple[str, float], ...]  # what looking up and reading them takes: in this order, then in others
 
 
 class Pace(Displayed, Struct, frozen=True):
-    """How fast the work becomes slower as the volume ages on, by a forecast.
+    """How fast the work becomes slower as the volume ages on, by a forecast."""
 
-    Attributes
-    ----------
-    cycles : int
-        Cycles that were forecast.
-    share : float
-        Share of the files that each of them replaces.
-    now_s, then_s : float
-        What the work takes now, and after them.
-    """
-
-    cycles: int
-    share: float
-    now_s: float
-    then_s: float
+    cycles: int  # cycles that were forecast
+    share: float  # share of the files that each of them replaces
+    now_s: float  # what the work takes now
+    then_s: float  # what it takes after the cycles
 
     @property
     def per_cycle_s(self) -> float:
@@ -202,10 +118,7 @@ class Pace(Displayed, Struct, frozen=True):
     def lasts(self, item: PlannedRemedy) -> float | None:
         """Return after how many cycles the work takes again what it takes now; None where that is not to be seen.
 
-        Parameters
-        ----------
-        item : PlannedRemedy
-            The remedy. One in the program or the drive does not wear off, nor does one that saves nothing.
+        A remedy in the program or the drive does not wear off, nor does one that saves nothing.
         """
         if item.words.kind != VOLUME or item.saved_s <= 0 or self.per_cycle_s <= 0:
             return None
@@ -213,50 +126,23 @@ class Pace(Displayed, Struct, frozen=True):
 
 
 class VolumePlan(Displayed, Struct, frozen=True):
-    """What could be done about one volume, on one drive.
+    """What could be done about one volume, on one drive."""
 
-    Attributes
-    ----------
-    volume : str
-        The volume.
-    order, host : str
-        The work, and whose drivers do it.
-    drive, title : str
-        The drive.
-    reads : int
-        What the work reads.
-    seconds : float
-        What it takes as it is.
-    interval : Interval
-        Between which times that lies.
-    remedies : tuple of PlannedRemedy
-        What saves most first, behind it what would not help, then what does not apply.
-    pair : RemedyPair or None
-        The best two together; None where no two help more than one.
-    coverage : float or None
-        Share of the known metadata that was read.
-    num_errors : int
-        Findings that are errors.
-    unknown : tuple of str
-        What the plan cannot know, in sentences.
-    pace : Pace or None
-        How fast the work becomes slower; None where that was not asked for.
-    """
-
-    volume: str
-    order: str
-    host: str
-    drive: str
-    title: str
-    reads: int
-    seconds: float
-    interval: Interval
+    volume: str  # the volume
+    order: str  # the work
+    host: str  # whose drivers do it
+    drive: str  # the drive
+    title: str  # its title
+    reads: int  # what the work reads
+    seconds: float  # what it takes as it is
+    interval: Interval  # between which times that lies
+    # what saves most first, behind it what would not help, then what does not apply
     remedies: tuple[PlannedRemedy, ...]
-    pair: RemedyPair | None = None
-    coverage: float | None = 1.0
-    num_errors: int = 0
-    unknown: tuple[str, ...] = ()
-    pace: Pace | None = None
+    pair: RemedyPair | None = None  # the best two together; None where no two help more than one
+    coverage: float | None = 1.0  # share of the known metadata that was read
+    num_errors: int = 0  # findings that are errors
+    unknown: tuple[str, ...] = ()  # what the plan cannot know, in sentences
+    pace: Pace | None = None  # how fast the work becomes slower; None where that was not asked for
 
     @property
     def helpful(self) -> tuple[PlannedRemedy, ...]:

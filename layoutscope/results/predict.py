@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
 
 from layoutscope.display import Displayed, Struct
+from layoutscope.drive.uncertain import DRIVE, HOST, MODEL, OFFSET, START, VOLUME
 from layoutscope.results import Shown
+from layoutscope.units import NOTHING, format_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -23,24 +29,13 @@ if TYPE_CHECKING:
 
 
 class Alternative(Displayed, Struct, frozen=True):
-    """The same workload with one thing changed.
+    """The same workload with one thing changed."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the what-if.
-    because : str
-        What is different.
-    seconds : float
-        What it would take.
-    why_not : str
-        Why it does not apply: an unlimited cache cannot be doubled, a volume without snapshots not lose them. An empty
-        string where it does.
-    """
-
-    name: str
-    because: str
-    seconds: float
+    name: str  # name of the what-if
+    because: str  # what is different
+    seconds: float  # what it would take
+    # why it does not apply: an unlimited cache cannot be doubled, a volume without snapshots not lose them. An
+    # empty string where it does.
     why_not: str = ""
 
     @property
@@ -50,64 +45,32 @@ class Alternative(Displayed, Struct, frozen=True):
 
 
 class DirectoryCost(Displayed, Struct, frozen=True):
-    """What the enumeration of one directory costs.
+    """What the enumeration of one directory costs."""
 
-    Attributes
-    ----------
-    directory_id : int
-        CNID or inode number; 0 for reads that belong to none.
-    path : str
-        Its path.
-    reads : int
-        Reads that it caused.
-    seconds : float
-        Their service and host time.
-    """
-
-    directory_id: int
-    path: str
-    reads: int
-    seconds: float
+    directory_id: int  # CNID or inode number; 0 for reads that belong to none
+    path: str  # its path
+    reads: int  # reads that it caused
+    seconds: float  # their service and host time
 
 
 class DriveCase(Displayed, Struct, frozen=True):
-    """A workload on one drive.
+    """A workload on one drive."""
 
-    Attributes
-    ----------
-    prediction : Prediction
-        Time and causes.
-    packed : Alternative or None
-        The same nodes side by side in key order. No bound: work that goes by node numbers may take longer then.
-    what_ifs : tuple of Alternative
-        What was asked for.
-    directories : tuple of DirectoryCost
-        The most expensive ones, the worst first.
-    best : Alternative or None
-        The best of all layouts of the nodes that were tried, the layout as it is among them: as near to a bound as is
-        known, and none.
-    tried : int
-        How many these were.
-    drive_was_named : bool
-        Whether somebody said that it is this drive, and it is none of the usual ones.
-    is_measured : bool
-        Whether every figure of the drive was measured.
-    volume : Interval or None
-        The interval of a volume like that, which lies anywhere on the drive; None where it was not asked for.
-    halves_s : tuple of float
-        Seconds of the layout in the outer and in the inner half of the drive; empty where `volume` was not asked for,
-        it has no halves, or the volume does not fit.
-    """
-
-    prediction: Prediction
+    prediction: Prediction  # time and causes
+    # the same nodes side by side in key order. No bound: work that goes by node numbers may take longer then.
     packed: Alternative | None
-    what_ifs: tuple[Alternative, ...]
-    directories: tuple[DirectoryCost, ...]
+    what_ifs: tuple[Alternative, ...]  # what was asked for
+    directories: tuple[DirectoryCost, ...]  # the most expensive ones, the worst first
+    # the best of all layouts of the nodes that were tried, the layout as it is among them: as near to a bound as
+    # is known, and none
     best: Alternative | None = None
-    tried: int = 0
-    drive_was_named: bool = False
-    is_measured: bool = False
+    tried: int = 0  # how many these were
+    drive_was_named: bool = False  # whether somebody said that it is this drive, and it is none of the usual ones
+    is_measured: bool = False  # whether every figure of the drive was measured
+    # the interval of a volume like that, which lies anywhere on the drive; None where it was not asked for
     volume: Interval | None = None
+    # seconds of the layout in the outer and in the inner half of the drive; empty where `volume` was not asked
+    # for, it has no halves, or the volume does not fit
     halves_s: tuple[float, ...] = ()
 
     @property
@@ -119,48 +82,32 @@ class DriveCase(Displayed, Struct, frozen=True):
 
 
 class VolumeCase(Displayed, Struct, frozen=True):
-    """A workload on one volume, on all drives.
+    """A workload on one volume, on all drives."""
 
-    `coverage` is the share of the known metadata that could be read (None where that is unknown), `num_errors` counts
-    the findings that are errors: what was not read is not walked either. `layout` has the tables that were walked.
-    `least_written` is what a workload that changes the volume cannot but write, which is not in its times.
-    `missing_paths` are those of its list that are not on the volume: of these only what exists of the way is looked up.
-    """
-
-    volume: str
-    walk: WalkFacts
-    host_time: HostTime
-    drives: tuple[DriveCase, ...]
+    volume: str  # the volume
+    walk: WalkFacts  # the walk
+    host_time: HostTime  # the host's time
+    drives: tuple[DriveCase, ...]  # the workload on each drive
+    # share of the known metadata that could be read; None where that is unknown. What was not read is not walked
+    # either.
     coverage: float | None = 1.0
-    num_errors: int = 0
-    layout: VolumeLayout | None = None
+    num_errors: int = 0  # findings that are errors
+    layout: VolumeLayout | None = None  # the tables that were walked
+    # what a workload that changes the volume cannot but write, which is not in its times
     least_written: LeastWritten | None = None
+    # paths of the list that are not on the volume: of these only what exists of the way is looked up
     missing_paths: tuple[str, ...] = ()
 
 
 class OrderCase(Displayed, Struct, frozen=True):
-    """One order on one volume.
+    """One order on one volume."""
 
-    Attributes
-    ----------
-    order : str
-        Its name.
-    why_not : str
-        Why it does not apply; an empty string where it does.
-    reads, read_bytes : int
-        What it reads; 0 where it does not apply.
-    entries : int or None
-        Entries that it goes through; None where that is no number of entries of the volume.
-    times : tuple of Prediction
-        One a drive; none where it does not apply.
-    """
-
-    order: str
-    why_not: str = ""
-    reads: int = 0
-    read_bytes: int = 0
-    entries: int | None = None
-    times: tuple[Prediction, ...] = ()
+    order: str  # its name
+    why_not: str = ""  # why it does not apply; an empty string where it does
+    reads: int = 0  # reads; 0 where it does not apply
+    read_bytes: int = 0  # their bytes; 0 where it does not apply
+    entries: int | None = None  # entries that it goes through; None where that is no number of entries of the volume
+    times: tuple[Prediction, ...] = ()  # one a drive; none where it does not apply
 
     def seconds_per_1000(self, time: Prediction) -> float | None:
         """Return the time for 1,000 entries; None where it goes through no number of them."""
@@ -168,26 +115,14 @@ class OrderCase(Displayed, Struct, frozen=True):
 
 
 class OrdersCase(Displayed, Struct, frozen=True):
-    """All orders on one volume.
+    """All orders on one volume."""
 
-    Attributes
-    ----------
-    volume : str
-        The volume.
-    host : str
-        Whose drivers and libraries do them.
-    orders : tuple of OrderCase
-        The quickest on the first drive first, those that do not apply last.
-    coverage, num_errors, missing_paths
-        As of :class:`VolumeCase`.
-    """
-
-    volume: str
-    host: str
-    orders: tuple[OrderCase, ...]
-    coverage: float | None = 1.0
-    num_errors: int = 0
-    missing_paths: tuple[str, ...] = ()
+    volume: str  # the volume
+    host: str  # whose drivers and libraries do them
+    orders: tuple[OrderCase, ...]  # the quickest on the first drive first, those that do not apply last
+    coverage: float | None = 1.0  # share of the known metadata that could be read; None where that is unknown
+    num_errors: int = 0  # findings that are errors
+    missing_paths: tuple[str, ...] = ()  # paths of the list that are not on the volume
 
 
 class PredictResult(Shown, Struct, frozen=True):
@@ -216,59 +151,138 @@ class PredictResult(Shown, Struct, frozen=True):
 
 
 class ReplayResult(Shown, Struct, frozen=True):
-    """A real trace on drives, beside the prediction for the image it was taken from.
+    """A real trace on drives, beside the prediction for the image it was taken from."""
 
-    Attributes
-    ----------
-    trace : str
-        Its file.
-    reads, read_bytes : int
-        What it reads.
-    times : tuple of Prediction
-        Service time of the trace on each drive.
-    expected : tuple of Prediction
-        The prediction for the image, on the same drives; empty without an image.
-    agreement : Score or None
-        How well the predicted reads meet the real ones.
-    recording : Recording or None
-        Of a recording by blocks: where these are on the image, and what was used of it.
-    measured : tuple of MeasuredTimes
-        Of a recording that tells times: these beside those of each drive.
-    host : HostTimes or None
-        Of such a one, with an image: the time between reads beside that of the model.
-    driver : str
-        The driver whose reads are predicted, where the trace meets another version better than the usual one, and the
-        properties of the host that say so.
-    """
-
-    trace: str
-    reads: int
-    read_bytes: int
-    times: tuple[Prediction, ...]
-    expected: tuple[Prediction, ...] = ()
-    agreement: Score | None = None
+    trace: str  # its file
+    reads: int  # its reads
+    read_bytes: int  # their bytes
+    times: tuple[Prediction, ...]  # service time of the trace on each drive
+    expected: tuple[Prediction, ...] = ()  # the prediction for the image, on the same drives; empty without an image
+    agreement: Score | None = None  # how well the predicted reads meet the real ones
+    # of a recording by blocks: where these are on the image, and what was used of it
     recording: Recording | None = None
-    measured: tuple[MeasuredTimes, ...] = ()
-    host: HostTimes | None = None
+    measured: tuple[MeasuredTimes, ...] = ()  # of a recording that tells times: these beside those of each drive
+    host: HostTimes | None = None  # of such a one, with an image: the time between reads beside that of the model
+    # the driver whose reads are predicted, where the trace meets another version better than the usual one, and
+    # the properties of the host that say so
     driver: str = ""
 
 
 class DriveFacts(Displayed, Struct, frozen=True):
-    """A profile and what its simulation makes of simple reads.
+    """A profile and what its simulation makes of simple reads."""
 
-    Attributes
-    ----------
-    profile : DriveProfile
-        The numbers and their sources.
-    random_ms : tuple of float
-        Median, 90th and 99th percentile of random reads of 4 KiB over the whole drive, one at a time.
-    sequential_mb_s : float
-        Rate of large sequential reads at the start of the drive, 10^6 bytes a second.
-    latencies_ms : (n,) float64 array
-        The random reads themselves.
-    """
-
-    profile: DriveProfile
+    profile: DriveProfile  # the numbers and their sources
+    # median, 90th and 99th percentile of random reads of 4 KiB over the whole drive, one at a time
     random_ms: tuple[float, ...]
-    sequential_mb_s: float
-    latencies_ms: NDArray[np.float64]
+    sequential_mb_s: float  # rate of large sequential reads at the start of the drive, 10^6 bytes a second
+    latencies_ms: NDArray[np.float64]  # the random reads themselves
+
+
+NARROW: Final = 1.02
+"""Ends whose ratio is less than this lie too close together to ask what parts them."""
+
+
+NAMED_SHARE: Final = 0.3
+"""What contributes less than this share of the width is not named."""
+
+
+MAX_SHARE: Final = 0.99
+"""What contributes more than this is said to make the whole width."""
+
+
+PLACEMENT: Final = "placement"
+"""Group of what is not known of how the nodes of a volume came to lie."""
+
+
+WORDS: Final = {
+    DRIVE: "which drive it is",
+    MODEL: "what the model is off on such drives",
+    OFFSET: "where on the drive the volume lies",
+    HOST: "how fast the computer is",
+    START: "the angle at which the disk stands at the start",
+    PLACEMENT: "how the nodes came to lie",
+}
+"""Groups of inputs as a sentence tells them."""
+
+
+PLACES: Final = {PLACEMENT: "how the nodes lie", OFFSET: "where on the drive"}
+"""What of a width is placement."""
+
+
+HALVES: Final = ("outer", "inner")
+"""Of a drive."""
+
+
+def width(case: DriveCase) -> tuple[str, ...]:
+    """Tell between which times a prediction lies, what parts them most, and what would narrow them.
+
+    Of a volume like that, where it was asked for, likewise, with what part is placement.
+    """
+    told = [found for found in (case.prediction.interval, case.volume) if found is not None]
+    return (*(sentence for found in told for sentence in _sentences(case, found)), *_places(case))
+
+
+def _places(case: DriveCase) -> Iterator[str]:
+    """Say what part of a time is how the nodes lie, and what the place on the drive makes of it."""
+    if case.volume is not None:
+        shares = dict(case.volume.shares)
+        parts = [
+            f"{words}, {share_words(shares.get(group, 0.0))}"
+            for group, words in PLACES.items()
+            if group == PLACEMENT or case.prediction.rotates
+        ]
+        yield f"placement, of the width of a volume like that: {'; '.join(parts)}"
+    if len(case.halves_s) == len(HALVES):
+        outer, inner = case.halves_s
+        part = f"{inner / outer - 1:+.0%}" if outer else NOTHING
+        yield (
+            f"on the outer half of the drive this layout takes {format_seconds(outer)}, "
+            f"on the inner half {format_seconds(inner)} ({part})"
+        )
+
+
+def share_words(share: float) -> str:
+    """Tell a share of a width; all of it from where nothing else is worth a word."""
+    return "all" if share > MAX_SHARE else f"{100 * share:.0f} %"
+
+
+def _sentences(case: DriveCase, found: Interval) -> Iterator[str]:
+    yield ends(found)
+    group, share = found.shares[0] if found.shares else ("", 0.0)
+    if found.ratio < NARROW or share < NAMED_SHARE:
+        return
+    helps = advice(group, case)
+    yield f"{share_words(share)} of the width: {WORDS[group]}{'; ' + helps if helps else ''}"
+
+
+def ends(found: Interval) -> str:
+    """Say between which times half of the draws and nine in ten of them lie, and of what."""
+    half = f"{format_seconds(found.quarter_s)} to {format_seconds(found.three_quarters_s)}"
+    most = f"{format_seconds(found.low_s)} to {format_seconds(found.high_s)}"
+    of = "a volume like that" if found.of == VOLUME else "this layout on a drive like that"
+    return f"{of}: half of {found.draws} draws take {half}, 90 % of them {most}"
+
+
+def advice(group: str, case: DriveCase) -> str:
+    """Say what would narrow a prediction whose width comes from a group of inputs; nothing where nothing would."""
+    if group == DRIVE and not case.is_measured:
+        measure = "measure it ('layoutscope drives --help' says how)"
+        return measure if case.drive_was_named else f"name yours with --drive, or {measure}"
+    return {
+        OFFSET: "say it with --start-offset",
+        HOST: "say what an entry and a node cost on yours with --host-property",
+    }.get(group, "")
+
+
+def bound(case: DriveCase) -> str:
+    """Say what the best of the layouts that were tried would take; nothing where only one was."""
+    if case.best is None or case.tried < MIN_TRIED:
+        return ""
+    time = format_seconds(case.best.seconds)
+    if time == format_seconds(case.prediction.seconds):
+        return f"none of {case.tried} layouts of its nodes that were tried takes less"
+    return f"the best of {case.tried} layouts of its nodes that were tried takes {time}: {case.best.because}"
+
+
+MIN_TRIED: Final = 2
+"""Of one layout there is no best."""

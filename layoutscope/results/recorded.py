@@ -1,57 +1,45 @@
-"""What is said of a recording of a real disk: where its blocks are, what was used of it, and its times."""
+"""What ``replay`` and ``validate`` return of a recording of a real disk, and of the kit that made it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+from msgspec import field
+
 from layoutscope.display import Displayed, Struct
+from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.metrics.files import ADJACENT, order_metrics
+from layoutscope.metrics.space import select_own_nodes
+from layoutscope.results import Shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from layoutscope.drive.recorded import LineCounts, Place
+    from layoutscope.results.predict import ReplayResult
+    from layoutscope.tables import VolumeLayout
 
 
 class Wanted(Struct, frozen=True):
-    """What somebody says of a recording; None and empty where it is to be found out.
+    """What somebody says of a recording; None and empty where it is to be found out."""
 
-    Attributes
-    ----------
-    unit_bytes : int or None
-        What a block number counts.
-    at : int or None
-        Where block 0 lies, in bytes from the start of the image.
-    devices, processes : tuple of str
-        Whose reads count.
-    """
-
-    unit_bytes: int | None = None
-    at: int | None = None
-    devices: tuple[str, ...] = ()
-    processes: tuple[str, ...] = ()
+    unit_bytes: int | None = None  # what a block number counts
+    at: int | None = None  # where block 0 lies, in bytes from the start of the image
+    devices: tuple[str, ...] = ()  # whose reads count
+    processes: tuple[str, ...] = ()  # whose reads count
 
 
 class PlacedDevice(Displayed, Struct, frozen=True):
-    """A device of a recording, and where its blocks are on the image.
+    """A device of a recording, and where its blocks are on the image."""
 
-    Attributes
-    ----------
-    place : Place
-        Unit and start.
-    reads : int
-        Its reads.
-    tried : int
-        Those of metadata, by which it was placed; all where the recording tells none apart.
-    on_nodes : int
-        Those of them that lie on nodes of the trees that are walked; of a device without any metadata that shares the
-        disk of another one, on anything of the volume.
-    is_alike : bool
-        Whether it was placed as another device of the same disk.
-    """
-
-    place: Place
-    reads: int
-    tried: int
+    place: Place  # unit and start
+    reads: int  # its reads
+    tried: int  # those of metadata, by which it was placed; all where the recording tells none apart
+    # those of them that lie on nodes of the trees that are walked; of a device without any metadata that shares
+    # the disk of another one, on anything of the volume
     on_nodes: int
-    is_alike: bool = False
+    is_alike: bool = False  # whether it was placed as another device of the same disk
 
     @property
     def share(self) -> float:
@@ -60,51 +48,23 @@ class PlacedDevice(Displayed, Struct, frozen=True):
 
 
 class Recording(Displayed, Struct, frozen=True):
-    """What became of a recording.
+    """What became of a recording."""
 
-    Attributes
-    ----------
-    form : str
-        Its format.
-    lines : LineCounts
-        What became of its lines.
-    placed : tuple of PlacedDevice
-        Devices of the image.
-    used : int
-        Reads that are served and held against the prediction.
-    foreign : tuple of (str, int)
-        Reads of other disks, by device.
-    twice : int
-        Reads that another line tells, too: CoreStorage has one for the file system's read and one for that of the disk.
-    background : int
-        Reads of CoreStorage for itself.
-    others : tuple of (str, int)
-        Reads of the image's devices by other programs, by process.
-    processes : tuple of str
-        Whose reads are used; empty where the recording does not tell.
-    overlapping : int
-        Of those used: under way together with another one.
-    is_timed : bool
-        Whether it tells when reads were asked for and complete.
-    problem : str
-        What must be wrong, where too few reads of metadata lie on nodes; else an empty string.
-    is_tried : bool
-        Whether there was an image to try it on.
-    """
-
-    form: str
-    lines: LineCounts
-    placed: tuple[PlacedDevice, ...]
-    used: int
-    foreign: tuple[tuple[str, int], ...]
+    form: str  # its format
+    lines: LineCounts  # what became of its lines
+    placed: tuple[PlacedDevice, ...]  # devices of the image
+    used: int  # reads that are served and held against the prediction
+    foreign: tuple[tuple[str, int], ...]  # reads of other disks, by device
+    # reads that another line tells, too: CoreStorage has one for the file system's read and one for that of the
+    # disk
     twice: int
-    background: int
-    others: tuple[tuple[str, int], ...]
-    processes: tuple[str, ...]
-    overlapping: int
-    is_timed: bool
-    problem: str = ""
-    is_tried: bool = False
+    background: int  # reads of CoreStorage for itself
+    others: tuple[tuple[str, int], ...]  # reads of the image's devices by other programs, by process
+    processes: tuple[str, ...]  # whose reads are used; empty where the recording does not tell
+    overlapping: int  # of those used: under way together with another one
+    is_timed: bool  # whether it tells when reads were asked for and complete
+    problem: str = ""  # what must be wrong, where too few reads of metadata lie on nodes; else an empty string
+    is_tried: bool = False  # whether there was an image to try it on
 
     @property
     def tried(self) -> int:
@@ -128,41 +88,21 @@ class Recording(Displayed, Struct, frozen=True):
 
 
 class OutcomeTimes(Displayed, Struct, frozen=True):
-    """Reads of one outcome in a drive's buffer, as measured and as predicted, in milliseconds.
+    """Reads of one outcome in a drive's buffer, as measured and as predicted, in milliseconds."""
 
-    Attributes
-    ----------
-    outcome : str
-        What the model says that the buffer had of them.
-    reads : int
-        How many.
-    measured_ms, predicted_ms : (float, float)
-        Median and 90th percentile.
-    """
-
-    outcome: str
-    reads: int
-    measured_ms: tuple[float, float]
-    predicted_ms: tuple[float, float]
+    outcome: str  # what the model says that the buffer had of them
+    reads: int  # how many
+    measured_ms: tuple[float, float]  # median and 90th percentile as measured
+    predicted_ms: tuple[float, float]  # median and 90th percentile as predicted
 
 
 class MeasuredTimes(Displayed, Struct, frozen=True):
-    """The times of a recording's reads beside those of a profile.
+    """The times of a recording's reads beside those of a profile."""
 
-    Attributes
-    ----------
-    drive : str
-        The profile.
-    outcomes : tuple of OutcomeTimes
-        Reads that were under way alone, by what the model says of the buffer.
-    measured_s, predicted_s : float
-        Time in which the drive was at work on all reads.
-    """
-
-    drive: str
-    outcomes: tuple[OutcomeTimes, ...]
-    measured_s: float
-    predicted_s: float
+    drive: str  # the profile
+    outcomes: tuple[OutcomeTimes, ...]  # reads that were under way alone, by what the model says of the buffer
+    measured_s: float  # time in which the drive was at work on all reads, as measured
+    predicted_s: float  # the same as predicted
 
     @property
     def ratio(self) -> float | None:
@@ -171,20 +111,101 @@ class MeasuredTimes(Displayed, Struct, frozen=True):
 
 
 class HostTimes(Displayed, Struct, frozen=True):
-    """What the host took between the reads, and what the model of the host says.
+    """What the host took between the reads, and what the model of the host says."""
 
-    Attributes
-    ----------
-    measured_us, model_us : float
-        Time between reads in which no read was under way; without what came before the first and after the last.
-    entries : int or None
-        Entries that were gone through.
-    """
-
+    # time between reads in which no read was under way; without what came before the first and after the last
     measured_us: float
-    model_us: float
-    entries: int | None
+    model_us: float  # the same by the model of the host
+    entries: int | None  # entries that were gone through
 
     def each_us(self) -> tuple[float, float] | None:
         """Return both for one entry."""
         return (self.measured_us / self.entries, self.model_us / self.entries) if self.entries else None
+
+
+TENTHS = np.linspace(0, 1, 11)
+
+
+def leaf_policy(layout: VolumeLayout) -> LeafPolicy:
+    """Sum up the leaves of the tree that enumerations walk."""
+    tree = filesystem_of(layout).traits.main_tree
+    # What snapshots alone hold was written for a state that is gone.
+    nodes = select_own_nodes(layout, tree)
+    leaves = nodes.take(nodes["kind"].equals("leaf"))
+    adjacent = next(metric.value for metric in order_metrics(layout, tree) if metric.definition is ADJACENT)
+    if not leaves["xid"].is_known.any():
+        return LeafPolicy(len(leaves), adjacent)
+    xids = leaves["xid"].present().astype(np.int64)
+    _, each = np.unique(xids, return_counts=True)
+    middle, high = np.quantile(each, [0.5, 0.9])
+    deciles = np.quantile(xids, TENTHS, method="lower")
+    return LeafPolicy(
+        len(leaves),
+        adjacent,
+        transactions=len(each),
+        leaves_per_transaction=(float(middle), float(high), float(each.max())),
+        xid_deciles=tuple(int(xid) for xid in deciles),
+    )
+
+
+class KitMachine(Displayed, Struct, frozen=True):
+    """What a kit says of its Mac."""
+
+    system: str  # version of macOS
+    model: str  # model of the Mac
+    drive: str  # what the whole disk calls itself
+    solid_state: bool | None  # whether it is flash, as `diskutil` says
+    device: str  # the volume's device
+    container: str  # the disk that its container makes
+    physical: str  # the whole disk
+    unit_bytes: int | None  # the block of the volume's device, as `diskutil` says
+    cache_sizes: Mapping[str, str] = field(default_factory=dict)  # memory, and how many vnodes and buffers there may be
+
+
+class KitWalk(Displayed, Struct, frozen=True):
+    """One recorded walk."""
+
+    name: str  # as the kit calls it: ``find``, ``ls`` or ``bulk``
+    order: str  # the order that it is held against
+    why_not: str = ""  # why it cannot be scored; an empty string where it is
+    real_s: float | None = None  # what `time` measured on the clock
+    cpu_s: float | None = None  # what it measured of the processor, user and system
+    replay: ReplayResult | None = None  # its recording beside the prediction
+    entries: int | None = None  # entries that it printed
+    notes: tuple[str, ...] = ()  # what the recording says otherwise than the kit
+
+    @property
+    def is_hit(self) -> bool | None:
+        """Whether the time on the clock lies in the predicted interval; None where there is not both."""
+        if self.replay is None or not self.replay.expected or self.real_s is None:
+            return None
+        expected = self.replay.expected[0]
+        return expected.seconds_low <= self.real_s <= expected.seconds_high
+
+
+class LeafPolicy(Displayed, Struct, frozen=True):
+    """How a volume came to lie as it does, as far as its leaves tell."""
+
+    leaves: int  # leaves of the tree that is walked
+    adjacent_share: float | None  # share of them whose successor in key order starts where they end
+    transactions: int = 0  # different transactions that wrote them; 0 where the file system notes none
+    leaves_per_transaction: tuple[float, float, float] = (0.0, 0.0, 0.0)  # median, 90th percentile and maximum
+    # transactions by tenths of the leaves, the oldest first: minimum, nine deciles, maximum
+    xid_deciles: tuple[int, ...] = ()
+
+
+class KitResult(Shown, Struct, frozen=True):
+    """A kit, scored."""
+
+    name: str  # its archive
+    machine: KitMachine  # what it was made on
+    profile: str  # the drive that is predicted for, and why that one
+    walks: tuple[KitWalk, ...]  # the recorded walks
+    policy: LeafPolicy | None  # what the leaves tell; None without a capture
+    filesystem: str = ""  # of the volume, as people say
+    missing: tuple[tuple[str, str], ...] = ()  # steps of the script that made nothing, and why
+
+    @property
+    def scored(self) -> tuple[KitWalk, ...]:
+        """The walks that could be held against a prediction."""
+        return tuple(walk for walk in self.walks if walk.replay is not None)

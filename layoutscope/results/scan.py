@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
 
 from layoutscope.display import Displayed, Struct
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, EXIT_FAILED
@@ -11,6 +14,8 @@ from layoutscope.results import Shown
 from layoutscope.results.locked import locked_error, several_volumes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -24,169 +29,75 @@ if TYPE_CHECKING:
     from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeLayout
 
+
 CUT_OFF = "truncated"
 """Code of the finding that an image or a structure ends early."""
 
 
 class PartitionFacts(Displayed, Struct, frozen=True):
-    """One entry of a partition map and what is in it.
+    """One entry of a partition map and what is in it."""
 
-    Attributes
-    ----------
-    scheme : str
-        ``GPT``, ``APM`` or ``MBR``.
-    number : int
-        As the system counts: ``disk2s3`` is 3.
-    type_name : str
-        Its declared type in words.
-    name : str
-        Its own name; empty with ``--no-names``.
-    image_offset : int
-        Start, in bytes from the start of the image.
-    size_bytes : int
-        Size as the map has it.
-    content : str
-        What was found in it, such as ``NTFS``; empty if nothing was recognised.
-    content_size_bytes : int or None
-        Size of the volume or container in it; None if it was not read.
-    roles : tuple of str
-        Roles of the volumes in it that have one.
-    is_encrypted : bool or None
-        Whether a volume in it is encrypted; None if none was read.
-    """
-
-    scheme: str
-    number: int
-    type_name: str
-    name: str
-    image_offset: int
-    size_bytes: int
-    content: str = ""
-    content_size_bytes: int | None = None
-    roles: tuple[str, ...] = ()
-    is_encrypted: bool | None = None
+    scheme: str  # ``GPT``, ``APM`` or ``MBR``
+    number: int  # as the system counts: ``disk2s3`` is 3
+    type_name: str  # its declared type in words
+    name: str  # its own name; empty with ``--no-names``
+    image_offset: int  # start, in bytes from the start of the image
+    size_bytes: int  # size as the map has it
+    content: str = ""  # what was found in it, such as ``NTFS``; empty if nothing was recognised
+    content_size_bytes: int | None = None  # size of the volume or container in it; None if it was not read
+    roles: tuple[str, ...] = ()  # roles of the volumes in it that have one
+    is_encrypted: bool | None = None  # whether a volume in it is encrypted; None if none was read
 
 
 class ImageFacts(Displayed, Struct, frozen=True):
-    """The image and what reading it took.
+    """The image and what reading it took."""
 
-    Attributes
-    ----------
-    name : str
-        As it was opened.
-    size_bytes : int
-        Its length.
-    sector_size_bytes : int
-        Its sectors.
-    partition_maps : tuple of str
-        Schemes that were found on it.
-    other_contents : tuple of str
-        Layer stacks of what is not read, such as ``GPT > partition 3 > NTFS``.
-    reads : int
-        Requests that reached the file.
-    read_bytes : int
-        Bytes read.
-    hole_bytes : int
-        Bytes that lie in holes of the file.
-    metadata_sha256 : str
-        SHA-256 of the metadata in address order; only in captures.
-    partitions : tuple of PartitionFacts
-        Entries of its partition maps, in address order.
-    """
-
-    name: str
-    size_bytes: int
-    sector_size_bytes: int
-    partition_maps: tuple[str, ...] = ()
-    other_contents: tuple[str, ...] = ()
-    reads: int = 0
-    read_bytes: int = 0
-    hole_bytes: int = 0
-    metadata_sha256: str = ""
-    partitions: tuple[PartitionFacts, ...] = ()
+    name: str  # as it was opened
+    size_bytes: int  # its length
+    sector_size_bytes: int  # its sectors
+    partition_maps: tuple[str, ...] = ()  # schemes that were found on it
+    other_contents: tuple[str, ...] = ()  # layer stacks of what is not read, such as ``GPT > partition 3 > NTFS``
+    reads: int = 0  # requests that reached the file
+    read_bytes: int = 0  # bytes read
+    hole_bytes: int = 0  # bytes that lie in holes of the file
+    metadata_sha256: str = ""  # SHA-256 of the metadata in address order; only in captures
+    partitions: tuple[PartitionFacts, ...] = ()  # entries of its partition maps, in address order
 
 
 class WalkFacts(Displayed, Struct, frozen=True):
-    """One enumeration: what it reads, whatever the drive.
+    """One enumeration: what it reads, whatever the drive."""
 
-    Attributes
-    ----------
-    order : str
-        Name of the order.
-    host : str
-        Name of the host profile.
-    reads : int
-        Reads that reach the drive.
-    read_bytes : int
-        Their bytes.
-    metrics : tuple of Metric
-        Metrics of the trace.
-    trace : AccessTrace
-        The reads.
-    """
-
-    order: str
-    host: str
-    reads: int
-    read_bytes: int
-    metrics: tuple[Metric, ...]
-    trace: AccessTrace
+    order: str  # name of the order
+    host: str  # name of the host profile
+    reads: int  # reads that reach the drive
+    read_bytes: int  # their bytes
+    metrics: tuple[Metric, ...]  # metrics of the trace
+    trace: AccessTrace  # the reads
 
 
 class Prediction(Displayed, Struct, frozen=True):
-    """How long an enumeration takes on a drive, and why.
+    """How long an enumeration takes on a drive, and why."""
 
-    Attributes
-    ----------
-    drive : str
-        Name of the profile.
-    title : str
-        Its title.
-    rotates : bool
-        Whether the drive has an arm. Without an arm there are no seeks to report.
-    seconds : float
-        The time on the drive as its profile stands.
-    seconds_low : float
-        Lower end of the range in which nine in ten draws of drives and computers like that lie. It reaches to `seconds`
-        where that lies outside. Where `interval` is None, as in a scan, the draws served a part of many reads
-        (`layoutscope.drive.simulation.quick_service`), and the ends are somewhat others.
-    seconds_high : float
-        Upper end of that range.
-    causes_s : tuple of (str, float)
-        Seconds by cause; they sum up to `seconds`.
-    seeks : int
-        Reads that moved the arm.
-    head_travel_bytes : int
-        Distance between reads, in bytes of address.
-    head_travel_strokes : float
-        Way of the arm in full strokes.
-    service_s : (n_reads,) float64 array
-        Service time of each read.
-    note : str
-        What limits the prediction.
-    summary : tuple of (str, float)
-        Totals, means and percentiles, see :meth:`layoutscope.drive.ServiceResult.summary`.
-    interval : Interval or None
-        Between which times it lies and what contributes; None where that was drawn quickly.
-    draws_s : tuple of float
-        Seconds of each draw; those of two walks on one drive belong together one by one.
-    """
-
-    drive: str
-    title: str
-    rotates: bool
-    seconds: float
+    drive: str  # name of the profile
+    title: str  # its title
+    rotates: bool  # whether the drive has an arm. Without an arm there are no seeks to report.
+    seconds: float  # the time on the drive as its profile stands
+    # lower end of the range in which nine in ten draws of drives and computers like that lie. It reaches to
+    # `seconds` where that lies outside. Where `interval` is None, as in a scan, the draws served a part of many
+    # reads (`layoutscope.drive.simulation.quick_service`), and the ends are somewhat others.
     seconds_low: float
-    seconds_high: float
-    causes_s: tuple[tuple[str, float], ...]
-    seeks: int
-    head_travel_bytes: int
-    head_travel_strokes: float
-    service_s: NDArray[np.float64]
-    note: str = ""
+    seconds_high: float  # upper end of that range
+    causes_s: tuple[tuple[str, float], ...]  # seconds by cause; they sum up to `seconds`
+    seeks: int  # reads that moved the arm
+    head_travel_bytes: int  # distance between reads, in bytes of address
+    head_travel_strokes: float  # way of the arm in full strokes
+    service_s: NDArray[np.float64]  # service time of each read
+    note: str = ""  # what limits the prediction
+    # totals, means and percentiles, see :meth:`layoutscope.drive.ServiceResult.summary`
     summary: tuple[tuple[str, float], ...] = ()
+    # between which times it lies and what contributes; None where that was drawn quickly
     interval: Interval | None = None
-    draws_s: tuple[float, ...] = ()
+    draws_s: tuple[float, ...] = ()  # seconds of each draw; those of two walks on one drive belong together one by one
 
     def is_mostly_from(self, seconds: float) -> bool:
         """Tell whether more than half of the drives that were drawn take a time or longer."""
@@ -194,17 +105,7 @@ class Prediction(Displayed, Struct, frozen=True):
 
     @classmethod
     def of(cls, result: ServiceResult, profile: DriveProfile, interval: Interval | None = None) -> Prediction:
-        """Turn the service time of a trace into what reports show.
-
-        Parameters
-        ----------
-        result : ServiceResult
-            The time.
-        profile : DriveProfile
-            The drive.
-        interval : Interval, optional
-            Of draws; that of the result without.
-        """
+        """Turn the service time of a trace into what reports show, with the range of the result unless given one."""
         ends = None if interval is None else interval.reaching(result.seconds)
         return cls(
             drive=result.drive,
@@ -226,57 +127,28 @@ class Prediction(Displayed, Struct, frozen=True):
 
 
 class VolumeScan(Displayed, Struct, frozen=True):
-    """One volume.
+    """One volume."""
 
-    Attributes
-    ----------
-    layout : VolumeLayout
-        Its tables.
-    trees : tuple of TreeSummary
-        Metadata by tree.
-    space : tuple of SpaceUse
-        Bytes by use.
-    metrics : tuple of Metric
-        Metrics of the tables.
-    walk : WalkFacts or None
-        The enumeration; None where the volume cannot be walked.
-    predictions : tuple of Prediction
-        One a drive.
-    findings : tuple of Finding
-        What is wrong or remarkable.
-    verdict : Verdict or None
-        What follows from the predictions; None where nothing is walked, or on no drive.
-    """
-
-    layout: VolumeLayout
-    trees: tuple[TreeSummary, ...]
-    space: tuple[SpaceUse, ...]
-    metrics: tuple[Metric, ...]
-    walk: WalkFacts | None
-    predictions: tuple[Prediction, ...]
-    findings: tuple[Finding, ...]
-    verdict: Verdict | None = None
+    layout: VolumeLayout  # its tables
+    trees: tuple[TreeSummary, ...]  # metadata by tree
+    space: tuple[SpaceUse, ...]  # bytes by use
+    metrics: tuple[Metric, ...]  # metrics of the tables
+    walk: WalkFacts | None  # the enumeration; None where the volume cannot be walked
+    predictions: tuple[Prediction, ...]  # one a drive
+    findings: tuple[Finding, ...]  # what is wrong or remarkable
+    verdict: Verdict | None = None  # what follows from the predictions; None where nothing is walked, or on no drive
 
 
 class ScanResult(Shown, Struct, frozen=True):
-    """What a scan found.
-
-    Attributes
-    ----------
-    image : ImageFacts
-        The image.
-    volumes : tuple of VolumeScan
-        Everything that was read of it, by place: its volumes, and before those of a container the container itself,
-        which has no entries and cannot be walked.
-    findings : tuple of Finding
-        What is wrong outside of the volumes.
-    """
+    """What a scan found."""
 
     frames: ClassVar = ("metrics", "times")
 
-    image: ImageFacts
+    image: ImageFacts  # the image
+    # everything that was read of it, by place: its volumes, and before those of a container the container itself,
+    # which has no entries and cannot be walked
     volumes: tuple[VolumeScan, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...]  # what is wrong outside of the volumes
 
     @property
     def metrics(self) -> pl.DataFrame:
@@ -338,3 +210,22 @@ class ScanResult(Shown, Struct, frozen=True):
         """Whether neither a volume nor a node was read, as of the second device of a Fusion set alone."""
         layouts = [volume.layout for volume in self.volumes]
         return all(layout.facts.volume is None and not len(layout.columns("nodes")) for layout in layouts)
+
+
+def volume_name(layout: VolumeLayout) -> str:
+    """Name a volume by its layers and its own name."""
+    own = f' "{layout.facts.name}"' if layout.facts.name else ""
+    return " > ".join(layout.facts.stack) + own
+
+
+def volume_names(layouts: Sequence[VolumeLayout], chosen: Sequence[VolumeLayout] | None = None) -> tuple[str, ...]:
+    """Name the volumes of one image so that rows about one are no other's.
+
+    A container may hold several volumes of one name, and one without a name is called like its container: their numbers
+    tell these apart.
+    """
+    times = Counter(map(volume_name, layouts))
+    told = [(volume_name(layout), layout.facts.volume) for layout in (layouts if chosen is None else chosen)]
+    return tuple(
+        f"{name} (volume {number})" if times[name] > 1 and number is not None else name for name, number in told
+    )

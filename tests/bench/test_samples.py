@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from layoutscope import read_layouts
-from layoutscope.analysis.counterfactual import CAUSES, seconds_of, walked
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.simulation import SAMPLE_READS
+from layoutscope.results.verdict import CAUSES, seconds_of, walked
 from layoutscope.walk import trace
 
 WORST = 0.02

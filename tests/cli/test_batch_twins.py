@@ -13,8 +13,8 @@ from fixtures.hfsplus import writer as hfsplus
 from fixtures.hfsplus.plan import File
 from fixtures.hfsplus.plan import VolumePlan as HfsVolume
 from fixtures.partitions import mbr_of_several
-from layoutscope.analysis.frames import volume_names
-from layoutscope.api.documents import export_document
+from layoutscope.api.export import export_document
+from layoutscope.results.scan import volume_names
 
 FILES = {1: 140, 2: 190, 3: 120}
 """Files of each volume, by its number."""

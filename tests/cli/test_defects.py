@@ -14,7 +14,7 @@ from layoutscope.errors import UsageError
 from tests.cli.conftest import ROOT
 
 DEFECTS = {
-    "unit/analysis/test_verdict.py": {
+    "unit/results/test_verdict.py": {
         "test_what_carries_less_than_a_tenth_is_not_named": "a cause is named that the model all but denies",
         "test_words_of_places_follow_the_rule": "metadata in 0.4 % of a volume is said to lie all over it",
         "test_the_best_remedy_needs_no_other_drive": "what would help is not said",

@@ -17,7 +17,7 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope.aging.model import model_errors, workload
 from layoutscope.aging.remade import build_aged_layout
-from layoutscope.analysis.aged import churn_of, planned, readable
+from layoutscope.api.forecast import churn_of, plan_steps, readable
 from layoutscope.errors import LayoutscopeError, UsageError
 
 HFSPLUS = "fixtures/images/hfsplus-scattered.img.zst"
@@ -64,7 +64,7 @@ def test_draws_are_the_same_each_time():
 
 def test_ten_thousand_cycles_are_followed_in_forty_steps(run):
     """The plan is bounded, and says where it ends; of few cycles none of this is said."""
-    assert planned(10_000, 0.05).steps == 40
+    assert plan_steps(10_000, 0.05)[1] == 40
     many = run("forecast", HFSPLUS, "--cycles", "10000", "--seeds", "1", "--drive", "sata-ssd").stdout
     assert "10 cycles are followed as one." in many
     assert "400 of 10,000 cycles were followed" in many

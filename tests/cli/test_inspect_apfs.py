@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from layoutscope import read_layouts
-from layoutscope.analysis.frames import paths_of
+from layoutscope.results.inspect import paths_of
 
 
 @pytest.fixture(scope="module")

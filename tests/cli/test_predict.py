@@ -9,8 +9,8 @@ import pytest
 
 import layoutscope
 from layoutscope import read_layouts, trace
-from layoutscope.analysis.frames import paths_of
 from layoutscope.drive import load_profile, service
+from layoutscope.results.inspect import paths_of
 
 
 @pytest.fixture

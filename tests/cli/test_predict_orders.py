@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from layoutscope import predict, read_layouts
-from layoutscope.analysis.frames import paths_of
 from layoutscope.api import reading
+from layoutscope.results.inspect import paths_of
 from layoutscope.walk import ORDERS
 
 

@@ -13,11 +13,11 @@ import pytest
 import layoutscope
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
-from layoutscope.analysis.advice import ADVICE, what_to_do
 from layoutscope.api.explain import glossary_text
 from layoutscope.filesystems.registry import finding_codes
 from layoutscope.metrics import DEFINITIONS
 from layoutscope.remedies.case import OTHER, all_words
+from layoutscope.results.check import ADVICE, what_to_do
 from tests.cli.conftest import ROOT
 
 PACKED = ROOT / "fixtures" / "images" / "hfsplus-scattered.img.zst"

@@ -16,7 +16,7 @@ import pytest
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope import read_layouts, save, scan, trace
-from layoutscope.api.documents import FORMATS, export_document
+from layoutscope.api.export import FORMATS, export_document
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
 

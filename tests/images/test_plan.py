@@ -8,7 +8,7 @@ from layoutscope import plan, predict, read_layouts, scan
 from layoutscope.drive import load_profile, service
 from layoutscope.filesystems.registry import filesystem
 from layoutscope.remedies.case import Case
-from layoutscope.remedies.changes import CopiedByName
+from layoutscope.remedies.changes import copied_by_name
 from layoutscope.remedies.planning import QUICK
 from layoutscope.walk import trace
 from layoutscope.walk.host import host_profile
@@ -44,7 +44,7 @@ def test_a_copy_by_name_takes_as_long_as_a_volume_that_was_filled_by_name(refere
     """200,000 files among their data, made in alphabetical order: within 10 %, in another number of leaves."""
     fresh = volume(reference_image("aged/apfs-200000-c00.img"))
     case = Case(fresh, DISK, "fts", host_profile("linux"))
-    copied = CopiedByName().model(case)
+    copied = copied_by_name(case)
     assert len(copied.parts[0].reads) == pytest.approx(len(case.reads), rel=0.05)
     real = service(case.reads, DISK).seconds
     assert service(copied.parts[0].reads, DISK).seconds == pytest.approx(real, rel=0.1)
@@ -53,7 +53,7 @@ def test_a_copy_by_name_takes_as_long_as_a_volume_that_was_filled_by_name(refere
 def test_a_copy_of_a_catalog_takes_as_long_as_a_fresh_one(reference_image):
     """Of the aged volume of 200,000 files on HFS+ a copy is predicted to take what the fresh one takes, within 10 %."""
     aged, fresh = (volume(reference_image(f"aged/hfsplus-200000-{age}.img")) for age in ("c20", "c00"))
-    copied = CopiedByName().model(Case(aged, DISK, "fts", host_profile("linux")))
+    copied = copied_by_name(Case(aged, DISK, "fts", host_profile("linux")))
     assert service(copied.parts[0].reads, DISK).seconds == pytest.approx(service(trace(fresh), DISK).seconds, rel=0.1)
 
 
@@ -92,7 +92,7 @@ def test_a_scan_tells_the_first_rows_of_the_plan(reference_image, image, host):
     volumes = scan(path, drives=(DISK.name, "sata-ssd"), host=host).volumes
     verdict, flash = next((item.verdict, item.predictions[1]) for item in volumes if item.verdict)
     (found,) = plan(path, host=host).volumes
-    names = {treatment.words.name for treatment in QUICK}
+    names = set(QUICK)
     rows = [row for row in found.remedies if row.words.name in names and not row.why_not]
     assert [(item.name, item.title) for item in verdict.remedies] == [(row.words.name, row.words.title) for row in rows]
     assert [item.seconds for item in verdict.remedies] == pytest.approx([row.seconds for row in rows], rel=1e-9)

@@ -205,9 +205,9 @@ def test_a_cut_image_does_not_say_that_nothing_need_be_read(scattered, tmp_path)
     """Its first half has the volume's superblock and nothing that lists a file."""
     from io import StringIO
 
-    from layoutscope.analysis.explanation import story
     from layoutscope.report.text.console import make_console
     from layoutscope.report.text.scan import print_scan
+    from layoutscope.results.verdict import story
 
     whole = scattered["apfs-scattered"].path
     half = tmp_path / "half.img"

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from fixtures.fileset import FileSet, populate
 from layoutscope.access.trace import AccessTrace
-from layoutscope.analysis.comparison import PLACEMENT
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.simulation import draw_seconds
 from layoutscope.drive.uncertain import (
@@ -36,6 +35,7 @@ from layoutscope.drive.uncertain import (
     priors,
     uncertain,
 )
+from layoutscope.results.predict import PLACEMENT
 from layoutscope.walk import Work, host_profile, trace
 from tests.unit.drive.lesser import LESS
 from tests.validation.disksim import CHEETAHS, Witness

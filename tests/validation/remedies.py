@@ -23,11 +23,11 @@ from msgspec.structs import replace
 
 from layoutscope import read_layouts
 from layoutscope.access.trace import AccessTrace
-from layoutscope.analysis.frames import with_paths
 from layoutscope.drive import load_profile, service
 from layoutscope.remedies.case import Case, by_name, in_walk_order, level_by_level
 from layoutscope.remedies.changes import file_list
 from layoutscope.remedies.planning import every_treatment, plan_of
+from layoutscope.results.frames import with_paths
 from layoutscope.walk.host import host_profile
 from layoutscope.walk.score import score
 
@@ -317,17 +317,14 @@ def proven(aged: Aged, only: str = "") -> Iterator[dict[str, Any]]:
         if proof.order not in before:
             before[proof.order] = aged.lab.trace(aged.image, WORK[proof.order])
         name = proof.remedy.format(other=aged.other)
-        treatment = next(item for item in every_treatment() if item.words.name == name)
-        changed = treatment.model(case)
+        changed = every_treatment()[name](case)
         if not hasattr(changed, "parts"):
             continue
         real, made = proof.record(aged)
         expected = changed.parts[0].reads
         row = {"filesystem": aged.filesystem, "files": aged.files, "remedy": name, "does": proof.does}
         row |= {"reads": len(real), "predicted_reads": len(expected)} | _agreement(real, expected, made)
-        row["times"] = [
-            _times(aged.case(proof.order, drive), treatment, (before[proof.order], real)) for drive in DRIVES
-        ]
+        row["times"] = [_times(aged.case(proof.order, drive), name, (before[proof.order], real)) for drive in DRIVES]
         yield row
 
 
@@ -341,10 +338,11 @@ def _agreement(real: AccessTrace, expected: AccessTrace, made: Path | None) -> d
     return {"of": "the new volume" if made else "the volume"} | shares
 
 
-def _times(case: Case, treatment: Any, recorded: tuple[AccessTrace, AccessTrace]) -> dict[str, Any]:
+def _times(case: Case, name: str, recorded: tuple[AccessTrace, AccessTrace]) -> dict[str, Any]:
     """Set what is saved by the recorded reads beside what the plan says, and its interval."""
-    row: PlannedRemedy = plan_of(case, [treatment]).remedies[0]
-    think = [case.reads, treatment.model(case).parts[0].reads]
+    treatment: Any = every_treatment()[name]
+    row: PlannedRemedy = plan_of(case, {name: treatment}).remedies[0]
+    think = [case.reads, treatment(case).parts[0].reads]
     before, after = (_seconds(case, reads, like) for reads, like in zip(recorded, think, strict=True))
     saved = row.saved
     return {

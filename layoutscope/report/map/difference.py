@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.analysis import comparison
-from layoutscope.analysis.explanation import drive_words
 from layoutscope.display import Struct
 from layoutscope.errors import UsageError
 from layoutscope.report.map.pyramid import (
@@ -39,7 +37,9 @@ from layoutscope.report.map.pyramid import (
     partition,
 )
 from layoutscope.report.map.scans import DEVICES, MapDisk, MapFact, first_walks
+from layoutscope.results import compare
 from layoutscope.results.compare import NODE_APPEARED, NODE_MOVED, NODE_STAYED, NODE_WENT
+from layoutscope.results.verdict import drive_words
 from layoutscope.structs.arrays import dense_codes, intersect, runs_of, subtract, union
 from layoutscope.units import format_bytes, format_count, format_seconds
 
@@ -118,7 +118,7 @@ def _tally(before: Sequence[VolumeLayout], now: Sequence[VolumeLayout]) -> Tally
     found: Tally = {}
     for earlier, later in _twins(before, now):
         one, other = earlier or later, later or earlier
-        nodes = comparison.node_changes(one, other)  # type: ignore[arg-type]  # one of the two is there
+        nodes = compare.node_changes(one, other)  # type: ignore[arg-type]  # one of the two is there
         change = nodes.change if earlier and later else np.full(len(nodes), NODE_WENT if earlier else NODE_APPEARED)
         for tree in nodes.tree.words:
             counts = np.bincount(change[nodes.tree.equals(tree)], minlength=4)
@@ -245,7 +245,7 @@ def _followed(
     nodes = layout.columns("nodes")
     if twin is None:
         return np.full(len(nodes), ALONE, np.uint8), np.full(len(nodes), -1, np.int64)
-    followed = comparison.node_changes(twin, layout) if is_later else comparison.node_changes(layout, twin)
+    followed = compare.node_changes(twin, layout) if is_later else compare.node_changes(layout, twin)
     here, there = followed.earlier_offset, followed.later_offset
     if is_later:
         here, there = there, here
@@ -254,18 +254,18 @@ def _followed(
     own, placed = (_keys(table, words, start) for table in (nodes, twins))
     is_placed = nodes["image_offset"].is_known
     live = np.flatnonzero(here.is_known)
-    keys = (comparison.codes_in(followed.tree, words)[live], followed.node_id[live], here.data[live])
-    row = np.where(is_placed, comparison.matching(own, keys), comparison.NONE)
+    keys = (compare.codes_in(followed.tree, words)[live], followed.node_id[live], here.data[live])
+    row = np.where(is_placed, compare.matching(own, keys), compare.NONE)
     change, other = (np.append(values, -1)[row] for values in (followed.change[live].astype(np.int8), there.data[live]))
     has_other = np.append(there.is_known[live], values=False)[row]
     # A node that no live state has is known by its place.
-    is_there = is_placed & (comparison.matching(own, placed) != comparison.NONE)
+    is_there = is_placed & (compare.matching(own, placed) != compare.NONE)
     code = np.where((change == NODE_STAYED) | is_there, STAYED, np.where(change == NODE_MOVED, MOVED, ALONE))
     return code.astype(np.uint8), np.where(has_other, other + start, -1)
 
 
 def _keys(nodes: Table, words: list[str], start: int) -> tuple[NDArray[Any], ...]:
-    return comparison.codes_in(nodes["tree"], words), nodes["node_id"].data, nodes["image_offset"].signed() - start
+    return compare.codes_in(nodes["tree"], words), nodes["node_id"].data, nodes["image_offset"].signed() - start
 
 
 def share_by_change(disk: MapDisk) -> tuple[Share, ...]:

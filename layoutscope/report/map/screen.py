@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.analysis.explanation import drive_words
 from layoutscope.display import Struct
 from layoutscope.report.map.panels import walk_words
 from layoutscope.report.map.pyramid import (
@@ -33,6 +32,7 @@ from layoutscope.report.map.pyramid import (
     verified_xids,
 )
 from layoutscope.report.map.scans import first_walks, images_of
+from layoutscope.results.verdict import drive_words
 from layoutscope.structs.arrays import total, union
 from layoutscope.units import format_bytes, format_count, format_seconds, format_share
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from layoutscope.analysis.advice import what_to_do
 from layoutscope.findings import CODES, RANK
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import STYLES, count_findings, plain_table, print_parts
+from layoutscope.results.check import what_to_do
 from layoutscope.units import NOTHING, format_count, format_coverage
 
 if TYPE_CHECKING:

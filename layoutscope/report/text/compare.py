@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from layoutscope.analysis.explanation import costs_of_ends, explained_row
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import plain_table, print_parts
-from layoutscope.results.compare import Comparison, Series, ratios, side_letters
+from layoutscope.results.compare import Comparison, Series, costs_of_ends, explained_row, ratios, side_letters
 from layoutscope.units import NOTHING, format_bytes, format_plain, format_ratio, format_seconds
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from layoutscope.analysis.comparison import bound, width
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import image_line, plain_table, print_parts
+from layoutscope.results.predict import bound, width
 from layoutscope.units import NOTHING, format_bytes, format_count, format_coverage, format_seconds, format_share
 from layoutscope.walk.orders import ORDERS
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.kit import KitMachine, KitResult, KitWalk, LeafPolicy
     from layoutscope.results.predict import (
         Alternative,
         DriveCase,
@@ -28,7 +27,16 @@ if TYPE_CHECKING:
         ReplayResult,
         VolumeCase,
     )
-    from layoutscope.results.recorded import HostTimes, MeasuredTimes, PlacedDevice, Recording
+    from layoutscope.results.recorded import (
+        HostTimes,
+        KitMachine,
+        KitResult,
+        KitWalk,
+        LeafPolicy,
+        MeasuredTimes,
+        PlacedDevice,
+        Recording,
+    )
     from layoutscope.results.scan import Prediction, WalkFacts
     from layoutscope.walk.score import Score
 

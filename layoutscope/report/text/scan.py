@@ -17,10 +17,17 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from layoutscope.analysis.advice import what_to_do
-from layoutscope.analysis.explanation import (
+from layoutscope.filesystems.registry import filesystem, filesystem_of
+from layoutscope.findings import ABSENT, RANK, UNBOUNDED, first_cause
+from layoutscope.metrics.space import main_tree, node_density
+from layoutscope.report import escape_text
+from layoutscope.report.text.console import COLUMNS, STYLES, count_findings, image_line, plain_table, print_parts
+from layoutscope.report.text.predict import prediction_notes, prediction_table
+from layoutscope.results.check import what_to_do
+from layoutscope.results.verdict import (
     SHORT,
     WHY,
+    WORTH_S,
     besides,
     drive_words,
     elsewhere,
@@ -33,13 +40,6 @@ from layoutscope.analysis.explanation import (
     why,
     yardstick,
 )
-from layoutscope.filesystems.registry import filesystem, filesystem_of
-from layoutscope.findings import ABSENT, RANK, UNBOUNDED, first_cause
-from layoutscope.metrics.space import main_tree, node_density
-from layoutscope.report import escape_text
-from layoutscope.report.text.console import COLUMNS, STYLES, count_findings, image_line, plain_table, print_parts
-from layoutscope.report.text.predict import prediction_notes, prediction_table
-from layoutscope.results.verdict import WORTH_S
 from layoutscope.tables import coverage_of
 from layoutscope.tables.layout import layout_findings
 from layoutscope.units import NOTHING, format_bytes, format_count, format_seconds, format_share, format_value

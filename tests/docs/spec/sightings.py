@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from layoutscope.api import documents
+from layoutscope.api import reading
 from layoutscope.api.check import compare_nodes
 from layoutscope.api.reading import opened, request_of
 from layoutscope.errors import LayoutscopeError
@@ -154,7 +154,7 @@ def look_at(sightings: Sightings, path: Path, **options: Any) -> None:
     """
     request = request_of(options)
     with opened(path, request) as image:
-        view = documents.views_of(image, request)
+        view = reading.views_of(image, request)
         for layout in image.layouts:
             # The kernels decode the records of leaves unseen: comparing nodes decodes them once more.
             list(compare_nodes(layout, view(layout)))
@@ -165,7 +165,7 @@ def look_at(sightings: Sightings, path: Path, **options: Any) -> None:
 
 def _show(sightings: Sightings, layout: VolumeLayout, view: Any) -> None:
     for row in layout.nodes.group_by("tree", maintain_order=True).head(NODES_OF_A_TREE).iter_rows(named=True):
-        pieces = documents.parts_of_node(layout, row)
+        pieces = reading.parts_of_node(layout, row)
         if row["kind"] == "locked":
             continue
         sightings.around = (pieces[0][0], pieces[0][1]) if len(pieces) == 1 and row["device"] == 0 else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from layoutscope.access.entries import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths, can_be_component, path_component
-from layoutscope.analysis.frames import paths_of, resolve, with_paths
+from layoutscope.results.frames import with_paths
+from layoutscope.results.inspect import paths_of, resolve
 from tests.layouts import entries, layout
 
 

@@ -12,7 +12,7 @@ import layoutscope
 from layoutscope.aging.model import WORKLOADS, workload
 from layoutscope.aging.remade import build_aged_layout
 from layoutscope.aging.trees import NOWHERE
-from layoutscope.analysis.aged import LAID_OUT, VOLUMES, readable, volumes_alike
+from layoutscope.api.forecast import LAID_OUT, VOLUMES, readable, volumes_alike
 from layoutscope.filesystems.apfs import writing
 from layoutscope.filesystems.apfs.driver import POLICIES, policy_of
 from layoutscope.metrics import measure
@@ -203,17 +203,17 @@ def test_volumes_like_one_are_those_that_were_drawn():
     layout = layoutscope.read_layouts(IMAGES["hfsplus"])[-1]
     found = volumes_alike(layout, "macos")
     assert len(found) == VOLUMES
-    assert {volume.creation for volume in found} <= set(LAID_OUT)
-    assert len({(LAID_OUT[volume.creation], volume.age) for volume in found}) > 3
-    assert min(volume.age for volume in found) == 0
+    assert {creation for creation, _, _ in found} <= set(LAID_OUT)
+    assert len({(LAID_OUT[creation], age) for creation, age, _ in found}) > 3
+    assert min(age for _, age, _ in found) == 0
     ids = np.unique(layout.columns("entries")["file_id"].data)
-    for volume in found:
-        now = volume.layout.columns("entries")
+    for creation, age, made in found:
+        now = made.columns("entries")
         assert len(now) == len(layout.columns("entries"))
-        assert np.array_equal(np.unique(now["file_id"].data), ids) == (volume.age == 0)
-        if volume.age == 0:
-            new = what_if(LAID_OUT[volume.creation], layout, "macos").layout.columns("nodes")
-            assert volume.layout.columns("nodes")["image_offset"].data.tolist() == new["image_offset"].data.tolist()
+        assert np.array_equal(np.unique(now["file_id"].data), ids) == (age == 0)
+        if age == 0:
+            new = what_if(LAID_OUT[creation], layout, "macos").layout.columns("nodes")
+            assert made.columns("nodes")["image_offset"].data.tolist() == new["image_offset"].data.tolist()
 
 
 def test_nodes_that_lie_apart_stay_apart(monkeypatch):

@@ -12,8 +12,8 @@ from rich.console import Console
 from layoutscope import read_layouts
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.uncertain import Host, interval_of
-from layoutscope.remedies.case import Case, Changed, NotHere, Part, read_by, served, whole
-from layoutscope.remedies.changes import BlockCopy, CopiedInWalkOrder, NamesOnly, OnOtherFileSystem, SolidState
+from layoutscope.remedies.case import Case, Changed, Part, read_by, served, whole, words_of
+from layoutscope.remedies.changes import block_copy, copied_in_walk_order, on_other_file_system
 from layoutscope.remedies.planning import QUICK, plan_of, quick_remedies
 from layoutscope.report.text.plan import lasting, print_plan
 from layoutscope.results.plan import Pace, PlannedRemedy, PlanResult
@@ -22,7 +22,7 @@ from layoutscope.walk.host import host_profile
 from tests.layouts import NODE, entries, layout, leaves
 
 DISK = load_profile("generic-7200")
-WORDS = NamesOnly().words
+WORDS = words_of("names-only")
 
 
 def case_of(made, order="fts"):
@@ -117,13 +117,10 @@ def test_long_walks_are_scaled_to_their_whole():
 def test_a_drive_that_a_remedy_cannot_use_is_no_failure(apfs):
     """Reads beyond the end of a drive are a reason why not, in words."""
 
-    class TooFar:
-        words = WORDS
+    def too_far(case):
+        return Changed((Part(case.reads, DISK, start_offset_bytes=DISK.capacity_bytes),))
 
-        def model(self, case):
-            return Changed((Part(case.reads, DISK, start_offset_bytes=DISK.capacity_bytes),))
-
-    (row,) = plan_of(case_of(apfs), (TooFar(),)).remedies
+    (row,) = plan_of(case_of(apfs), {"names-only": too_far}).remedies
     assert "cannot be modelled on this drive" in row.why_not
 
 
@@ -148,7 +145,7 @@ def test_the_text_says_what_would_help_and_what_would_not(planned):
 
 def test_nothing_is_said_to_help_where_nothing_does(apfs):
     """Of a block copy alone no table of help is made, no pair, and no ways are told."""
-    text = text_of(plan_of(case_of(apfs), (BlockCopy(),)))
+    text = text_of(plan_of(case_of(apfs), {"block-copy": block_copy}))
     assert "Nothing that was tried would help here." in text
     assert "What would help" not in text
     assert "Together" not in text
@@ -167,7 +164,7 @@ def test_what_is_not_sure_says_so(planned):
 def test_damage_is_told_of_damaged_volumes_alone(apfs, planned):
     """A plan for what was read says so, and that no copy is planned; one for the whole does not."""
     facts = replace(apfs.facts, metadata_read_bytes=apfs.facts.metadata_known_bytes // 2)
-    broken = plan_of(case_of(apfs.changed(facts=facts)), (BlockCopy(),))
+    broken = plan_of(case_of(apfs.changed(facts=facts)), {"block-copy": block_copy})
     assert "with 0 errors: the plan is for what was read" in text_of(broken)
     assert "with 1 error: the plan is for what was read" in text_of(replace(broken, num_errors=1))
     assert any("before it is repaired" in sentence for sentence in broken.unknown)
@@ -189,11 +186,10 @@ def test_few_reads_are_no_ground_for_advice(planned):
 
 
 def test_no_remedy_is_refused_silently():
-    """What does not apply is a NotHere with a reason, never an empty one."""
+    """What does not apply has a reason, never an empty one."""
     case = case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0))))
     rows = plan_of(case).remedies
     assert all(row.why_not or row.interval is not None for row in rows)
-    assert NotHere("because").why == "because"
 
 
 def test_draws_take_turns_with_what_may_turn_out_otherwise(apfs):
@@ -221,14 +217,14 @@ def test_draws_are_as_far_off_as_the_model_was(apfs):
 def test_a_copy_has_as_many_outcomes_as_there_are_rules_that_may_hold(apfs, host, to_apfs, to_hfsplus):
     """Linux's driver of HFS+ has one rule, that of APFS differs by its version; of macOS none was held against any."""
     case = Case(apfs, DISK, "fts", host_profile(host))
-    assert len(CopiedInWalkOrder().model(case).otherwise) == to_apfs
-    assert len(OnOtherFileSystem("hfsplus", "HFS+").model(case).otherwise) == to_hfsplus
+    assert len(copied_in_walk_order(case).otherwise) == to_apfs
+    assert len(on_other_file_system("hfsplus")(case).otherwise) == to_hfsplus
 
 
 def test_of_a_copy_from_hfsplus_it_is_not_known_where_the_nodes_come_to_lie():
     """Another version of the driver, or nodes apart from the data; on APFS it is seen which of both."""
     made = next(item for item in read_layouts("fixtures/images/hfsplus-scattered.img.zst") if item.entries.height)
-    assert len(OnOtherFileSystem("apfs", "APFS").model(case_of(made)).otherwise) == 2
+    assert len(on_other_file_system("apfs")(case_of(made)).otherwise) == 2
 
 
 @pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered"])
@@ -248,7 +244,7 @@ def test_quick_remedies_are_the_plans(name):
 
 def test_how_long_a_remedy_lasts_follows_from_the_pace():
     """Forty seconds saved, two more with each cycle: twenty cycles; what is no slower then has no end in sight."""
-    copied = replace(remedy(0.4), words=BlockCopy().words)
+    copied = replace(remedy(0.4), words=words_of("block-copy"))
     slower, steady = Pace(10, 0.05, 100.0, 120.0), Pace(10, 0.05, 100.0, 99.0)
     assert slower.lasts(copied) == 20
     assert "20 cycles at most, at 2.00 s a cycle" in lasting(copied, slower)
@@ -263,4 +259,4 @@ def test_how_long_a_remedy_lasts_follows_from_the_pace():
 def test_what_is_no_layout_does_not_wear_off(pace):
     """A program's way of reading and a drive last as long as they are used, however fast the volume ages."""
     assert lasting(remedy(0.4), pace) == "as long as the program does so"
-    assert lasting(replace(remedy(0.4), words=SolidState().words), pace) == "as long as the drive is used"
+    assert lasting(replace(remedy(0.4), words=words_of("solid-state")), pace) == "as long as the drive is used"

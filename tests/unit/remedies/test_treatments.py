@@ -10,31 +10,31 @@ from layoutscope import read_layouts
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
 from layoutscope.remedies import case as effort
-from layoutscope.remedies.case import Case, Changed, NotHere
+from layoutscope.remedies.case import Case, Changed, words_of
 from layoutscope.remedies.changes import (
-    AttributesAtOnce,
-    BlockCopy,
-    CatalogRebuilt,
-    Condensed,
-    CopiedInWalkOrder,
-    FilesByPlace,
-    FilesDefragmented,
-    LargerRequests,
-    MetadataOnFlash,
-    MetadataZoneFree,
-    MoreInFlight,
-    NamesOnly,
-    OneSweep,
-    OnOtherFileSystem,
-    OtherDisk,
-    OuterHalf,
-    RememberedWalk,
-    SnapshotsRemoved,
-    SolidState,
-    StatAllByInode,
-    StatByInode,
-    Striped,
-    TreeInKeyOrder,
+    attributes_at_once,
+    block_copy,
+    catalog_rebuilt,
+    condensed,
+    copied_in_walk_order,
+    files_by_place,
+    files_defragmented,
+    larger_requests,
+    metadata_on_flash,
+    metadata_zone_free,
+    more_in_flight,
+    names_only,
+    on_other_file_system,
+    one_sweep,
+    other_disk,
+    outer_half,
+    remembered_walk,
+    snapshots_removed,
+    solid_state,
+    stat_all_by_inode,
+    stat_by_inode,
+    striped,
+    tree_in_key_order,
 )
 from layoutscope.remedies.planning import every_treatment
 from layoutscope.results.plan import HARDWARE, SOFTWARE, VOLUME
@@ -76,7 +76,7 @@ def small(**changes):
 
 def test_every_remedy_says_what_is_to_be_known():
     """Its name is its own, it has a way and a system, and none of its words is empty."""
-    words = [item.words for item in every_treatment()]
+    words = [*map(words_of, every_treatment())]
     assert len({item.name for item in words}) == len({item.title for item in words}) == len(words)
     for item in words:
         assert item.kind in (SOFTWARE, VOLUME, HARDWARE)
@@ -89,18 +89,18 @@ def test_every_remedy_says_what_is_to_be_known():
 
 
 @pytest.mark.parametrize("name", ["apfs", "hfsplus"])
-@pytest.mark.parametrize("treatment", [StatByInode(), StatAllByInode(), OneSweep(), MoreInFlight(), BlockCopy()])
+@pytest.mark.parametrize("treatment", [stat_by_inode, stat_all_by_inode, one_sweep, more_in_flight, block_copy])
 def test_another_order_reads_the_same(layouts, name, treatment):
     """Nothing is left out and nothing read twice: the same bytes come in another order."""
     case = case_of(layouts[name])
-    assert places(reads_of(treatment.model(case))) == places(case.reads)
+    assert places(reads_of(treatment(case))) == places(case.reads)
 
 
 def test_a_sweep_goes_up_the_disk_behind_the_index():
     """What leads to leaves comes first, then the leaves by address, whatever the walk's order was."""
     case = case_of(small())
     case.reads = AccessTrace.from_reads(np.array([1, 9, 5, 7]) * NODE, np.full(4, NODE))
-    assert (reads_of(OneSweep().model(case)).image_offset // NODE).tolist() == [1, 5, 7, 9]
+    assert (reads_of(one_sweep(case)).image_offset // NODE).tolist() == [1, 5, 7, 9]
 
 
 def test_stat_in_inode_order_sorts_each_directory():
@@ -109,41 +109,41 @@ def test_stat_in_inode_order_sorts_each_directory():
     made = layout(nodes=leaves(9, 5, 7), entries={**rows, "entry_node_row": [0, 0]}, filesystem="hfsplus")
     case = case_of(made)
     assert (case.reads.image_offset // NODE).tolist()[-2:] == [5, 7]
-    assert (reads_of(StatByInode().model(case)).image_offset // NODE).tolist()[-2:] == [7, 5]
+    assert (reads_of(stat_by_inode(case)).image_offset // NODE).tolist()[-2:] == [7, 5]
 
 
 def test_names_alone_need_fewer_reads(layouts):
     """Without stat the walk of the volume reads less; of work that reads contents, names are not enough."""
     case = case_of(layouts["apfs"])
-    assert len(reads_of(NamesOnly().model(case))) < len(case.reads)
-    assert isinstance(NamesOnly().model(case_of(layouts["apfs"], "copy")), NotHere)
+    assert len(reads_of(names_only(case))) < len(case.reads)
+    assert isinstance(names_only(case_of(layouts["apfs"], "copy")), str)
 
 
 @pytest.mark.parametrize(("order", "is_of_use"), [("fts", True), ("ls", True), ("du", False), ("git-status", False)])
 def test_names_alone_are_no_remedy_for_work_about_sizes_or_dates(layouts, order, is_of_use):
     """Whoever adds sizes up, or looks for what changed, cannot do without them; a listing can."""
-    assert isinstance(NamesOnly().model(case_of(layouts["apfs"], order)), Changed) == is_of_use
+    assert isinstance(names_only(case_of(layouts["apfs"], order)), Changed) == is_of_use
 
 
 def test_a_remembered_walk_needs_little(layouts):
     """One directory of twenty is looked at: some reads are left, and fewer than a walk has."""
     case = case_of(layouts["hfsplus"])
-    assert 0 < len(reads_of(RememberedWalk().model(case))) < len(case.reads)
-    assert RememberedWalk().model(case_of(small())).why == "with 1 directory there is little to leave out"
+    assert 0 < len(reads_of(remembered_walk(case))) < len(case.reads)
+    assert remembered_walk(case_of(small())) == "with 1 directory there is little to leave out"
 
 
 def test_no_walk_of_an_older_state_is_worth_remembering(layouts):
     """Nothing changes in a snapshot, so that there is nowhere to look; in the live state there is."""
     live = layouts["apfs"]
     kept = live.changed(facts=replace(live.facts, view="snapshot kept"))
-    assert RememberedWalk().model(case_of(kept)).why == "an older state does not change"
-    assert isinstance(RememberedWalk().model(case_of(live)), Changed)
+    assert remembered_walk(case_of(kept)) == "an older state does not change"
+    assert isinstance(remembered_walk(case_of(live)), Changed)
 
 
 def test_attributes_come_at_once_on_macos_alone(layouts):
     """Linux has no getattrlistbulk."""
-    assert AttributesAtOnce().model(case_of(layouts["apfs"])).why == "linux has no such call"
-    assert isinstance(AttributesAtOnce().model(case_of(layouts["apfs"], host="macos")), Changed)
+    assert attributes_at_once(case_of(layouts["apfs"])) == "linux has no such call"
+    assert isinstance(attributes_at_once(case_of(layouts["apfs"], host="macos")), Changed)
 
 
 def test_whole_nodes_are_fewer_requests():
@@ -151,16 +151,16 @@ def test_whole_nodes_are_fewer_requests():
     nodes = leaves(0, 2, size_bytes=2 * NODE)
     rows = entries((2, 20, "a", "file", 1))
     case = case_of(layout(nodes=nodes, entries={**rows, "entry_node_row": [0]}))
-    assert len(reads_of(LargerRequests().model(case))) == len(case.reads) // 2
-    assert "one request already" in LargerRequests().model(case_of(small())).why
+    assert len(reads_of(larger_requests(case))) == len(case.reads) // 2
+    assert "one request already" in larger_requests(case_of(small()))
 
 
 def test_more_in_flight_takes_no_less_than_the_computer(layouts):
     """Eight threads on four processors: the computer's time is a quarter, and the work takes at least that."""
     case = case_of(layouts["apfs"])
-    assert MoreInFlight().model(case).least_s == pytest.approx(case.reads.host_us / 4e6)
+    assert more_in_flight(case).least_s == pytest.approx(case.reads.host_us / 4e6)
     pair = load_profile("wd-mybook-duo-2tb")
-    assert "single drives" in MoreInFlight().model(case_of(layouts["apfs"], drive=pair)).why
+    assert "single drives" in more_in_flight(case_of(layouts["apfs"], drive=pair))
 
 
 def three_files():
@@ -172,58 +172,58 @@ def three_files():
 def test_files_are_read_where_the_next_one_lies():
     """In walk order 90, 30, 60; by place 30, 60, 90, each once, behind the metadata."""
     case = case_of(three_files(), "copy")
-    found = reads_of(FilesByPlace().model(case))
+    found = reads_of(files_by_place(case))
     assert places(found) == places(case.reads)
     assert [block for block in (found.image_offset // NODE).tolist() if block >= 30] == [30, 60, 90]
-    assert FilesByPlace().model(case_of(three_files())).why == "a listing reads no contents of files"
+    assert files_by_place(case_of(three_files())) == "a listing reads no contents of files"
 
 
 def test_defragmented_files_lie_where_they_begin():
     """The second extent comes behind the first; holes stay; whole files, and listings, are none of its business."""
     rows = entries((2, 20, "a", "file", 0), size_bytes=3 * NODE)
     made = layout(nodes=leaves(1), entries=rows, extents=data((20, 90, 1), (20, -1, 1), (20, 30, 1)))
-    found = FilesDefragmented().model(case_of(made, "copy"))
+    found = files_defragmented(case_of(made, "copy"))
     assert found.case.layout.extents["image_offset"].to_list() == [90 * NODE, None, 92 * NODE]
-    assert FilesDefragmented().model(case_of(three_files(), "copy")).why == "every file lies in one piece"
-    assert "a listing reads none" in FilesDefragmented().model(case_of(made)).why
+    assert files_defragmented(case_of(three_files(), "copy")) == "every file lies in one piece"
+    assert "a listing reads none" in files_defragmented(case_of(made))
 
 
 @pytest.mark.parametrize(
     ("treatment", "name", "order", "why"),
     [
-        (Condensed(), "hfsplus", "fts", "place of their own"),
-        (Condensed(), "apfs", "copy", "not modelled"),
-        (CatalogRebuilt(), "apfs", "fts", "no catalog"),
-        (CatalogRebuilt(), "hfsplus", "archive", "not modelled"),
-        (MetadataZoneFree(), "apfs", "fts", "no such zone"),
-        (MetadataZoneFree(), "hfsplus", "fts", "journaled volumes of 10 GiB and more alone"),
-        (SnapshotsRemoved(), "hfsplus", "fts", "held by snapshots alone"),
-        (OnOtherFileSystem("apfs", "APFS"), "apfs", "fts", "has that file system already"),
-        (OnOtherFileSystem("hfsplus", "HFS+"), "apfs", "copy", "not modelled"),
-        (CopiedInWalkOrder(), "hfsplus", "copy", "not modelled"),
-        (StatByInode(), "hfsplus", "copy", "more than names"),
-        (OuterHalf(), "hfsplus", "fts", "in the outer half already"),
+        (condensed, "hfsplus", "fts", "place of their own"),
+        (condensed, "apfs", "copy", "not modelled"),
+        (catalog_rebuilt, "apfs", "fts", "no catalog"),
+        (catalog_rebuilt, "hfsplus", "archive", "not modelled"),
+        (metadata_zone_free, "apfs", "fts", "no such zone"),
+        (metadata_zone_free, "hfsplus", "fts", "journaled volumes of 10 GiB and more alone"),
+        (snapshots_removed, "hfsplus", "fts", "held by snapshots alone"),
+        (on_other_file_system("apfs"), "apfs", "fts", "has that file system already"),
+        (on_other_file_system("hfsplus"), "apfs", "copy", "not modelled"),
+        (copied_in_walk_order, "hfsplus", "copy", "not modelled"),
+        (stat_by_inode, "hfsplus", "copy", "more than names"),
+        (outer_half, "hfsplus", "fts", "in the outer half already"),
     ],
 )
 def test_a_remedy_that_does_not_apply_says_why(layouts, treatment, name, order, why):
     """Of the wrong file system, the wrong work, or a volume that is so already."""
-    assert why in treatment.model(case_of(layouts[name], order)).why
+    assert why in treatment(case_of(layouts[name], order))
 
 
-@pytest.mark.parametrize("treatment", [Condensed(), CopiedInWalkOrder(), OnOtherFileSystem("hfsplus", "HFS+")])
+@pytest.mark.parametrize("treatment", [condensed, copied_in_walk_order, on_other_file_system("hfsplus")])
 def test_no_copy_is_planned_of_what_was_not_read(layouts, treatment):
     """Of a volume that was read in part nobody knows what a copy would hold."""
     whole = layouts["apfs"]
     facts = replace(whole.facts, metadata_read_bytes=whole.facts.metadata_known_bytes // 2)
-    assert isinstance(treatment.model(case_of(whole)), Changed)
-    assert "could not be read" in treatment.model(case_of(whole.changed(facts=facts))).why
+    assert isinstance(treatment(case_of(whole)), Changed)
+    assert "could not be read" in treatment(case_of(whole.changed(facts=facts)))
 
 
 def test_small_volumes_and_those_without_a_journal_have_no_metadata_zone(layouts):
     """Apple's hfs sets one up from 10 GiB on, with a journal; a byte less, or no journal, and there is none."""
     facts = replace(layouts["hfsplus"].facts, size_bytes=10 * 2**30, features=("journaled",))
     tried = {
-        (size, features): MetadataZoneFree().model(
+        (size, features): metadata_zone_free(
             case_of(layouts["hfsplus"].changed(facts=replace(facts, size_bytes=size, features=features)))
         )
         for size in (10 * 2**30, 10 * 2**30 - 1)
@@ -240,9 +240,9 @@ def test_a_whole_tree_is_read_as_searchfs_does_where_there_is_one(layouts):
         ("apfs", "macos", "catalog"),
     ):
         case = case_of(layouts[name], host=host)
-        found, wanted = reads_of(TreeInKeyOrder().model(case)), case.walk(order)
+        found, wanted = reads_of(tree_in_key_order(case)), case.walk(order)
         assert found.image_offset.tolist() == wanted.image_offset.tolist()
-    by_number = reads_of(TreeInKeyOrder().model(case_of(layouts["hfsplus"], host="macos")))
+    by_number = reads_of(tree_in_key_order(case_of(layouts["hfsplus"], host="macos")))
     assert (
         by_number.image_offset.tolist()
         != case_of(layouts["hfsplus"], host="macos").walk("catalog").image_offset.tolist()
@@ -252,23 +252,23 @@ def test_a_whole_tree_is_read_as_searchfs_does_where_there_is_one(layouts):
 def test_the_outer_half_is_for_volumes_in_the_inner_one():
     """A small volume in the inner half moves to the start; one that is larger than half a drive does not."""
     inner = case_of(small(), start=DISK.capacity_bytes - 2**30)
-    assert OuterHalf().model(inner).parts[0].start_offset_bytes == 0
+    assert outer_half(inner).parts[0].start_offset_bytes == 0
     large = layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0)), size_bytes=DISK.capacity_bytes)
-    assert "larger than half" in OuterHalf().model(case_of(large)).why
-    assert "on flash" in OuterHalf().model(case_of(small(), drive=FLASH)).why
+    assert "larger than half" in outer_half(case_of(large))
+    assert "on flash" in outer_half(case_of(small(), drive=FLASH))
 
 
-@pytest.mark.parametrize("treatment", [OtherDisk(), SolidState(), MetadataOnFlash()])
+@pytest.mark.parametrize("treatment", [other_disk, solid_state, metadata_on_flash])
 def test_nothing_is_bought_that_is_there(treatment):
     """On flash no disk, no flash and no Fusion Drive would help; on a desktop disk another one is the same."""
-    assert isinstance(treatment.model(case_of(small(), drive=FLASH)), NotHere)
-    assert OtherDisk().model(case_of(small())).why == "the drive is one already"
+    assert isinstance(treatment(case_of(small(), drive=FLASH)), str)
+    assert other_disk(case_of(small())) == "the drive is one already"
 
 
 def test_metadata_go_to_flash_and_files_stay():
     """Every read is served once, those of nodes by flash."""
     case = case_of(three_files(), "copy")
-    flash, disk = MetadataOnFlash().model(case).parts
+    flash, disk = metadata_on_flash(case).parts
     assert (flash.drive.name, disk.drive.name) == ("sata-ssd", "generic-7200")
     assert (disk.reads.image_offset // NODE).tolist() == [90, 30, 60]
     assert len(flash.reads) + len(disk.reads) == len(case.reads)
@@ -276,9 +276,9 @@ def test_metadata_go_to_flash_and_files_stay():
 
 def test_a_stripe_is_two_of_the_drive():
     """Twice the room, in pieces of 64 KiB; a set is none to make another of."""
-    made = Striped().model(case_of(small())).parts[0].drive
+    made = striped(case_of(small())).parts[0].drive
     assert (made.kind, made.capacity_bytes) == ("stripe", 2 * DISK.capacity_bytes)
-    assert "a set already" in Striped().model(case_of(small(), drive=made)).why
+    assert "a set already" in striped(case_of(small(), drive=made))
 
 
 def test_a_copy_takes_reading_and_writing():

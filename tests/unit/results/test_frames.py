@@ -10,12 +10,12 @@ import pytest
 
 import layoutscope
 from layoutscope.access.trace import AccessTrace
-from layoutscope.analysis.explanation import costs_of
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
 from layoutscope.findings import Finding
 from layoutscope.results.check import CheckedVolume, CheckResult
 from layoutscope.results.compare import Comparison, MetricRow
+from layoutscope.results.frames import costs_of
 from layoutscope.results.scan import Prediction
 from layoutscope.tables.frames import FRAMES, build_frame
 from tests.layouts import NODE, layout

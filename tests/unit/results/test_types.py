@@ -17,9 +17,11 @@ from msgspec.structs import astuple, replace
 
 import layoutscope
 from layoutscope.access.driver import Driver
+from layoutscope.display import Struct as LibraryStruct
+from layoutscope.display import StructType, describe_fields
 from layoutscope.findings import Finding
 from layoutscope.report.json import build_object, list_json, result_document, result_json
-from layoutscope.results import check, compare, fleet, forecast, plan, predict, recorded, scan
+from layoutscope.results import check, compare, fleet, forecast, plan, predict, recorded, scan, verdict
 from layoutscope.results import inspect as inspection
 from layoutscope.results.compare import ChangeRow, Changes, NodeChanges
 from layoutscope.results.fleet import FleetResult, SourceEnd
@@ -166,3 +168,32 @@ def test_help_shows_the_fields_of_results():
     assert parameters["interval"].default is None
     assert parameters["seconds"].default is inspect.Parameter.empty
     assert {item.kind for item in inspect.signature(Driver).parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_help_has_what_is_written_at_the_fields():
+    """A comment behind a field or above it is its description; a class without a source keeps its docstring."""
+    text = inspect.getdoc(scan.Prediction)
+    assert text.startswith(
+        "How long an enumeration takes on a drive, and why.\n\nAttributes\n----------\ndrive : str\n"
+    )
+    assert "\nseeks : int\n    Reads that moved the arm.\n" in text
+    assert "\nseconds_low : float\n    Lower end of the range in which nine in ten draws" in text
+    made = type(CAUSE)("order", 1.0, 0.5)
+    assert made.__doc__ == "What part of the time is there for one reason."
+    typed = {"Struct": LibraryStruct}
+    # As in an interpreter.
+    exec("class Typed(Struct):\n    '''Typed in.'''\n\n    name: str  # what it is\n", typed)  # noqa: S102
+    assert typed["Typed"].__doc__ == "Typed in."
+
+
+def test_every_field_of_a_result_is_described():
+    """Of results of one line, which say all of it in their docstrings, the fields need no words."""
+    lacking = [
+        f"{kind.__name__}.{name}"
+        for module in (check, compare, fleet, forecast, plan, predict, recorded, scan, verdict)
+        for _, kind in getmembers(module, isclass)
+        if kind.__module__ == module.__name__ and isinstance(kind, StructType)
+        for name, text in describe_fields(kind).items()
+        if name in kind.__struct_fields__ and not text and any(describe_fields(kind).values())
+    ]
+    assert lacking == []

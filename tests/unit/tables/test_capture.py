@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from layoutscope import read_layouts, save, scan
-from layoutscope.api.naming import with_hashed_names, without_names
+from layoutscope.api.save import with_hashed_names, without_names
 from layoutscope.errors import ImageError
 from layoutscope.tables.capture import TREE_TYPES, digests
 

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from layoutscope import scan
 from layoutscope.access.trace import AccessTrace
-from layoutscope.analysis.explanation import story
 from layoutscope.findings import Finding
 from layoutscope.metrics import measure, measure_trace, tree_summaries
 from layoutscope.metrics.space import space_use
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan, volumes_first
 from layoutscope.results.scan import ImageFacts, Prediction, ScanResult, VolumeScan, WalkFacts
+from layoutscope.results.verdict import story
 from layoutscope.tables import findings_table
 from tests.layouts import NODE, data, entries, layout, leaves
 

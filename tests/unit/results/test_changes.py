@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from layoutscope.analysis.comparison import layout_changes, node_changes
+from layoutscope.results.compare import layout_changes, node_changes
 from tests.layouts import NODE, data, entries, layout, leaves
 
 

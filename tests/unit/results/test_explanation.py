@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from layoutscope.analysis.explanation import explain, growth_by_cause, growth_by_reads
-from layoutscope.results.compare import Cost, Reads
+from layoutscope.results.compare import Cost, Reads, explain, growth_by_cause, growth_by_reads
 
 
 def cost(causes, in_sequence, elsewhere, **changes):

@@ -1,23 +1,28 @@
-"""Results as frames: what a result holds in objects and arrays, as rows with documented columns."""
+"""What makes one enumeration take longer than another, in one sentence that arithmetic can check.
+
+The difference is taken apart twice: by cause (seek, rotation …), and by reads. Reads of a kind whose number is n and
+that take c seconds each differ by (mean c) x (difference of n) and by (mean n) x (difference of c): by more of them,
+or by slower ones (Kitagawa, JASA 50, 1955). On drives with an arm, reads in sequence are told apart from the others.
+What stands behind more reads elsewhere is the factor that grew most: entries, nodes for each entry, or the share of
+nodes that do not start where the last one ended.
+"""
 
 from __future__ import annotations
 
-import unicodedata
-from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.access.entries import ROOT_ID, Paths, path_component
-from layoutscope.errors import UsageError
+from layoutscope.access.entries import Paths
 from layoutscope.filesystems.contract import NO_TIME
 from layoutscope.frames import pl
+from layoutscope.metrics.space import live_nodes
 from layoutscope.results.compare import ratio, side_letters
-from layoutscope.results.inspect import Owner
+from layoutscope.results.scan import volume_names
+from layoutscope.structs.arrays import owners, ranges
 from layoutscope.tables.columns import Rows, time_of
-from layoutscope.tables.frames import FRAMES
-from layoutscope.walk.directories import components_of
+from layoutscope.tables.frames import FRAMES, WalkCosts, build_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.filesystems.contract import InodeStats, Row
+    from layoutscope.filesystems.contract import InodeStats
     from layoutscope.findings import Finding
     from layoutscope.metrics import Metric
     from layoutscope.results.check import CheckResult
@@ -35,166 +40,128 @@ if TYPE_CHECKING:
     from layoutscope.results.scan import Prediction, ScanResult, WalkFacts
     from layoutscope.tables import Table, VolumeLayout
 
-
-_SIZES: Final = {"nodes": "size_bytes", "regions": "length_bytes", "extents": "length_bytes", "free": "length_bytes"}
-_WORDS: Final = {"nodes": "node", "regions": "region", "extents": "file data", "free": "free space"}
-_MOST_PATHS: Final = 8
-_NODE_FACTS: Final = (
-    *("tree", "node_id", "kind", "level", "num_records", "used_bytes"),
-    *("free_bytes", "xid", "key_rank", "state", "valid", "condition"),
-)
+    F64 = NDArray[np.float64]
+    I64 = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
 
 
-def resolve(layout: VolumeLayout, path: str) -> int | None:
-    """Find the id of the file at a path from the root; None where there is none.
+DEVICE_BIT: Final = 56
+"""Addresses of the second device of a set are told from those of the first by a bit that no address has."""
 
-    A name that no path can hold is found as paths spell it. Names are compared as they are; where none matches exactly,
-    without regard to composition, as a terminal may compose what the volume keeps decomposed, and to case where the
-    volume does so.
+
+RECORDS: Final = ("entry_node_row", "inode_node_row", "thread_node_row", "xattr_node_row", "dstream_node_row")
+"""Columns of entries that name nodes with records of the entry."""
+
+
+def costs_of(layout: VolumeLayout, reads: AccessTrace, prediction: Prediction, order: str) -> WalkCosts:
+    """Charge a walk to whom it belongs."""
+    seconds = read_seconds(reads, prediction.service_s)
+    owner, is_data, shares = _shares(layout, reads, seconds)
+    records = _records(layout)
+    nodes = _nodes(layout, owner[~is_data], shares[~is_data], records, prediction.seconds)
+    files = _files(layout, owner[is_data], shares[is_data], records, nodes, prediction.seconds)
+    directories = build_frame("directory_costs", cost_of_directories(Paths(layout), reads, seconds))
+    return WalkCosts(prediction.drive, order, prediction.seconds, nodes, files, directories)
+
+
+def _pieces(layout: VolumeLayout) -> tuple[I64, I64, I64, Mask]:
+    """List runs of bytes that belong to somebody, in address order: starts, ends, owners, and whether they are data.
+
+    An owner is a row of the table of nodes, or, of data, a place in the table of extents.
     """
-    file_id = ROOT_ID
-    for name in components_of(path):
-        child = _child(layout, file_id, name)
-        if child is None:
-            return None
-        file_id = child
-    return file_id
+    nodes, fragments, extents = live_nodes(layout), layout.columns("node_fragments"), layout.columns("extents")
+    row, owner = nodes["row"].data, fragments["node_row"].data
+    whole, split = nodes.take(~np.isin(row, owner)), fragments.take(np.isin(owner, row))
+    # Where trees lie in files of their own, these have extents and no entries; their nodes are counted as nodes.
+    is_file = np.isin(extents["file_id"].data, layout.columns("entries")["file_id"].data)
+    places = np.flatnonzero(extents["image_offset"].is_known & is_file)
+    data = extents.take(places)
+    parts = [
+        (*_edges(whole, "size_bytes"), whole["row"].data.astype(np.int64), np.zeros(len(whole), np.bool_)),
+        (*_edges(split, "length_bytes"), split["node_row"].data.astype(np.int64), np.zeros(len(split), np.bool_)),
+        (*_edges(data, "length_bytes"), places, np.ones(len(data), np.bool_)),
+    ]
+    start, stop, whose, is_data = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.argsort(start, kind="stable")
+    return start[order], stop[order], whose[order], is_data[order]
 
 
-def _child(layout: VolumeLayout, parent_id: int, name: str) -> int | None:
-    entries = layout.columns("entries")
-    inside = entries.take(entries["parent_id"].data == parent_id)
-    ids, names = inside.listed("file_id"), [path_component(own or "") for own in inside.listed("name")]
-    found = [number for own, number in zip(names, ids, strict=True) if own == name]
-    if not found:
-        folds = not layout.facts.case_sensitive
-        wanted = _compared(name, folds=folds)
-        found = [number for own, number in zip(names, ids, strict=True) if _compared(own, folds=folds) == wanted]
-    return int(found[0]) if found else None
+def _edges(table: Table, length: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    start = _address(table["image_offset"].signed(), table["device"].filled(0))
+    return start, start + table[length].signed()
 
 
-def _compared(name: str, *, folds: bool) -> str:
-    """Name as it is compared when it is not spelled exactly: decomposed, of one case."""
-    plain = unicodedata.normalize("NFD", name)
-    return unicodedata.normalize("NFD", plain.casefold()) if folds else plain
-
-
-def paths_of(layout: VolumeLayout, file_id: int) -> list[str]:
-    """List the paths of a file; several with hard links, none where nothing names it."""
-    if file_id == ROOT_ID:
-        return ["/"]
-    paths, rows = Paths(layout), _of_file(layout, "entries", file_id).rows()
-    return [paths.entry(file_id, row["parent_id"], row["name"]).text for row in rows]
-
-
-def _of_file(layout: VolumeLayout, table: str, file_id: int) -> Table:
-    """Rows of a table that are about a file."""
-    found = layout.columns(table)
-    return found.take(found["file_id"].data == file_id)
-
-
-def needed_id(layouts: tuple[VolumeLayout, ...], path: str) -> list[tuple[VolumeLayout, int]]:
-    """Find a path on every volume that has it."""
-    volumes = [layout for layout in layouts if layout.facts.volume is not None]
-    found = [(layout, file_id) for layout in volumes if (file_id := resolve(layout, path)) is not None]
-    if not found:
-        raise UsageError(f"no file at {path!r}")
+def _address(offset: NDArray[np.int64], device: NDArray[Any]) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = offset + (device.astype(np.int64) << DEVICE_BIT)
     return found
 
 
-def owners_at(layout: VolumeLayout, at: int) -> list[tuple[str, Row]]:
-    """List the rows of all tables that cover a byte, as table and row."""
-    nodes, fragments = layout.columns("nodes"), layout.columns("node_fragments")
-    pieces = _covering(fragments, "length_bytes", at)
-    split = nodes.take(np.isin(nodes["row"].data, pieces["node_row"].data))
-    whole = _covering(nodes, "size_bytes", at)
-    whole = whole.take(~np.isin(whole["row"].data, fragments["node_row"].data))
-    found = [("nodes", row) for table in (whole, split) for row in table.rows()]
-    for name in ("regions", "extents", "free"):
-        found += [(name, row) for row in _covering(layout.columns(name), _SIZES[name], at).rows()]
-    return found
+def _shares(layout: VolumeLayout, reads: AccessTrace, seconds: F64) -> tuple[I64, Mask, F64]:
+    """Share each read among the pieces in it, by their bytes: owners, whether they are data, and seconds."""
+    begin, end, owner, is_data = _pieces(layout)
+    start = _address(reads.image_offset, reads.device)
+    stop = start + reads.length_bytes
+    # Pieces of a sound volume do not overlap; of a damaged one a long piece may reach over later ones, of which the
+    # furthest end so far knows.
+    first = np.searchsorted(np.maximum.accumulate(end), start, "right")
+    counts = np.maximum(np.searchsorted(begin, stop, "left") - first, 0)
+    read, piece = owners(counts), ranges(first, counts)
+    held = np.minimum(stop[read], end[piece]) - np.maximum(start[read], begin[piece])
+    read, piece, held = (values[held > 0] for values in (read, piece, held))
+    total = np.bincount(read, held, minlength=len(reads))
+    return owner[piece], is_data[piece], seconds[read] * held / total[read]
 
 
-def _covering(table: Table, size: str, at: int) -> Table:
-    start = table["image_offset"]
-    return table.take(start.is_known & (start.data <= at) & (at < start.data + table[size].data))
+def _records(layout: VolumeLayout) -> pl.DataFrame:
+    """List which entry has records in which node, each pair once: ``node_row, entry``."""
+    entries = layout.entries.select(pl.col("row").alias("entry"), *RECORDS)
+    pairs = entries.unpivot(list(RECORDS), index="entry", value_name="node_row").drop_nulls("node_row")
+    return pairs.select("node_row", "entry").unique()
 
 
-def row_owner(layout: VolumeLayout, table: str, row: Row, at: int | None) -> Owner:
-    """Say what a row is."""
-    describe = {"nodes": _node_facts, "regions": _region_facts, "extents": _extent_facts, "free": _free_facts}[table]
-    facts = describe(layout, row)
-    if at is not None:
-        facts.append((f"byte of this {_WORDS[table]}", f"{at - row['image_offset']:,}"))
-    return Owner(volume_name(layout), _WORDS[table], row["image_offset"], row[_SIZES[table]], tuple(facts))
+def _nodes(layout: VolumeLayout, rows: I64, shares: F64, records: pl.DataFrame, seconds: float) -> pl.DataFrame:
+    """Sum the shares of nodes up; what no node is charged with is the last row."""
+    charged = pl.DataFrame({"row": rows, "seconds": shares})
+    costs = charged.group_by("row").agg(pl.len().alias("reads"), pl.col("seconds").sum()).cast({"row": pl.UInt32})
+    files = records.group_by("node_row").agg(pl.len().alias("files"))
+    about = layout.nodes.select("row", "tree", "node_id", "level", "image_offset")
+    found = costs.join(about, on="row", how="left").join(files, left_on="row", right_on="node_row", how="left")
+    found = found.with_columns(pl.col("files").fill_null(0)).sort("seconds", "row", descending=[True, False])
+    return _with_rest("node_costs", found, seconds)
 
 
-def volume_name(layout: VolumeLayout) -> str:
-    """Name a volume by its layers and its own name."""
-    own = f' "{layout.facts.name}"' if layout.facts.name else ""
-    return " > ".join(layout.facts.stack) + own
-
-
-def volume_names(layouts: Sequence[VolumeLayout], chosen: Sequence[VolumeLayout] | None = None) -> tuple[str, ...]:
-    """Name the volumes of one image so that rows about one are no other's.
-
-    A container may hold several volumes of one name, and one without a name is called like its container: their numbers
-    tell these apart.
-    """
-    times = Counter(map(volume_name, layouts))
-    told = [(volume_name(layout), layout.facts.volume) for layout in (layouts if chosen is None else chosen)]
-    return tuple(
-        f"{name} (volume {number})" if times[name] > 1 and number is not None else name for name, number in told
+def _files(
+    layout: VolumeLayout, extents: I64, shares: F64, records: pl.DataFrame, nodes: pl.DataFrame, seconds: float
+) -> pl.DataFrame:
+    """Share what nodes cost among the entries in them, and charge files with the reads of their data."""
+    costs = nodes.select(node_row="row", each=pl.col("seconds") / pl.col("files"))
+    charged = records.join(costs, on="node_row").group_by("entry")
+    by_entry = charged.agg(pl.len().alias("nodes"), pl.col("each").sum().alias("seconds"))
+    about = with_paths(layout).select("row", "file_id", "path", "kind")
+    named = by_entry.join(about, left_on="entry", right_on="row", how="left")
+    owner = layout.extents["file_id"].gather(extents)
+    data = pl.DataFrame({"file_id": owner, "data": shares}).group_by("file_id").sum()
+    # Hard links are several entries of one file: the first has its data.
+    first = about.unique("file_id", keep="first").select("file_id", entry="row")
+    with_data = data.join(first, on="file_id", how="left")
+    found = named.join(with_data.drop_nulls("entry").select("entry", "data"), on="entry", how="left")
+    alone = with_data.join(by_entry.select("entry"), on="entry", how="anti").join(
+        about.drop("file_id"), left_on="entry", right_on="row", how="left"
     )
+    found = found.with_columns(pl.col("seconds") + pl.col("data").fill_null(0.0))
+    alone = alone.with_columns(nodes=pl.lit(0), seconds="data")
+    columns = ["file_id", "path", "kind", "nodes", "seconds"]
+    both = pl.concat([part.select(columns).cast({"nodes": pl.UInt32, "kind": pl.String}) for part in (found, alone)])
+    return _with_rest("file_costs", both.sort("seconds", "file_id", descending=[True, False]), seconds)
 
 
-def _node_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
-    facts = [(name.replace("_", " "), str(row[name])) for name in _NODE_FACTS if row[name] is not None]
-    for name in ("parent_row", "locator_row"):
-        if row[name] is not None:
-            nodes = layout.columns("nodes")
-            (other,) = nodes.take(nodes["row"].data == row[name]).rows()
-            facts.append((name.removesuffix("_row").replace("_", " "), f"{other['tree']}:{other['node_id']}"))
-    return facts
-
-
-def _region_facts(_layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
-    return [("type", str(row["type"])), ("owner", row["owner"] or "-")]
-
-
-def _free_facts(_layout: VolumeLayout, _row: Row) -> list[tuple[str, str]]:
-    return []
-
-
-def _extent_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
-    facts = [
-        ("file", str(row["file_id"])),
-        ("fork", str(row["fork"])),
-        ("from byte of the fork", f"{row['logical_offset']:,}"),
-    ]
-    return facts + _path_facts(layout, row["file_id"])
-
-
-def _path_facts(layout: VolumeLayout, file_id: int) -> list[tuple[str, str]]:
-    return [("path", path) for path in paths_of(layout, file_id)[:_MOST_PATHS]]
-
-
-def file_owner(layout: VolumeLayout, file_id: int) -> Owner:
-    """Say what a file is: its names, sizes, extents and the nodes with its records."""
-    entry = _of_file(layout, "entries", file_id).take(slice(1)).rows()
-    names = ("kind", "size_bytes", "link_count", "parent_id", "create_time", "modify_time")
-    row = entry[0] if entry else {}
-    facts = [("file", str(file_id)), *_path_facts(layout, file_id)]
-    facts += [(name.replace("_", " "), str(row[name])) for name in names if row.get(name) is not None]
-    extents = _of_file(layout, "extents", file_id)
-    extents = extents.take(extents["image_offset"].is_known)
-    facts += [
-        (f"extent of {item['fork']}", f"byte {item['image_offset']:,}, {item['length_bytes']:,} bytes")
-        for item in extents.take(slice(64)).rows()
-    ]
-    what = str(row.get("kind", "directory" if file_id == ROOT_ID else "file"))
-    first = int(extents["image_offset"].data[0]) if len(extents) else None
-    return Owner(volume_name(layout), what, first, int(extents["length_bytes"].data.sum()), tuple(facts))
+def _with_rest(name: str, found: pl.DataFrame, seconds: float) -> pl.DataFrame:
+    """Add a row of what nobody in particular is charged with, so that the sum is the whole."""
+    rest = seconds - float(found["seconds"].sum())
+    last = pl.DataFrame({column: [rest if column == "seconds" else None] for column in found.columns}, found.schema)
+    # Sums of many shares differ from the whole by rounding.
+    both = pl.concat([found, last]) if abs(rest) > 1e-9 * max(seconds, 1.0) else found
+    return build_frame(name, {column: both[column] for column in both.columns})
 
 
 def metrics_rows(result: ScanResult) -> Rows:
@@ -368,8 +335,11 @@ def _cause(finding: Finding) -> str:
 
 
 STATS: Final = ("mode", "user_id", "group_id")
+
+
 TIMES: Final = ("access_time", "change_time")
 """Columns that inodes add to those of the table of entries."""
+
 
 PERMISSIONS: Final = 0o7777
 """The bits of a mode that are no type (POSIX, sys/stat.h)."""

@@ -8,12 +8,28 @@ from msgspec.structs import replace
 
 from layoutscope import plan, predict, read_layouts, scan
 from layoutscope.access.trace import AccessTrace
-from layoutscope.analysis import counterfactual
-from layoutscope.analysis.counterfactual import CAUSES, seconds_of, walked
-from layoutscope.analysis.explanation import SHORT, WHY, lie, placement
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.simulation import SAMPLE_READS, is_sampled
-from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why
+from layoutscope.results.verdict import (
+    CAUSES,
+    SHORT,
+    WHY,
+    Cause,
+    Placement,
+    Remedy,
+    Verdict,
+    Why,
+    by_address,
+    close_together,
+    in_full_leaves,
+    in_whole_nodes,
+    lie,
+    names_only,
+    placement,
+    seconds_of,
+    walked,
+    without_maps,
+)
 from layoutscope.walk import Work, trace
 from tests.layouts import NODE, entries, layout, leaves
 
@@ -38,21 +54,21 @@ def far(*places):
 def test_order_on_disk_is_that_of_addresses():
     """The same reads, none left out, from the first to the last; a walk in that order gains nothing."""
     made = far(1, 2, 3, 4)
-    assert blocks_of(counterfactual.by_address(walk_of(made, 3, 1, 4, 2))) == [1, 2, 3, 4]
+    assert blocks_of(by_address(walk_of(made, 3, 1, 4, 2))) == [1, 2, 3, 4]
     forward = walk_of(made, 1, 2, 3, 4)
-    assert seconds_of(counterfactual.by_address(forward), DISK) == seconds_of(forward.trace, DISK)
+    assert seconds_of(by_address(forward), DISK) == seconds_of(forward.trace, DISK)
 
 
 def test_close_together_keeps_both_orders():
     """What lies between nodes goes; which is before which on disk stays, and which is read after which."""
     made = far(0, 2 * FAR, FAR)
-    assert blocks_of(counterfactual.close_together(walk_of(made, 2 * FAR, 0, FAR))) == [2, 0, 1]
+    assert blocks_of(close_together(walk_of(made, 2 * FAR, 0, FAR))) == [2, 0, 1]
 
 
 def test_nodes_that_are_not_read_take_no_room():
     """Only what the walk reads is laid side by side."""
     made = far(0, FAR, 2 * FAR)
-    assert blocks_of(counterfactual.close_together(walk_of(made, 0, 2 * FAR))) == [0, 1]
+    assert blocks_of(close_together(walk_of(made, 0, 2 * FAR))) == [0, 1]
 
 
 def test_a_node_in_pieces_moves_as_a_whole():
@@ -62,37 +78,37 @@ def test_a_node_in_pieces_moves_as_a_whole():
     made = walk_of(layout(nodes=nodes, fragments=pieces, size_bytes=100 * FAR * NODE), 0, FAR, 2 * FAR, 1)
     assert made.node.tolist() == [0, 0, 1, 2]
     assert made.within.tolist() == [0, NODE, 0, 0]
-    assert blocks_of(counterfactual.close_together(made)) == [0, 1, 3, 2]
+    assert blocks_of(close_together(made)) == [0, 1, 3, 2]
 
 
 def test_full_leaves_take_their_neighbours():
     """Half-full leaves go two into one, which is read once; full ones stay as many as they are."""
     half = far(1, 2, 3, 4)
-    assert blocks_of(counterfactual.in_full_leaves(walk_of(half, 1, 2, 3, 4))) == [1, 3]
+    assert blocks_of(in_full_leaves(walk_of(half, 1, 2, 3, 4))) == [1, 3]
     full = layout(nodes=leaves(1, 2, 3, 4, used_bytes=4000, free_bytes=0))
-    assert blocks_of(counterfactual.in_full_leaves(walk_of(full, 1, 2, 3, 4))) == [1, 2, 3, 4]
+    assert blocks_of(in_full_leaves(walk_of(full, 1, 2, 3, 4))) == [1, 2, 3, 4]
 
 
 def test_full_leaves_take_no_neighbours_of_snapshots():
     """What a snapshot alone holds lies between the keys of no leaf of this view: two half-full ones go into one."""
     both = leaves(1, 8, 2, 9, key_rank=[0, 0, 1, 1], state=["live", "snapshot", "live", "snapshot"])
-    assert blocks_of(counterfactual.in_full_leaves(walk_of(layout(nodes=both), 1, 2))) == [1]
+    assert blocks_of(in_full_leaves(walk_of(layout(nodes=both), 1, 2))) == [1]
 
 
 def test_whole_nodes_are_one_request():
     """Two pages of a node that follow one another are one read of its length; two nodes stay two."""
     made = layout(nodes=leaves(0, 2, size_bytes=2 * NODE))
-    joined = counterfactual.in_whole_nodes(walk_of(made, 0, 1, 2, 3))
+    joined = in_whole_nodes(walk_of(made, 0, 1, 2, 3))
     assert (blocks_of(joined), joined.length_bytes.tolist()) == ([0, 2], [2 * NODE, 2 * NODE])
     whole = walk_of(made, 0, 2, length=2 * NODE)
-    assert counterfactual.in_whole_nodes(whole) is whole.trace
+    assert in_whole_nodes(whole) is whole.trace
 
 
 def test_names_need_no_inodes_of_files():
     """The leaf with nothing but a file's inode is not read; those with names and with the inode of a directory are."""
     rows = entries((1, 2, "root", "directory", 1), (2, 20, "a", "file", 2))
     made = layout(nodes=leaves(10, 11, 12), entries={**rows, "entry_node_row": [0, 0]})
-    assert blocks_of(counterfactual.names_only(walk_of(made, 10, 11, 12))) == [10, 11]
+    assert blocks_of(names_only(walk_of(made, 10, 11, 12))) == [10, 11]
 
 
 @pytest.mark.parametrize("image", ["apfs-scattered", "hfsplus-scattered"])
@@ -101,7 +117,7 @@ def test_changed_reads_are_those_of_changed_walks(image):
     made = next(item for item in read_layouts(f"fixtures/images/{image}.img.zst") if item.entries.height)
     reads = walked(made, trace(made))
     names = service(trace(made, work=Work(stat=False)), DISK).seconds
-    assert seconds_of(counterfactual.names_only(reads), DISK) == pytest.approx(names, rel=0.05)
+    assert seconds_of(names_only(reads), DISK) == pytest.approx(names, rel=0.05)
 
 
 @pytest.mark.parametrize("image", ["apfs-scattered", "hfsplus-scattered"])
@@ -120,10 +136,10 @@ def test_packed_is_one_number_in_all_verbs(image, host):
 def test_maps_cost_nothing_where_there_are_none():
     """HFS+ without overflow extents reads no map; an APFS walk without its object map has fewer reads."""
     plain = walk_of(far(1, 2), 1, 2)
-    assert len(counterfactual.without_maps(plain)) == 2
+    assert len(without_maps(plain)) == 2
     made = next(item for item in read_layouts("fixtures/images/apfs-scattered.img.zst") if item.entries.height)
     reads = walked(made, trace(made))
-    assert len(counterfactual.without_maps(reads)) < len(reads.trace)
+    assert len(without_maps(reads)) < len(reads.trace)
 
 
 def test_long_walks_are_served_in_part():
@@ -156,7 +172,7 @@ def test_reads_outside_of_nodes_stay_where_they_are():
     made = far(9, 5)
     reads = walk_of(made, 700, 9, 5)
     assert reads.node.tolist()[0] == -1
-    assert blocks_of(counterfactual.close_together(reads)) == [700, 6, 5]
+    assert blocks_of(close_together(reads)) == [700, 6, 5]
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.analysis.frames import resolve
+from layoutscope.results.inspect import resolve
 from tests.layouts import entries, layout
 
 NAMES = entries(

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from layoutscope.analysis.comparison import WORDS, advice, bound, ends, width
 from layoutscope.drive.uncertain import LAYOUT, VOLUME, Interval
-from layoutscope.results.predict import Alternative, DriveCase
+from layoutscope.results.predict import WORDS, Alternative, DriveCase, advice, bound, ends, width
 from layoutscope.results.scan import Prediction
 
 

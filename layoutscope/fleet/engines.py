@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from msgspec import to_builtins
 
 from layoutscope import ownfiles, system
-from layoutscope.bounded import LACKING_WORDS
+from layoutscope.bounded import OOM_WORDS
 from layoutscope.errors import EXIT_FAILED, LayoutscopeError
 from layoutscope.fleet.store import FleetFolder
 from layoutscope.fleet.worker import CAPTURE, LACKS_MEMORY, RESULT, UNWRITTEN, outcome
@@ -251,7 +251,7 @@ def _outcome_of(job: FleetJob, work: Path, code: int | None, words: str) -> dict
     try:
         found: dict[str, Any] = json.loads((work / RESULT).read_text("utf-8"))
     except (OSError, ValueError):
-        if any(word in words.lower() for word in LACKING_WORDS) or "MemoryError" in words:
+        if any(word in words.lower() for word in OOM_WORDS) or "MemoryError" in words:
             return outcome("failed", EXIT_FAILED, f"{LACKS_MEMORY}: limited to {limit}")
         return outcome("failed", EXIT_FAILED, f"its process broke off: {_how(code, words)}")
     if found["message"] == LACKS_MEMORY:

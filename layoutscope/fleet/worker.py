@@ -228,7 +228,8 @@ def main() -> None:
         return
     gc.set_threshold(bounded.GARBAGE_AFTER_OBJECTS)
     bound_process(json.loads(limits))
-    bounded.run(lambda: _serve(asked, answers))
+    with bounded.own_process():
+        _serve(asked, answers)
 
 
 def _serve(asked: BinaryIO, answers: int) -> None:

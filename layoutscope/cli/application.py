@@ -61,7 +61,7 @@ def cache(
 ) -> None:
     """Show or clear the cache of decompressed images: where it is, its limit, and what is in it."""
     from layoutscope.image import cache as kept
-    from layoutscope.report.text.cache import cache_text
+    from layoutscope.report.text.fleet import cache_text
 
     place = cache_dir or kept.default_folder()
     images = [] if place is None else kept.list_cached_images(place)

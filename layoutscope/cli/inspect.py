@@ -37,8 +37,8 @@ def checkpoints(
 ) -> int | None:
     """List older states, checkpoints and snapshots, and how much of each still exists."""
     from layoutscope.api.inspect import checkpoints as run
+    from layoutscope.report.text.check import print_states
     from layoutscope.report.text.console import make_console
-    from layoutscope.report.text.inspect import print_states
 
     found = run(image, **complete_options(options))
     if as_json:

@@ -11,8 +11,8 @@ from layoutscope.access.entries import ROOT_ID
 from layoutscope.api.map import map_images
 from layoutscope.api.outputs import check_output, file_form, output, refuse_place
 from layoutscope.errors import LayoutscopeError, UsageError
+from layoutscope.fleet.query import FleetViews
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
-from layoutscope.fleet.views import FleetViews
 from layoutscope.progress import phase
 from layoutscope.report.fleetpage import BINS, CardMetric, FleetPage, Ranking, VolumeCard, fleet_page
 from layoutscope.results.fleet import STATUSES, ReportResult

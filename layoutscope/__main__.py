@@ -11,7 +11,7 @@ try:
     import weakref
     from contextlib import contextmanager, suppress
 
-    from layoutscope import bounded, system
+    from layoutscope import bounded
     from layoutscope.errors import EXIT_INTERRUPTED
 except KeyboardInterrupt:
     sys.stderr.write("layoutscope: interrupted\n")
@@ -73,7 +73,7 @@ def main() -> None:
     """Run the command line; the exit codes are those of docs/using.md."""
     try:
         open_closed_streams()
-        if (module := system.asked_part()) is not None:
+        if (module := bounded.requested_part()) is not None:
             import runpy
 
             runpy.run_module(module, run_name="__main__", alter_sys=True)

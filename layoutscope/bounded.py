@@ -7,6 +7,8 @@ was sent to it alone. Without a limit (``ulimit -v``, ``ulimit -d``) there is no
 
 A process that ends in this way removes none of its temporary files. It records where it makes them, and the waiting
 process removes those that are left.
+
+The end of the module says how a part of this program is started where there is no Python besides its executable.
 """
 
 from __future__ import annotations
@@ -50,6 +52,9 @@ without what could not be loaded.
 
 GARBAGE_AFTER_OBJECTS = 100_000
 """As many objects are made before those that hold each other are looked for; Python's own number is 700."""
+
+OWN_PART = "--own-part"
+"""First word of the command line of an executable without Python, which then is one module of the package."""
 
 _CHAIN = 16
 """So many causes of an error are looked at."""
@@ -345,3 +350,14 @@ def _print_line(line: str) -> None:
         os.write(2, f"{lead}{line}\n".encode())
     except OSError:
         return
+
+
+def command_of(module: str, *words: str) -> list[str]:
+    """Return the command that runs a module of this package; Python, where there is one, gets `words`."""
+    return [sys.executable, OWN_PART, module] if getattr(sys, "frozen", False) else [sys.executable, *words]
+
+
+def requested_part() -> str | None:
+    """Return the module that an executable without Python is to run; None where it is to run the command."""
+    is_part = getattr(sys, "frozen", False) and len(sys.argv) == 3 and sys.argv[1] == OWN_PART
+    return sys.argv[2] if is_part and sys.argv[2].startswith("layoutscope.") else None

@@ -13,6 +13,7 @@ import io
 import os
 import stat
 import sys
+import threading
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
@@ -30,6 +31,8 @@ MAX_PARSED_BYTES: Final = 16 << 20
 MAX_SECRET_BYTES: Final = 1 << 20
 """Of a list of paths, a map of ddrescue, a profile or a password."""
 PIECE_BYTES: Final = 1 << 20
+
+_SEEK_LOCK: Final = threading.Lock()
 
 _READ: Final[dict[tuple[int, int], dict[str, int]]] = {}
 """Device and inode: the places where such a file was read, and when its inode had last been changed then."""
@@ -181,6 +184,21 @@ def open_untouched(path: str | os.PathLike[str], *, waits: bool = False) -> int:
     except PermissionError:
         # Linux leaves the time of access alone for the file's owner and root; others are refused.
         return os.open(path, flags)
+
+
+def pread_into(
+    descriptor: int,
+    offset: int,  # where from, in bytes
+    target: memoryview,
+) -> int:
+    """Read at a place of an open file into a buffer."""
+    if hasattr(os, "preadv"):
+        return os.preadv(descriptor, (target,), offset)
+    with _SEEK_LOCK:  # Windows, and macOS before 11: the file has one position, which threads share
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        data = os.read(descriptor, len(target))
+    target[: len(data)] = data
+    return len(data)
 
 
 def open_file(path: Path) -> BufferedReader:

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import field
 
-from layoutscope import inputs, system
+from layoutscope import inputs
 from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.display import Struct
 from layoutscope.errors import ImageError, UsageError, did_you_mean
 from layoutscope.fleet.engines import (
     HERE,
+    need_unix,
     read_by_scheduler,
     read_here,
     require_dask,
@@ -319,7 +320,7 @@ def batch(
     """
     began = monotonic()
     need_polars()
-    system.need_unix()
+    need_unix()
     own = fill(FleetOptions, options)
     work = _check_options(leave_out(options, own), own)
     folder = FleetFolder(Path(output))

@@ -32,12 +32,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from layoutscope import ownfiles, system
-from layoutscope.bounded import OOM_WORDS
+from layoutscope import bounded, ownfiles
 from layoutscope.errors import EXIT_FAILED, LayoutscopeError, UnsupportedError
 from layoutscope.fleet.store import RESUME, FleetFolder
-from layoutscope.fleet.worker import CAPTURE, LACKS_MEMORY, RESULT, UNWRITTEN, outcome
-from layoutscope.system import machine_memory_bytes
+from layoutscope.fleet.worker import CAPTURE, LACKS_MEMORY, RESULT, UNWRITTEN, machine_memory_bytes, outcome
 from layoutscope.units import format_bytes
 from layoutscope.version import __version__
 
@@ -69,11 +67,17 @@ START_WAIT_S: Final = 600.0
 """How long a worker may take to load its modules. A source is not charged with it."""
 
 
+def need_unix() -> None:
+    """Refuse a batch on Windows, where there are no process groups and no pipes that can be polled."""
+    if not hasattr(os, "killpg"):
+        raise LayoutscopeError("a batch needs Unix: Linux, macOS or WSL")
+
+
 class Worker:
     """A process that reads one source after the other."""
 
     def __init__(self, limits: FleetLimits) -> None:
-        system.need_unix()
+        need_unix()
         self.limits, self.num_sources, self.is_killed, self._has_begun = limits, 0, False, False
         module, place = f"{__package__}.worker", str(Path(__file__).parents[2])
         paths = os.pathsep.join(filter(None, (place, os.environ.get("PYTHONPATH"))))
@@ -81,7 +85,7 @@ class Worker:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
         self._jobs, its = socket.socketpair()
         self.process = subprocess.Popen(  # noqa: S603  (this interpreter, and a program of our own)
-            system.part(module, "-P", "-m", module),
+            bounded.command_of(module, "-P", "-m", module),
             stdin=its.fileno(),
             stdout=its.fileno(),
             stderr=self._words,
@@ -259,7 +263,7 @@ def _outcome_of(job: FleetJob, work: Path, code: int | None, words: str) -> dict
     try:
         found: dict[str, Any] = json.loads((work / RESULT).read_text("utf-8"))
     except (OSError, ValueError):
-        if any(word in words.lower() for word in OOM_WORDS) or "MemoryError" in words:
+        if any(word in words.lower() for word in bounded.OOM_WORDS) or "MemoryError" in words:
             return outcome("failed", EXIT_FAILED, f"{LACKS_MEMORY}: limited to {limit}")
         return outcome("failed", EXIT_FAILED, f"its process broke off: {_how(code, words)}")
     if found["message"] == LACKS_MEMORY:

@@ -21,11 +21,11 @@ from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from layoutscope import system
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import file_form, output, written_unheard
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError, UsageError
 from layoutscope.fleet.store import FLEET_MANIFEST, FLEET_TABLES, FleetFolder
+from layoutscope.fleet.worker import machine_memory_bytes, resident_bytes
 from layoutscope.inputs import split_volume
 from layoutscope.options import QueryLimits, QueryOptions, ReadOptions, fill, leave_out
 from layoutscope.report.json import result_json
@@ -118,7 +118,7 @@ class Limits:
         self.seconds = seconds
         if self.memory_bytes <= 0 or seconds <= 0:
             raise UsageError("a query has some memory and some time")
-        self._before_bytes, self._end = system.resident_bytes(), monotonic() + seconds
+        self._before_bytes, self._end = resident_bytes(), monotonic() + seconds
 
     def check(self) -> None:
         """Refuse to go on where a limit is reached."""
@@ -126,7 +126,7 @@ class Limits:
             raise LayoutscopeError(
                 f"the query takes longer than {self.seconds:g} s; timeout_ms allows more", options=FLAGS
             )
-        if system.resident_bytes() - self._before_bytes > self.memory_bytes:
+        if resident_bytes() - self._before_bytes > self.memory_bytes:
             raise self.too_large()
 
     def too_large(self) -> LayoutscopeError:
@@ -137,7 +137,7 @@ class Limits:
 
 def usual_memory_bytes() -> int:
     """Return the memory that a query may take unless told otherwise: a quarter of the machine's, but 1 GiB at least."""
-    return max(1 << 30, system.machine_memory_bytes() // 4)
+    return max(1 << 30, machine_memory_bytes() // 4)
 
 
 def within(limits: Limits, connection: Any, work: Callable[[], T]) -> T:

@@ -14,7 +14,7 @@ from layoutscope.errors import LayoutscopeError, UsageError
 from layoutscope.fleet.query import FleetViews
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
 from layoutscope.progress import phase
-from layoutscope.report.fleetpage import BINS, CardMetric, FleetPage, Ranking, VolumeCard, fleet_page
+from layoutscope.report.fleetpage import BINS, FleetPage, Ranking, VolumeCard, fleet_page
 from layoutscope.results.fleet import STATUSES, ReportResult
 from layoutscope.tables.schema import DATA_REGIONS
 from layoutscope.version import __version__
@@ -198,17 +198,17 @@ class _Gathered:
     def _path(self, source: str) -> str:
         return (self._sources.get(source, {}).get("path") or source) if self._names else source
 
-    def _metrics(self) -> tuple[tuple[CardMetric, ...], dict[tuple[str, str], dict[str, float]]]:
+    def _metrics(self) -> tuple[dict[str, tuple[str, str]], dict[tuple[str, str], dict[str, float]]]:
         rows = self._known.rows("SELECT * FROM metrics WHERE isfinite(value)")
         wanted = {f"{subject} {metric}": None for subject, metric in SHOWN_METRICS}
-        titles: dict[str, CardMetric] = {}
+        titles: dict[str, tuple[str, str]] = {}
         values: dict[tuple[str, str], dict[str, float]] = {}
         for row in rows:
             key = f"{row['subject']} {row['metric']}"
             if key in wanted:
-                titles.setdefault(key, CardMetric(key, row["title"] or key, row["unit"] or ""))
+                titles.setdefault(key, (row["title"] or key, row["unit"] or ""))
                 values.setdefault((row["source"], row["volume"]), {})[key] = row["value"]
-        return tuple(titles[key] for key in wanted if key in titles), values
+        return {key: titles[key] for key in wanted if key in titles}, values
 
     def _by_layout(self) -> tuple[dict[tuple[str, int], dict[bool, list[float]]], dict[tuple[str, int], float]]:
         """Return strips and ages, by source and layout; of a capture that cannot be read there are none."""

@@ -188,6 +188,23 @@ def _predict_each(volume: VolumeScan, orders: list[str], options: Mapping[str, A
     return made
 
 
+def machine_memory_bytes() -> int:
+    """Return the memory of this machine, which is a Unix."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def resident_bytes() -> int:
+    """Return the memory of this machine that this process has now; its most so far where the system says no more."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
 def peak_memory_bytes() -> int | None:
     """Return the most memory that this process ever had in use; None where the system does not tell."""
     with suppress(OSError, ValueError, IndexError):

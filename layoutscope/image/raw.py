@@ -22,8 +22,8 @@ from layoutscope import inputs
 from layoutscope.arrays.lookup import runs_of, subtract
 from layoutscope.errors import ImageError, UnreadError
 from layoutscope.image.source import FillingSource, ReadCounter, Source
+from layoutscope.inputs import pread_into
 from layoutscope.native import Kernel
-from layoutscope.system import pread_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

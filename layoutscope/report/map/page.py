@@ -160,8 +160,8 @@ def _class(share: Share) -> dict[str, Any]:
 
 
 def _pyramid(shares: Sequence[Share], block_bytes: int) -> dict[str, Any]:
-    finest = pyramid(shares, block_bytes)
-    return {"unit": finest.unit_bytes, "cell": finest.cell_bytes, "cells": [_cells(one) for one in finest.cells]}
+    unit_bytes, cell_bytes, cells = pyramid(shares, block_bytes)
+    return {"unit": unit_bytes, "cell": cell_bytes, "cells": [_cells(one) for one in cells]}
 
 
 def _cells(cells: Cells) -> dict[str, Any]:

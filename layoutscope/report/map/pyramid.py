@@ -280,16 +280,6 @@ class Cells(Struct, frozen=True):
         return len(self.first)
 
 
-class Pyramid(Struct, frozen=True):
-    """The finest level."""
-
-    # unit_bytes, cell_bytes: what is counted, and the width of a cell: a whole number of units, and a power of two of
-    # blocks
-    unit_bytes: int
-    cell_bytes: int
-    cells: tuple[Cells, ...]  # one for each class, in the order of the shares
-
-
 def partition(
     segments: Segments,
     image_offset: int,  # image_offset, size_bytes: the range, in bytes of the image
@@ -325,8 +315,12 @@ def pyramid(
     shares: Sequence[Share],
     block_bytes: int,  # width of the narrowest cells, in bytes
     budget: int = RUN_BUDGET,
-) -> Pyramid:
-    """Count what the cells hold, in the narrowest ones for which the budget is enough."""
+) -> tuple[int, int, tuple[Cells, ...]]:
+    """Count what the cells hold, in the narrowest ones for which the budget is enough.
+
+    Returns the unit in bytes, the width of a cell in bytes (a power of two of blocks), and the cells by class in the
+    order of the shares.
+    """
     unit = _unit(shares, block_bytes)
     kept = [share.runs // unit if share.item.group != FREE else np.empty((0, 2), np.int64) for share in shares]
     width = block_bytes // unit
@@ -334,7 +328,7 @@ def pyramid(
     while sum(map(len, cells)) > budget:
         width *= 2
         cells = tuple(_cells(runs, width) for runs in kept)
-    return Pyramid(unit, width * unit, cells)
+    return unit, width * unit, cells
 
 
 def _unit(shares: Sequence[Share], block_bytes: int) -> int:

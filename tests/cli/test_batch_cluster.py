@@ -67,11 +67,12 @@ WORKER = ("worker", "--nthreads", "1", "--memory-limit", "0", "--no-nanny", "--n
 HELD = """
 import time
 from layoutscope.fleet import engines
-from layoutscope.fleet.engines import attempt
+attempt = getattr(engines.attempt, "original", engines.attempt)  # Dask may load this file twice
 def hold(job, workers):
     while job.source.path.endswith("disk 9.img.zst"):
         time.sleep(0.1)
     return attempt(job, workers)
+hold.original = attempt
 engines.attempt = hold
 """
 """What a worker loads that never gives back a certain source: the batch is under way until somebody ends it."""

@@ -174,10 +174,10 @@ def own_process() -> Iterator[None]:
         os.close(noise[1])
         os.close(codes[1])
         status = _wait(child, waited)
-        code = _read(codes[0])
-        if code in (b"", bytes([NO_MEMORY])):
+        recorded = _read(codes[0])
+        if recorded in (b"", bytes([NO_MEMORY])):
             _remove_temporary(made)
-        _end(status, code, _read(noise[0]), line)
+        _end(status, recorded, _read(noise[0]), line)
     code = NO_MEMORY
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

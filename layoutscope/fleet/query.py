@@ -261,7 +261,7 @@ class FleetViews:
         self.folder, self.left_out, self.captures = folder.resolve(), list[str](), dict[str, str]()
         self._limits = limits or Limits()
         self._files: dict[str, list[str]] = {name: [] for name in CAPTURED}
-        with self._told():
+        with self._errors_in_one_line():
             settings = {**SETTINGS, "memory_limit": f"{self._limits.memory_bytes} B"}
             self._connection = duckdb().connect(":memory:", config=settings)
             for view, file in FILES.items():
@@ -290,7 +290,7 @@ class FleetViews:
 
     def frame(self, sql: str) -> pl.DataFrame:
         """Return what a query gives that :meth:`check` has passed."""
-        with self._told():
+        with self._errors_in_one_line():
             return within(self._limits, self._connection, lambda: self._frame(sql))
 
     def _frame(self, sql: str) -> pl.DataFrame:
@@ -310,7 +310,7 @@ class FleetViews:
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Return the rows of a query of our own, without the captures that cannot be read."""
-        with self._told():
+        with self._errors_in_one_line():
             try:
                 found = self._fetched(sql)
             except duckdb().Error:
@@ -324,8 +324,8 @@ class FleetViews:
         return within(self._limits, self._connection, lambda: list(self._connection.execute(sql).fetchall()))
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Tell in one line what DuckDB does not take, and what polars does not take of its answer."""
+    def _errors_in_one_line(self) -> Iterator[None]:
+        """Raise what DuckDB refuses, and what polars refuses of its answer, as errors of this package with one line."""
         from layoutscope.frames import pl
 
         package = duckdb()
@@ -419,7 +419,7 @@ class FleetViews:
 
     def check(self, sql: str) -> None:
         """Refuse whatever does more than read the views."""
-        with self._told():
+        with self._errors_in_one_line():
             within(self._limits, self._connection, lambda: check_reads_only(sql, self._connection, VIEWS))
 
     def without_damaged(self, sql: str) -> bool:
@@ -622,12 +622,8 @@ def write_answer(
     """Write what a query gave."""
     form = file_form(target, file_format, ANSWER_FORMATS, "csv")
     with output(target, force=force, holds=f"{len(result.frame):,} rows") as file:
-        _write(result, file, form)
-
-
-def _write(result: QueryResult, file: IO[bytes], form: str) -> None:
-    if form in FORMATS:
-        write_table(result.answer(), file, form)
-    else:
-        text = markdown(result) if form == "md" else result_json(result) + "\n"
-        file.write(text.encode())
+        if form in FORMATS:
+            write_table(result.answer(), file, form)
+        else:
+            text = markdown(result) if form == "md" else result_json(result) + "\n"
+            file.write(text.encode())

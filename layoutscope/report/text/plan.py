@@ -38,14 +38,14 @@ def print_plan(result: PlanResult) -> Iterator[RenderableType]:
         yield Text()
         yield from _volume(volume, shows_all=result.shows_all)
     if result.emitted is not None:
-        yield from _emitted(result.emitted)
+        yield from _describe_list(result.emitted)
     for reason in result.untold:
         yield Text(escape_text(reason), style="yellow")
     if not result.volumes and not result.untold:
         yield Text("There is no volume on it that a plan could be made for.")
 
 
-def _emitted(found: EmittedOrder) -> Iterator[RenderableType]:
+def _describe_list(found: EmittedOrder) -> Iterator[RenderableType]:
     windows = "" if found.windows == 1 else f", sorted in {found.windows:,} windows of the walk"
     yield Text(
         f"{escape_text(found.path)}: {found.files:,} files in the order in which they lie{windows}", style="bold"
@@ -108,7 +108,7 @@ def _helpful(volume: VolumePlan, most: int) -> Iterator[RenderableType]:
         took = f"{format_seconds(volume.pair.seconds)}, {format_share(volume.pair.share)} less"
         yield from _wrapped(f"Together, without another drive: {first}; then {second}: {took}", style="bold")
     for item in helpful[:most]:
-        yield from _told(item, volume.pace)
+        yield from _describe_remedy(item, volume.pace)
 
 
 def _title(volume: VolumePlan, name: str) -> str:
@@ -145,7 +145,7 @@ def lasting(item: PlannedRemedy, pace: Pace | None) -> str:
     return f"{cycles:,.0f} cycles at most, at {slower}; fresh volumes age faster"
 
 
-def _told(item: PlannedRemedy, pace: Pace | None) -> Iterator[RenderableType]:
+def _describe_remedy(item: PlannedRemedy, pace: Pace | None) -> Iterator[RenderableType]:
     words = item.words
     yield Text(f"{words.name}: {words.title}", style="bold")
     for system, command in words.ways:

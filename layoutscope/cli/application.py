@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -21,9 +21,6 @@ from layoutscope.cli.help import EXAMPLES, EXIT_CODES, OVERVIEW, Verb
 from layoutscope.cli.options import AsJson, Command
 from layoutscope.options import COMPRESSED, Option
 from layoutscope.version import __version__
-
-if TYPE_CHECKING:
-    from typer.models import OptionInfo
 
 
 def explain(
@@ -193,44 +190,20 @@ app = typer.Typer(
 )
 
 
-def ask(context: typer.Context, option: typer.CallbackParam, *, wanted: bool) -> None:
-    """Note whether an option before the commands was given; once both are known, show what was asked for and leave.
-
-    Options that are asked early are heard before anything else is loaded, in the order in which they were given.
-    """
-    asked = context.meta.setdefault("layoutscope.asked", {})
-    asked[option.name] = wanted
-    if {"version", "verbose"} <= set(asked):
-        if asked["version"]:
-            show_version(verbose=asked["verbose"])
-            raise typer.Exit
-        if asked["verbose"]:
-            context.fail("Missing command.")
-
-
-def early(flag: str, text: str) -> OptionInfo:
-    """Declare an option that is asked before the commands."""
-
-    def answer(context: typer.Context, option: typer.CallbackParam, value: bool) -> None:
-        ask(context, option, wanted=value)
-
-    declared: OptionInfo = typer.Option(flag, callback=answer, is_eager=True, help=text)
-    return declared
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def main(
+    context: typer.Context,
     *,
-    version: Annotated[bool, early("--version", "Show the version.")] = False,
-    verbose: Annotated[bool, early("--verbose", "With --version: also what runs the loops.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="With --version: also what runs the loops.")] = False,
 ) -> None:
     """Take the options that stand before a command."""
+    if version:
+        typer.echo(f"layoutscope {__version__}")
+        if verbose:
+            from layoutscope.native import core
 
-
-def show_version(*, verbose: bool) -> None:
-    """Print the version, and which build of the C core runs."""
-    typer.echo(f"layoutscope {__version__}")
-    if verbose:
-        from layoutscope.native import core
-
-        typer.echo(f"core: {core()}")
+            typer.echo(f"core: {core()}")
+        raise typer.Exit
+    if verbose or context.invoked_subcommand is None:
+        context.fail("Missing command.")

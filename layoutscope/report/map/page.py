@@ -24,7 +24,7 @@ from layoutscope.report.map.panels import (
     walk_panel,
     written_when,
 )
-from layoutscope.report.map.pyramid import Cells, Share, from_layouts, merge_touching, partition, pyramid, used_span
+from layoutscope.report.map.pyramid import Share, from_layouts, merge_touching, partition, pyramid, used_span
 from layoutscope.report.map.screen import scale_of, sections
 from layoutscope.tables.columns import stacked
 
@@ -161,16 +161,12 @@ def _class(share: Share) -> dict[str, Any]:
 
 def _pyramid(shares: Sequence[Share], block_bytes: int) -> dict[str, Any]:
     unit_bytes, cell_bytes, cells = pyramid(shares, block_bytes)
-    return {"unit": unit_bytes, "cell": cell_bytes, "cells": [_cells(one) for one in cells]}
+    return {"unit": unit_bytes, "cell": cell_bytes, "cells": [_cells(*one) for one in cells]}
 
 
-def _cells(cells: Cells) -> dict[str, Any]:
-    behind = np.concatenate([[0], (cells.first + cells.count)[:-1]])[: len(cells)]
-    return {
-        "gap": encode.array(cells.first - behind),
-        "count": encode.array(cells.count - 1),
-        "held": encode.array(cells.held),
-    }
+def _cells(first: NDArray[np.int64], count: NDArray[np.int64], held: NDArray[np.int64]) -> dict[str, Any]:
+    behind = np.concatenate([[0], (first + count)[:-1]])[: len(first)]
+    return {"gap": encode.array(first - behind), "count": encode.array(count - 1), "held": encode.array(held)}
 
 
 def tiles(segments: Segments) -> list[dict[str, Any]]:

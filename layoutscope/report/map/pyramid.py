@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from layoutscope.tables.columns import Table, Values
 
     Runs = NDArray[np.int64]
+    Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    """Runs of equal cells that hold any of a class: first cell, number of cells, units of the class in each."""
 
 METADATA: Final = "metadata"
 DATA: Final = "data"
@@ -268,18 +270,6 @@ class Share(Struct, frozen=True):
         return total(self.runs)
 
 
-class Cells(Struct, frozen=True):
-    """Cells that hold any of one class, as runs of equal ones in ascending order; all arrays have shape (n,)."""
-
-    # first, count: first cell of each run, and how many cells it has
-    first: NDArray[np.int64]
-    count: NDArray[np.int64]
-    held: NDArray[np.int64]  # units of the class in each of its cells
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-
 def partition(
     segments: Segments,
     image_offset: int,  # image_offset, size_bytes: the range, in bytes of the image
@@ -325,7 +315,7 @@ def pyramid(
     kept = [share.runs // unit if share.item.group != FREE else np.empty((0, 2), np.int64) for share in shares]
     width = block_bytes // unit
     cells = tuple(_cells(runs, width) for runs in kept)
-    while sum(map(len, cells)) > budget:
+    while sum(len(first) for first, _, _ in cells) > budget:
         width *= 2
         cells = tuple(_cells(runs, width) for runs in kept)
     return unit, width * unit, cells
@@ -371,7 +361,7 @@ def _joined(
     values = np.concatenate([held, np.full(len(first), width)])[order]
     fresh = (starts[1:] != (starts + counts)[:-1]) | (values[1:] != values[:-1])
     heads = np.flatnonzero(np.concatenate([np.ones(min(1, len(starts)), bool), fresh]))
-    return Cells(starts[heads], np.add.reduceat(counts, heads) if len(heads) else counts, values[heads])
+    return (starts[heads], np.add.reduceat(counts, heads) if len(heads) else counts, values[heads])
 
 
 def held_by(

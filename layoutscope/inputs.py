@@ -52,7 +52,7 @@ def note(file: object, descriptor: int | None = None) -> None:
 def _refuse_streams(path: str | os.PathLike[str], status: os.stat_result) -> None:
     """Refuse an input to which standard output or standard error leads, or a folder that holds what one leads to."""
     for stream, name in _streams().items():
-        kept = _keeping(stream)
+        kept = _status_if_stored(stream)
         if kept is None:
             continue
         around = stream_path(stream).parents if stat.S_ISDIR(status.st_mode) else ()
@@ -63,7 +63,7 @@ def _refuse_streams(path: str | os.PathLike[str], status: os.stat_result) -> Non
 
 def leave_inputs() -> bool:
     """Turn standard output and standard error away from what is read, so that nothing printed is written there."""
-    kept = {stream: _keeping(stream) for stream in _streams()}
+    kept = {stream: _status_if_stored(stream) for stream in _streams()}
     led = [stream for stream, status in kept.items() if status is not None and _identity(status) in _READ]
     for stream in led:
         is_error_alone = stream != 1 and 1 not in led
@@ -82,7 +82,7 @@ def _streams() -> dict[int, str]:
     return streams
 
 
-def _keeping(stream: int) -> os.stat_result | None:
+def _status_if_stored(stream: int) -> os.stat_result | None:
     """Return what a stream leads to, if that keeps what is written there: a file or a disk, no terminal and no pipe."""
     status = _status(stream)
     if status is None:

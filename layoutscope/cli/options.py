@@ -24,9 +24,9 @@ from layoutscope.cli.running import (
     Damage,
     errors_as_exit_codes,
     keep_freed_memory,
-    outputs_listed,
+    list_outputs,
+    show_progress,
     warn,
-    watched,
 )
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, ImageError, UsageError
 from layoutscope.options import (
@@ -412,8 +412,8 @@ class Command:
                 given[QUIET] = is_quiet
             keep_freed_memory()
             with ExitStack() as around:
-                around.enter_context(watched(quiet=is_quiet or not is_reading))
-                around.enter_context(outputs_listed(written))
+                around.enter_context(show_progress(quiet=is_quiet or not is_reading))
+                around.enter_context(list_outputs(written))
                 examination = around.enter_context(self._examined(given, evidence)) if evidence else None
                 code = self._function(**given)
                 if examination is not None:

@@ -47,7 +47,7 @@ NO_LINES: Final = ("dumb", "unknown")
 
 
 @contextmanager
-def watched(*, quiet: bool) -> Iterator[Progress | None]:
+def show_progress(*, quiet: bool) -> Iterator[Progress | None]:
     """Show on standard error how far things are; nothing if that is no terminal, or nobody wants to see it."""
     if quiet or not _can_show(terminal()):
         yield None
@@ -197,7 +197,7 @@ def keep_freed_memory() -> None:
 
 
 @contextmanager
-def outputs_listed(lines: list[str]) -> Iterator[None]:
+def list_outputs(lines: list[str]) -> Iterator[None]:
     """List what is written meanwhile, a line each: where, what is in it, how large it is."""
     from layoutscope.api.outputs import written_told_to
     from layoutscope.units import format_bytes

@@ -335,7 +335,7 @@ def batch(
         documents = _find_unchanged_rows(folder, jobs)
         left = [job for job in jobs if job.source.identifier not in documents]
         kept = len(documents)
-        documents |= _done(folder, read(left), len(left), on_source)
+        documents |= _read_sources(folder, read(left), len(left), on_source)
         folder.clear_work()
         folder.write_tables((source.identifier for source in found), documents)
         ends = tuple(_end(documents[source.identifier]) for source in found)
@@ -400,7 +400,7 @@ def _find_unchanged_rows(folder: FleetFolder, jobs: Sequence[FleetJob]) -> dict[
     }
 
 
-def _done(
+def _read_sources(
     folder: FleetFolder,
     running: Iterator[dict[str, Any]],
     total: int,

@@ -13,7 +13,7 @@ import numpy as np
 from layoutscope.analysis.explanation import drive_words
 from layoutscope.drive.seek import seek_curve
 from layoutscope.report import escape_text
-from layoutscope.report.map.page import asset, pack_plotly, started
+from layoutscope.report.map.page import asset, pack_plotly, start_script
 from layoutscope.report.map.pyramid import script_json
 from layoutscope.units import GIB, KIB, MIB, TIB
 
@@ -289,7 +289,7 @@ def _page(figure: Figure, title: str) -> str:
         title=escape(title),
         payload=script_json(json.loads(figure.to_json())),
         plotly=pack_plotly(),
-        script=started(asset("plots.js")),
+        script=start_script(asset("plots.js")),
     )
 
 

@@ -54,7 +54,7 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True, all_paths
         made=html.escape(made),
         payload=encode.script_json(data),
         plotly=pack_plotly(),
-        script=started(f'(0, eval)(await unpacked("{_pack_script()}"));\n'),
+        script=start_script(f'(0, eval)(await unpacked("{_pack_script()}"));\n'),
     )
 
 
@@ -66,7 +66,7 @@ def _scale(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> dict[
     }
 
 
-def started(script: str) -> str:
+def start_script(script: str) -> str:
     """Return a script that unpacks Plotly (:func:`pack_plotly`) from the page, and goes on with another."""
     # Called through another expression, eval runs in the global scope, where Plotly leaves its name for the page.
     return (

@@ -14,7 +14,7 @@ from rich.text import Text
 from layoutscope.analysis.advice import what_to_do
 from layoutscope.findings import CODES, RANK
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import STYLES, count_findings, plain_table, print_parts, printed
+from layoutscope.report.text.console import STYLES, count_findings, make_printer, plain_table, print_parts
 from layoutscope.units import NOTHING, format_count, format_coverage
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from layoutscope.results.inspect import Inspection, StateLine, StructureLines
 
 
-@printed
+@make_printer
 def print_check(result: CheckResult) -> Iterator[RenderableType]:
     """Print every finding, the worst first, and a verdict."""
     consequences = result.consequences()
@@ -123,7 +123,7 @@ def _row(item: Finding, consequences: Sequence[str]) -> tuple[Text, str, str, st
     return Text(item.level, STYLES[item.level]), item.code, address, what
 
 
-@printed
+@make_printer
 def print_verification(found: Verification) -> Iterator[RenderableType]:
     """Print each table with its rows and the differences."""
     columns = [("Volume", False), ("Table", False), ("Rows", True), ("Both decoders", False)]
@@ -146,7 +146,7 @@ def print_verification(found: Verification) -> Iterator[RenderableType]:
         yield Text(f"Reading found {errors}: of what they hid neither has a row; check says more.", style="bold red")
 
 
-@printed
+@make_printer
 def print_inspection(found: Inspection) -> Iterator[RenderableType]:
     """Print who owns the place, then every structure field by field."""
     yield Text(f"{escape_text(found.image)}: {escape_text(found.subject)}", style="bold")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from layoutscope.analysis.explanation import costs_of_ends, explained_row
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import plain_table, print_parts, printed
+from layoutscope.report.text.console import make_printer, plain_table, print_parts
 from layoutscope.results.compare import Comparison, Series, ratios, side_letters
 from layoutscope.units import NOTHING, format_bytes, format_plain, format_ratio, format_seconds
 
@@ -33,7 +33,7 @@ VALUE_COLUMNS: Final = 9
 """Width of a column of values, with the gap."""
 
 
-@printed
+@make_printer
 def print_comparison(found: Comparison) -> Iterator[RenderableType]:
     """Print the sides, the verdict, the times, where they go, the metrics and what moved."""
     letters = side_letters(len(found.names))

@@ -73,7 +73,7 @@ def print_parts(parts: Iterator[RenderableType], console: Console) -> None:
     console.file.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
 
 
-def printed(parts: Callable[[T], Iterator[RenderableType]]) -> Callable[[T, Console], None]:
+def make_printer(parts: Callable[[T], Iterator[RenderableType]]) -> Callable[[T, Console], None]:
     """Make what yields the parts of a result a function that prints them."""
 
     def print_found(found: T, console: Console) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import plain_table, print_parts, printed
+from layoutscope.report.text.console import make_printer, plain_table, print_parts
 from layoutscope.results.fleet import STATUSES, FleetResult, QueryResult, ReportResult, ViewList
 from layoutscope.units import format_bytes, format_seconds
 
@@ -27,7 +27,7 @@ NAMED_SOURCES: Final = 10
 """So many sources that are not complete are named."""
 
 
-@printed
+@make_printer
 def print_fleet(result: FleetResult) -> Iterator[RenderableType]:
     """Print what became of a batch."""
     number = len(result.sources)
@@ -55,7 +55,7 @@ SHOWN_ROWS: Final = 200
 NUMBERS: Final = ("Int", "UInt", "Float", "Decimal")
 
 
-@printed
+@make_printer
 def print_answer(result: QueryResult) -> Iterator[RenderableType]:
     """Print the rows that a query gives."""
     frame = result.frame
@@ -105,7 +105,7 @@ def _cell(text: str) -> str:
     return escaped.replace("\\_", "_") if text.replace("_", "").isalnum() and not text.startswith("_") else escaped
 
 
-@printed
+@make_printer
 def print_views(result: ViewList) -> Iterator[RenderableType]:
     """Print the views that a query can ask for, with their columns."""
     for view in result.views:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import COLUMNS, plain_table, printed
+from layoutscope.report.text.console import COLUMNS, make_printer, plain_table
 from layoutscope.results.plan import FEW_READS, HARDWARE, VOLUME, PlanResult
 from layoutscope.results.verdict import HELPS_FROM, WORTH_S
 from layoutscope.units import NOTHING, format_count, format_coverage, format_seconds, format_share
@@ -30,7 +30,7 @@ MAX_TOLD: Final = 5
 """Remedies whose ways, risks and assumptions are told without being asked for."""
 
 
-@printed
+@make_printer
 def print_plan(result: PlanResult) -> Iterator[RenderableType]:
     """Print a plan, volume by volume."""
     yield Text(escape_text(result.image.name), style="bold")
@@ -187,7 +187,7 @@ FORECAST_METRICS: Final = ("next-leaf-adjacent", "leaf-fill", "file-layout-score
 """Metrics of the table, of the first subject that has them; JSON has all."""
 
 
-@printed
+@make_printer
 def print_forecast(result: ForecastResult) -> Iterator[RenderableType]:
     """Print a forecast."""
     yield Text(f"{escape_text(result.image)}: {result.filesystem} {escape_text(result.volume)!r}", style="bold")

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from layoutscope.analysis.comparison import bound, width
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import image_line, plain_table, print_parts, printed
+from layoutscope.report.text.console import image_line, make_printer, plain_table, print_parts
 from layoutscope.units import NOTHING, format_bytes, format_count, format_coverage, format_seconds, format_share
 from layoutscope.walk.orders import ORDERS
 
@@ -80,7 +80,7 @@ def prediction_notes(predictions: Sequence[Prediction]) -> Iterator[Text]:
             yield Text(f"{item.drive}: {item.note}", style="dim")
 
 
-@printed
+@make_printer
 def print_prediction(result: PredictResult) -> Iterator[RenderableType]:
     """Print times, causes, what-ifs and the most expensive directories."""
     yield image_line(result.image)
@@ -212,7 +212,7 @@ def _directories(case: DriveCase) -> RenderableType:
     return plain_table(f"Most expensive directories on {case.prediction.drive}", columns, rows)
 
 
-@printed
+@make_printer
 def print_replay(result: ReplayResult) -> Iterator[RenderableType]:
     """Print the times of a trace, and how a prediction meets it."""
     made = f"{format_count(result.reads, 'read')}, {format_bytes(result.read_bytes)}"
@@ -438,7 +438,7 @@ WALK_COLUMNS: Final = (
 reads on nodes, of blocks and steps predicted; measured over predicted time of the drive; the host's for an entry."""
 
 
-@printed
+@make_printer
 def print_kit(result: KitResult) -> Iterator[RenderableType]:
     """Print a kit's scores."""
     yield Text(f"{escape_text(result.name)}: {_machine(result.machine, result.filesystem)}", style="bold")

@@ -162,16 +162,16 @@ class FleetSource(Struct, frozen=True):
 
 def find_sources(asked: Iterable[str | os.PathLike[str]], output: Path) -> list[FleetSource]:
     """List what is to be read, each once, in the order in which it is found."""
-    walk = _Walk(output)
+    own_folder, seen = Path(os.path.realpath(output)), set[tuple[int, int]]()
     found: dict[str, FleetSource] = {}
     for path, is_named in _expand_lists(asked):
         if "\0" in path:
             raise UsageError(f"{path}: has a zero byte, which no path has; a list has a path per line")
         # Its captures would be read as further disks, and its tables would be about nothing else.
-        if is_named and walk.is_own(path):
+        if is_named and _is_within(path, own_folder):
             why = f"{path}: is in the folder of this batch ({output}), which is no source"
             raise UsageError(f"{why}. Name the disks, or another folder for a batch of these captures.")
-        for source in walk.below(path):
+        for source in _sources_below(path, own_folder, seen):
             found.setdefault(source.identifier, source)
     if not found:
         raise UsageError("there is no source: nothing was named, or what was named holds no file")
@@ -203,47 +203,40 @@ def _lines(path: Path) -> list[str]:
     return [line for line in text.split("\n") if line]
 
 
-class _Walk:
-    """Goes through folders, each once, however many links lead there."""
+def _is_within(path: str, folder: Path) -> bool:
+    """Whether a path leads to a folder or into it."""
+    return not is_address(path) and Path(os.path.realpath(path)).is_relative_to(folder)
 
-    def __init__(self, output: Path) -> None:
-        self._output = Path(os.path.realpath(output))
-        self._seen: set[tuple[int, int] | None] = set()
 
-    def is_own(self, path: str) -> bool:
-        """Whether a path leads to the folder of the batch or into it."""
-        return not is_address(path) and Path(os.path.realpath(path)).is_relative_to(self._output)
+def _sources_below(path: str, output: Path, seen: set[tuple[int, int]]) -> list[FleetSource]:
+    """List the sources that a path leads to: itself, or what a folder holds, each folder once; not that of the batch.
 
-    def below(self, path: str) -> list[FleetSource]:
-        """List the sources that a path leads to: itself, or what a folder holds; none in the folder of the batch."""
-        if is_address(path):
-            return [FleetSource(path)]
-        if self.is_own(path):
-            return []
-        try:
-            mode = os.stat(path).st_mode  # noqa: PTH116  (names may be no UTF-8)
-        except (OSError, ValueError) as error:
-            return [FleetSource(path, failed=_why(error))]
-        for is_kind, reason in UNREAD_KINDS:
-            if is_kind(mode):
-                return [FleetSource(path, refused=reason)]
-        place = Path(path)
-        if not stat.S_ISDIR(mode) or is_bundle(place) or is_capture(place):
-            return [FleetSource(path)]
-        return self._folder(path)
-
-    def _folder(self, path: str) -> list[FleetSource]:
-        identity = _identity(Path(path))
-        if identity in self._seen:
-            return []
-        self._seen.add(identity)
-        try:
-            names = sorted(inputs.list_folder(path))
-        except OSError as error:
-            return [FleetSource(path, failed=_why(error))]
-        inside = [os.path.join(path, name) for name in names]  # noqa: PTH118
-        parts = {str(part) for name in inside for part in _later_parts(Path(name))}
-        return [source for name in inside if name not in parts for source in self.below(name)]
+    `output` has no links in it, and `seen` gathers the folders: links may lead to one from many places.
+    """
+    if is_address(path):
+        return [FleetSource(path)]
+    if _is_within(path, output):
+        return []
+    try:
+        status = os.stat(path)  # noqa: PTH116  (names may be no UTF-8)
+    except (OSError, ValueError) as error:
+        return [FleetSource(path, failed=_why(error))]
+    for is_kind, reason in UNREAD_KINDS:
+        if is_kind(status.st_mode):
+            return [FleetSource(path, refused=reason)]
+    place, identity = Path(path), (status.st_dev, status.st_ino)
+    if not stat.S_ISDIR(status.st_mode) or is_bundle(place) or is_capture(place):
+        return [FleetSource(path)]
+    if identity in seen:
+        return []
+    seen.add(identity)
+    try:
+        names = sorted(inputs.list_folder(path))
+    except OSError as error:
+        return [FleetSource(path, failed=_why(error))]
+    inside = [os.path.join(path, name) for name in names]  # noqa: PTH118
+    parts = {str(part) for name in inside for part in _later_parts(Path(name))}
+    return [source for name in inside if name not in parts for source in _sources_below(name, output, seen)]
 
 
 def _later_parts(path: Path) -> Iterator[Path]:
@@ -253,14 +246,6 @@ def _later_parts(path: Path) -> Iterator[Path]:
     except (ImageError, OSError):
         # A part is missing: the row of the first one says which, and the others have theirs.
         return
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _why(error: OSError | ValueError) -> str:

@@ -94,6 +94,11 @@ def declare_refusals(refusals: Mapping[str, str]) -> Mapping[str, str]:
     return refusals
 
 
+def reason_of(error: Exception) -> str:
+    """Return what the system says of an error, as the end of a sentence."""
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Suggest the known word that another one is most like, as a sentence's middle; empty where none is like it."""
     from difflib import get_close_matches

@@ -28,7 +28,7 @@ from layoutscope.cli.running import (
     show_progress,
     warn,
 )
-from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, ImageError, UsageError
+from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, ImageError, UsageError, reason_of
 from layoutscope.options import (
     DAMAGED,
     ENCRYPTED,
@@ -245,8 +245,7 @@ def read_secret(path: Path) -> str:
     try:
         return inputs.read_text(path, most_bytes=inputs.MAX_SECRET_BYTES).rstrip("\r\n")
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ImageError(f"{path}: cannot be read as a password file: {reason}") from error
+        raise ImageError(f"{path}: cannot be read as a password file: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
         raise ImageError(f"{path}: cannot be read as a password file") from error
 

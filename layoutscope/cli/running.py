@@ -24,6 +24,7 @@ from layoutscope.errors import (
     EXIT_USAGE,
     LayoutscopeError,
     UsageError,
+    reason_of,
 )
 from layoutscope.progress import Step, UnderWay, reporting
 from layoutscope.units import format_coverage
@@ -243,7 +244,7 @@ def errors_as_exit_codes() -> Iterator[None]:
     except OSError as error:
         if lacks_memory(error):
             raise
-        reason = (error.strerror or str(error)).lower()
+        reason = reason_of(error)
         if error.filename is not None:
             fail(f"{error.filename}: {reason}", EXIT_FAILED)
         silence()

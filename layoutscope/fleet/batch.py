@@ -21,7 +21,7 @@ from msgspec import field
 from layoutscope import inputs
 from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.display import Struct
-from layoutscope.errors import ImageError, UsageError, did_you_mean
+from layoutscope.errors import ImageError, UsageError, did_you_mean, reason_of
 from layoutscope.fleet.engines import (
     HERE,
     need_unix,
@@ -198,8 +198,7 @@ def _lines(path: Path) -> list[str]:
     try:
         text = inputs.read_text(path, errors="surrogateescape")
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"{path}: cannot be read as a list of sources: {reason}") from error
+        raise UsageError(f"{path}: cannot be read as a list of sources: {reason_of(error)}") from error
     return [line for line in text.split("\n") if line]
 
 
@@ -220,7 +219,7 @@ def _sources_below(path: str, output: Path, seen: set[tuple[int, int]]) -> list[
     try:
         status = os.stat(path)  # noqa: PTH116  (names may be no UTF-8)
     except (OSError, ValueError) as error:
-        return [FleetSource(path, failed=_why(error))]
+        return [FleetSource(path, failed=reason_of(error))]
     for is_kind, reason in UNREAD_KINDS:
         if is_kind(status.st_mode):
             return [FleetSource(path, refused=reason)]
@@ -233,7 +232,7 @@ def _sources_below(path: str, output: Path, seen: set[tuple[int, int]]) -> list[
     try:
         names = sorted(inputs.list_folder(path))
     except OSError as error:
-        return [FleetSource(path, failed=_why(error))]
+        return [FleetSource(path, failed=reason_of(error))]
     inside = [os.path.join(path, name) for name in names]  # noqa: PTH118
     parts = {str(part) for name in inside for part in _later_parts(Path(name))}
     return [source for name in inside if name not in parts for source in _sources_below(name, output, seen)]
@@ -246,10 +245,6 @@ def _later_parts(path: Path) -> Iterator[Path]:
     except (ImageError, OSError):
         # A part is missing: the row of the first one says which, and the others have theirs.
         return
-
-
-def _why(error: OSError | ValueError) -> str:
-    return ((error.strerror if isinstance(error, OSError) else None) or str(error)).lower()
 
 
 HEARD: Final = ("progress", "on_damage", "on_locked")

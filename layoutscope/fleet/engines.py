@@ -33,7 +33,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from layoutscope import bounded, ownfiles
-from layoutscope.errors import EXIT_FAILED, LayoutscopeError, UnsupportedError
+from layoutscope.errors import EXIT_FAILED, LayoutscopeError, UnsupportedError, reason_of
 from layoutscope.fleet.store import RESUME, FleetFolder
 from layoutscope.fleet.worker import CAPTURE, LACKS_MEMORY, RESULT, UNWRITTEN, machine_memory_bytes, outcome
 from layoutscope.units import format_bytes
@@ -199,7 +199,7 @@ def attempt(job: FleetJob, workers: WorkerPool | None = None) -> dict[str, Any]:
     try:
         work = folder.new_work(source.identifier)
     except OSError as error:
-        return row_document(job, outcome("failed", EXIT_FAILED, _describe_unwritten(error)), key)
+        return row_document(job, outcome("failed", EXIT_FAILED, f"{UNWRITTEN}: {reason_of(error)}"), key)
     try:
         if source.refused or source.failed:
             status = "refused" if source.refused else "failed"
@@ -209,7 +209,7 @@ def attempt(job: FleetJob, workers: WorkerPool | None = None) -> dict[str, Any]:
         document = row_document(job, {**found, "seconds": monotonic() - began}, key)
         folder.commit(document, work / CAPTURE)
     except OSError as error:
-        document = row_document(job, outcome("failed", EXIT_FAILED, _describe_unwritten(error)), key)
+        document = row_document(job, outcome("failed", EXIT_FAILED, f"{UNWRITTEN}: {reason_of(error)}"), key)
     except LayoutscopeError as error:
         document = row_document(job, outcome("failed", EXIT_FAILED, str(error)), key)
     finally:
@@ -220,10 +220,6 @@ def attempt(job: FleetJob, workers: WorkerPool | None = None) -> dict[str, Any]:
 def row_document(job: FleetJob, found: dict[str, Any], key: dict[str, Any] | None = None) -> dict[str, Any]:
     """Make the document of a row."""
     return {"source": job.source.identifier, "path": job.source.path, "key": key or job.key(), **found}
-
-
-def _describe_unwritten(error: OSError) -> str:
-    return f"{UNWRITTEN}: {(error.strerror or str(error)).lower()}"
 
 
 def _read_by_worker(job: FleetJob, work: Path, workers: WorkerPool | None) -> dict[str, Any]:

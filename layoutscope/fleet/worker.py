@@ -31,6 +31,7 @@ from layoutscope.errors import (
     OutputError,
     UnsupportedError,
     UsageError,
+    reason_of,
 )
 from layoutscope.image.remote import is_address
 
@@ -79,10 +80,10 @@ def read_source(
         if isinstance(cause, OSError) and not isinstance(error, FormatError):
             status = "failed"
             if isinstance(error, OutputError):
-                return outcome(status, code, f"{UNWRITTEN}: {(cause.strerror or str(cause)).lower()}")
+                return outcome(status, code, f"{UNWRITTEN}: {reason_of(cause)}")
         return outcome(status, code, error.typed)
     except OSError as error:
-        return outcome("failed", EXIT_FAILED, f"{path}: {(error.strerror or str(error)).lower()}")
+        return outcome("failed", EXIT_FAILED, f"{path}: {reason_of(error)}")
 
 
 def outcome(status: str, exit_code: int, message: str = "") -> dict[str, Any]:
@@ -273,7 +274,7 @@ def _work(job: dict[str, Any]) -> None:
         os.chdir(job["at"])
         document = read_source(job["source"]["path"], job["options"], work)
     except OSError as error:
-        document = outcome("failed", EXIT_FAILED, f"{job['at']}: {(error.strerror or str(error)).lower()}")
+        document = outcome("failed", EXIT_FAILED, f"{job['at']}: {reason_of(error)}")
     document["peak_memory_bytes"] = peak_memory_bytes()
     with ownfiles.new_file(work / RESULT, {}) as file:
         file.write(json.dumps(document).encode())

@@ -1,7 +1,7 @@
 """Write the reference of the command line and its manual page anew: ``python -m tests.docs.manual``.
 
-Both are made from what the commands say of themselves (:func:`layoutscope.cli.help.described`); a test keeps them
-fresh. The manual page is committed, so that a wheel can bring it along without running what it describes.
+Both are made from what the commands say of themselves (:func:`layoutscope.cli.help.describe_options`); a test keeps
+them fresh. The manual page is committed, so that a wheel can bring it along without running what it describes.
 """
 
 from __future__ import annotations

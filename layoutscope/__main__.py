@@ -8,11 +8,10 @@ try:
     import gc
     import os
     import signal
-    import stat
     import weakref
-    from contextlib import suppress
+    from contextlib import contextmanager, suppress
 
-    from layoutscope import bounded, system
+    from layoutscope import bounded
     from layoutscope.errors import EXIT_INTERRUPTED
 except KeyboardInterrupt:
     sys.stderr.write("layoutscope: interrupted\n")
@@ -20,6 +19,7 @@ except KeyboardInterrupt:
 
 TYPE_CHECKING = False  # that of typing takes memory
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
     from typing import NoReturn
 
@@ -73,12 +73,18 @@ def main() -> None:
     """Run the command line; the exit codes are those of docs/using.md."""
     try:
         open_closed_streams()
-        if (module := system.asked_part()) is None:
-            bounded.run(work)
-        else:
+        if (module := bounded.requested_part()) is not None:
             import runpy
 
             runpy.run_module(module, run_name="__main__", alter_sys=True)
+            return
+        with bounded.own_process(), ends_as_exit_codes():
+            from layoutscope.cli import app
+            from layoutscope.cli.running import errors_as_exit_codes, refuse_disks
+
+            with errors_as_exit_codes():
+                refuse_disks()
+            app()
     except KeyboardInterrupt:
         end_interrupted()
 
@@ -90,59 +96,42 @@ def end_interrupted() -> NoReturn:
     sys.exit(EXIT_INTERRUPTED)
 
 
-def may_be_disk(stream: int) -> bool:
-    """Whether a standard stream leads to a device of blocks, or to a file that holds something already."""
-    status = os.fstat(stream)
-    return stat.S_ISBLK(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_size > 0)
-
-
-def work() -> None:
-    """Run the command itself; DuckDB is not waited for where it goes on although it was interrupted."""
-    try:
-        run_command()
-    except SystemExit as ended:
-        asking = sys.modules.get("layoutscope.fleet.views")
-        if asking is not None and asking.is_at_work():
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(ended.code if isinstance(ended.code, int) else 1)
-        raise
-
-
-def run_command() -> None:
-    """Run the command in this process, which ends with it."""
+@contextmanager
+def ends_as_exit_codes() -> Iterator[None]:
+    """Run the command in this process, which ends with it: by itself, interrupted, or by another signal."""
     # numpy starts a thread for each processor, which wait for matrices that nothing here multiplies.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Loading modules makes many objects and no garbage; looking through all of them again and again is for nothing.
     gc.set_threshold(bounded.GARBAGE_AFTER_OBJECTS)
     try:
-        raise_signals()
-        if any(map(may_be_disk, (1, 2))):
-            from layoutscope.cli.running import exit_code, refuse_disks
-
-            if code := exit_code(refuse_disks):
-                sys.exit(code)
-        from layoutscope.cli import app
-
-        app()
-    except Ended as ended:
-        with suppress(OSError):  # the terminal may be what has gone
-            sys.stderr.write(f"layoutscope: {ended}\n")
-        raise
-    except KeyboardInterrupt:
-        end_interrupted()
-    except SystemExit as ended:
-        if ended.code == EXIT_INTERRUPTED:
+        try:
+            raise_signals()
+            yield
+        except Ended as ended:
+            with suppress(OSError):  # the terminal may be what has gone
+                sys.stderr.write(f"layoutscope: {ended}\n")
+            raise
+        except KeyboardInterrupt:
             end_interrupted()
+        except SystemExit as ended:
+            if ended.code == EXIT_INTERRUPTED:
+                end_interrupted()
+            raise
+        finally:
+            # The exit code is settled: a signal while threads are joined has nothing to interrupt but a traceback.
+            for name in ("SIGINT", *ENDING):
+                if hasattr(signal, name):
+                    signal.signal(getattr(signal, name), signal.SIG_IGN)
+            # All memory is given back at once: no circle in it need be looked for. DuckDB tells of what is left to it.
+            if "duckdb" not in sys.modules:
+                gc.freeze()
+    except SystemExit as ended:
+        queries = sys.modules.get("layoutscope.fleet.query")
+        if queries is not None and queries.is_at_work():  # DuckDB goes on although it was interrupted
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(ended.code if isinstance(ended.code, int) else 1)
         raise
-    finally:
-        # The exit code is settled: a signal while threads are joined has nothing to interrupt but a traceback.
-        for name in ("SIGINT", *ENDING):
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), signal.SIG_IGN)
-        # All memory is given back at once: no circle in it need be looked for. DuckDB tells of what is left to it.
-        if "duckdb" not in sys.modules:
-            gc.freeze()
 
 
 if __name__ == "__main__":

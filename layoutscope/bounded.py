@@ -1,12 +1,14 @@
 """Too little memory ends in one line: where the address space is limited, the command runs in a process of its own.
 
-Without memory a process may end where no line of Python runs any more: a library in C gives up with ``abort``, one in
-Rust as well, the stack cannot grow. So a second process waits and tells. It loads next to nothing: it has the same
-limit. Both are in one process group: what a terminal sends (Ctrl-C, Ctrl-Z) reaches both, and what was sent to the
-waiting one alone is passed on. Without a limit (``ulimit -v``, ``ulimit -d``) there is no second process.
+Without memory a process may end where no line of Python runs any more: a library in C or Rust calls ``abort``, or the
+stack cannot grow. So a second process waits and prints the line. It has the same limit and loads next to nothing. Both
+are in one process group: what a terminal sends (Ctrl-C, Ctrl-Z) reaches both, and the waiting process passes on what
+was sent to it alone. Without a limit (``ulimit -v``, ``ulimit -d``) there is no second process.
 
-A process that ended so has removed none of its temporary files. It records where it makes them, and the process that
-waits removes those that are left.
+A process that ends in this way removes none of its temporary files. It records where it makes them, and the waiting
+process removes those that are left.
+
+The end of the module says how a part of this program is started where there is no Python besides its executable.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import errno
 import os
 import signal
 import sys
+from contextlib import contextmanager
 
 try:
     import resource
@@ -23,7 +26,7 @@ except ImportError:  # Windows has no such limits.
 
 TYPE_CHECKING = False  # that of typing takes memory
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import TextIO
 
@@ -32,10 +35,10 @@ NO_MEMORY = 86
 
 PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
-LACKING = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGTRAP", "SIGKILL")
+OOM_SIGNALS = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGTRAP", "SIGKILL")
 """What ends a process that gets no memory: by its libraries, for want of a stack, or by the system."""
 
-LACKING_WORDS = (
+OOM_WORDS = (
     "allocate memory", "memory allocation", "out of memory", "outofmemory", "not enough memory",
     "failed to map segment", "thread creation failed", "threadpoolbuilderror", "can't start new thread",
     "resource temporarily unavailable", "without setting an exception", "without exception set",
@@ -50,13 +53,16 @@ without what could not be loaded.
 GARBAGE_AFTER_OBJECTS = 100_000
 """As many objects are made before those that hold each other are looked for; Python's own number is 700."""
 
+OWN_PART = "--own-part"
+"""First word of the command line of an executable without Python, which then is one module of the package."""
+
 _CHAIN = 16
 """So many causes of an error are looked at."""
 
 _NOISE_BYTES = 1 << 16
 
 
-class Held:
+class HeldErrors:
     """Standard error of a process whose memory is limited: what libraries say there is held back until the end.
 
     Where memory is lacking, that is pages of theirs in place of the line to be told; else it is printed.
@@ -79,16 +85,16 @@ class Held:
         return _says_lack(self.text)
 
 
-class _Lack:
+class _OutOfMemory:
     """What is known of this process: whether its memory is limited, and whether a thread had too little of it."""
 
     is_limited = False
-    was_noted = False
+    was_seen = False
 
 
 def terminal() -> TextIO:
     """Return standard error itself, for what is drawn there."""
-    return sys.stderr.stream if isinstance(sys.stderr, Held) else sys.stderr
+    return sys.stderr.stream if isinstance(sys.stderr, HeldErrors) else sys.stderr
 
 
 def memory_limit() -> tuple[int, str] | None:
@@ -102,7 +108,7 @@ def memory_limit() -> tuple[int, str] | None:
 
 def lacks_memory(error: BaseException | None) -> bool:
     """Whether an error came of too little memory, here or in what it came from; only where memory is limited."""
-    for _ in range(_CHAIN if _Lack.is_limited else 0):
+    for _ in range(_CHAIN if _OutOfMemory.is_limited else 0):
         if error is None:
             break
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
@@ -116,7 +122,7 @@ def lacks_memory(error: BaseException | None) -> bool:
 
 
 def _says_lack(text: str) -> bool:
-    return any(word in text.lower() for word in LACKING_WORDS)
+    return any(word in text.lower() for word in OOM_WORDS)
 
 
 def _is_of_library(error: BaseException) -> bool:
@@ -146,11 +152,12 @@ def _is_import(at: TracebackType) -> bool:
     return line.strip().startswith(("import ", "from "))
 
 
-def run(command: Callable[[], None]) -> None:
-    """Run a command, in a process of its own where memory is limited."""
+@contextmanager
+def own_process() -> Iterator[None]:
+    """Run a command in a process of its own where memory is limited; the process that began ends here with its code."""
     limit = memory_limit()
     if limit is None:
-        command()
+        yield
         return
     line = f"layoutscope: not enough memory: limited to {limit[0] >> 20:,} MiB (ulimit {limit[1]})"
     try:
@@ -161,53 +168,78 @@ def run(command: Callable[[], None]) -> None:
         made = os.memfd_create("layoutscope temporary files")
         child = os.fork()
     except (MemoryError, OSError):
-        _tell(line)
+        _print_line(line)
         sys.exit(1)
-    if not child:
-        code = NO_MEMORY
+    if child:
+        os.close(noise[1])
+        os.close(codes[1])
+        status = _wait(child, waited)
+        recorded = _read(codes[0])
+        if recorded in (b"", bytes([NO_MEMORY])):
+            _remove_temporary(made)
+        _end(status, recorded, _read(noise[0]), line)
+    code = NO_MEMORY
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        _record_temporary(made)
+        held = _hold_standard_error(noise[1], parent)
+        code = 0
         try:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            _record_temporary(made)
-            code = _work(command, noise[1], parent)
-        finally:
-            # What a library ends by itself says nothing here.
-            os.write(codes[1], bytes([code]))
-            os._exit(code)
-    os.close(noise[1])
-    os.close(codes[1])
-    status = _wait(child, waited)
-    ended = _read(codes[0])
-    if ended in (b"", bytes([NO_MEMORY])):
-        _remove_temporary(made)
-    _end(status, ended, _read(noise[0]), line)
+            yield
+        except SystemExit as ended:
+            if ended.code is None or isinstance(ended.code, int):
+                code = ended.code or 0
+            else:
+                sys.stderr.write(f"{ended.code}\n")
+                code = 1
+        except BaseException as error:  # noqa: BLE001  (a panic of polars' core derives from nothing else)
+            code = 1
+            if lacks_memory(error) or held.says_lack() or _is_of_loading(error):
+                code = NO_MEMORY
+            else:
+                sys.stderr = held.stream
+                sys.excepthook(type(error), error, error.__traceback__)
+        code = _finish(code, held)
+    except BaseException:  # noqa: BLE001  (of memory that is lacking to the end)
+        code = NO_MEMORY
+    finally:
+        # A process that a library ends by itself records no code here.
+        os.write(codes[1], bytes([code]))
+        os._exit(code)
 
 
-def _work(command: Callable[[], None], into: int, parent: int) -> int:
-    """Run the command in its own process; return its exit code.
+def _hold_standard_error(into: int, parent: int) -> HeldErrors:
+    """Hold back what is printed on standard error, in the process that works.
 
-    What libraries write on standard error by themselves goes into a pipe that nobody empties: 64 KiB are kept, the rest
-    is lost.
+    What libraries write there by themselves goes into a pipe that nobody empties: 64 KiB are kept, the rest is lost.
     """
-    _Lack.is_limited = True
+    _OutOfMemory.is_limited = True
     end_with(parent)
     said = os.dup(2)
     os.dup2(into, 2)
     os.set_blocking(2, False)
     os.close(into)
     stream = open(said, "w", encoding=sys.stderr.encoding, errors="backslashreplace", buffering=1)  # noqa: SIM115, PTH123
-    held = Held(stream)
+    held = HeldErrors(stream)
     sys.stderr = held
-    sys.unraisablehook = _note
-    code = _run_to_code(command, held)
+    sys.unraisablehook = _note_error
+    import threading
+
+    threading.excepthook = _note_error
+    return held
+
+
+def _finish(code: int, held: HeldErrors) -> int:
+    """Print what was held back, unless memory was lacking; return the exit code."""
     # What holds temporary files gives them up here; nothing else of the interpreter's end is needed.
     import atexit
 
     atexit._run_exitfuncs()  # noqa: SLF001  (as the interpreter does at its end)
-    if _Lack.was_noted:
+    if _OutOfMemory.was_seen:
         code = NO_MEMORY
     try:
         if code != NO_MEMORY and not held.says_lack():
-            stream.write(held.text)
+            held.stream.write(held.text)
         sys.stdout.flush()
     except OSError:
         code = code or 1
@@ -239,40 +271,20 @@ def _remove_temporary(record: int) -> None:
             continue  # the process has moved it to its place, or has removed it itself
         except (OSError, OutputError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            _tell(f"layoutscope: {os.fsdecode(path)}: is left: {reason.lower()}")
+            _print_line(f"layoutscope: {os.fsdecode(path)}: is left: {reason.lower()}")
 
 
-def _run_to_code(command: Callable[[], None], held: Held) -> int:
-    try:
-        import threading
-
-        threading.excepthook = _note
-        command()
-    except SystemExit as ended:
-        if ended.code is None or isinstance(ended.code, int):
-            return ended.code or 0
-        sys.stderr.write(f"{ended.code}\n")
-        return 1
-    except BaseException as error:  # noqa: BLE001  (a panic of polars' core derives from nothing else)
-        if lacks_memory(error) or held.says_lack() or _is_of_loading(error):
-            return NO_MEMORY
-        sys.stderr = held.stream
-        sys.excepthook(type(error), error, error.__traceback__)
-        return 1
-    return 0
-
-
-def _note(told: object) -> None:
+def _note_error(raised: object) -> None:
     """Take note of an error in a thread, or where none can be raised: what came of it may lack something."""
-    error = getattr(told, "exc_value", None)
+    error = getattr(raised, "exc_value", None)
     if error is None or lacks_memory(error):
-        _Lack.was_noted = True
-    elif hasattr(told, "thread"):
+        _OutOfMemory.was_seen = True
+    elif hasattr(raised, "thread"):
         import threading
 
-        threading.__excepthook__(told)  # type: ignore[arg-type]
+        threading.__excepthook__(raised)  # type: ignore[arg-type]
     else:
-        sys.__unraisablehook__(told)  # type: ignore[arg-type]
+        sys.__unraisablehook__(raised)  # type: ignore[arg-type]
 
 
 def end_with(parent: int) -> None:
@@ -319,8 +331,8 @@ def _end(
     ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     name = signal.Signals(ended_by).name if ended_by else ""
     says_lack = _says_lack(noise.decode(errors="replace"))
-    if name in LACKING or code == bytes([NO_MEMORY]) or (not code and says_lack):
-        _tell(line if says_lack or not name else f"{line}; {name} ended the work")
+    if name in OOM_SIGNALS or code == bytes([NO_MEMORY]) or (not code and says_lack):
+        _print_line(line if says_lack or not name else f"{line}; {name} ended the work")
         sys.exit(1)
     if not says_lack:
         os.write(2, noise)
@@ -331,10 +343,21 @@ def _end(
     sys.exit(os.waitstatus_to_exitcode(status))
 
 
-def _tell(line: str) -> None:
+def _print_line(line: str) -> None:
     """Write a line on standard error, in the place of one that tells how far the work was."""
     lead = "\r\x1b[K" if os.isatty(2) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown") else ""
     try:
         os.write(2, f"{lead}{line}\n".encode())
     except OSError:
         return
+
+
+def command_of(module: str, *words: str) -> list[str]:
+    """Return the command that runs a module of this package; Python, where there is one, gets `words`."""
+    return [sys.executable, OWN_PART, module] if getattr(sys, "frozen", False) else [sys.executable, *words]
+
+
+def requested_part() -> str | None:
+    """Return the module that an executable without Python is to run; None where it is to run the command."""
+    is_part = getattr(sys, "frozen", False) and len(sys.argv) == 3 and sys.argv[1] == OWN_PART
+    return sys.argv[2] if is_part and sys.argv[2].startswith("layoutscope.") else None

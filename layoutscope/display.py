@@ -15,12 +15,12 @@ import msgspec
 from msgspec import NODEFAULT, StructMeta
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-LONGEST_REPR: Final = 240
+MAX_REPR: Final = 240
 """Characters of a representation; logs and consoles show it in a line or three."""
 
-LONGEST_VALUE: Final = 60
+MAX_VALUE: Final = 60
 MAX_ITEMS: Final = 4
 PLAIN: Final = (str, int, float, bool, type(None))
 
@@ -117,7 +117,7 @@ class Displayed:
 
 
 def brief(thing: object) -> str:
-    """Tell of an object in a line: its kind, and its fields in short, as many as there is room for.
+    """Describe an object in a line: its kind, and as many of its fields in short as there is room for.
 
     >>> from msgspec import Struct
     >>> class Shelf(Displayed, Struct):
@@ -126,8 +126,9 @@ def brief(thing: object) -> str:
     >>> Shelf("upper", ("a" * 99, Shelf("lower", ())))
     Shelf(name='upper', books=2 of str)
     """
-    name, parts, left = type(thing).__name__, list[str](), LONGEST_REPR
-    for part in _parts(thing):
+    name, parts, left = type(thing).__name__, list[str](), MAX_REPR
+    for field in getattr(thing, "__struct_fields__", ()):
+        part = f"{field}={shorten(getattr(thing, field))}"
         left -= len(part) + 2
         if left < 0:
             parts.append("…")
@@ -136,20 +137,15 @@ def brief(thing: object) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def _parts(thing: object) -> Iterator[str]:
-    for name in getattr(thing, "__struct_fields__", ()):
-        yield f"{name}={shorten(getattr(thing, name))}"
-
-
 def shorten(value: Any) -> str:
     """Write a value in short: plain ones as they are, of others their kind and how many they are."""
     if isinstance(value, PLAIN):
         text = repr(value)
-        return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…{text[:1] * isinstance(value, str)}"
+        return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…{text[:1] * isinstance(value, str)}"
     if isinstance(value, tuple | list):
         is_short = len(value) <= MAX_ITEMS and all(isinstance(item, PLAIN) for item in value)
         text = repr(value) if is_short else ""
-        if value and not 0 < len(text) <= LONGEST_VALUE:
+        if value and not 0 < len(text) <= MAX_VALUE:
             text = f"{len(value):,} of {type(value[0]).__name__}"
         return text or repr(value)
     if hasattr(value, "shape"):
@@ -159,5 +155,5 @@ def shorten(value: Any) -> str:
         return f"{type(value).__name__} of {len(value):,}"
     if isinstance(value, Displayed):
         name = getattr(value, "name", "")
-        return f"{type(value).__name__}({repr(name)[:LONGEST_VALUE] if name else '…'})"
-    return repr(value)[:LONGEST_VALUE]
+        return f"{type(value).__name__}({repr(name)[:MAX_VALUE] if name else '…'})"
+    return repr(value)[:MAX_VALUE]

@@ -87,17 +87,16 @@ Those of one file system alone are added by :func:`declare_refusals` when its pa
 
 
 def declare_refusals(refusals: Mapping[str, str]) -> Mapping[str, str]:
-    """Add the codes of what one file system refuses; returns them.
-
-    Raises
-    ------
-    ValueError
-        If one has another meaning already.
-    """
+    """Add the codes of what one file system refuses; return them."""
     for code, meaning in refusals.items():
         if REFUSALS.setdefault(code, meaning) != meaning:
             raise ValueError(f"the code {code!r} of refusals has another meaning already")
     return refusals
+
+
+def reason_of(error: Exception) -> str:
+    """Return what the system says of an error, as the end of a sentence."""
+    return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

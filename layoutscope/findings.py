@@ -74,13 +74,7 @@ ABSENT: Final = {"unread-area", "image-incomplete"}
 
 
 def declare(codes: Mapping[str, str], *, absent: Iterable[str] = ()) -> Mapping[str, str]:
-    """Add the codes of one file system, and which of them tell of what was not given; returns the codes.
-
-    Raises
-    ------
-    ValueError
-        If one has another meaning already.
-    """
+    """Add the codes of one file system, and which of them tell of what was not given; return the codes."""
     for code, meaning in codes.items():
         if CODES.setdefault(code, meaning) != meaning:
             raise ValueError(f"the finding code {code!r} has another meaning already")
@@ -173,63 +167,23 @@ def first_cause(findings: Sequence[Finding]) -> Finding:
 
 
 def from_error(error: FormatError, *, code: str = "structure-invalid") -> Finding:
-    """Turn an error that was survived into a finding at the same address.
-
-    Parameters
-    ----------
-    error : FormatError
-        Its address counts from the start of the image; where it does not, :meth:`FindingLog.survive` adds the base.
-    code : str
-        As of :class:`Finding`.
-
-    Returns
-    -------
-    Finding
-        Of level ``error``, with the error's reason as its message.
-
-    Raises
-    ------
-    ValueError
-        If the code is unknown.
-    """
+    """Turn an error whose address counts from the start of the image into a finding of level ``error``."""
     sides = error.expected, error.found
     return Finding(code, "error", error.structure, error.image_offset, error.reason, *sides, device=error.device)
 
 
 def refined(coarse: Iterable[Finding], fine: Sequence[Finding], is_refined: Callable[[Finding], bool]) -> list[Finding]:
-    """Leave out what reading found where a check tells it better; a file system says what that means.
-
-    Parameters
-    ----------
-    coarse : iterable of Finding
-        What was found while reading.
-    fine : sequence of Finding
-        What checks found.
-    is_refined : callable
-        Whether one of the first is among the second, told more exactly.
-
-    Returns
-    -------
-    list of Finding
-        What is left of the first, then the second.
-    """
+    """Leave out what was found while reading and is among the findings of a check, more exactly."""
     return [*(item for item in coarse if not is_refined(item)), *fine]
 
 
 class Contradiction(Struct, frozen=True):
-    """What is wrong with rows of a table.
-
-    Parameters
-    ----------
-    code, message, level
-        As of :class:`Finding`.
-    expected, found : (n,) array, optional
-        Both sides of it, one row a row of the table.
-    """
+    """What is wrong with rows of a table."""
 
     code: str
     message: str
     level: Level = "warning"
+    # expected, found: both sides, of shape (n,): one row per row of the table
     expected: NDArray[Any] | None = None
     found: NDArray[Any] | None = None
 
@@ -238,67 +192,31 @@ class FindingLog(Struct, frozen=True):
     """Where the readers of one part of an image write what they find.
 
     A log knows where its part starts, so that nobody else turns addresses into those of the image. :meth:`at` binds it
-    to a structure; all logs that are made so write into the same list.
-
-    Attributes
-    ----------
-    findings : list of Finding
-        What was found so far, in the order of finding.
-    base : int
-        Where addresses count from, in bytes from the start of the image; those in errors too.
-    device : int
-        Which image of a set the part lies on.
-    locate : callable, optional
-        Turns an address into image offset and device where a sum does not, such as of a block of a set of devices.
-    structure : str
-        The structure that findings are about.
-    image_offset : int or None
-        Where that is; None where it has no single place.
-    field_path : str
-        Path of the field in the structure.
+    to a structure; all logs that are made from one write into the same list.
     """
 
-    findings: list[Finding] = field(default_factory=list)
-    base: int = 0
-    device: int = 0
+    findings: list[Finding] = field(default_factory=list)  # in the order of finding
+    base: int = 0  # where addresses count from, those in errors too: bytes from the start of the image
+    device: int = 0  # which image of a set the part is on
+    # Image offset and device of an address, where a sum does not give them: a block of a set of devices.
     locate: Callable[[int], tuple[int, int]] | None = None
-    structure: str = ""
-    image_offset: int | None = None
-    field_path: str = ""
+    structure: str = ""  # the structure that findings are about
+    image_offset: int | None = None  # where that is; None where it has no single place
+    field_path: str = ""  # path of the field in the structure
 
     def within(self, path: str) -> FindingLog:
         """Name the field that the log is bound to, by its path in the structure."""
         return replace(self, field_path=path)
 
     def at(self, structure: str, address: int | None = None, *, plus: int = 0) -> FindingLog:
-        """Bind the log to a structure.
-
-        Parameters
-        ----------
-        structure : str
-            In the field's words.
-        address : int, optional
-            Its address, as the format counts; None where there is no single place.
-        plus : int
-            Bytes from there to the field that is meant.
-        """
+        """Bind the log to a structure at an address as the format counts, or `plus` bytes behind it."""
         if address is None:
             return replace(self, structure=structure, image_offset=None, field_path="")
         start, device = self.locate(address) if self.locate else (self.base + address, self.device)
         return replace(self, structure=structure, image_offset=start + plus, device=device, field_path="")
 
     def at_byte(self, structure: str, image_offset: int | None, device: int = 0) -> FindingLog:
-        """Bind the log to a structure whose place on the image is known.
-
-        Parameters
-        ----------
-        structure : str
-            In the field's words.
-        image_offset : int or None
-            Bytes from the start of its image; None where there is no single place.
-        device : int
-            Which image of a set.
-        """
+        """Bind the log to a structure by its place on the image."""
         return replace(self, structure=structure, image_offset=image_offset, device=device, field_path="")
 
     def at_error(self, error: FormatError) -> FindingLog:
@@ -307,15 +225,7 @@ class FindingLog(Struct, frozen=True):
         return self.at_byte(error.structure, where, error.device or self.device)
 
     def add(self, code: str, level: Level, message: str, *, expected: object = "", found: object = "") -> None:
-        """Write down a finding about the structure that the log is bound to.
-
-        Parameters
-        ----------
-        code, level, message
-            As of :class:`Finding`.
-        expected, found : object
-            Both sides of the contradiction, where there are two.
-        """
+        """Write down a finding about the structure that the log is bound to, with both sides of a contradiction."""
         sides = str(expected), str(found)
         where = self.structure, self.image_offset
         self.findings.append(Finding(code, level, *where, message, *sides, device=self.device, field=self.field_path))
@@ -323,19 +233,7 @@ class FindingLog(Struct, frozen=True):
     def cases(
         self, wrong: NDArray[np.bool_], what: Contradiction, at: Callable[[int], FindingLog], *, most: int = 1
     ) -> None:
-        """Write down rows of a table that are wrong: the first ones, and with the last of them how many more there are.
-
-        Parameters
-        ----------
-        wrong : (n,) bool array
-            Which rows.
-        what : Contradiction
-            What is wrong with them.
-        at : callable
-            Binds the log to a row.
-        most : int
-            How many are listed.
-        """
+        """Write down the first rows that are wrong, and how many more there are; `at` binds the log to a row."""
         rows = wrong.nonzero()[0]
         listed = rows[:most].tolist()
         for row in listed:
@@ -345,20 +243,7 @@ class FindingLog(Struct, frozen=True):
             at(row).add(what.code, what.level, message, expected=expected, found=found)
 
     def survive(self, error: FormatError, *, code: str = "structure-invalid", level: Level = "error") -> None:
-        """Write down an error that was survived, at its own structure and address.
-
-        Parameters
-        ----------
-        error : FormatError
-            Its address counts from the base of this log, in bytes.
-        code, level
-            As of :class:`Finding`.
-
-        Raises
-        ------
-        ValueError
-            If the code is unknown.
-        """
+        """Write down an error that was survived at its own structure; its address counts from the base of this log."""
         self.at_error(error).add(code, level, error.reason, expected=error.expected, found=error.found)
 
     def mark(self) -> Callable[[], None]:

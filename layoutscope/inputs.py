@@ -13,6 +13,7 @@ import io
 import os
 import stat
 import sys
+import threading
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
@@ -30,6 +31,8 @@ MAX_PARSED_BYTES: Final = 16 << 20
 MAX_SECRET_BYTES: Final = 1 << 20
 """Of a list of paths, a map of ddrescue, a profile or a password."""
 PIECE_BYTES: Final = 1 << 20
+
+_SEEK_LOCK: Final = threading.Lock()
 
 _READ: Final[dict[tuple[int, int], dict[str, int]]] = {}
 """Device and inode: the places where such a file was read, and when its inode had last been changed then."""
@@ -49,7 +52,7 @@ def note(file: object, descriptor: int | None = None) -> None:
 def _refuse_streams(path: str | os.PathLike[str], status: os.stat_result) -> None:
     """Refuse an input to which standard output or standard error leads, or a folder that holds what one leads to."""
     for stream, name in _streams().items():
-        kept = _keeping(stream)
+        kept = _status_if_stored(stream)
         if kept is None:
             continue
         around = stream_path(stream).parents if stat.S_ISDIR(status.st_mode) else ()
@@ -60,7 +63,7 @@ def _refuse_streams(path: str | os.PathLike[str], status: os.stat_result) -> Non
 
 def leave_inputs() -> bool:
     """Turn standard output and standard error away from what is read, so that nothing printed is written there."""
-    kept = {stream: _keeping(stream) for stream in _streams()}
+    kept = {stream: _status_if_stored(stream) for stream in _streams()}
     led = [stream for stream, status in kept.items() if status is not None and _identity(status) in _READ]
     for stream in led:
         is_error_alone = stream != 1 and 1 not in led
@@ -79,7 +82,7 @@ def _streams() -> dict[int, str]:
     return streams
 
 
-def _keeping(stream: int) -> os.stat_result | None:
+def _status_if_stored(stream: int) -> os.stat_result | None:
     """Return what a stream leads to, if that keeps what is written there: a file or a disk, no terminal and no pipe."""
     status = _status(stream)
     if status is None:
@@ -181,6 +184,21 @@ def open_untouched(path: str | os.PathLike[str], *, waits: bool = False) -> int:
     except PermissionError:
         # Linux leaves the time of access alone for the file's owner and root; others are refused.
         return os.open(path, flags)
+
+
+def pread_into(
+    descriptor: int,
+    offset: int,  # where from, in bytes
+    target: memoryview,
+) -> int:
+    """Read at a place of an open file into a buffer."""
+    if hasattr(os, "preadv"):
+        return os.preadv(descriptor, (target,), offset)
+    with _SEEK_LOCK:  # Windows, and macOS before 11: the file has one position, which threads share
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        data = os.read(descriptor, len(target))
+    target[: len(data)] = data
+    return len(data)
 
 
 def open_file(path: Path) -> BufferedReader:

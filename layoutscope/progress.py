@@ -1,8 +1,8 @@
-"""What takes long says how far it is: phases, declared where the loops are, told to whoever asked.
+"""Progress of long work: phases, declared where the loops are, reported to listeners.
 
-A loop declares its phase (:func:`phase`, :func:`each`) and counts what it has done; it knows nobody who listens.
-Listeners are asked for around the work (:func:`reporting`), as by ``progress=`` of every verb; without one a phase is
-an object that does nothing. Phases may lie within one another: the innermost is what is being done.
+A loop declares its phase (:func:`phase`, :func:`each`) and counts what it has done; it knows no listener. Listeners are
+set around the work (:func:`reporting`), as by ``progress=`` of every verb; without one a phase is an object that does
+nothing. Phases may be nested: the innermost is what is being done.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 Unit = Literal["bytes", "steps"]
 
-TOLD_EVERY_S: Final = 0.1
-"""A listener is told of what was done no more often than so; of beginnings and ends in any case."""
+REPORT_INTERVAL_S: Final = 0.1
+"""A listener hears no more often of what was done; it hears of each beginning and end."""
 
 
 class Step(NamedTuple):
@@ -80,7 +80,7 @@ class UnderWay:
     """The phases of some work, and who listens."""
 
     def __init__(self, listener: Progress) -> None:
-        self._listener, self._phases, self._told = listener, list[Phase](), 0.0
+        self._listener, self._phases, self._last_report_s = listener, list[Phase](), 0.0
 
     def step(self) -> Step:
         """Say what is being done, and how far that is."""
@@ -88,10 +88,10 @@ class UnderWay:
         return phases[0].step() if phases else Step("")
 
     def tell(self, *, at_once: bool = False) -> None:
-        """Tell the listener, if it was not told a moment ago."""
+        """Report to the listener, unless it heard a moment ago."""
         now = monotonic()
-        if at_once or now - self._told >= TOLD_EVERY_S:
-            self._told = now
+        if at_once or now - self._last_report_s >= REPORT_INTERVAL_S:
+            self._last_report_s = now
             self._listener(self.step())
 
     @contextmanager
@@ -109,12 +109,12 @@ class UnderWay:
 
 _REPORT: Final[ContextVar[UnderWay | None]] = ContextVar("layoutscope.progress", default=None)
 
-UNHEARD: Final = Phase(None, "")
+NULL_PHASE: Final = Phase(None, "")
 
 
 @contextmanager
 def reporting(listener: Progress | None) -> Iterator[UnderWay | None]:
-    """Tell a listener of all phases until the context ends; with None, whoever was told before still is."""
+    """Report all phases to a listener until the context ends; None leaves the listener that there is."""
     if listener is None:
         yield _REPORT.get()
         return
@@ -132,7 +132,7 @@ def phase(
     """Declare a phase."""
     report = _REPORT.get()
     if report is None:
-        yield UNHEARD
+        yield NULL_PHASE
         return
     with report.phase(Phase(report, name, total=total, unit=unit, count=count)) as begun:
         yield begun

@@ -6,20 +6,65 @@ file systems that are installed or have joined add options of their own.
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from typer.core import TyperGroup
 
-from layoutscope.cli import drives, fleet, inspect, plan, predict, scan, words
-from layoutscope.cli.command import Command
+from layoutscope.cli import drives, fleet, inspect, predict, scan
 from layoutscope.cli.help import EXAMPLES, EXIT_CODES, OVERVIEW, Verb
+from layoutscope.cli.options import AsJson, Command
+from layoutscope.options import COMPRESSED, Option
 from layoutscope.version import __version__
 
-if TYPE_CHECKING:
-    from typer.models import OptionInfo
+
+def explain(
+    word: Annotated[
+        str,
+        typer.Argument(
+            metavar="[WORD]",
+            show_default="all of them are listed",
+            help="A word, a metric, the code of a finding, an order, a remedy, a drive, a table or a what-if.",
+        ),
+    ] = "",
+) -> None:
+    """Say what a word means, how a metric is defined, or what a finding says and what to do about it."""
+    from layoutscope.api.explain import explain as run
+
+    text = run(word)
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(textwrap.fill(line, width, subsequent_indent="  ") for line in text.split("\n"))
+    sys.stdout.write(f"{text}\n")
+
+
+def cache(
+    what: Annotated[
+        Literal["show", "clear"], typer.Argument(metavar="[show|clear]", help="List what is kept, or remove it.")
+    ] = "show",
+    *,
+    cache_dir: Annotated[
+        Path | None,
+        Option(
+            "The folder that is meant.", panel=COMPRESSED, metavar="DIR", absence="LAYOUTSCOPE_CACHE, else the user's"
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show or clear the cache of decompressed images: where it is, its limit, and what is in it."""
+    from layoutscope.image import cache as kept
+    from layoutscope.report.text.fleet import cache_text
+
+    place = cache_dir or kept.default_folder()
+    images = [] if place is None else kept.list_cached_images(place)
+    freed = kept.remove(images) if what == "clear" else None
+    sys.stdout.write(cache_text(place, kept.limit_bytes(), images, freed=freed, as_json=as_json) + "\n")
+
 
 GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
     "Look": {
@@ -27,14 +72,14 @@ GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
         "map": scan.map_images,
         "inspect": inspect.inspect,
         "check": inspect.check,
-        "explain": words.explain,
+        "explain": explain,
     },
     "Time": {
         "predict": predict.predict,
-        "plan": plan.plan,
+        "plan": predict.plan,
         "compare": scan.compare,
         "series": scan.series,
-        "forecast": plan.forecast,
+        "forecast": predict.forecast,
         "batch": fleet.batch,
         "trace": predict.trace,
         "replay": predict.replay,
@@ -49,7 +94,7 @@ GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
         "extract": inspect.extract,
         "checkpoints": inspect.checkpoints,
         "verify": inspect.verify,
-        "cache": words.cache,
+        "cache": cache,
     },
 }
 """Every command under the question that it answers, in the order of the overview; all but `cache` are the library's."""
@@ -145,44 +190,20 @@ app = typer.Typer(
 )
 
 
-def ask(context: typer.Context, option: typer.CallbackParam, *, wanted: bool) -> None:
-    """Note whether an option before the commands was given; once both are known, show what was asked for and leave.
-
-    Options that are asked early are heard before anything else is loaded, in the order in which they were given.
-    """
-    asked = context.meta.setdefault("layoutscope.asked", {})
-    asked[option.name] = wanted
-    if {"version", "verbose"} <= set(asked):
-        if asked["version"]:
-            show_version(verbose=asked["verbose"])
-            raise typer.Exit
-        if asked["verbose"]:
-            context.fail("Missing command.")
-
-
-def early(flag: str, text: str) -> OptionInfo:
-    """Declare an option that is asked before the commands."""
-
-    def answer(context: typer.Context, option: typer.CallbackParam, value: bool) -> None:
-        ask(context, option, wanted=value)
-
-    declared: OptionInfo = typer.Option(flag, callback=answer, is_eager=True, help=text)
-    return declared
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def main(
+    context: typer.Context,
     *,
-    version: Annotated[bool, early("--version", "Show the version.")] = False,
-    verbose: Annotated[bool, early("--verbose", "With --version: also what runs the loops.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="With --version: also what runs the loops.")] = False,
 ) -> None:
     """Take the options that stand before a command."""
+    if version:
+        typer.echo(f"layoutscope {__version__}")
+        if verbose:
+            from layoutscope.structs.native import core
 
-
-def show_version(*, verbose: bool) -> None:
-    """Print the version, and which build of the C core runs."""
-    typer.echo(f"layoutscope {__version__}")
-    if verbose:
-        from layoutscope.structs.native import core
-
-        typer.echo(f"core: {core()}")
+            typer.echo(f"core: {core()}")
+        raise typer.Exit
+    if verbose or context.invoked_subcommand is None:
+        context.fail("Missing command.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,11 +12,6 @@ from layoutscope.cli.options import AsJson
 from layoutscope.cli.running import STANDARD_OUTPUT, warn
 from layoutscope.errors import UsageError
 from layoutscope.options import MEASURE, OUTPUT, DriveOptions, FitOptions, Force, MeasureOptions, Option, fill
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from layoutscope.results.predict import DriveFacts
 
 
 def drives(
@@ -74,7 +69,15 @@ def drives(
         found = describe(names or ())
         if plot is not None:
             write_drive_plot(found, plot, force=force)
-        _show_drives(found, as_json=as_json)
+        if as_json:
+            from layoutscope.report.json import list_json
+
+            sys.stdout.write(list_json("layoutscope.drives/1", "drives", found) + "\n")
+        else:
+            from layoutscope.report.text.console import make_console
+            from layoutscope.report.text.predict import print_drives
+
+            print_drives(found, make_console(sys.stdout))
 
 
 def _measure(
@@ -117,19 +120,6 @@ def _write(text: str, output: Path | None, *, force: bool) -> None:
     from layoutscope.api.drives import write_text
 
     write_text(text, output, force=force)
-
-
-def _show_drives(found: Sequence[DriveFacts], *, as_json: bool) -> None:
-    """Print profiles as JSON or as text."""
-    if as_json:
-        from layoutscope.report.json import list_json
-
-        sys.stdout.write(list_json("layoutscope.drives/1", "drives", found) + "\n")
-        return
-    from layoutscope.report.text.console import make_console
-    from layoutscope.report.text.predict import print_drives
-
-    print_drives(found, make_console(sys.stdout))
 
 
 def kit(

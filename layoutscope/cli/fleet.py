@@ -39,14 +39,14 @@ def batch(
     # Every source has its row.
     del options["on_damage"], options["on_locked"]
     result = run(
-        sources, output, on_source=None if quiet or sys.stderr.isatty() else _told, **complete_options(options)
+        sources, output, on_source=None if quiet or sys.stderr.isatty() else print_end, **complete_options(options)
     )
     show(result, as_json=as_json)
     return result.exit_code
 
 
-def _told(end: SourceEnd, done: int, total: int) -> None:
-    """Say in a line how a source ended."""
+def print_end(end: SourceEnd, done: int, total: int) -> None:
+    """Print in a line how a source ended."""
     why = end.message.removeprefix(f"{end.path}: ")
     warn(f"{done:,} of {total:,}: {end.status} {end.path}{': ' if why else ''}{why} ({end.seconds:.1f} s)")
 

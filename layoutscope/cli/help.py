@@ -1,7 +1,7 @@
-"""What a command says of itself, and what it says to words that it does not know.
+"""The help of a command, and its answers to unknown words.
 
-Options stand in panels, a panel for each question that a user has; what an option takes, what holds without it and what
-it may be are shown alike for all of them. :func:`described` is also what the manual and the reference are made from.
+Options are shown in panels, one for each question that a user has. What an option takes, its default and its choices
+are shown alike everywhere. The manual and the reference are made from :func:`describe_options`, too.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class OptionText:
         return f"{self.text}  [{shown}]" if shown else self.text
 
 
-def described(command: Any, context: Any) -> list[OptionText]:
+def describe_options(command: Any, context: Any) -> list[OptionText]:
     """Describe the arguments of a command, then its options in the order of the panels."""
     found = [_describe(item, context) for item in command.get_params(context) if not item.hidden]
     return sorted(found, key=lambda item: PANELS.index(item.panel) if item.panel else -1)
@@ -146,7 +146,7 @@ class Verb(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then a panel below the other."""
         rows: dict[str, list[tuple[str, str]]] = {}
-        for item in described(self, ctx):
+        for item in describe_options(self, ctx):
             rows.setdefault(item.panel or "Arguments", []).append(
                 (f"{item.names} {item.takes}".rstrip(), item.sentence())
             )
@@ -163,7 +163,7 @@ class Verb(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Hear old spellings, and suggest what was meant by unknown ones."""
-        heard = list(args) if ctx.resilient_parsing else renamed(str(self.name), args)
+        heard = list(args) if ctx.resilient_parsing else rename_options(str(self.name), args)
         try:
             return list(super().parse_args(ctx, heard))
         except BadParameter as error:
@@ -183,15 +183,15 @@ class Verb(TyperCommand):
             raise
 
 
-def renamed(command: str, words: list[str]) -> list[str]:
+def rename_options(command: str, words: list[str]) -> list[str]:
     """Put new spellings in the place of old ones, and say so on standard error."""
     known = {**RENAMED[""], **RENAMED.get(command, {})}
     new = {old: name for old, name in known.items() if old != name}
     end = words.index("--") if "--" in words else len(words)
-    return [*(_renamed(word, new) for word in words[:end]), *words[end:]]
+    return [*(_rename_option(word, new) for word in words[:end]), *words[end:]]
 
 
-def _renamed(word: str, new: Mapping[str, str]) -> str:
+def _rename_option(word: str, new: Mapping[str, str]) -> str:
     option, sign, value = word.partition("=")
     if option not in new:
         return word

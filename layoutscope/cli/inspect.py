@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,9 +21,6 @@ from layoutscope.options import (
     ReadOptions,
 )
 
-if TYPE_CHECKING:
-    from layoutscope.results.check import CheckResult
-
 
 def inspect(image: ImageItself, *, as_json: AsJson = False, options: InspectOptions) -> None:
     """Show the structure at a place field by field, and who owns that place: tree, node, file, path."""
@@ -37,8 +34,8 @@ def checkpoints(
 ) -> int | None:
     """List older states, checkpoints and snapshots, and how much of each still exists."""
     from layoutscope.api.inspect import checkpoints as run
+    from layoutscope.report.text.check import print_states
     from layoutscope.report.text.console import make_console
-    from layoutscope.report.text.inspect import print_states
 
     found = run(image, **complete_options(options))
     if as_json:
@@ -131,7 +128,11 @@ def check(
     """Check the structures of an image, read-only: each fault once, with its code and address."""
     from layoutscope.api.check import check as run
 
-    chosen = _choose_format(file_format, as_json=as_json, explain=explain)
+    if as_json and file_format not in (None, "json"):
+        raise UsageError(f"--json and --format {file_format} contradict each other")
+    chosen = "json" if as_json else file_format or "text"
+    if explain and chosen != "text":
+        raise UsageError(f"--explain is for text; {chosen} has what a code means, or no place for it")
     reading = complete_options(options)
     found = run(image, **reading)
     if later is not None:
@@ -140,36 +141,20 @@ def check(
         found = found.of_rules(*rules)
     if chosen in ("text", "json"):
         show(found, as_json=chosen == "json")
+    elif chosen == "sarif":
+        from layoutscope.report.sarif import sarif_json
+
+        sys.stdout.write(sarif_json(found) + "\n")
     else:
-        _show_table(found, chosen)
+        from layoutscope.report.tables import write_csv
+
+        write_csv(found.rows("faults"), sys.stdout.buffer)
     if explain:
         from layoutscope.report.text.check import print_meanings
         from layoutscope.report.text.console import make_console
 
         print_meanings(found, make_console(sys.stdout))
     return found.exit_code
-
-
-def _choose_format(file_format: str | None, *, as_json: bool, explain: bool) -> str:
-    """Return the format, which two options give."""
-    if as_json and file_format not in (None, "json"):
-        raise UsageError(f"--json and --format {file_format} contradict each other")
-    chosen = "json" if as_json else file_format or "text"
-    if explain and chosen != "text":
-        raise UsageError(f"--explain is for text; {chosen} has what a code means, or no place for it")
-    return chosen
-
-
-def _show_table(found: CheckResult, chosen: str) -> None:
-    """Write the findings in a format of other programs."""
-    if chosen == "sarif":
-        from layoutscope.report.sarif import sarif_json
-
-        sys.stdout.write(sarif_json(found) + "\n")
-        return
-    from layoutscope.report.tables import write_csv
-
-    write_csv(found.rows("faults"), sys.stdout.buffer)
 
 
 def verify(image: ImageItself, *, as_json: AsJson = False, options: ReadOptions) -> int:

@@ -1,4 +1,7 @@
-"""Options of commands: made from those of the library, with the few that only a command line has."""
+"""Commands and their options as typer takes them.
+
+The options are made from those of the library, with the few that only a command line has.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,25 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import typer
+from typer.models import ArgumentInfo, ParameterInfo
 
 from layoutscope import inputs
-from layoutscope.cli.running import STANDARD_OUTPUT, warn
-from layoutscope.errors import ImageError, UsageError
+from layoutscope.cli.running import (
+    STANDARD_OUTPUT,
+    Damage,
+    errors_as_exit_codes,
+    keep_freed_memory,
+    list_outputs,
+    show_progress,
+    warn,
+)
+from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, ImageError, UsageError, reason_of
 from layoutscope.options import (
     DAMAGED,
     ENCRYPTED,
@@ -30,7 +43,9 @@ from layoutscope.options import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
+    from layoutscope.api.evidence import Examination
     from layoutscope.filesystems.traits import ReadOption
 
 Group = TypeVar("Group")
@@ -230,8 +245,7 @@ def read_secret(path: Path) -> str:
     try:
         return inputs.read_text(path, most_bytes=inputs.MAX_SECRET_BYTES).rstrip("\r\n")
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ImageError(f"{path}: cannot be read as a password file: {reason}") from error
+        raise ImageError(f"{path}: cannot be read as a password file: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
         raise ImageError(f"{path}: cannot be read as a password file") from error
 
@@ -326,3 +340,128 @@ FORMS: Final[dict[str, tuple[Any, str | None, Callable[[Any], Any] | None]]] = {
     "numbers": (list[str], "NAME=NUMBER", numbers),
 }
 """The type, what stands for a value, and what reads it, of options that are not written as their types are."""
+
+
+DASH: Final = Path("-")
+
+OPTIONS: Final = "options"
+"""The argument by which a command takes a group of the library's options, in the words of the library."""
+
+QUIET: Final = "quiet"
+"""The argument by which a command learns that no progress is to be shown."""
+
+
+class Command:
+    """A command as typer takes it.
+
+    Typer has no groups of options: the options of the library that a command takes as one argument are spread behind
+    its own; ``Annotated[Group, Changes]`` says which of them a command offers in another way.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., int | None],  # the command; returns its exit code, or None to leave it to `Damage`
+    ) -> None:
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self._function = function
+        own = dict(inspect.signature(function, eval_str=True).parameters)
+        self._takes_quiet = own.pop(QUIET, None) is not None
+        group, changes = None, dict[str, Option | None]()
+        if OPTIONS in own:
+            annotation = own.pop(OPTIONS).annotation
+            group, changes = get_args(annotation)[:2] if hasattr(annotation, "__metadata__") else (annotation, changes)
+        marked = [(item, _option_of(item.annotation)) for item in own.values()]
+        plain = [
+            item if mark is None else parameter(item.name, item.annotation, mark, item.default) for item, mark in marked
+        ]
+        spread = [] if group is None else parameters_of(group, changes)
+        self._own, self._spread = [*own], [item.name for item in spread]
+        known = {} if group is None else {name: group.__annotations__[name] for name in options_of(group)}
+        # What the library takes in another form than it is typed, by the annotation that says so.
+        self._hints = known | {item.name: item.annotation for item, mark in marked if mark is not None}
+        parameters = [*plain, *spread]
+        for item in parameters:
+            for mark in getattr(item.annotation, "__metadata__", ()):
+                if isinstance(mark, ParameterInfo):
+                    mark.readable = False  # whoever opens a file says why it cannot, with one exit code
+        self._arguments = [item.name for item in parameters if _is_argument(item)]
+        self.__signature__ = inspect.Signature(parameters)
+        self.__annotations__ = {item.name: item.annotation for item in parameters}
+
+    def __call__(self, **given: Any) -> None:
+        """Run the command and leave with its exit code."""
+        with errors_as_exit_codes():
+            given = {name: self._streamed(name, value) for name, value in given.items()}
+            self._refuse_one_file_twice(given)
+            given = {
+                name: read_value(self._hints[name], _option_of(self._hints[name]), value)
+                if name in self._hints
+                else value
+                for name, value in given.items()
+            }
+            options = {name: value for name in self._spread if (value := given.pop(name)) is not None}
+            damage, locked, written, is_quiet = Damage(), list[str](), list[str](), bool(options.pop("quiet", False))
+            evidence = options.pop("evidence", None)
+            is_reading = "no_cache" in options
+            if is_reading:
+                options |= {"on_damage": damage.note, "on_locked": locked.append}
+            if self._spread:
+                given[OPTIONS] = options
+            if self._takes_quiet:
+                given[QUIET] = is_quiet
+            keep_freed_memory()
+            with ExitStack() as around:
+                around.enter_context(show_progress(quiet=is_quiet or not is_reading))
+                around.enter_context(list_outputs(written))
+                examination = around.enter_context(self._examined(given, evidence)) if evidence else None
+                code = self._function(**given)
+                if examination is not None:
+                    is_damaged = code is None and damage.lines
+                    examination.exit_code = EXIT_DAMAGED if is_damaged else code or EXIT_COMPLETE
+            for line in dict.fromkeys(locked):
+                warn(line)
+            for line in written if not is_quiet else ():
+                warn(line)
+            code = damage.exit_code() if code is None else code
+        raise typer.Exit(code)
+
+    def _streamed(self, name: str, value: Any) -> Any:
+        """Take ``-`` for standard output where a result can go there, which is what None stands for; else refuse it."""
+        item = self.__signature__.parameters[name]
+        if _is_argument(item) or DASH not in (value if isinstance(value, list) else [value]):
+            return value
+        (mark,) = item.annotation.__metadata__
+        if mark.show_default == STANDARD_OUTPUT:
+            return None
+        flag = long_flag(item)
+        raise UsageError(f"{flag} -: name a file; '-' is standard output, which takes no result of {flag} here")
+
+    def _refuse_one_file_twice(self, given: dict[str, Any]) -> None:
+        """Refuse a file that two options name: one result would take the place of the other, or fail after the work."""
+        named: dict[str, str] = {}
+        for name, value in given.items():
+            paths = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, Path)]
+            for path in [] if name in self._arguments else paths:
+                place, flag = os.path.realpath(path), long_flag(self.__signature__.parameters[name])
+                if place in named and place != os.devnull:
+                    raise UsageError(f"{path}: is named by {named[place]} and by {flag}; each takes a file of its own")
+                named[place] = flag
+
+    def _examined(self, given: dict[str, Any], evidence: list[Path]) -> AbstractContextManager[Examination]:
+        """Take hashes of what the command examines, before and after it."""
+        from layoutscope.api.evidence import examined
+
+        options = given[OPTIONS]
+        named = [given.get(name) for name in self._arguments]
+        named += [options.get("second"), options.get("ddrescue_map")]
+        images = [path for item in named for path in (item if isinstance(item, list) else [item])]
+        return examined([path for path in images if isinstance(path, Path)], evidence, sys.argv[1:])
+
+
+def _option_of(annotation: Any) -> Any:
+    return next((mark for mark in getattr(annotation, "__metadata__", ()) if isinstance(mark, Option)), None)
+
+
+def _is_argument(item: inspect.Parameter) -> bool:
+    """Whether a parameter is no option, as images are."""
+    return any(isinstance(mark, ArgumentInfo) for mark in getattr(item.annotation, "__metadata__", ()))

@@ -1,4 +1,4 @@
-"""Times on drives: ``layoutscope predict``, ``trace``, ``replay`` and ``validate``."""
+"""Times on drives: ``layoutscope predict``, ``trace``, ``replay``, ``validate``, ``plan`` and ``forecast``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from layoutscope.cli.options import AsJson, Image, Output, complete_options
-from layoutscope.cli.running import show
+from layoutscope.cli.options import SEVERAL, AsJson, Image, Output, complete_options
+from layoutscope.cli.running import show, warn
 from layoutscope.options import (
     ORDERS,
     OUTPUT,
     Force,
+    ForecastOptions,
     Option,
+    PlanOptions,
     PredictOptions,
     ReplayOptions,
     TraceOptions,
@@ -100,3 +102,53 @@ def validate(
     from layoutscope.api.validate import validate as run
 
     show(run(kit, **options), as_json=as_json)
+
+
+def plan(
+    image: Image,
+    *,
+    file_format: Annotated[
+        Literal["text", "json", "csv"], Option("How the plan is printed.", panel=OUTPUT, flag="--format")
+    ] = "text",
+    options: PlanOptions,
+) -> None:
+    """Say what would help, ranked by the time it saves, with what it takes and how to do it."""
+    from layoutscope.api.plan import plan as run
+
+    result = run(image, **complete_options(options))
+    for missing in () if result.emitted is None else result.emitted.missing:
+        warn(missing.sentence)
+    if file_format == "csv":
+        from layoutscope.report.tables import write_table
+
+        write_table(result.rows("remedies"), sys.stdout.buffer, "csv")
+        return
+    show(result, as_json=file_format == "json")
+
+
+def forecast(
+    images: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="IMAGE...", help="Image or capture, or IMAGE:VOLUME; several of one volume, oldest first."
+        ),
+    ],
+    *,
+    plot: Annotated[
+        Path | None, Option("Draw the curves.", panel=OUTPUT, metavar="FILE.html", absence="not drawn")
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    options: Annotated[ForecastOptions, SEVERAL],
+) -> None:
+    """Say what a volume's layout and its enumeration will be like after some more cycles of work."""
+    from layoutscope.api.forecast import forecast as run
+    from layoutscope.api.forecast import write_forecast_plot
+    from layoutscope.api.outputs import check_output
+
+    if plot is not None:
+        check_output(plot, force=force, reads=images)
+    found = run(images, **complete_options(options))
+    if plot is not None:
+        write_forecast_plot(found, plot, force=force)
+    show(found, as_json=as_json)

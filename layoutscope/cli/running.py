@@ -12,7 +12,7 @@ import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import IO, TYPE_CHECKING, Final, ParamSpec
+from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope import inputs
 from layoutscope.bounded import lacks_memory, terminal
@@ -24,20 +24,19 @@ from layoutscope.errors import (
     EXIT_USAGE,
     LayoutscopeError,
     UsageError,
+    reason_of,
 )
 from layoutscope.progress import Step, UnderWay, reporting
 from layoutscope.units import format_coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+    from typing import NoReturn
 
     from rich.progress import Progress as Bar
 
     from layoutscope.progress import Progress
     from layoutscope.results import Shown
-
-
-P = ParamSpec("P")
 
 DELAY_S: Final = 2.0
 """What is done sooner is not worth a line."""
@@ -49,7 +48,7 @@ NO_LINES: Final = ("dumb", "unknown")
 
 
 @contextmanager
-def watched(*, quiet: bool) -> Iterator[Progress | None]:
+def show_progress(*, quiet: bool) -> Iterator[Progress | None]:
     """Show on standard error how far things are; nothing if that is no terminal, or nobody wants to see it."""
     if quiet or not _can_show(terminal()):
         yield None
@@ -199,13 +198,13 @@ def keep_freed_memory() -> None:
 
 
 @contextmanager
-def heard_of_outputs(said: list[str]) -> Iterator[None]:
-    """Gather what is written meanwhile, a line each: where, what is in it, how large it is."""
+def list_outputs(lines: list[str]) -> Iterator[None]:
+    """List what is written meanwhile, a line each: where, what is in it, how large it is."""
     from layoutscope.api.outputs import written_told_to
     from layoutscope.units import format_bytes
 
     def hear(path: Path, size_bytes: int, holds: str) -> None:
-        said.append(f"wrote {path}: {holds + ', ' if holds else ''}{format_bytes(size_bytes)}")
+        lines.append(f"wrote {path}: {holds + ', ' if holds else ''}{format_bytes(size_bytes)}")
 
     with written_told_to(hear):
         yield
@@ -224,10 +223,11 @@ def show(result: Shown, *, as_json: bool) -> None:
     print_result(result, make_console(sys.stdout))
 
 
-def exit_code(command: Callable[P, int], *given: P.args, **options: P.kwargs) -> int:
-    """Run a command and return its exit code; nothing but programming errors leaves it."""
+@contextmanager
+def errors_as_exit_codes() -> Iterator[None]:
+    """End the process with one line and an exit code where the work fails; only programming errors pass through."""
     try:
-        code = command(*given, **options)
+        yield
         if inputs.leave_inputs():
             raise UsageError("standard output or standard error leads to what was read; send it elsewhere")
         sys.stdout.flush()
@@ -235,47 +235,47 @@ def exit_code(command: Callable[P, int], *given: P.args, **options: P.kwargs) ->
         inputs.leave_inputs()
         if lacks_memory(error):
             raise  # as one line by :mod:`layoutscope.bounded`
-        code = fail(error, EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED)
+        fail(error.typed, EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED)
     except KeyboardInterrupt:
-        code = EXIT_INTERRUPTED
+        sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
-        code = silence()
+        silence()
+        sys.exit(EXIT_COMPLETE)
     except OSError as error:
         if lacks_memory(error):
             raise
-        reason = (error.strerror or str(error)).lower()
-        if error.filename is None:
-            silence()
-            reason = f"the output cannot be written: {reason}"
-        else:
-            reason = f"{error.filename}: {reason}"
-        code = fail(LayoutscopeError(reason), EXIT_FAILED)
+        reason = reason_of(error)
+        if error.filename is not None:
+            fail(f"{error.filename}: {reason}", EXIT_FAILED)
+        silence()
+        fail(f"the output cannot be written: {reason}", EXIT_FAILED)
     except MemoryError as error:
         if lacks_memory(error):
             raise
-        code = fail(LayoutscopeError("there is not enough memory for this"), EXIT_FAILED)
-    return code
+        fail("there is not enough memory for this", EXIT_FAILED)
 
 
-def refuse_disks() -> int:
-    """Refuse standard output or standard error that leads to a disk, as ``>> disk.img`` asks for; returns 0."""
-    from layoutscope.api.outputs import disk_in
-
+def refuse_disks() -> None:
+    """Refuse standard output or standard error that leads to a disk, as ``>> disk.img`` asks for."""
     for stream, name in ((1, "standard output"), (2, "standard error")):
-        status, path = os.fstat(stream), inputs.stream_path(stream)
+        status = os.fstat(stream)
+        if not stat.S_ISBLK(status.st_mode) and not (stat.S_ISREG(status.st_mode) and status.st_size):
+            continue
+        from layoutscope.api.outputs import disk_in
+
+        path = inputs.stream_path(stream)
         held = disk_in(path) if stat.S_ISREG(status.st_mode) else ""
         if held or stat.S_ISBLK(status.st_mode):
             with suppress(UsageError):
                 inputs.note(path, stream)  # from now on nothing is printed there
             what = f"holds a disk ({held})" if held else "is a disk"
             raise UsageError(f"{path}: {what}, and {name} leads there; send it elsewhere")
-    return EXIT_COMPLETE
 
 
-def fail(error: LayoutscopeError, code: int) -> int:
-    """Print an error in one line, whatever it quotes from the image."""
-    warn(error.typed)
-    return code
+def fail(line: str, code: int) -> NoReturn:
+    """Print what is wrong in one line and end."""
+    warn(line)
+    sys.exit(code)
 
 
 def warn(line: str) -> None:
@@ -285,7 +285,6 @@ def warn(line: str) -> None:
     sys.stderr.write(f"layoutscope: {escape_text(line)}\n")
 
 
-def silence() -> int:
+def silence() -> None:
     """Let go of a pipe whose reader has left, so that nothing complains at exit either."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return EXIT_COMPLETE

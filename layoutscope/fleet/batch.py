@@ -1,28 +1,251 @@
-"""``batch``: many sources, each read in a process of its own, into captures and tables in one folder."""
+"""``batch``: many sources, each read in a process of its own, into captures and tables in one folder.
+
+A job is the work on one source as plain data: what is read, how, within which limits, and by what it is known to be
+unchanged.
+"""
 
 from __future__ import annotations
 
+import glob
+import hashlib
+import json
 import os
+import stat
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope import inputs, system
+from msgspec import field
+
+from layoutscope import inputs
 from layoutscope.api.keywords import profiles_of, several, takes
-from layoutscope.errors import UsageError, did_you_mean
-from layoutscope.fleet.cluster import HERE, SchedulerEngine
-from layoutscope.fleet.engines import LocalEngine, usual_memory_bytes, usual_workers
-from layoutscope.fleet.jobs import FleetJob, FleetLimits, find_sources
+from layoutscope.display import Struct
+from layoutscope.errors import ImageError, UsageError, did_you_mean, reason_of
+from layoutscope.fleet.engines import (
+    HERE,
+    need_unix,
+    read_by_scheduler,
+    read_here,
+    require_dask,
+    usual_memory_bytes,
+    usual_workers,
+)
 from layoutscope.fleet.store import FleetFolder, need_polars, plain_text
+from layoutscope.image.containers.sparse import is_bundle
+from layoutscope.image.remote import address_identity, is_address, whole_address
+from layoutscope.image.split import find_parts
 from layoutscope.options import BatchOptions, EnumerationOptions, FleetOptions, fill, leave_out
 from layoutscope.progress import phase
 from layoutscope.results.fleet import FleetResult, SourceEnd
+from layoutscope.tables.capture import is_capture
+from layoutscope.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Unpack
 
-    from layoutscope.fleet.engines import FleetEngine
+
+END_BYTES: Final = 65536
+"""So much of a file's beginning and end is part of its identity: a disk that was written to has other headers there."""
+
+
+class FleetLimits(Struct, frozen=True):
+    """What the process of one source may take."""
+
+    memory_bytes: int  # address space; 0 where the worker of a cluster gives it a part of its own
+    seconds: float  # time on the clock
+    written_bytes: int | None = None  # length of each file that it writes; as much as there is room for without
+
+
+class FleetJob(Struct, frozen=True):
+    """What is done about one source, for whoever runs it, here or elsewhere."""
+
+    source: FleetSource  # what is read
+    folder: str  # the batch's folder
+    limits: FleetLimits  # what it may take
+    options: dict[str, Any] = field(default_factory=dict)  # keywords of `scan`; and `orders`, `hash_names`
+    at: str = field(default_factory=os.getcwd)  # the folder from which paths are told
+
+    def key(self) -> dict[str, Any]:
+        """Say what the results depend on: as long as this is the same, they need not be made again."""
+        is_read = not (self.source.failed or self.source.refused)
+        path = self.source.path if is_address(self.source.path) else os.path.join(self.at, self.source.path)  # noqa: PTH118
+        identity = source_identity(path) if is_read else {}
+        return {"made_by": f"layoutscope {__version__}", "options": _public(self.options), **identity}
+
+
+def _public(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as they may be kept: of a secret it is known only whether one was given."""
+    from layoutscope.filesystems.registry import read_options
+
+    secrets = {name for name, (each, _) in read_options().items() if each.kind == "secret"}
+    kept = {name: value for name, value in options.items() if name != "cache_dir"}
+    plain = {name: value is not None if name in secrets else value for name, value in kept.items()}
+    known: dict[str, Any] = json.loads(json.dumps(plain, default=str))
+    return known
+
+
+def source_identity(path: str) -> dict[str, Any]:
+    """Say what can be known of a source without reading it whole.
+
+    `size_bytes` and `modify_time_ns` (the newest) of all of its files, and `identity`: SHA-256 of their names, sizes
+    and times, and of the ends of a file that is named itself. Empty where it cannot be read.
+    """
+    if is_address(path):
+        return address_identity(path)
+    total, newest, digest = 0, 0, hashlib.sha256()
+    try:
+        for name in _files(path):
+            status = os.stat(name)  # noqa: PTH116  (names may be no UTF-8)
+            total, newest = total + status.st_size, max(newest, status.st_mtime_ns)
+            about = os.fsencode(os.path.relpath(name, path))
+            digest.update(b"%d:%s %d %d\n" % (len(about), about, status.st_size, status.st_mtime_ns))
+            if name == path:
+                digest.update(_ends(name, status.st_size))
+    except (OSError, ValueError):
+        return {}
+    return {"size_bytes": total, "modify_time_ns": newest, "identity": digest.hexdigest()}
+
+
+def _files(path: str) -> Iterator[str]:
+    """Yield the files of a source: its own, those in its folder, the parts of a split image."""
+    if not os.path.isdir(path):  # noqa: PTH112
+        yield path
+        try:
+            yield from (str(part) for part in find_parts(Path(path))[1:])
+        except ImageError:
+            return
+        return
+    yield from inputs.walk_files(path)
+
+
+def _ends(path: str, size_bytes: int) -> bytes:
+    with inputs.open_file(Path(path)) as file:
+        begin = file.read(END_BYTES)
+        file.seek(max(0, size_bytes - END_BYTES))
+        return begin + file.read(END_BYTES)
+
+
+ID_DIGITS: Final = 16
+"""Hexadecimal digits of a source's identifier: a thousand million sources have one in common once in forty times."""
+
+LIST_SIGN: Final = "@"
+"""What stands before the name of a list of sources."""
+
+UNREAD_KINDS: Final = (
+    (stat.S_ISFIFO, "is a pipe, which is not read: it may never end"),
+    (stat.S_ISSOCK, "is a socket, which is not read"),
+    (stat.S_ISCHR, "is a character device, which is not read"),
+)
+
+
+class FleetSource(Struct, frozen=True):
+    """One thing to be read."""
+
+    path: str  # as it was found; bytes that are no UTF-8 are surrogates, as Python's own functions take them
+    # refused, failed: why it is not read at all, as far as that is known before: it is no image, or cannot be reached
+    refused: str = ""
+    failed: str = ""
+
+    @property
+    def identifier(self) -> str:
+        """What its rows and its capture are found by: the same for the same place, whatever was asked for besides."""
+        place = self.path if is_address(self.path) else os.path.realpath(self.path)
+        return hashlib.sha256(os.fsencode(place)).hexdigest()[:ID_DIGITS]
+
+    @property
+    def shown(self) -> str:
+        """The path as text; bytes that are no UTF-8 are escaped."""
+        return plain_text(self.path)
+
+
+def find_sources(asked: Iterable[str | os.PathLike[str]], output: Path) -> list[FleetSource]:
+    """List what is to be read, each once, in the order in which it is found."""
+    own_folder, seen = Path(os.path.realpath(output)), set[tuple[int, int]]()
+    found: dict[str, FleetSource] = {}
+    for path, is_named in _expand_lists(asked):
+        if "\0" in path:
+            raise UsageError(f"{path}: has a zero byte, which no path has; a list has a path per line")
+        # Its captures would be read as further disks, and its tables would be about nothing else.
+        if is_named and _is_within(path, own_folder):
+            why = f"{path}: is in the folder of this batch ({output}), which is no source"
+            raise UsageError(f"{why}. Name the disks, or another folder for a batch of these captures.")
+        for source in _sources_below(path, own_folder, seen):
+            found.setdefault(source.identifier, source)
+    if not found:
+        raise UsageError("there is no source: nothing was named, or what was named holds no file")
+    return list(found.values())
+
+
+def _expand_lists(asked: Iterable[str | os.PathLike[str]]) -> list[tuple[str, bool]]:
+    """Put the lines of lists and the matches of patterns in their places; true for what is named, not matched."""
+    names: list[tuple[str, bool]] = []
+    for each in (os.fspath(item) for item in asked):
+        if each.startswith(LIST_SIGN) and not os.path.lexists(each):
+            names += [(line, True) for line in _lines(Path(each.removeprefix(LIST_SIGN)))]
+        elif is_address(each):
+            names.append((whole_address(each), True))
+        elif glob.has_magic(each) and not os.path.lexists(each):
+            matches = sorted(glob.glob(each, recursive=True)) or [each]  # noqa: PTH207  (names may be no UTF-8)
+            names += [(match, False) for match in matches]
+        else:
+            names.append((each, True))
+    return names
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = inputs.read_text(path, errors="surrogateescape")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read as a list of sources: {reason_of(error)}") from error
+    return [line for line in text.split("\n") if line]
+
+
+def _is_within(path: str, folder: Path) -> bool:
+    """Whether a path leads to a folder or into it."""
+    return not is_address(path) and Path(os.path.realpath(path)).is_relative_to(folder)
+
+
+def _sources_below(path: str, output: Path, seen: set[tuple[int, int]]) -> list[FleetSource]:
+    """List the sources that a path leads to: itself, or what a folder holds, each folder once; not that of the batch.
+
+    `output` has no links in it, and `seen` gathers the folders: links may lead to one from many places.
+    """
+    if is_address(path):
+        return [FleetSource(path)]
+    if _is_within(path, output):
+        return []
+    try:
+        status = os.stat(path)  # noqa: PTH116  (names may be no UTF-8)
+    except (OSError, ValueError) as error:
+        return [FleetSource(path, failed=reason_of(error))]
+    for is_kind, reason in UNREAD_KINDS:
+        if is_kind(status.st_mode):
+            return [FleetSource(path, refused=reason)]
+    place, identity = Path(path), (status.st_dev, status.st_ino)
+    if not stat.S_ISDIR(status.st_mode) or is_bundle(place) or is_capture(place):
+        return [FleetSource(path)]
+    if identity in seen:
+        return []
+    seen.add(identity)
+    try:
+        names = sorted(inputs.list_folder(path))
+    except OSError as error:
+        return [FleetSource(path, failed=reason_of(error))]
+    inside = [os.path.join(path, name) for name in names]  # noqa: PTH118
+    parts = {str(part) for name in inside for part in _later_parts(Path(name))}
+    return [source for name in inside if name not in parts for source in _sources_below(name, output, seen)]
+
+
+def _later_parts(path: Path) -> Iterator[Path]:
+    """Yield the parts of a split image that are read with its first one."""
+    try:
+        yield from find_parts(path)[1:] if path.is_file() else ()
+    except (ImageError, OSError):
+        # A part is missing: the row of the first one says which, and the others have theirs.
+        return
+
 
 HEARD: Final = ("progress", "on_damage", "on_locked")
 """Options by which a caller listens, which no other process can call."""
@@ -77,7 +300,7 @@ def batch(
     """
     began = monotonic()
     need_polars()
-    system.need_unix()
+    need_unix()
     own = fill(FleetOptions, options)
     work = _check_options(leave_out(options, own), own)
     folder = FleetFolder(Path(output))
@@ -86,13 +309,13 @@ def batch(
         found = find_sources(several(sources), folder.path)
         for source in found:
             inputs.note(source.path)  # other processes read it: what is printed here must not go there
-        limits, engine = _choose_engine(own)
+        limits, read = _choose_engine(own)
         folder.prepare({"sources": len(found)})
         jobs = [FleetJob(source, str(folder.path.absolute()), limits, work) for source in found]
         documents = _find_unchanged_rows(folder, jobs)
         left = [job for job in jobs if job.source.identifier not in documents]
         kept = len(documents)
-        documents |= _done(folder, engine.run(left), len(left), on_source)
+        documents |= _read_sources(folder, read(left), len(left), on_source)
         folder.clear_work()
         folder.write_tables((source.identifier for source in found), documents)
         ends = tuple(_end(documents[source.identifier]) for source in found)
@@ -126,28 +349,25 @@ def _check_options(given: dict[str, Any], own: FleetOptions) -> dict[str, Any]:
     return {**plain, "orders": orders, "hash_names": own["hash_names"]}
 
 
-def _choose_engine(own: FleetOptions) -> tuple[FleetLimits, FleetEngine]:
-    """Say who reads the sources, and what each process may take."""
+def _choose_engine(own: FleetOptions) -> tuple[FleetLimits, Callable[[Sequence[FleetJob]], Iterator[dict[str, Any]]]]:
+    """Return what each process may take, and what has the sources read."""
     workers = usual_workers() if own["workers"] is None else own["workers"]
     memory = usual_memory_bytes(max(1, workers)) if own["memory_bytes"] is None else own["memory_bytes"]
     seconds = own["timeout_ms"] / 1000
     written = own["written_bytes"]
     if min(workers, memory, seconds, 1 if written is None else written) <= 0:
         raise UsageError("a batch has one process at least, and each of them some memory, time and room to write")
-    engine = _engine(own, workers)
-    if own["memory_bytes"] is None and own["scheduler"] not in (None, HERE):
-        memory = 0  # other machines have memory of their own
-    return FleetLimits(memory, seconds, written), engine
-
-
-def _engine(own: FleetOptions, workers: int) -> FleetEngine:
-    """Choose who has sources read."""
     scheduler, has_dashboard = own["scheduler"], own["dashboard"]
     if scheduler is None and not has_dashboard:
-        return LocalEngine(workers)
-    if scheduler not in (None, HERE) and (has_dashboard or own["workers"] is not None):
-        raise UsageError("a scheduler that is there has its own workers, and its own page")
-    return SchedulerEngine(scheduler or HERE, workers, has_dashboard=has_dashboard)
+        return FleetLimits(memory, seconds, written), partial(read_here, workers=workers)
+    if scheduler not in (None, HERE):
+        if has_dashboard or own["workers"] is not None:
+            raise UsageError("a scheduler that is there has its own workers, and its own page")
+        if own["memory_bytes"] is None:
+            memory = 0  # other machines have memory of their own
+    require_dask(has_dashboard=has_dashboard)
+    read = partial(read_by_scheduler, address=scheduler or HERE, workers=workers, has_dashboard=has_dashboard)
+    return FleetLimits(memory, seconds, written), read
 
 
 def _find_unchanged_rows(folder: FleetFolder, jobs: Sequence[FleetJob]) -> dict[str, dict[str, Any]]:
@@ -160,7 +380,7 @@ def _find_unchanged_rows(folder: FleetFolder, jobs: Sequence[FleetJob]) -> dict[
     }
 
 
-def _done(
+def _read_sources(
     folder: FleetFolder,
     running: Iterator[dict[str, Any]],
     total: int,

@@ -11,10 +11,10 @@ from layoutscope.access.entries import ROOT_ID
 from layoutscope.api.map import map_images
 from layoutscope.api.outputs import check_output, file_form, output, refuse_place
 from layoutscope.errors import LayoutscopeError, UsageError
+from layoutscope.fleet.query import FleetViews
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
-from layoutscope.fleet.views import FleetViews
 from layoutscope.progress import phase
-from layoutscope.report.fleetpage import BINS, CardMetric, FleetPage, Ranking, VolumeCard, fleet_page
+from layoutscope.report.fleetpage import BINS, FleetPage, Ranking, VolumeCard, fleet_page
 from layoutscope.results.fleet import STATUSES, ReportResult
 from layoutscope.tables.schema import DATA_REGIONS
 from layoutscope.version import __version__
@@ -119,8 +119,7 @@ def write_report(
         drawn, left_out = {}, list(known.left_out)
         if maps:
             drawn = _maps(known, place, page, force=force, left_out=left_out)
-        gathered = _Gathered(known, drawn, names=names)
-        fleet = gathered.page(place, left_out)
+        fleet = _gather(known, place, drawn, left_out, names=names)
     with output(page, force=force, holds=f"{len(fleet.volumes):,} volumes") as file:
         file.write(fleet_page(fleet).encode("utf-8", "replace"))
     return ReportResult(os.fspath(page), Ranking(fleet).headline(), len(fleet.volumes), fleet.left_out)
@@ -147,108 +146,93 @@ def _maps(known: FleetViews, place: Path, page: Path, *, force: bool, left_out: 
     return drawn
 
 
-class _Gathered:
-    """What a page is made of, from the views of a batch."""
+def _gather(known: FleetViews, place: Path, maps: Mapping[str, str], left_out: list[str], *, names: bool) -> FleetPage:
+    """Gather what a page is made of from the views of a batch."""
+    sources = {row["source"]: row for row in known.rows("SELECT * FROM sources")}
 
-    def __init__(self, known: FleetViews, maps: Mapping[str, str], *, names: bool) -> None:
-        self._known, self._maps, self._names = known, maps, names
-        self._sources = {row["source"]: row for row in known.rows("SELECT * FROM sources")}
+    def path_of(source: str) -> str:
+        return (sources.get(source, {}).get("path") or source) if names else source
 
-    def page(self, place: Path, left_out: list[str]) -> FleetPage:
-        predicted = self._known.rows("SELECT * FROM predictions WHERE isfinite(seconds) AND seconds >= 0")
-        order = predicted[0]["order"] if predicted else ""
-        predicted = [row for row in predicted if row["order"] == order]
-        drives = tuple(dict.fromkeys(row["drive"] for row in predicted))
-        hosts = " and ".join(dict.fromkeys(str(row["host"]) for row in predicted))
-        times: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for row in predicted:
-            times.setdefault((row["source"], row["volume"]), []).append(row)
-        units, values = self._metrics()
-        strips, ages = self._by_layout()
-        cards = []
-        for row in self._known.rows(
-            "SELECT v.*, l.layout FROM volumes v JOIN layouts l USING (source, volume, number, image_offset) "
-            "WHERE number IS NOT NULL ORDER BY l.place"
-        ):
-            key, layout = (row["source"], row["volume"]), (row["source"], row["layout"])
-            own = times.get(key, [])
-            cards.append(self._card(row, own, values.get(key, {}), ages.get(layout), strips.get(layout, {})))
-        left_out += [line for line in self._known.left_out if line not in left_out]
-        return FleetPage(
-            title=str(place) if self._names else "fleet",
-            made=f"made by layoutscope {__version__} from {len(self._sources):,} sources",
-            counts={status: sum(row["status"] == status for row in self._sources.values()) for status in STATUSES},
-            order=f"{order} as on {hosts}",
-            drives=drives,
-            metrics=units,
-            volumes=tuple(cards),
-            failures=tuple(self._failures()),
-            left_out=tuple(left_out) if self._names else (f"{len(left_out):,} tables",) * bool(left_out),
+    predicted = known.rows("SELECT * FROM predictions WHERE isfinite(seconds) AND seconds >= 0")
+    order = predicted[0]["order"] if predicted else ""
+    predicted = [row for row in predicted if row["order"] == order]
+    times: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in predicted:
+        times.setdefault((row["source"], row["volume"]), []).append(row)
+    metrics, values = _shown_metrics(known)
+    strips, ages = _by_layout(known)
+    cards = []
+    for row in known.rows(
+        "SELECT v.*, l.layout FROM volumes v JOIN layouts l USING (source, volume, number, image_offset) "
+        "WHERE number IS NOT NULL ORDER BY l.place"
+    ):
+        source, volume, layout = row["source"], (row["source"], row["volume"]), (row["source"], row["layout"])
+        own, strip = times.get(volume, []), strips.get(layout, {})
+        cards.append(
+            VolumeCard(
+                source=source,
+                path=path_of(source),
+                status=sources.get(source, {}).get("status") or "",
+                volume=(row["volume"] or "") if names else f"volume {row['number']}",
+                name=(row["name"] or "") if names else "",
+                kind=row["variant"] or row["filesystem"] or "",
+                size_bytes=row["size_bytes"] or 0,
+                entries=(row["num_files"] or 0) + (row["num_directories"] or 0),
+                seconds={time["drive"]: time["seconds"] for time in own},
+                reads=own[0]["reads"] if own else None,
+                metrics=values.get(volume, {}),
+                age_days=ages.get(layout),
+                metadata=tuple(strip.get(True, ())),
+                data=tuple(strip.get(False, ())),
+                map_page=maps.get(source, ""),
+            )
         )
+    gravity = {status: number for number, status in enumerate(STATUSES)}
+    incomplete = [row for row in sources.values() if row["status"] != STATUSES[0]]
+    incomplete.sort(key=lambda row: -gravity.get(row["status"] or "", 0))
+    left_out += [line for line in known.left_out if line not in left_out]
+    hosts = " and ".join(dict.fromkeys(str(row["host"]) for row in predicted))
+    return FleetPage(
+        title=str(place) if names else "fleet",
+        made=f"made by layoutscope {__version__} from {len(sources):,} sources",
+        counts={status: sum(row["status"] == status for row in sources.values()) for status in STATUSES},
+        order=f"{order} as on {hosts}",
+        drives=tuple(dict.fromkeys(row["drive"] for row in predicted)),
+        metrics=metrics,
+        volumes=tuple(cards),
+        failures=tuple(
+            (path_of(row["source"]), row["status"] or "", (row["message"] or "") if names else "") for row in incomplete
+        ),
+        left_out=tuple(left_out) if names else (f"{len(left_out):,} tables",) * bool(left_out),
+    )
 
-    def _failures(self) -> list[tuple[str, str, str]]:
-        order: dict[str, int] = {status: place for place, status in enumerate(STATUSES)}
-        rows = [row for row in self._sources.values() if row["status"] != STATUSES[0]]
-        rows.sort(key=lambda row: -order.get(row["status"] or "", 0))
-        return [
-            (self._path(row["source"]), row["status"] or "", (row["message"] or "") if self._names else "")
-            for row in rows
-        ]
 
-    def _path(self, source: str) -> str:
-        return (self._sources.get(source, {}).get("path") or source) if self._names else source
+def _shown_metrics(known: FleetViews) -> tuple[dict[str, tuple[str, str]], dict[tuple[str, str], dict[str, float]]]:
+    """Return titles and units of the metrics that the page shows, and their values by source and volume."""
+    wanted = [f"{subject} {metric}" for subject, metric in SHOWN_METRICS]
+    titles: dict[str, tuple[str, str]] = {}
+    values: dict[tuple[str, str], dict[str, float]] = {}
+    for row in known.rows("SELECT * FROM metrics WHERE isfinite(value)"):
+        key = f"{row['subject']} {row['metric']}"
+        if key in wanted:
+            titles.setdefault(key, (row["title"] or key, row["unit"] or ""))
+            values.setdefault((row["source"], row["volume"]), {})[key] = row["value"]
+    return {key: titles[key] for key in wanted if key in titles}, values
 
-    def _metrics(self) -> tuple[tuple[CardMetric, ...], dict[tuple[str, str], dict[str, float]]]:
-        rows = self._known.rows("SELECT * FROM metrics WHERE isfinite(value)")
-        wanted = {f"{subject} {metric}": None for subject, metric in SHOWN_METRICS}
-        titles: dict[str, CardMetric] = {}
-        values: dict[tuple[str, str], dict[str, float]] = {}
-        for row in rows:
-            key = f"{row['subject']} {row['metric']}"
-            if key in wanted:
-                titles.setdefault(key, CardMetric(key, row["title"] or key, row["unit"] or ""))
-                values.setdefault((row["source"], row["volume"]), {})[key] = row["value"]
-        return tuple(titles[key] for key in wanted if key in titles), values
 
-    def _by_layout(self) -> tuple[dict[tuple[str, int], dict[bool, list[float]]], dict[tuple[str, int], float]]:
-        """Return strips and ages, by source and layout; of a capture that cannot be read there are none."""
-        strips: dict[tuple[str, int], dict[bool, list[float]]] = {}
-        for row in self._known.rows(_STRIPS):
-            own = strips.setdefault((row["source"], row["layout"]), {})
-            line = own.setdefault(row["is_metadata"], [0.0] * BINS)
-            if 0 <= row["bin"] < BINS and row["share"] is not None and math.isfinite(row["share"]):
-                line[row["bin"]] = row["share"]
-        ages = {
-            (row["source"], row["layout"]): row["days"]
-            for row in self._known.rows(_AGES)
-            if row["days"] is not None and 0 <= row["days"] <= OLDEST_DAYS
-        }
-        return strips, ages
-
-    def _card(
-        self,
-        row: Mapping[str, Any],
-        times: list[dict[str, Any]],
-        metrics: Mapping[str, float],
-        age_days: float | None,
-        strips: Mapping[bool, list[float]],
-    ) -> VolumeCard:
-        source = row["source"]
-        reads = times[0]["reads"] if times else None
-        return VolumeCard(
-            source=source,
-            path=self._path(source),
-            status=self._sources.get(source, {}).get("status") or "",
-            volume=(row["volume"] or "") if self._names else f"volume {row['number']}",
-            name=(row["name"] or "") if self._names else "",
-            kind=row["variant"] or row["filesystem"] or "",
-            size_bytes=row["size_bytes"] or 0,
-            entries=(row["num_files"] or 0) + (row["num_directories"] or 0),
-            seconds={time["drive"]: time["seconds"] for time in times},
-            reads=reads,
-            metrics=metrics,
-            age_days=age_days,
-            metadata=tuple(strips.get(True, ())),
-            data=tuple(strips.get(False, ())),
-            map_page=self._maps.get(source, ""),
-        )
+def _by_layout(
+    known: FleetViews,
+) -> tuple[dict[tuple[str, int], dict[bool, list[float]]], dict[tuple[str, int], float]]:
+    """Return strips and ages, by source and layout; of a capture that cannot be read there are none."""
+    strips: dict[tuple[str, int], dict[bool, list[float]]] = {}
+    for row in known.rows(_STRIPS):
+        own = strips.setdefault((row["source"], row["layout"]), {})
+        line = own.setdefault(row["is_metadata"], [0.0] * BINS)
+        if 0 <= row["bin"] < BINS and row["share"] is not None and math.isfinite(row["share"]):
+            line[row["bin"]] = row["share"]
+    ages = {
+        (row["source"], row["layout"]): row["days"]
+        for row in known.rows(_AGES)
+        if row["days"] is not None and 0 <= row["days"] <= OLDEST_DAYS
+    }
+    return strips, ages

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from layoutscope import inputs, ownfiles
 from layoutscope.api.outputs import check_output, output, refuse_place
 from layoutscope.api.save import check_capture
-from layoutscope.errors import OutputError, UsageError
+from layoutscope.errors import OutputError, UsageError, reason_of
 from layoutscope.tables.capture import is_capture
 from layoutscope.tables.frames import FRAMES
 from layoutscope.tables.schema import Column
@@ -338,7 +338,7 @@ class FleetFolder:
     def _unwritten(self, what: str, error: OSError) -> OutputError:
         if error.errno in NO_ROOM:
             return OutputError(f"{self.path}: {FULL}", options=RESUME)
-        return OutputError(f"{self.path}: {what} cannot be written: {(error.strerror or str(error)).lower()}")
+        return OutputError(f"{self.path}: {what} cannot be written: {reason_of(error)}")
 
     def check_room(self, document: Mapping[str, Any]) -> None:
         """End a batch whose disk has no room for any further source; one too large for it ends nothing."""

@@ -31,6 +31,7 @@ from layoutscope.errors import (
     OutputError,
     UnsupportedError,
     UsageError,
+    reason_of,
 )
 from layoutscope.image.remote import is_address
 
@@ -79,10 +80,10 @@ def read_source(
         if isinstance(cause, OSError) and not isinstance(error, FormatError):
             status = "failed"
             if isinstance(error, OutputError):
-                return outcome(status, code, f"{UNWRITTEN}: {(cause.strerror or str(cause)).lower()}")
+                return outcome(status, code, f"{UNWRITTEN}: {reason_of(cause)}")
         return outcome(status, code, error.typed)
     except OSError as error:
-        return outcome("failed", EXIT_FAILED, f"{path}: {(error.strerror or str(error)).lower()}")
+        return outcome("failed", EXIT_FAILED, f"{path}: {reason_of(error)}")
 
 
 def outcome(status: str, exit_code: int, message: str = "") -> dict[str, Any]:
@@ -188,6 +189,23 @@ def _predict_each(volume: VolumeScan, orders: list[str], options: Mapping[str, A
     return made
 
 
+def machine_memory_bytes() -> int:
+    """Return the memory of this machine, which is a Unix."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def resident_bytes() -> int:
+    """Return the memory of this machine that this process has now; its most so far where the system says no more."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
 def peak_memory_bytes() -> int | None:
     """Return the most memory that this process ever had in use; None where the system does not tell."""
     with suppress(OSError, ValueError, IndexError):
@@ -228,7 +246,8 @@ def main() -> None:
         return
     gc.set_threshold(bounded.GARBAGE_AFTER_OBJECTS)
     bound_process(json.loads(limits))
-    bounded.run(lambda: _serve(asked, answers))
+    with bounded.own_process():
+        _serve(asked, answers)
 
 
 def _serve(asked: BinaryIO, answers: int) -> None:
@@ -255,7 +274,7 @@ def _work(job: dict[str, Any]) -> None:
         os.chdir(job["at"])
         document = read_source(job["source"]["path"], job["options"], work)
     except OSError as error:
-        document = outcome("failed", EXIT_FAILED, f"{job['at']}: {(error.strerror or str(error)).lower()}")
+        document = outcome("failed", EXIT_FAILED, f"{job['at']}: {reason_of(error)}")
     document["peak_memory_bytes"] = peak_memory_bytes()
     with ownfiles.new_file(work / RESULT, {}) as file:
         file.write(json.dumps(document).encode())

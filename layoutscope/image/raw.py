@@ -21,9 +21,9 @@ import numpy as np
 from layoutscope import inputs
 from layoutscope.errors import ImageError, UnreadError
 from layoutscope.image.source import FillingSource, ReadCounter, Source
+from layoutscope.inputs import pread_into
 from layoutscope.structs.arrays import runs_of, subtract
 from layoutscope.structs.native import Kernel
-from layoutscope.system import pread_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -41,14 +41,6 @@ IN_SEQUENCE: Final = "walk request-layout-score"
 """The metric that says how many reads follow on the one before."""
 
 
-class CardMetric(Struct, frozen=True):
-    """A metric that the page shows the distribution of: its key, title, and the unit of its values."""
-
-    key: str
-    title: str
-    unit: str
-
-
 class VolumeCard(Struct, frozen=True):
     """A volume in the table."""
 
@@ -64,7 +56,7 @@ class VolumeCard(Struct, frozen=True):
     entries: int
     seconds: Mapping[str, float]  # predicted time of the order, by drive
     reads: int | None  # reads of that order
-    metrics: Mapping[str, float]  # values by the keys of `CardMetric`
+    metrics: Mapping[str, float]  # values by the keys of `FleetPage.metrics`
     age_days: float | None  # from the creation of its root folder to the newest change on it
     # metadata, data: share of each part of the volume that is metadata, and that is data of files, 0 to 1; empty where
     # unknown
@@ -87,7 +79,7 @@ class FleetPage(Struct, frozen=True):
     counts: Mapping[str, int]  # how many sources ended how, by `STATUSES`
     order: str  # what times are of
     drives: tuple[str, ...]  # which drives they are on; ranks are by the first
-    metrics: tuple[CardMetric, ...]  # which metrics are shown
+    metrics: Mapping[str, tuple[str, str]]  # which metrics are shown: title and unit by key
     volumes: tuple[VolumeCard, ...]  # all volumes
     failures: tuple[tuple[str, str, str], ...]  # path, status and message of every source that is not complete
     left_out: tuple[str, ...] = ()  # what could not be read of the batch
@@ -251,7 +243,7 @@ def _table(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
     yield '<span class="muted">from the start of the volume to its end; the stronger, the denser</span></div>\n'
     yield '<div class="rows" tabindex="0" role="region" aria-label="all volumes"><table id="volumes"><thead><tr>'
     numbers = ["1,000 entries", *map(drive_words, fleet.drives)] if fleet.drives else []
-    numbers = ["Size", "Entries", *numbers, *(item.title for item in fleet.metrics), "Age, days"]
+    numbers = ["Size", "Entries", *numbers, *(title for title, _ in fleet.metrics.values()), "Age, days"]
     for title in ("Volume", "State", "Kind", "Layout", *numbers):
         ordered = ' aria-sort="descending"' if title == "1,000 entries" else ""
         label = _format_text(title) if title == "Layout" else f'<button type="button">{_format_text(title)}</button>'
@@ -269,7 +261,7 @@ def _row(fleet: FleetPage, place: int, pace: float | None) -> str:
     if card.map_page:
         called = f'<a href="{escape(quote(card.map_page))}">{called}</a>'
     times = [pace, *(card.seconds.get(drive) for drive in fleet.drives)] if fleet.drives else []
-    values = [(card.metrics.get(item.key), item.unit) for item in fleet.metrics]
+    values = [(card.metrics.get(key), unit) for key, (_, unit) in fleet.metrics.items()]
     cells = [
         f'<td class="name" title="{_format_text(card.volume)}">{called}<span>{_format_text(card.path)}</span></td>',
         f'<td class="status status-{_format_text(card.status)}">{_format_text(card.status)}</td>',
@@ -356,10 +348,10 @@ def _draw_ranking(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) ->
         known = [(volumes[place], colours[place]) for place in ranking.places if drive in volumes[place].seconds]
         times = [(card.seconds[drive] * 1000 / card.entries, colour) for card, colour in known]
         yield from _histogram(f"1,000 entries on {drive_words(drive)}", times, math.log, format_seconds)
-    for item in fleet.metrics:
+    for key, (title, unit) in fleet.metrics.items():
         held = zip(volumes, colours, strict=True)
-        values = [(card.metrics[item.key], colour) for card, colour in held if item.key in card.metrics]
-        yield from _histogram(item.title, values, float, partial(_format_value, unit=item.unit))
+        values = [(card.metrics[key], colour) for card, colour in held if key in card.metrics]
+        yield from _histogram(title, values, float, partial(_format_value, unit=unit))
     yield from _scatter(fleet, ranking, colours)
 
 

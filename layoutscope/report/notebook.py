@@ -137,7 +137,7 @@ def density_strip(layout: VolumeLayout) -> str:
     )
 
 
-def framed(page: str) -> str:
+def frame_page(page: str) -> str:
     """Put a page that reaches no network into a frame of its own."""
     return (
         '<iframe style="width:100%;height:46em;border:0" title="layout map" '

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.drive.seek import seek_curve
 from layoutscope.report import escape_text
-from layoutscope.report.map.page import asset, pack_plotly, started
+from layoutscope.report.map.page import asset, pack_plotly, start_script
 from layoutscope.report.map.pyramid import script_json
 from layoutscope.results.verdict import drive_words
 from layoutscope.units import GIB, KIB, MIB, TIB
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from layoutscope.drive import DriveProfile
     from layoutscope.drive.calibration.measuring import Calibrated
-    from layoutscope.results.compare import Cost, MetricRow, Series, TimeRow
+    from layoutscope.results.compare import MetricRow, Series, TimeRow
     from layoutscope.results.forecast import ForecastRange, ForecastResult
     from layoutscope.results.predict import DriveFacts
 
@@ -102,12 +101,16 @@ def _draw(figure: Figure, series: Series, panel: TimeRow | MetricRow, place: tup
 
     values = panel.seconds if isinstance(panel, TimeRow) else panel.values
     factor, unit = _scale("seconds" if isinstance(panel, TimeRow) else panel.unit, values)
-    axes = _Axes(figure, place, factor)
     for number, (name, layouts) in enumerate(series.curves.items()):
-        colour, places = COLOURS[number % len(COLOURS)], [_place(series, layouts, n) for n in layouts]
+        colour, around = COLOURS[number % len(COLOURS)], [_place(series, layouts, n) for n in layouts]
         if isinstance(panel, TimeRow):
-            axes.band(places, [panel.costs[n] for n in layouts], colour)
-        axes.curve(escape(escape_text(name)), places, [values[n] for n in layouts], colour)
+            known = [
+                (where, cost) for where, n in zip(around, layouts, strict=True) if (cost := panel.costs[n]) is not None
+            ]
+            ranges = [(cost.seconds_low / factor, cost.seconds_high / factor) for _, cost in known]
+            _shade(figure, place, [where for where, _ in known], ranges, colour)
+        scaled = [None if (value := values[n]) is None else value / factor for n in layouts]
+        _draw_curve(figure, place, escape(escape_text(name)), around, scaled, colour)
     figure.update_yaxes(title_text=unit, row=place[0], col=place[1])
     if unit == "%":
         # A line at 100 % would lie on the panel's edge.
@@ -132,52 +135,52 @@ def _scale(unit: str, values: Sequence[float | None]) -> tuple[float, str]:
     return (0.01, "%") if unit == "share" else (1, unit)
 
 
-class _Axes(Struct, frozen=True):
-    """Where a panel stands in the figure, and by what its values are divided."""
+def _shade(
+    figure: Figure,
+    place: tuple[int, int],
+    around: Sequence[int | str],
+    ranges: Sequence[tuple[float, float]],
+    colour: str,
+) -> None:
+    """Shade what is between two curves."""
+    import plotly.graph_objects as go
 
-    figure: Figure
-    place: tuple[int, int]
-    factor: float
+    shape = go.Scatter(
+        x=[*around, *reversed(around)],
+        y=[*(high for _, high in ranges), *reversed([low for low, _ in ranges])],
+        fill="toself",
+        fillcolor=colour,
+        opacity=BAND_OPACITY,
+        line_width=0,
+        mode="lines",
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    figure.add_trace(shape, *place)
 
-    def band(self, places: Sequence[int | str], costs: Sequence[Cost | None], colour: str) -> None:
-        """Shade the interval of the predictions."""
-        known = [(where, cost) for where, cost in zip(places, costs, strict=True) if cost is not None]
-        ranges = [(cost.seconds_low, cost.seconds_high) for _, cost in known]
-        self.shade([where for where, _ in known], ranges, colour)
 
-    def shade(self, around: Sequence[int | str], ranges: Sequence[tuple[float, float]], colour: str) -> None:
-        """Shade what lies between two curves."""
-        import plotly.graph_objects as go
+def _draw_curve(
+    figure: Figure,
+    place: tuple[int, int],
+    name: str,
+    around: Sequence[int | str],
+    values: Sequence[float | None],
+    colour: str,
+) -> None:
+    """Draw a curve; those of the first panel are in the legend."""
+    import plotly.graph_objects as go
 
-        low, high = ([pair[end] / self.factor for pair in ranges] for end in (0, 1))
-        shape = go.Scatter(
-            x=[*around, *reversed(around)],
-            y=[*high, *reversed(low)],
-            fill="toself",
-            fillcolor=colour,
-            opacity=BAND_OPACITY,
-            line_width=0,
-            mode="lines",
-            hoverinfo="skip",
-            showlegend=False,
-        )
-        self.figure.add_trace(shape, *self.place)
-
-    def curve(self, name: str, places: Sequence[int | str], values: Sequence[float | None], colour: str) -> None:
-        """Draw a curve; those of the first panel stand in the legend."""
-        import plotly.graph_objects as go
-
-        line = go.Scatter(
-            x=places,
-            y=[None if value is None else value / self.factor for value in values],
-            name=name,
-            legendgroup=name,
-            showlegend=self.place == (1, 1),
-            mode="lines+markers",
-            line_color=colour,
-            marker_size=6,
-        )
-        self.figure.add_trace(line, *self.place)
+    line = go.Scatter(
+        x=around,
+        y=values,
+        name=name,
+        legendgroup=name,
+        showlegend=place == (1, 1),
+        mode="lines+markers",
+        line_color=colour,
+        marker_size=6,
+    )
+    figure.add_trace(line, *place)
 
 
 def _dress(figure: Figure, series: Series, rows: int) -> None:
@@ -217,10 +220,12 @@ def forecast_page(found: ForecastResult) -> str:
     for number, (_, unit, values) in enumerate(panels):
         place = (number // COLUMNS + 1, number % COLUMNS + 1)
         factor, name = _scale(unit, [None if item is None else item.high for item in values])
-        axes = _Axes(figure, place, factor)
         known = [(cycle, item) for cycle, item in zip(cycles, values, strict=True) if item is not None]
-        axes.shade([cycle for cycle, _ in known], [(item.low, item.high) for _, item in known], COLOURS[0])
-        axes.curve("median of the draws", [cycle for cycle, _ in known], [item.value for _, item in known], COLOURS[0])
+        around = [cycle for cycle, _ in known]
+        _shade(figure, place, around, [(item.low / factor, item.high / factor) for _, item in known], COLOURS[0])
+        _draw_curve(
+            figure, place, "median of the draws", around, [item.value / factor for _, item in known], COLOURS[0]
+        )
         figure.update_yaxes(title_text=name, row=place[0], col=place[1])
     title = f"{found.filesystem} {found.volume}: {found.workload}, {found.share:.1%} of the files a cycle"
     figure.update_layout(title=escape(escape_text(title)), template="plotly_white", height=PANEL_PIXELS * rows + 190)
@@ -284,7 +289,7 @@ def _page(figure: Figure, title: str) -> str:
         title=escape(title),
         payload=script_json(json.loads(figure.to_json())),
         plotly=pack_plotly(),
-        script=started(asset("plots.js")),
+        script=start_script(asset("plots.js")),
     )
 
 

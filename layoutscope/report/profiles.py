@@ -140,7 +140,7 @@ def _events(process: int, profile: Profile) -> Iterator[dict[str, Any]]:
         }
 
 
-def folded(profiles: Sequence[Profile]) -> Iterator[str]:
+def folded_stacks(profiles: Sequence[Profile]) -> Iterator[str]:
     """Yield folded stacks: the directories down to the one that caused reads, and the microseconds of those.
 
     Host time before a read is its directory's; that behind the last one has no line.
@@ -166,7 +166,7 @@ def frame_name(text: str) -> str:
 PROFILES: Final[dict[str, Callable[[Sequence[Profile]], Iterator[str]]]] = {
     "speedscope": speedscope,
     "perfetto": chrome_trace,
-    "folded": folded,
+    "folded": folded_stacks,
 }
 """Writers of walks by the name of their format."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.report.fleetpage import BINS, CardMetric, FleetPage, VolumeCard, fleet_page
+from layoutscope.report.fleetpage import BINS, FleetPage, VolumeCard, fleet_page
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
-SCORE = CardMetric("walk request-layout-score", "Requests in sequence", "share")
+SCORE = {"walk request-layout-score": ("Requests in sequence", "share")}
 FIRST = "() => [...document.querySelectorAll('#volumes tbody tr:not([hidden])')].map((row) => row.id)"
 COLOUR = "() => getComputedStyle(document.body).backgroundColor"
 
@@ -27,7 +27,7 @@ def page(tmp_path_factory):
             entries=1000,
             seconds={} if number == 29 else {"disk": 1.0 + (number * 7) % 29},
             reads=100 + number,
-            metrics={SCORE.key: number / 30},
+            metrics={"walk request-layout-score": number / 30},
             age_days=number * 30.0,
             metadata=tuple((number + part) % 9 / 9 for part in range(BINS)),
             data=tuple(float(part < number * 4) for part in range(BINS)),
@@ -35,9 +35,7 @@ def page(tmp_path_factory):
         for number in range(30)
     ]
     failures = tuple((f"disks/{HOSTILE}{number}", "refused", "is a text file") for number in range(3))
-    fleet = FleetPage(
-        HOSTILE, "made", {"complete": 30, "refused": 3}, "fts", ("disk",), (SCORE,), tuple(cards), failures
-    )
+    fleet = FleetPage(HOSTILE, "made", {"complete": 30, "refused": 3}, "fts", ("disk",), SCORE, tuple(cards), failures)
     path = tmp_path_factory.mktemp("fleet") / "fleet.html"
     path.write_text(fleet_page(fleet), "utf-8")
     return path

@@ -14,9 +14,9 @@ import pytest
 
 import layoutscope
 from layoutscope.errors import LayoutscopeError, UnsupportedError, UsageError
-from layoutscope.fleet import cluster
-from layoutscope.fleet.cluster import attempt_there
-from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
+from layoutscope.fleet import engines
+from layoutscope.fleet.batch import FleetJob, FleetLimits, FleetSource
+from layoutscope.fleet.engines import attempt_there
 from layoutscope.fleet.store import FleetFolder
 from tests.cli.conftest import files_of
 
@@ -66,13 +66,14 @@ def end(process):
 WORKER = ("worker", "--nthreads", "1", "--memory-limit", "0", "--no-nanny", "--no-dashboard")
 HELD = """
 import time
-from layoutscope.fleet import cluster
-from layoutscope.fleet.engines import attempt
+from layoutscope.fleet import engines
+attempt = getattr(engines.attempt, "original", engines.attempt)  # Dask may load this file twice
 def hold(job, workers):
     while job.source.path.endswith("disk 9.img.zst"):
         time.sleep(0.1)
     return attempt(job, workers)
-cluster.attempt = hold
+hold.original = attempt
+engines.attempt = hold
 """
 """What a worker loads that never gives back a certain source: the batch is under way until somebody ends it."""
 
@@ -162,7 +163,7 @@ def test_what_a_lost_worker_brings_late_counts_no_more(tmp_path):
 def test_a_scheduler_that_is_not_there_is_one_line(tmp_path, monkeypatch):
     """It is waited for as long as is said, and the batch can be taken up."""
     pytest.importorskip("distributed")
-    monkeypatch.setattr(cluster, "CONNECT_S", 1)
+    monkeypatch.setattr(engines, "CONNECT_S", 1)
     with pytest.raises(LayoutscopeError, match=r"tcp://127.0.0.1:9 cannot be reached: .* resume=True takes it up"):
         layoutscope.batch(HFS, tmp_path / "fleet", scheduler="tcp://127.0.0.1:9")
     assert layoutscope.batch(HFS, tmp_path / "fleet", resume=True).counts["complete"] == 1

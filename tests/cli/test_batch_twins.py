@@ -115,8 +115,8 @@ def test_a_query_counts_each_of_them_once(fleet):
 def test_the_page_has_a_card_for_each_with_its_own_time(fleet):
     """No volume has the seconds or the reads of its twin."""
     pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
-    from layoutscope.fleet.report import _AGES, _STRIPS, _Gathered
-    from layoutscope.fleet.views import FleetViews
+    from layoutscope.fleet.query import FleetViews
+    from layoutscope.fleet.report import _AGES, _STRIPS
 
     with FleetViews(fleet, _STRIPS + _AGES) as known:
         cards = {card.volume: card for card in _Gathered(known, {}, names=True).page(fleet, []).volumes}

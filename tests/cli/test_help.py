@@ -11,7 +11,7 @@ import typer
 import layoutscope
 from layoutscope.cli import app
 from layoutscope.cli.application import COMMANDS as OVERVIEW
-from layoutscope.cli.help import EXAMPLES, PANELS, Verb, described
+from layoutscope.cli.help import EXAMPLES, PANELS, Verb, describe_options
 from layoutscope.structs.native import core as core_name
 from tests.cli.conftest import ROOT
 
@@ -40,7 +40,7 @@ UNIT = re.compile(r"[A-Z]+(?:[.:=/][A-Za-z]+)*")
 def options_of(name):
     command = typer.main.get_command(app).commands[name]
     context = command.make_context(name, [], resilient_parsing=True)
-    return described(command, context)
+    return describe_options(command, context)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -61,7 +61,7 @@ def test_an_option_that_says_too_little_would_be_seen():
     lone, nothing = typer.Typer(), typer.Option(None)
     lone.command(cls=Verb)(lambda size=nothing: size)
     command = typer.main.get_command(lone)
-    item = described(command, command.make_context("lone", [], resilient_parsing=True))[0]
+    item = describe_options(command, command.make_context("lone", [], resilient_parsing=True))[0]
     assert (item.text, item.default, UNIT.fullmatch(item.takes)) == ("", "", None)
 
 

@@ -59,10 +59,18 @@ def started(code: str, **options):
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT, **options)
 
 
+WORK_OF_ITS_OWN = """
+from layoutscope import bounded
+def run(work):
+    with bounded.own_process():
+        work()
+"""
+
+
 def command(code: str, mib: int | None = COMFORTABLE_MIB):
     """Run some lines as the command of a program."""
     lines = "\n    ".join(["import os, signal, sys", *code.splitlines()])
-    return limited(mib, "-c", f"from layoutscope import bounded\ndef work():\n    {lines}\nbounded.run(work)")
+    return limited(mib, "-c", f"{WORK_OF_ITS_OWN}def work():\n    {lines}\nrun(work)")
 
 
 @pytest.mark.parametrize("mib", [20, 75, 130, 400])
@@ -93,7 +101,7 @@ def test_without_a_limit_there_is_no_second_process():
     code = "print(os.getpid() == start, sys.stderr is sys.__stderr__)"
     told = {}
     for mib in (None, COMFORTABLE_MIB):
-        program = f"import os, sys\nstart = os.getpid()\nfrom layoutscope import bounded\nbounded.run(lambda: {code})"
+        program = f"import os, sys\nstart = os.getpid(){WORK_OF_ITS_OWN}run(lambda: {code})"
         told[mib] = limited(mib, "-c", program).stdout
     assert told == {None: "True True\n", COMFORTABLE_MIB: "False False\n"}
 
@@ -176,13 +184,13 @@ def test_an_error_that_was_told_is_not_told_again():
 def test_signals_reach_the_process_that_works(name, exit_code):
     """Those that were sent to the one that waits, which then ends in the same way; nothing is left running."""
     code = (
-        "import os, signal, sys, time\nfrom layoutscope import bounded\n"
+        f"import os, signal, sys, time{WORK_OF_ITS_OWN}"
         # Who started the tests may have them ignore what a terminal sends.
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         # A signal that comes just before the sleep does not end it: Python's own gap.
         "def work():\n    try:\n        print(os.getpid(), flush=True)\n        while True: time.sleep(0.1)\n"
-        "    except KeyboardInterrupt: sys.exit(130)\nbounded.run(work)"
+        "    except KeyboardInterrupt: sys.exit(130)\nrun(work)"
     )
     with started(code, stderr=subprocess.PIPE) as process:
         worker = int(process.stdout.readline())
@@ -196,10 +204,7 @@ def test_signals_reach_the_process_that_works(name, exit_code):
 
 def test_the_worker_ends_with_the_one_that_waits():
     """Killed outright, the first process leaves nobody behind."""
-    code = (
-        "import os, time\nfrom layoutscope import bounded\n"
-        "bounded.run(lambda: (print(os.getpid(), flush=True), time.sleep(60)))"
-    )
+    code = f"import os, time{WORK_OF_ITS_OWN}run(lambda: (print(os.getpid(), flush=True), time.sleep(60)))"
     with started(code) as process:
         worker = os.pidfd_open(int(process.stdout.readline()))
         process.kill()
@@ -211,8 +216,8 @@ def test_the_worker_ends_with_the_one_that_waits():
 def test_a_terminal_stays_a_terminal():
     """What is drawn while it works is drawn: standard error of the process that works is the terminal itself."""
     code = (
-        "import sys\nfrom layoutscope import bounded\n"
-        "bounded.run(lambda: print(sys.stderr.isatty(), bounded.terminal().isatty(), bounded.terminal() is sys.stderr))"
+        f"import sys{WORK_OF_ITS_OWN}"
+        "run(lambda: print(sys.stderr.isatty(), bounded.terminal().isatty(), bounded.terminal() is sys.stderr))"
     )
     leader, follower = pty.openpty()
     try:
@@ -287,7 +292,8 @@ def work():
         time.sleep(0.3)
         print("tidied up", flush=True)
         sys.exit(130)
-bounded.run(work)
+with bounded.own_process():
+    work()
 """
 
 

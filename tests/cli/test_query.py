@@ -15,7 +15,7 @@ import pytest
 
 import layoutscope
 from layoutscope.errors import LayoutscopeError, UsageError
-from layoutscope.fleet.views import CAPTURED, VIEWS
+from layoutscope.fleet.query import CAPTURED, VIEWS
 from layoutscope.tables.schema import TABLES
 
 pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")

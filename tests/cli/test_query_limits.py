@@ -12,8 +12,7 @@ import layoutscope
 from layoutscope.errors import LayoutscopeError, UsageError
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
-
-from layoutscope.fleet import views  # noqa: E402  (needs DuckDB)
+from layoutscope.fleet import query  # noqa: E402  (needs DuckDB)
 from tests.peak import run_measured  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +45,7 @@ def test_a_query_ends_when_its_time_is_over(fleet, sql):
     with pytest.raises(LayoutscopeError, match=r"takes longer than 0\.5 s; timeout_ms allows more") as ended:
         layoutscope.query(fleet, sql, timeout_ms=500)
     assert ended.value.typed == "the query takes longer than 0.5 s; --timeout allows more"
-    assert not views.is_at_work()
+    assert not query.is_at_work()
     assert layoutscope.query(fleet, "SELECT 1 AS a").frame.rows() == [(1,)]
 
 
@@ -75,15 +74,15 @@ def test_a_limit_that_leaves_nothing_is_refused(option, value):
 
 def test_without_options_there_are_limits(fleet, monkeypatch):
     """A quarter of the memory of this machine, five minutes; and a spill has no place."""
-    found = []
-    monkeypatch.setattr("layoutscope.fleet.query.Limits", lambda *given: found.append(given) or views.Limits(*given))
+    found, make = [], query.Limits
+    monkeypatch.setattr(query, "Limits", lambda *given: found.append(given) or make(*given))
     sql = "SELECT current_setting('memory_limit') AS m, current_setting('temp_directory') AS t"
     told = layoutscope.query(fleet, sql).frame.rows()[0]
     assert found[-1] == (None, 300.0)
-    assert views.usual_memory_bytes() >= 1 << 30
+    assert query.usual_memory_bytes() >= 1 << 30
     number, unit = told[0].split()
     assert float(number) * 1024 ** ["KiB", "MiB", "GiB"].index(unit) * 1024 == pytest.approx(
-        views.usual_memory_bytes(), rel=0.1
+        query.usual_memory_bytes(), rel=0.1
     )
     assert told[1] == ""
 
@@ -97,9 +96,9 @@ SIGNALS = {"SIGINT": (130, "layoutscope: interrupted\n"), "SIGTERM": (143, "layo
 def test_a_query_hears_signals(fleet, sql, name):
     """At once, though DuckDB is at work; the line of a shell that ends by a signal is all there is."""
     code = (
-        "import sys\nfrom layoutscope.fleet import views\nfrom layoutscope.__main__ import main\n"
-        "check = views.Limits.check\n"
-        "views.Limits.check = lambda self: print('at work', flush=True) or check(self)\nmain()"
+        "import sys\nfrom layoutscope.fleet import query\nfrom layoutscope.__main__ import main\n"
+        "check = query.Limits.check\n"
+        "query.Limits.check = lambda self: print('at work', flush=True) or check(self)\nmain()"
     )
     usual = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL}[name]
     with subprocess.Popen(
@@ -115,18 +114,18 @@ def test_a_query_hears_signals(fleet, sql, name):
 
 def test_who_does_not_hear_is_left_alone(fleet, monkeypatch):
     """A single piece of work may be of any size; nobody waits for its end, and what it holds is not taken away."""
-    release = views.Event()
-    monkeypatch.setattr(views.FleetViews, "_frame", lambda *_: release.wait())
-    before = len(views._LEFT)
+    release = query.Event()
+    monkeypatch.setattr(query.FleetViews, "_frame", lambda *_: release.wait())
+    before = len(query._LEFT)
     with pytest.raises(LayoutscopeError, match="takes longer than"):
         layoutscope.query(fleet, "SELECT 1", timeout_ms=200)
-    assert views.is_at_work()
-    assert len(views._LEFT) == before + 1
+    assert query.is_at_work()
+    assert len(query._LEFT) == before + 1
     release.set()
-    for thread in views.threading.enumerate():
-        if thread.name == views.WORKER:
+    for thread in query.threading.enumerate():
+        if thread.name == query.WORKER:
             thread.join()
-    assert not views.is_at_work()
+    assert not query.is_at_work()
 
 
 STATEMENTS = [
@@ -187,7 +186,7 @@ def test_every_exception_of_duckdb_is_one_line(fleet, monkeypatch, kind, place):
         raise kind(f"{kind.__name__.removesuffix('Exception')} Error: first\nsecond\n\nthird")
 
     if place == "frame":
-        monkeypatch.setattr(views.FleetViews, "_frame", fail)
+        monkeypatch.setattr(query.FleetViews, "_frame", fail)
     else:
         monkeypatch.setattr(duckdb, place, fail)
     with pytest.raises(LayoutscopeError) as ended:

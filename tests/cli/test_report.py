@@ -12,12 +12,12 @@ import pytest
 
 import layoutscope
 from layoutscope.errors import UsageError
-from layoutscope.report.fleetpage import BINS, CardMetric, FleetPage, Ranking, VolumeCard, fleet_page, strip
+from layoutscope.report.fleetpage import BINS, FleetPage, Ranking, VolumeCard, fleet_page, strip
 from layoutscope.units import format_share
 
 IMAGES = Path(__file__).parents[2] / "fixtures/images"
 DATA = ["data", "file-data", "snapshot-data", "referenced-data"]
-SCORE = CardMetric("walk request-layout-score", "Requests in sequence", "share")
+SCORE = {"walk request-layout-score": ("Requests in sequence", "share")}
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202e\"'"
 
 
@@ -30,13 +30,18 @@ def card(name, *, seconds=1.0, reads=100, entries=1000, score=0.5, predicted=Tru
         "seconds": (seconds if isinstance(seconds, dict) else {"disk": seconds}) if predicted else {},
         "reads": reads,
     }
-    given |= {"metrics": {SCORE.key: score}, "age_days": 10.0, "metadata": (0.1,) * BINS, "data": (0.9,) * BINS}
+    given |= {
+        "metrics": {"walk request-layout-score": score},
+        "age_days": 10.0,
+        "metadata": (0.1,) * BINS,
+        "data": (0.9,) * BINS,
+    }
     return VolumeCard(**(given | more))
 
 
 def fleet_of(*cards, **more):
     given = {"title": "fleet", "made": "made by hand", "counts": {"complete": len(cards)}, "order": "fts"}
-    given |= {"drives": ("disk",), "metrics": (SCORE,), "volumes": cards, "failures": ()}
+    given |= {"drives": ("disk",), "metrics": SCORE, "volumes": cards, "failures": ()}
     return FleetPage(**(given | more))
 
 

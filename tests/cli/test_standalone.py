@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from layoutscope import system
+from layoutscope import bounded
 from tests.bench.standalone import write_qcow2
 from tests.cli.conftest import ROOT
 
@@ -57,20 +57,20 @@ def test_a_batch_is_read_by_processes_of_the_executable(executable, tmp_path):
 
 def test_with_python_a_part_is_what_python_is_told():
     """From an installation nothing is asked of the program's own command line."""
-    assert system.part("layoutscope.x", "-m", "layoutscope.x") == [sys.executable, "-m", "layoutscope.x"]
-    assert system.asked_part() is None
+    assert bounded.command_of("layoutscope.x", "-m", "layoutscope.x") == [sys.executable, "-m", "layoutscope.x"]
+    assert bounded.requested_part() is None
 
 
 def test_no_word_makes_an_installed_command_a_part(shell):
     """The word is one of the executable alone, and runs nothing else."""
-    ended = shell(system.OWN_PART, "layoutscope.fleet.worker")
+    ended = shell(bounded.OWN_PART, "layoutscope.fleet.worker")
     assert ended.returncode == 2
     assert "No such option" in ended.stderr or "no such option" in ended.stderr.lower()
 
 
 def test_the_executable_runs_no_strangers_module(executable):
     """Only modules of the package are parts."""
-    ended = executable(system.OWN_PART, "this")
+    ended = executable(bounded.OWN_PART, "this")
     assert ended.returncode == 2
     assert "Zen" not in ended.stdout
 
@@ -83,4 +83,4 @@ def test_everything_that_is_started_goes_the_same_way():
         if "sys.executable" in path.read_text("utf-8")
     }
     # Compiling is for checkouts; Dask is not in the executable.
-    assert found == {"layoutscope/system.py", "layoutscope/structs/build.py", "layoutscope/fleet/cluster.py"}
+    assert found == {"layoutscope/bounded.py", "layoutscope/structs/build.py", "layoutscope/fleet/engines.py"}

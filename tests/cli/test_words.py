@@ -13,7 +13,7 @@ from layoutscope.api.predict import WHAT_IF_NAMES
 from layoutscope.api.trace import FORMATS as TRACE_FORMATS
 from layoutscope.api.workloads import PLACEMENTS
 from layoutscope.cli import app
-from layoutscope.cli.help import RENAMED, described, renamed
+from layoutscope.cli.help import RENAMED, describe_options, rename_options
 from layoutscope.cli.options import complete_what_if
 from layoutscope.drive.replay import FORMS
 from layoutscope.report.tables import FORMATS
@@ -25,7 +25,7 @@ def choices(command, flag):
     """Return what an option of a command may be, as its help has it."""
     made = typer.main.get_command(app).commands[command]
     context = made.make_context(command, [], resilient_parsing=True)
-    (option,) = [item for item in described(made, context) if flag in item.names.split(", ")]
+    (option,) = [item for item in describe_options(made, context) if flag in item.names.split(", ")]
     return option.choices
 
 
@@ -128,4 +128,4 @@ def test_every_old_spelling_has_a_new_one_that_exists(run):
 
 def test_what_stands_behind_two_hyphens_is_no_option():
     """A file that is called like an old option is opened under its name."""
-    assert renamed("scan", ["--", "--map-file"]) == ["--", "--map-file"]
+    assert rename_options("scan", ["--", "--map-file"]) == ["--", "--map-file"]

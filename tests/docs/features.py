@@ -10,7 +10,7 @@ from layoutscope.filesystems.hfsplus.features import FEATURE_FIELDS as HFSPLUS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutscope.filesystems.features import FeatureField
+    from layoutscope.filesystems.traits import FeatureField
 
 FIELDS = {"apfs": APFS, "hfsplus": HFSPLUS}
 

@@ -1,7 +1,7 @@
 """Write the reference of the command line and its manual page anew: ``python -m tests.docs.manual``.
 
-Both are made from what the commands say of themselves (:func:`layoutscope.cli.help.described`); a test keeps them
-fresh. The manual page is committed, so that a wheel can bring it along without running what it describes.
+Both are made from what the commands say of themselves (:func:`layoutscope.cli.help.describe_options`); a test keeps
+them fresh. The manual page is committed, so that a wheel can bring it along without running what it describes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import typer
 
 from layoutscope.cli import app
 from layoutscope.cli.application import COMMANDS, GROUPS
-from layoutscope.cli.help import EXAMPLES, EXIT_CODES, RENAMED, described
+from layoutscope.cli.help import EXAMPLES, EXIT_CODES, RENAMED, describe_options
 from layoutscope.errors import REFUSALS
 from tests.conftest import ROOT
 
@@ -35,7 +35,7 @@ VARIABLES: Final = (
 def options_of(name: str) -> list[OptionText]:
     """Describe the options and arguments of a command."""
     command: Any = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
-    return described(command, command.make_context(name, [], resilient_parsing=True))
+    return describe_options(command, command.make_context(name, [], resilient_parsing=True))
 
 
 def purpose(name: str) -> str:

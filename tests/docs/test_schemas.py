@@ -17,7 +17,7 @@ from fixtures.hfsplus.writer import write
 from layoutscope.cli import app
 from layoutscope.fleet.query import views
 from layoutscope.report.json import list_json, result_document
-from layoutscope.report.text.cache import cache_text
+from layoutscope.report.text.fleet import cache_text
 from tests.docs import schemas
 from tests.recordings import fs_usage_lines, line
 

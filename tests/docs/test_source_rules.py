@@ -24,7 +24,7 @@ ALLOWED = {
 CATCHES_ALL = {
     "bounded.py",  # the program's end, where memory is limited
     "filesystems/registry.py",  # a stranger's package is loaded
-    "fleet/views.py",  # what a thread ends in is raised in the one that waits for it
+    "fleet/query.py",  # what a thread ends in is raised in the one that waits for it
     "image/containers/parserprocess.py",  # a stranger's library, in a process of its own
 }
 

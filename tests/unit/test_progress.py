@@ -14,7 +14,7 @@ IMAGE = "fixtures/images/apfs-scattered.img.zst"
 @pytest.fixture
 def every_step(monkeypatch):
     """Listeners are told of every step, however quick."""
-    monkeypatch.setattr(progress, "TOLD_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "REPORT_INTERVAL_S", 0.0)
 
 
 @pytest.mark.usefixtures("every_step")

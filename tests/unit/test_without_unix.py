@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutscope import system
+from layoutscope import inputs
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "fixtures" / "images"
@@ -154,7 +154,7 @@ def test_reading_at_a_place_is_the_same_in_both_ways(tmp_path, monkeypatch):
         got = []
         for _ in range(2):
             target = bytearray(50)
-            got += [(system.pread_into(file.fileno(), at, memoryview(target)), bytes(target)) for at in (180, 10)]
+            got += [(inputs.pread_into(file.fileno(), at, memoryview(target)), bytes(target)) for at in (180, 10)]
             monkeypatch.delattr("os.preadv", raising=False)
     assert got[:2] == got[2:]
     assert got[0] == (20, bytes(range(180, 200)) + bytes(30))

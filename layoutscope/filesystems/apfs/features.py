@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from layoutscope.filesystems.features import Feature, FeatureField
+from layoutscope.filesystems.traits import Feature, FeatureField
 from layoutscope.structs import grammar
 
 _CONTAINER, _VOLUME, _SNAPSHOT = grammar.ApfsContainer, grammar.ApfsVolume, grammar.ApfsSnapshot

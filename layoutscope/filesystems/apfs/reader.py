@@ -33,7 +33,7 @@ from layoutscope.filesystems.apfs.snapshots import LIVE, count_dropped_nodes
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.sweep import sweep
 from layoutscope.filesystems.apfs.volume import cipher_of, fs_source, list_volumes, open_volume
-from layoutscope.filesystems.features import report_features
+from layoutscope.filesystems.traits import report_features
 from layoutscope.findings import FindingLog
 from layoutscope.tables import attach_containers
 

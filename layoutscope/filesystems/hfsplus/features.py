@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.features import Feature, FeatureField
+from layoutscope.filesystems.traits import Feature, FeatureField
 from layoutscope.structs import grammar
 
 if TYPE_CHECKING:

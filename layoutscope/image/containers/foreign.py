@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope import system
+from layoutscope import bounded
 from layoutscope.errors import FormatError, ImageError, UnreadError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import (
@@ -110,7 +110,7 @@ class Parser:
         }
         try:
             self._process = subprocess.Popen(  # noqa: S603  (this interpreter, and a program of our own)
-                system.part(f"{__package__}.{PROGRAM.stem}", "-I", "-S", str(PROGRAM)),
+                bounded.command_of(f"{__package__}.{PROGRAM.stem}", "-I", "-S", str(PROGRAM)),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from layoutscope.report.map.page import render
-from layoutscope.report.map.scans import MapDisk, MapFact, MapWalk
+from layoutscope.report.map.scans import MapDisk, MapWalk
 
-__all__ = ["MapDisk", "MapFact", "MapWalk", "render"]
+__all__ = ["MapDisk", "MapWalk", "render"]

@@ -36,7 +36,7 @@ from layoutscope.report.map.pyramid import (
     from_layouts,
     partition,
 )
-from layoutscope.report.map.scans import DEVICES, MapDisk, MapFact, first_walks
+from layoutscope.report.map.scans import DEVICES, MapDisk, first_walks
 from layoutscope.results import compare
 from layoutscope.results.compare import NODE_APPEARED, NODE_MOVED, NODE_STAYED, NODE_WENT
 from layoutscope.results.verdict import drive_words
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.report.map.scans import FactTable
     from layoutscope.tables import Table, VolumeLayout
 
     Runs = NDArray[np.int64]
@@ -135,9 +136,9 @@ def _twins(
     return [(old.get(key), new.get(key)) for key in {**new, **old}]
 
 
-def _fact(table: Tally) -> MapFact:
+def _fact(table: Tally) -> FactTable:
     rows = tuple((tree, *(f"{count:,}" for count in counts.tolist())) for tree, counts in table.items())
-    return MapFact("nodes by tree", ("tree", "stayed", "moved", "came", "went"), rows)
+    return ("nodes by tree", ("tree", "stayed", "moved", "came", "went"), rows)
 
 
 def _story(

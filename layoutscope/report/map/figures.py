@@ -15,7 +15,7 @@ from layoutscope.report.map.panels import walk_words
 from layoutscope.report.map.pyramid import DAMAGED, METADATA, from_layouts, held_by, partition, tree_class, used_span
 from layoutscope.report.map.scans import images_of
 from layoutscope.report.map.screen import headline_of
-from layoutscope.report.notebook import framed
+from layoutscope.report.notebook import frame_page
 from layoutscope.units import MIB, format_bytes
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Figures(dict[str, go.Figure]):
         return f"Figures({', '.join(self)})"
 
     def _repr_html_(self) -> str:
-        return framed(self._page())
+        return frame_page(self._page())
 
 
 def figures(disks: Sequence[MapDisk], page: Callable[[], str]) -> Figures:

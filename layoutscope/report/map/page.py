@@ -24,7 +24,7 @@ from layoutscope.report.map.panels import (
     walk_panel,
     written_when,
 )
-from layoutscope.report.map.pyramid import Cells, Share, from_layouts, merge_touching, partition, pyramid, used_span
+from layoutscope.report.map.pyramid import Share, from_layouts, merge_touching, partition, pyramid, used_span
 from layoutscope.report.map.screen import scale_of, sections
 from layoutscope.tables.columns import stacked
 
@@ -54,7 +54,7 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True, all_paths
         made=html.escape(made),
         payload=encode.script_json(data),
         plotly=pack_plotly(),
-        script=started(f'(0, eval)(await unpacked("{_pack_script()}"));\n'),
+        script=start_script(f'(0, eval)(await unpacked("{_pack_script()}"));\n'),
     )
 
 
@@ -66,7 +66,7 @@ def _scale(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> dict[
     }
 
 
-def started(script: str) -> str:
+def start_script(script: str) -> str:
     """Return a script that unpacks Plotly (:func:`pack_plotly`) from the page, and goes on with another."""
     # Called through another expression, eval runs in the global scope, where Plotly leaves its name for the page.
     return (
@@ -160,17 +160,13 @@ def _class(share: Share) -> dict[str, Any]:
 
 
 def _pyramid(shares: Sequence[Share], block_bytes: int) -> dict[str, Any]:
-    finest = pyramid(shares, block_bytes)
-    return {"unit": finest.unit_bytes, "cell": finest.cell_bytes, "cells": [_cells(one) for one in finest.cells]}
+    unit_bytes, cell_bytes, cells = pyramid(shares, block_bytes)
+    return {"unit": unit_bytes, "cell": cell_bytes, "cells": [_cells(*one) for one in cells]}
 
 
-def _cells(cells: Cells) -> dict[str, Any]:
-    behind = np.concatenate([[0], (cells.first + cells.count)[:-1]])[: len(cells)]
-    return {
-        "gap": encode.array(cells.first - behind),
-        "count": encode.array(cells.count - 1),
-        "held": encode.array(cells.held),
-    }
+def _cells(first: NDArray[np.int64], count: NDArray[np.int64], held: NDArray[np.int64]) -> dict[str, Any]:
+    behind = np.concatenate([[0], (first + count)[:-1]])[: len(first)]
+    return {"gap": encode.array(first - behind), "count": encode.array(count - 1), "held": encode.array(held)}
 
 
 def tiles(segments: Segments) -> list[dict[str, Any]]:

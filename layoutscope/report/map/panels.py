@@ -390,10 +390,10 @@ def _rates(seconds: float, begin: NDArray[np.float64], trace: AccessTrace) -> di
     moved = np.concatenate([[True], offset[1:] != offset[:-1] + length[:-1]])
     seeks = np.histogram(begin, edges, weights=moved.astype(np.float64))[0] / width
     moved_bytes = np.histogram(begin, edges, weights=length.astype(np.float64))[0] / width
-    return {"width": float(width), "seeks": rounded(seeks, 3), "bytes": rounded(moved_bytes, 3)}
+    return {"width": float(width), "seeks": round_digits(seeks, 3), "bytes": round_digits(moved_bytes, 3)}
 
 
-def rounded(values: NDArray[np.float64], digits: int = 6) -> list[float]:
+def round_digits(values: NDArray[np.float64], digits: int = 6) -> list[float]:
     """Return numbers with as many digits as a page shows."""
     return [float(f"{value:.{digits}g}") for value in values.tolist()]
 
@@ -445,7 +445,7 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
         "id": [key for one, rows in kept for key in _keys(one, rows)],
         "parent": [key for one, rows in kept for key in _keys(one, one.parent[rows])],
         "name": [name for one, rows in kept for name in _names(one, item, rows, names=names)],
-        "seconds": rounded(np.concatenate([one.seconds[rows] for one, rows in kept])),
+        "seconds": round_digits(np.concatenate([one.seconds[rows] for one, rows in kept])),
         "entries": [count for one, rows in kept for count in one.entries[rows].tolist()],
         "bytes": [count for one, rows in kept for count in one.held_bytes[rows].tolist()],
         "whole": {
@@ -580,7 +580,7 @@ def _packed(item: MapDisk) -> dict[str, Any]:
         "above": pyramid.array(above, delta=True),
         "orphan": identifiers(parents[above < 0]),
         "block": BLOCK,
-        "names": packed_names(found.texts("name")),
+        "names": pack_names(found.texts("name")),
     }
 
 
@@ -596,7 +596,7 @@ def _above(
     return above
 
 
-def packed_names(names: TextColumn) -> Sequence[str]:
+def pack_names(names: TextColumn) -> Sequence[str]:
     """Compress names, spelled as components of paths, block by block, each with a zero before it."""
     spelled = [path_component(name or "").encode("utf-8", "surrogatepass") for name in names.to_list()]
     blocks = (spelled[first : first + BLOCK] for first in range(0, len(spelled), BLOCK))

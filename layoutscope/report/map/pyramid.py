@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from layoutscope.tables.columns import Table, Values
 
     Runs = NDArray[np.int64]
+    Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    """Runs of equal cells that hold any of a class: first cell, number of cells, units of the class in each."""
 
 METADATA: Final = "metadata"
 DATA: Final = "data"
@@ -268,28 +270,6 @@ class Share(Struct, frozen=True):
         return total(self.runs)
 
 
-class Cells(Struct, frozen=True):
-    """Cells that hold any of one class, as runs of equal ones in ascending order; all arrays have shape (n,)."""
-
-    # first, count: first cell of each run, and how many cells it has
-    first: NDArray[np.int64]
-    count: NDArray[np.int64]
-    held: NDArray[np.int64]  # units of the class in each of its cells
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-
-class Pyramid(Struct, frozen=True):
-    """The finest level."""
-
-    # unit_bytes, cell_bytes: what is counted, and the width of a cell: a whole number of units, and a power of two of
-    # blocks
-    unit_bytes: int
-    cell_bytes: int
-    cells: tuple[Cells, ...]  # one for each class, in the order of the shares
-
-
 def partition(
     segments: Segments,
     image_offset: int,  # image_offset, size_bytes: the range, in bytes of the image
@@ -325,16 +305,20 @@ def pyramid(
     shares: Sequence[Share],
     block_bytes: int,  # width of the narrowest cells, in bytes
     budget: int = RUN_BUDGET,
-) -> Pyramid:
-    """Count what the cells hold, in the narrowest ones for which the budget is enough."""
+) -> tuple[int, int, tuple[Cells, ...]]:
+    """Count what the cells hold, in the narrowest ones for which the budget is enough.
+
+    Returns the unit in bytes, the width of a cell in bytes (a power of two of blocks), and the cells by class in the
+    order of the shares.
+    """
     unit = _unit(shares, block_bytes)
     kept = [share.runs // unit if share.item.group != FREE else np.empty((0, 2), np.int64) for share in shares]
     width = block_bytes // unit
     cells = tuple(_cells(runs, width) for runs in kept)
-    while sum(map(len, cells)) > budget:
+    while sum(len(first) for first, _, _ in cells) > budget:
         width *= 2
         cells = tuple(_cells(runs, width) for runs in kept)
-    return Pyramid(unit, width * unit, cells)
+    return unit, width * unit, cells
 
 
 def _unit(shares: Sequence[Share], block_bytes: int) -> int:
@@ -377,7 +361,7 @@ def _joined(
     values = np.concatenate([held, np.full(len(first), width)])[order]
     fresh = (starts[1:] != (starts + counts)[:-1]) | (values[1:] != values[:-1])
     heads = np.flatnonzero(np.concatenate([np.ones(min(1, len(starts)), bool), fresh]))
-    return Cells(starts[heads], np.add.reduceat(counts, heads) if len(heads) else counts, values[heads])
+    return (starts[heads], np.add.reduceat(counts, heads) if len(heads) else counts, values[heads])
 
 
 def held_by(

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
     from layoutscope.tables import VolumeLayout
 
+    FactTable = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]
+    """A title, heads of columns, and rows of text."""
+
 
 class MapWalk(Struct, frozen=True):
     """One predicted walk on one drive."""
@@ -60,14 +63,6 @@ class MapWalk(Struct, frozen=True):
         return found
 
 
-class MapFact(Struct, frozen=True):
-    """One table of facts: a title, column heads, and rows of text."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
 class MapDisk(Struct, frozen=True):
     """One image on the page."""
 
@@ -80,7 +75,7 @@ class MapDisk(Struct, frozen=True):
     size_bytes: int
     block_size_bytes: int  # smallest cell
     walks: list[MapWalk] = field(default_factory=list)  # predictions, the first one is shown first
-    facts: list[MapFact] = field(default_factory=list)  # tables of the text report
+    facts: list[FactTable] = field(default_factory=list)  # tables of the text report
     story: tuple[str, ...] = ()  # sentences that say what the disk shows, the most important first
     kind: str = ""  # variant of its file system, as sentences name it
     coverage: float | None = 1.0  # share of the known metadata that was read; None where that is unknown
@@ -300,7 +295,7 @@ def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWal
     )
 
 
-def _facts(volume: VolumeScan, *, names: bool) -> Iterator[MapFact]:
+def _facts(volume: VolumeScan, *, names: bool) -> Iterator[FactTable]:
     facts = volume.layout.facts
     label = (escape_text(facts.name) if names else "") or facts.variant
     shown = [
@@ -309,7 +304,7 @@ def _facts(volume: VolumeScan, *, names: bool) -> Iterator[MapFact]:
         ("features", escape_text(", ".join(facts.features))),
     ]
     details = [(escape_text(key), escape_text(str(value))) for key, value in facts.details.items()]
-    yield MapFact(f"{label}: volume", ("fact", "value"), tuple(shown + details))
+    yield (f"{label}: volume", ("fact", "value"), tuple(shown + details))
     if volume.trees:
         yield _trees(label, volume)
     if volume.metrics:
@@ -320,7 +315,7 @@ def _facts(volume: VolumeScan, *, names: bool) -> Iterator[MapFact]:
         yield _findings(label, volume)
 
 
-def _trees(label: str, volume: VolumeScan) -> MapFact:
+def _trees(label: str, volume: VolumeScan) -> FactTable:
     rows = tuple(
         (
             tree.tree,
@@ -331,21 +326,19 @@ def _trees(label: str, volume: VolumeScan) -> MapFact:
         )
         for tree in volume.trees
     )
-    return MapFact(
-        f"{label}: metadata by tree", ("tree", "nodes, root to leaves", "bytes", "pieces", "largest clump"), rows
-    )
+    return (f"{label}: metadata by tree", ("tree", "nodes, root to leaves", "bytes", "pieces", "largest clump"), rows)
 
 
-def _metrics(label: str, volume: VolumeScan) -> MapFact:
+def _metrics(label: str, volume: VolumeScan) -> FactTable:
     everything = (*volume.metrics, *(volume.walk.metrics if volume.walk else ()))
     rows = tuple(
         (metric.definition.title, metric.subject, format_value(metric.value, metric.unit), metric.definition.text)
         for metric in everything
     )
-    return MapFact(f"{label}: metrics", ("metric", "of", "value", "definition"), rows)
+    return (f"{label}: metrics", ("metric", "of", "value", "definition"), rows)
 
 
-def _predictions(label: str, predictions: tuple[Prediction, ...]) -> MapFact:
+def _predictions(label: str, predictions: tuple[Prediction, ...]) -> FactTable:
     rows = tuple(
         (
             drive_words(item.drive),
@@ -356,10 +349,10 @@ def _predictions(label: str, predictions: tuple[Prediction, ...]) -> MapFact:
         )
         for item in predictions
     )
-    return MapFact(f"{label}: predicted enumeration", ("drive", "time", "interval", "causes", "note"), rows)
+    return (f"{label}: predicted enumeration", ("drive", "time", "interval", "causes", "note"), rows)
 
 
-def _findings(label: str, volume: VolumeScan) -> MapFact:
+def _findings(label: str, volume: VolumeScan) -> FactTable:
     rows = tuple(
         (
             item.level,
@@ -370,4 +363,4 @@ def _findings(label: str, volume: VolumeScan) -> MapFact:
         for item in volume.findings[:200]
     )
     count = "one finding" if len(volume.findings) == 1 else f"{len(volume.findings):,} findings"
-    return MapFact(f"{label}: {count}", ("level", "code", "address", "what"), rows)
+    return (f"{label}: {count}", ("level", "code", "address", "what"), rows)

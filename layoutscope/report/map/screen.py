@@ -6,7 +6,6 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec.structs import replace
 
 from layoutscope.display import Struct
 from layoutscope.report.map.panels import walk_words
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.report.map.pyramid import MapClass, Share
-    from layoutscope.report.map.scans import MapDisk, MapFact, MapWalk
+    from layoutscope.report.map.scans import MapDisk, MapWalk
 
 
 COLUMNS: Final = 1200
@@ -388,31 +387,28 @@ def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.2f}%"
 
 
-class Panel(Struct, frozen=True):
-    """A part of the page that is drawn: its anchor, title and explanation; one card a disk, or one for all."""
-
-    anchor: str
-    title: str
-    text: str
-    folded: bool = False
-    is_shared: bool = False
-
-
-PANELS: Final = (
-    Panel(
-        "map",
+PANELS: Final = {
+    "map": (
         "Address space",
-        "Each cell is a stretch of the disk. Metadata shows through whatever shares its cell: the stronger the colour, "
-        "the larger its share.",
+        (
+            "Each cell is a stretch of the disk. Metadata shows through whatever shares its cell: the stronger the "
+            "colour, the larger its share."
+        ),
     ),
-    Panel("costs", "Costs", "Seconds of the predicted walk by cause, on each drive.", is_shared=True),
-    Panel("order", "Order on disk", "Leaves in the order of their keys against their place on disk."),
-    Panel("walk", "The walk", "Where the head is while the files are enumerated, coloured by what is read."),
-    Panel("directories", "Directories by cost", "Each read is charged to the directory that caused it.", folded=True),
-    Panel("history", "History", "When nodes were written.", folded=True),
-    Panel("distances", "Distances", "How far apart lies what belongs together.", folded=True),
-)
+    "costs": ("Costs", "Seconds of the predicted walk by cause, on each drive."),
+    "order": ("Order on disk", "Leaves in the order of their keys against their place on disk."),
+    "walk": ("The walk", "Where the head is while the files are enumerated, coloured by what is read."),
+    "directories": ("Directories by cost", "Each read is charged to the directory that caused it."),
+    "history": ("History", "When nodes were written."),
+    "distances": ("Distances", "How far apart lies what belongs together."),
+}
+"""Parts of the page that are drawn, by their anchors: title and explanation. Each has a card per disk."""
 
+SHARED: Final = ("costs",)
+"""Panels with one card for all disks."""
+
+FOLDED: Final = ("directories", "history", "distances")
+"""Panels that a reader opens."""
 
 OF_WALKS: Final = ("costs", "walk", "directories")
 """Panels that show nothing where no disk can be listed."""
@@ -429,39 +425,39 @@ def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str
 
     `shares` is what each disk holds, by class; every text from an image is escaped.
     """
-    panels = [panel for panel in PANELS if _has(panel, disks)]
+    panels = {anchor: words for anchor, words in PANELS.items() if _has(anchor, disks)}
     if any(disk.num_earlier for disk in disks):
-        panels = [replace(panel, text=CHANGED_PANEL) for panel in panels]
-    anchors = "".join(f'<a href="#{panel.anchor}">{panel.title}</a>' for panel in panels)
+        panels = {anchor: (title, CHANGED_PANEL) for anchor, (title, _) in panels.items()}
+    anchors = "".join(f'<a href="#{anchor}">{title}</a>' for anchor, (title, _) in panels.items())
     holdings = "".join(_card(_holdings(disk, held)) for disk, held in zip(disks, shares, strict=True))
-    facts = "".join(_card("".join(map(_fact, disk.facts))) for disk in disks if disk.facts)
+    facts = "".join(_card("".join(_table(*fact) for fact in disk.facts)) for disk in disks if disk.facts)
     anchors += '<a href="#holdings">In numbers</a><a href="#facts">Facts</a>'
     return "\n".join(
         [
             first_screen(disks, shares),
             f'<nav aria-label="parts of this page">{anchors}</nav>',
-            *(_panel(panel, len(disks)) for panel in panels),
+            *(_panel(anchor, *words, len(disks)) for anchor, words in panels.items()),
             _folded("holdings", "In numbers", "What the disk holds, as the map shows it.", holdings),
             _folded("facts", "Facts", "The report's tables.", facts),
         ]
     )
 
 
-def _has(panel: Panel, disks: Sequence[MapDisk]) -> bool:
+def _has(anchor: str, disks: Sequence[MapDisk]) -> bool:
     """Tell whether there is anything to draw; what the panel's card would say instead is not worth a title."""
     if any(disk.num_earlier for disk in disks):
-        return panel.anchor == "map"
-    if panel.anchor == "history":
+        return anchor == "map"
+    if anchor == "history":
         return any((verified_xids(layout.columns("nodes")) > 0).any() for disk in disks for layout in disk.layouts)
-    return panel.anchor not in OF_WALKS or any(disk.walks for disk in disks)
+    return anchor not in OF_WALKS or any(disk.walks for disk in disks)
 
 
-def _panel(panel: Panel, num_disks: int) -> str:
-    cards = '<div class="card"></div>' * (1 if panel.is_shared else num_disks)
-    if panel.folded:
-        return _folded(panel.anchor, panel.title, panel.text, cards)
+def _panel(anchor: str, title: str, text: str, num_disks: int) -> str:
+    cards = '<div class="card"></div>' * (1 if anchor in SHARED else num_disks)
+    if anchor in FOLDED:
+        return _folded(anchor, title, text, cards)
     return (
-        f'<section id="{panel.anchor}"><h2>{panel.title}</h2><p class="muted">{panel.text}</p>'
+        f'<section id="{anchor}"><h2>{title}</h2><p class="muted">{text}</p>'
         f'<div class="above"></div><div class="disks">{cards}</div></section>'
     )
 
@@ -489,10 +485,6 @@ def _holdings(disk: MapDisk, shares: Sequence[Share]) -> str:
         if share.size_bytes
     )
     return _table(disk.title, ("what", "bytes", "share of the disk", "pieces"), rows)
-
-
-def _fact(fact: MapFact) -> str:
-    return _table(fact.title, fact.columns, fact.rows)
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,18 +1,19 @@
-"""A check and a verification as text: each fault with its address, and where bulk decoding and the grammars differ.
+"""What is on an image, as text: a check, a verification, an inspection, and the states that a container still has.
 
-What may follow from a finding is counted with it; JSON, CSV and SARIF have every one.
+What may follow from a finding is counted with it; JSON, CSV and SARIF list each one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
 from layoutscope.findings import CODES, RANK
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import STYLES, count_findings, plain_table, print_parts
+from layoutscope.report.text.console import STYLES, count_findings, make_printer, plain_table, print_parts
 from layoutscope.results.check import what_to_do
 from layoutscope.units import NOTHING, format_count, format_coverage
 
@@ -23,14 +24,12 @@ if TYPE_CHECKING:
 
     from layoutscope.findings import Finding
     from layoutscope.results.check import CheckedVolume, CheckResult, Verification
+    from layoutscope.results.inspect import Inspection, StateLine, StructureLines
 
 
-def print_check(result: CheckResult, console: Console) -> None:
+@make_printer
+def print_check(result: CheckResult) -> Iterator[RenderableType]:
     """Print every finding, the worst first, and a verdict."""
-    print_parts(_parts(result), console)
-
-
-def _parts(result: CheckResult) -> Iterator[RenderableType]:
     consequences = result.consequences()
     if result.findings:
         yield _table(f"{escape_text(result.image)}: outside of the volumes", result.findings, consequences)
@@ -124,12 +123,9 @@ def _row(item: Finding, consequences: Sequence[str]) -> tuple[Text, str, str, st
     return Text(item.level, STYLES[item.level]), item.code, address, what
 
 
-def print_verification(found: Verification, console: Console) -> None:
+@make_printer
+def print_verification(found: Verification) -> Iterator[RenderableType]:
     """Print each table with its rows and the differences."""
-    print_parts(_verified(found), console)
-
-
-def _verified(found: Verification) -> Iterator[RenderableType]:
     columns = [("Volume", False), ("Table", False), ("Rows", True), ("Both decoders", False)]
     rows = [
         (escape_text(item.volume), item.table, f"{item.rows:,}", "; ".join(item.differences) or "agree")
@@ -148,3 +144,67 @@ def _verified(found: Verification) -> Iterator[RenderableType]:
     if found.num_errors:
         errors = format_count(found.num_errors, "error")
         yield Text(f"Reading found {errors}: of what they hid neither has a row; check says more.", style="bold red")
+
+
+@make_printer
+def print_inspection(found: Inspection) -> Iterator[RenderableType]:
+    """Print who owns the place, then every structure field by field."""
+    yield Text(f"{escape_text(found.image)}: {escape_text(found.subject)}", style="bold")
+    for owner in found.owners:
+        start = owner.image_offset
+        where = "" if start is None else f" at byte {start:,}, {owner.length_bytes:,} bytes,"
+        yield Text(f"{owner.what}{where} in {escape_text(owner.volume)}")
+        for name, value in owner.facts:
+            yield Text(escape_text(f"  {name}: {value}"))
+    for structure in found.structures:
+        yield Text()
+        yield _structure(structure)
+
+
+def _structure(structure: StructureLines) -> RenderableType:
+    columns = [("Field", False), ("Byte", True), ("Length", True), ("Value", False)]
+    rows = [
+        (
+            escape_text(field.path),
+            NOTHING if field.image_offset is None else f"{field.image_offset:,}",
+            f"{field.length_bytes:,}" if field.image_offset is not None else NOTHING,
+            escape_text(field.value),
+        )
+        for field in structure.fields
+    ]
+    if structure.error:
+        rows.append(("damaged", NOTHING, NOTHING, escape_text(structure.error)))
+    return plain_table(f"{escape_text(structure.title)} at byte {structure.image_offset:,}", columns, rows)
+
+
+def print_states(states: Sequence[StateLine], console: Console) -> None:
+    """Print the states of a container, and what is left of each."""
+    columns = [
+        ("Kind", False),
+        ("Label", False),
+        ("Xid", True),
+        ("Time (UTC)", False),
+        ("Nodes left", True),
+        ("Volumes", False),
+    ]
+    rows = [
+        (
+            item.kind,
+            escape_text(item.label),
+            f"{item.xid:,}",
+            _format_time(item.time_ns),
+            _format_left(item),
+            escape_text(item.volume),
+        )
+        for item in states
+    ]
+    print_parts(iter([plain_table("States (--xid or --snapshot reads one)", columns, rows)]), console)
+
+
+def _format_time(time_ns: int) -> str:
+    return datetime.fromtimestamp(time_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S") if time_ns else NOTHING
+
+
+def _format_left(item: StateLine) -> str:
+    parts = "" if item.is_complete else ", superblock or map lost"
+    return f"{item.num_sound_nodes:,} of {item.num_nodes:,}{parts}"

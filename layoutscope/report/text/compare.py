@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import plain_table, print_parts
+from layoutscope.report.text.console import make_printer, plain_table, print_parts
 from layoutscope.results.compare import Comparison, Series, costs_of_ends, explained_row, ratios, side_letters
 from layoutscope.units import NOTHING, format_bytes, format_plain, format_ratio, format_seconds
 
@@ -32,12 +32,9 @@ VALUE_COLUMNS: Final = 9
 """Width of a column of values, with the gap."""
 
 
-def print_comparison(found: Comparison, console: Console) -> None:
+@make_printer
+def print_comparison(found: Comparison) -> Iterator[RenderableType]:
     """Print the sides, the verdict, the times, where they go, the metrics and what moved."""
-    print_parts(_comparison(found), console)
-
-
-def _comparison(found: Comparison) -> Iterator[RenderableType]:
     letters = side_letters(len(found.names))
     for letter, name in zip(letters, found.names, strict=True):
         yield Text(f"{letter}: {escape_text(name)}")

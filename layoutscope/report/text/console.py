@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, TypeVar
 
 from rich import box
 from rich.console import Console, Group
@@ -19,12 +19,14 @@ from layoutscope.report import escape_text
 from layoutscope.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rich.console import ConsoleOptions, RenderableType
 
     from layoutscope.findings import Finding, Level
     from layoutscope.results.scan import ImageFacts
+
+T = TypeVar("T")
 
 UNWRAPPED_COLUMNS: Final = 100_000
 """Wider than any line of a report."""
@@ -69,6 +71,15 @@ def print_parts(parts: Iterator[RenderableType], console: Console) -> None:
         for part in parts:
             console.print(part)
     console.file.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
+
+
+def make_printer(parts: Callable[[T], Iterator[RenderableType]]) -> Callable[[T, Console], None]:
+    """Make what yields the parts of a result a function that prints them."""
+
+    def print_found(found: T, console: Console) -> None:
+        print_parts(parts(found), console)
+
+    return print_found
 
 
 WIDEST_NAME: Final = 20

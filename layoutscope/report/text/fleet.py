@@ -1,32 +1,35 @@
-"""A batch as text: how many sources ended how, and why; what a query gives, and what it can ask for."""
+"""Folders of many images as text: a batch, its page, what a query gives and can ask for; and the cache of images."""
 
 from __future__ import annotations
 
-from datetime import datetime
+import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import plain_table, print_parts
+from layoutscope.report.text.console import make_printer, plain_table, print_parts
 from layoutscope.results.fleet import STATUSES, FleetResult, QueryResult, ReportResult, ViewList
-from layoutscope.units import format_seconds
+from layoutscope.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from rich.console import Console, RenderableType
+
+    _Kept = tuple[str, Path, int, int, float]
+    """Name, place, length, what it takes on the disk, and when it was used last."""
+
 
 NAMED_SOURCES: Final = 10
 """So many sources that are not complete are named."""
 
 
-def print_fleet(result: FleetResult, console: Console) -> None:
+@make_printer
+def print_fleet(result: FleetResult) -> Iterator[RenderableType]:
     """Print what became of a batch."""
-    print_parts(_fleet(result), console)
-
-
-def _fleet(result: FleetResult) -> Iterator[RenderableType]:
     number = len(result.sources)
     what = "1 source" if number == 1 else f"{number:,} sources"
     yield Text(f"{escape_text(result.folder)}: {what} in {format_seconds(result.seconds)}", style="bold")
@@ -52,12 +55,9 @@ SHOWN_ROWS: Final = 200
 NUMBERS: Final = ("Int", "UInt", "Float", "Decimal")
 
 
-def print_answer(result: QueryResult, console: Console) -> None:
+@make_printer
+def print_answer(result: QueryResult) -> Iterator[RenderableType]:
     """Print the rows that a query gives."""
-    print_parts(_answer(result), console)
-
-
-def _answer(result: QueryResult) -> Iterator[RenderableType]:
     frame = result.frame
     number = "1 row" if frame.height == 1 else f"{frame.height:,} rows"
     columns = [(escape_text(name), str(kind).startswith(NUMBERS)) for name, kind in frame.schema.items()]
@@ -105,12 +105,9 @@ def _cell(text: str) -> str:
     return escaped.replace("\\_", "_") if text.replace("_", "").isalnum() and not text.startswith("_") else escaped
 
 
-def print_views(result: ViewList, console: Console) -> None:
+@make_printer
+def print_views(result: ViewList) -> Iterator[RenderableType]:
     """Print the views that a query can ask for, with their columns."""
-    print_parts(_views(result), console)
-
-
-def _views(result: ViewList) -> Iterator[RenderableType]:
     for view in result.views:
         rows = [(column.name, column.kind, column.unit, column.doc) for column in view.columns]
         yield plain_table(view.name, [("Column", False), ("Type", False), ("Unit", False), ("What it is", False)], rows)
@@ -120,3 +117,36 @@ def _views(result: ViewList) -> Iterator[RenderableType]:
 def print_report(result: ReportResult, console: Console) -> None:
     """Print what a page over a batch says first."""
     print_parts(iter([Text(escape_text(result.headline))]), console)
+
+
+def cache_text(
+    folder: Path | None,  # where; None where nothing is kept
+    limit_bytes: int,
+    images: Sequence[_Kept],
+    *,
+    freed: int | None,  # bytes that removing them gave back; None where they are only shown
+    as_json: bool,
+) -> str:
+    """Tell what is kept, or what was removed."""
+    if as_json:
+        listed = [
+            {"name": name, "size_bytes": size, "stored_bytes": stored, "used": _format_used(used)}
+            for name, _, size, stored, used in images
+        ]
+        about = {"folder": None if folder is None else str(folder), "limit_bytes": limit_bytes, "freed_bytes": freed}
+        return json.dumps({"schema": "layoutscope.cache/1", **about, "images": listed}, indent=2)
+    if folder is None:
+        return "Nothing is kept: LAYOUTSCOPE_CACHE is empty."
+    number = f"{len(images)} image{'' if len(images) == 1 else 's'}"
+    if freed is not None:
+        return f"{escape_text(str(folder))}: {number} removed, {format_bytes(freed)} given back"
+    stored = format_bytes(sum(item[3] for item in images))
+    lines = [f"{escape_text(str(folder))}: {number}, {stored} of at most {format_bytes(limit_bytes)}"]
+    for name, _, size, held, used in images:
+        sizes = f"{format_bytes(held)} ({format_bytes(size)} with holes)"
+        lines.append(f"  {escape_text(name)}: {sizes}, used {_format_used(used)} UTC")
+    return "\n".join(lines)
+
+
+def _format_used(used: float) -> str:
+    return datetime.fromtimestamp(used, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,4 +1,8 @@
-"""A plan as text: what would help, how to do it and what it takes; what would not, and why."""
+"""Plans and forecasts as text.
+
+A plan shows what would help, how to do it and what it takes; what would not, and why. A forecast shows times and nodes
+after some cycles, and what it assumes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import COLUMNS, plain_table, print_parts
+from layoutscope.report.text.console import COLUMNS, make_printer, plain_table
 from layoutscope.results.plan import FEW_READS, HARDWARE, VOLUME, PlanResult
 from layoutscope.results.verdict import HELPS_FROM, WORTH_S
 from layoutscope.units import NOTHING, format_count, format_coverage, format_seconds, format_share
@@ -16,33 +20,32 @@ from layoutscope.units import NOTHING, format_count, format_coverage, format_sec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
+    from layoutscope.results.forecast import Churn, ForecastPoint, ForecastResult, ForecastTime
     from layoutscope.results.plan import EmittedOrder, Pace, PlannedRemedy, VolumePlan
+
 
 MAX_TOLD: Final = 5
 """Remedies whose ways, risks and assumptions are told without being asked for."""
 
 
-def print_plan(result: PlanResult, console: Console) -> None:
+@make_printer
+def print_plan(result: PlanResult) -> Iterator[RenderableType]:
     """Print a plan, volume by volume."""
-    print_parts(_plan(result), console)
-
-
-def _plan(result: PlanResult) -> Iterator[RenderableType]:
     yield Text(escape_text(result.image.name), style="bold")
     for volume in result.volumes:
         yield Text()
         yield from _volume(volume, shows_all=result.shows_all)
     if result.emitted is not None:
-        yield from _emitted(result.emitted)
+        yield from _describe_list(result.emitted)
     for reason in result.untold:
         yield Text(escape_text(reason), style="yellow")
     if not result.volumes and not result.untold:
         yield Text("There is no volume on it that a plan could be made for.")
 
 
-def _emitted(found: EmittedOrder) -> Iterator[RenderableType]:
+def _describe_list(found: EmittedOrder) -> Iterator[RenderableType]:
     windows = "" if found.windows == 1 else f", sorted in {found.windows:,} windows of the walk"
     yield Text(
         f"{escape_text(found.path)}: {found.files:,} files in the order in which they lie{windows}", style="bold"
@@ -105,7 +108,7 @@ def _helpful(volume: VolumePlan, most: int) -> Iterator[RenderableType]:
         took = f"{format_seconds(volume.pair.seconds)}, {format_share(volume.pair.share)} less"
         yield from _wrapped(f"Together, without another drive: {first}; then {second}: {took}", style="bold")
     for item in helpful[:most]:
-        yield from _told(item, volume.pace)
+        yield from _describe_remedy(item, volume.pace)
 
 
 def _title(volume: VolumePlan, name: str) -> str:
@@ -142,7 +145,7 @@ def lasting(item: PlannedRemedy, pace: Pace | None) -> str:
     return f"{cycles:,.0f} cycles at most, at {slower}; fresh volumes age faster"
 
 
-def _told(item: PlannedRemedy, pace: Pace | None) -> Iterator[RenderableType]:
+def _describe_remedy(item: PlannedRemedy, pace: Pace | None) -> Iterator[RenderableType]:
     words = item.words
     yield Text(f"{words.name}: {words.title}", style="bold")
     for system, command in words.ways:
@@ -178,3 +181,56 @@ def _wrapped(text: str, style: str = "") -> Iterator[Text]:
     indent = " " * (len(text) - len(text.lstrip()) + 2)
     for line in wrap(escape_text(text), COLUMNS, subsequent_indent=indent, break_on_hyphens=False):
         yield Text(line, style=style)
+
+
+FORECAST_METRICS: Final = ("next-leaf-adjacent", "leaf-fill", "file-layout-score")
+"""Metrics of the table, of the first subject that has them; JSON has all."""
+
+
+@make_printer
+def print_forecast(result: ForecastResult) -> Iterator[RenderableType]:
+    """Print a forecast."""
+    yield Text(f"{escape_text(result.image)}: {result.filesystem} {escape_text(result.volume)!r}", style="bold")
+    cycle = f"A cycle {result.does}: {format_share(result.share)} of the files"
+    yield Text(f"{cycle}, by the driver of {result.host}; {format_count(result.seeds, 'draw')}")
+    if result.churn is not None:
+        yield from _churn(result.churn)
+    for number in range(len(result.points[0].times)):
+        title = f"Enumeration on {escape_text(result.points[0].times[number].profile)}"
+        columns = [("After", True), ("Seconds", True), ("by the layout", True), ("by the drive, too", True)]
+        rows = [(f"{point.cycle:,}", *_time_cells(point.times[number])) for point in result.points]
+        yield plain_table(title, columns, rows)
+    names = [_metric_title(result.points[0], name) for name in FORECAST_METRICS]
+    columns = [("After", True), ("Files", True), ("Leaves", True), *((name, True) for name in names)]
+    yield plain_table("Layout", columns, [_layout_cells(point) for point in result.points])
+    for note in result.notes:
+        yield Text(note, style="dim")
+
+
+def _time_cells(time: ForecastTime) -> tuple[str, ...]:
+    seconds = time.seconds
+    by_layout = f"{format_seconds(seconds.low)} to {format_seconds(seconds.high)}"
+    return format_seconds(seconds.value), by_layout, f"{format_seconds(time.low_s)} to {format_seconds(time.high_s)}"
+
+
+def _metric_title(point: ForecastPoint, name: str) -> str:
+    return next((metric.title for metric in point.metrics if metric.name == name), name)
+
+
+def _layout_cells(point: ForecastPoint) -> tuple[str, ...]:
+    cells = [f"{point.cycle:,}", f"{point.files.value:,.0f}", f"{point.nodes.value:,.0f}"]
+    for name in FORECAST_METRICS:
+        found = next((metric.found for metric in point.metrics if metric.name == name), None)
+        cells.append(NOTHING if found is None else format_share(found.value))
+    return tuple(cells)
+
+
+def _churn(churn: Churn) -> Iterator[Text]:
+    steps = ", ".join(format_share(share) for share in churn.replaced)
+    yield Text(f"New files from image to image: {steps}")
+    told = [format_share(share) for share in churn.rewritten if share is not None]
+    if told:
+        yield Text(f"Leaves written from image to image: {', '.join(told)}")
+    if churn.expected is not None:
+        expected, was = format_share(churn.expected), format_share(churn.replaced[-1])
+        yield Text(f"For the last of them the others say {expected}; it was {was}.")

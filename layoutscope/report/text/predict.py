@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import image_line, plain_table, print_parts
+from layoutscope.report.text.console import image_line, make_printer, plain_table, print_parts
 from layoutscope.results.predict import bound, width
 from layoutscope.units import NOTHING, format_bytes, format_count, format_coverage, format_seconds, format_share
 from layoutscope.walk.orders import ORDERS
@@ -88,12 +88,9 @@ def prediction_notes(predictions: Sequence[Prediction]) -> Iterator[Text]:
             yield Text(f"{item.drive}: {item.note}", style="dim")
 
 
-def print_prediction(result: PredictResult, console: Console) -> None:
+@make_printer
+def print_prediction(result: PredictResult) -> Iterator[RenderableType]:
     """Print times, causes, what-ifs and the most expensive directories."""
-    print_parts(_prediction(result), console)
-
-
-def _prediction(result: PredictResult) -> Iterator[RenderableType]:
     yield image_line(result.image)
     for volume in result.volumes:
         yield Text()
@@ -223,12 +220,9 @@ def _directories(case: DriveCase) -> RenderableType:
     return plain_table(f"Most expensive directories on {case.prediction.drive}", columns, rows)
 
 
-def print_replay(result: ReplayResult, console: Console) -> None:
+@make_printer
+def print_replay(result: ReplayResult) -> Iterator[RenderableType]:
     """Print the times of a trace, and how a prediction meets it."""
-    print_parts(_replay(result), console)
-
-
-def _replay(result: ReplayResult) -> Iterator[RenderableType]:
     made = f"{format_count(result.reads, 'read')}, {format_bytes(result.read_bytes)}"
     yield Text(f"{escape_text(result.trace)}: {made}", style="bold")
     if result.recording is not None:
@@ -452,12 +446,9 @@ WALK_COLUMNS: Final = (
 reads on nodes, of blocks and steps predicted; measured over predicted time of the drive; the host's for an entry."""
 
 
-def print_kit(result: KitResult, console: Console) -> None:
+@make_printer
+def print_kit(result: KitResult) -> Iterator[RenderableType]:
     """Print a kit's scores."""
-    print_parts(_kit(result), console)
-
-
-def _kit(result: KitResult) -> Iterator[RenderableType]:
     yield Text(f"{escape_text(result.name)}: {_machine(result.machine, result.filesystem)}", style="bold")
     if result.machine.cache_sizes:
         yield Text(", ".join(f"{name} {escape_text(value)}" for name, value in result.machine.cache_sizes.items()))

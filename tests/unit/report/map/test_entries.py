@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutscope.report.map import MapDisk
-from layoutscope.report.map.panels import BLOCK, NAME_BUDGET, entries, packed_names
+from layoutscope.report.map.panels import BLOCK, NAME_BUDGET, entries, pack_names
 from layoutscope.tables.columns import TextColumn
 from tests import layouts
 from tests.pages import ids, inflated, unpacked
@@ -50,14 +50,14 @@ def test_names_come_back_whatever_they_hold():
     """Of any script and length, empty or none at all; a zero, which parts them, and a slash are spelled as in paths."""
     names = ["", "b\0d\0", "..", "</script>", "\u00e9\U0001f4be", None, "x" * 765, "line\nbreak"]
     told = ["" if name is None else SPELLED.get(name, name) for name in names]
-    assert _names({"names": packed_names(TextColumn.of(names))}) == told
+    assert _names({"names": pack_names(TextColumn.of(names))}) == told
 
 
 @pytest.mark.parametrize("many", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1])
 def test_names_are_cut_into_blocks(many):
     """Each but the last has as many names as the page is told."""
     names = [f"n{i}" for i in range(many)]
-    blocks = packed_names(TextColumn.of(names))
+    blocks = pack_names(TextColumn.of(names))
     assert [inflated(block).count(b"\0") for block in blocks] == [BLOCK] * (many // BLOCK) + [many % BLOCK] * (
         many % BLOCK > 0
     )

@@ -69,10 +69,10 @@ def test_stretches_outside_the_range_are_cut():
 def test_cells_count_by_hand():
     """Cells of 8 units: 3 in the first, two full ones, 5 and 1 in the next."""
     shares = shared((5, 24, DATA), (31, 1, DATA), (0, 5, FREE), (29, 2, FREE), size=32, block=8)
-    cells = pyramid(shares, 8).cells[DATA]
-    assert cells.first.tolist() == [0, 1, 3]
-    assert cells.count.tolist() == [1, 2, 1]
-    assert cells.held.tolist() == [3, 8, 6]
+    first, count, held = pyramid(shares, 8)[2][DATA]
+    assert first.tolist() == [0, 1, 3]
+    assert count.tolist() == [1, 2, 1]
+    assert held.tolist() == [3, 8, 6]
 
 
 def test_wider_cells_hold_the_sums_where_the_budget_is_short():
@@ -80,11 +80,11 @@ def test_wider_cells_hold_the_sums_where_the_budget_is_short():
     rows = [(at * 12288, 4096, DATA if at % 2 else FS) for at in range(1000)]
     shares = shared(*rows, size=12288 * 1000, block=4096)
     for budget in (10, 100, 1000):
-        made = pyramid(shares, 4096, budget)
-        assert sum(map(len, made.cells)) <= budget
-        assert (made.cell_bytes // 4096).bit_count() == 1
+        unit_bytes, cell_bytes, cells = pyramid(shares, 4096, budget)
+        assert sum(len(first) for first, _, _ in cells) <= budget
+        assert (cell_bytes // 4096).bit_count() == 1
         for code in (FS, DATA):
-            held = int((made.cells[code].count * made.cells[code].held).sum()) * made.unit_bytes
+            held = int((cells[code][1] * cells[code][2]).sum()) * unit_bytes
             assert held == shares[code].size_bytes == 500 * 4096
 
 

@@ -1,11 +1,11 @@
-"""What a file system's model of writing is to those who let volumes age; each reader's package has its own."""
+"""What ages a volume: the rules of a driver, and what each cycle of a workload does."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -18,55 +18,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.aging.trees import AgingTree, TreeLevel
-    from layoutscope.aging.volume import AgingEntries, Data, FreeBlocks
+    from layoutscope.aging.volume import AgingEntries
 
     I64 = NDArray[np.int64]
-
-
-class AgingVolume(Protocol):
-    """A volume between two cycles."""
-
-    policy: Policy  # how its driver places
-    block_bytes: int
-    # entries, data, space: its entries, the extents of its files, its free blocks
-    entries: AgingEntries
-    data: Data
-    space: FreeBlocks
-    trees: dict[str, AgingTree]  # the trees that are followed, by name
-    numbers: I64  # ids of files that were there in the beginning; further ones follow them
-    next_ident: int  # the next number of a file
-    keep_cycles: int  # how many cycles back snapshots hold what was replaced, where there are snapshots
-
-    @property
-    def main(self) -> str:
-        """The tree that is enumerated."""
-
-    @property
-    def maps(self) -> str:
-        """The tree that maps its nodes, if any."""
-
-    @property
-    def entry_bytes(self) -> dict[str, int]:
-        """What a record takes in the table of a node, by tree."""
-
-    def begins(self, ident: I64) -> dict[str, I64]:
-        """Return the keys at which listings of directories begin and end, by column of the table of entries."""
-
-    def place_of(self, name: str, level: TreeLevel) -> I64:
-        """Return where nodes of a tree lie, in bytes from the start of the volume."""
-
-    def unused_table(self, name: str, count: I64) -> I64:
-        """Return the bytes of nodes' tables that no record uses, by how many records they have."""
-
-    def copy(self) -> Any:
-        """Return the same volume, to be aged apart from this one."""
-
-    def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
-        """Let a cycle pass."""
-
-    def follow(self, cycle: Done) -> None:
-        """Write what a cycle changes."""
 
 
 @dataclass(frozen=True)
@@ -198,8 +152,8 @@ def workload(name: str) -> CycleKind:
 
 
 @dataclass(frozen=True)
-class Done:
-    """A cycle's operations, one a turn: first the files that are written, then those that only go."""
+class Cycle:
+    """The operations of a cycle, one per turn: first the files that are written, then those that only go."""
 
     old: AgingEntries  # files as they were before they were replaced or deleted
     old_turn: I64  # when
@@ -209,17 +163,17 @@ class Done:
     num_turns: int  # how many operations there are
     next_ident: int  # the next number
 
-
-def files_by_seat(entries: AgingEntries) -> I64:
-    """Return the files that a cycle may replace, in the order in which they were created."""
-    files = np.flatnonzero(entries.is_file)
-    found: I64 = files[np.argsort(entries.seat[files], kind="stable")]
-    return found
+    def turn_of(self, ident: I64) -> I64:
+        """Return when files are replaced or deleted, by their numbers."""
+        order = np.argsort(self.old.ident)
+        return self.old_turn[order[np.searchsorted(self.old.ident[order], ident)]]
 
 
-def done(entries: AgingEntries, work: CycleWork, next_ident: int, ids_per_file: int, rng: np.random.Generator) -> Done:
+def plan_cycle(
+    entries: AgingEntries, work: CycleWork, next_ident: int, ids_per_file: int, rng: np.random.Generator
+) -> Cycle:
     """Work out what a cycle does."""
-    files = files_by_seat(entries)
+    files = entries.files_by_seat()
     replaced, deleted = files[work.replaced], files[work.deleted]
     written = np.sort(np.concatenate([work.replaced, work.added]))
     is_replaced = is_among(written, work.replaced)
@@ -236,7 +190,7 @@ def done(entries: AgingEntries, work: CycleWork, next_ident: int, ids_per_file: 
     old_turn = np.concatenate([np.flatnonzero(is_replaced), num + np.arange(len(deleted))])
     stays = np.ones(len(entries), bool)
     stays[gone] = False
-    return Done(
+    return Cycle(
         old=entries.taken(gone),
         old_turn=old_turn.astype(np.int64),
         new=new,
@@ -247,8 +201,8 @@ def done(entries: AgingEntries, work: CycleWork, next_ident: int, ids_per_file: 
     )
 
 
-def present(*parts: tuple[I64, I64 | int, I64]) -> tuple[I64, I64, I64]:
-    """Join records: keys, sizes and turns, those left out that have no key."""
+def join_records(*parts: tuple[I64, I64 | int, I64]) -> tuple[I64, I64, I64]:
+    """Join records: keys, sizes and turns; those without a key are left out."""
     keys, sizes, turns = [], [], []
     for key, size, turn in parts:
         there = key != NOWHERE

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
-from msgspec.structs import replace
 
+from layoutscope.aging.model import join_records, plan_cycle
 from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, TreeLevel
 from layoutscope.arrays.lookup import distinct, is_among
 from layoutscope.arrays.ragged import ranges
 from layoutscope.errors import LayoutscopeError
-from layoutscope.tables import VolumeLayout, build_table, findings_table
 from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
 
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.tables import Table
+    from layoutscope.aging.model import Cycle, CycleKind, Policy
+    from layoutscope.tables import Table, VolumeLayout
 
     I64 = NDArray[np.int64]
 
@@ -153,7 +153,7 @@ RECORDS: Final = ("entry", "inode", "thread", "xattr", "dstream")
 
 @dataclass
 class AgingEntries:
-    """AgingEntries of a volume; arrays of shape (n_entries,)."""
+    """Entries of a volume; arrays of shape (n_entries,)."""
 
     source: I64  # row of the table that the entry was, or of which it is a copy
     # parent, ident: numbers of the directory and the file, in the order of their ids
@@ -171,6 +171,11 @@ class AgingEntries:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def files_by_seat(self) -> I64:
+        """Return the files that a cycle may replace, in the order in which they were created."""
+        files = np.flatnonzero(self.is_file)
+        return files[np.argsort(self.seat[files], kind="stable")]
 
     def taken(self, rows: Any) -> AgingEntries:
         """Return some of them."""
@@ -203,9 +208,9 @@ class Data:
         rest, own = (Data(self.ident[rows], self.start[rows], self.count[rows]) for rows in (~mine, mine))
         return rest, own
 
-    def blocks(self) -> I64:
-        """Return all blocks."""
-        return np.asarray(ranges(self.start, self.count), np.int64)
+    def blocks(self, rows: Any = slice(None)) -> I64:
+        """Return the blocks of all extents, or of some."""
+        return np.asarray(ranges(self.start[rows], self.count[rows]), np.int64)
 
     def with_blocks(self, ident: I64, blocks: I64) -> Data:
         """Return them with blocks of files behind, one number a block, cut into extents."""
@@ -213,6 +218,70 @@ class Data:
         count = np.diff(cuts, append=len(blocks))
         parts = ((self.ident, ident[cuts]), (self.start, blocks[cuts]), (self.count, count))
         return Data(*(np.concatenate(part) for part in parts))
+
+
+@dataclass(kw_only=True)
+class AgingVolume:
+    """A volume between two cycles; each file system has its own kind."""
+
+    policy: Policy  # how its driver places
+    block_bytes: int
+    # entries, data, space: its entries, the extents of its files, its free blocks
+    entries: AgingEntries
+    data: Data
+    space: FreeBlocks
+    trees: dict[str, AgingTree]  # the trees that are followed, by name
+    numbers: I64  # ids of files that were there in the beginning; further ones follow them
+    next_ident: int  # the next number of a file
+    cursor: int = 0  # block behind the last that was taken
+    keep_cycles: int = 0  # how many cycles back snapshots hold what was replaced, where there are snapshots
+
+    main: ClassVar[str]
+    """The tree that is enumerated."""
+    maps: ClassVar[str] = ""
+    """The tree that maps its nodes, if any."""
+    entry_bytes: ClassVar[dict[str, int]]
+    """What a record takes in the table of a node, by tree."""
+
+    @property
+    def place_bytes(self) -> int:
+        """Bytes that the unit has in which places of nodes are counted."""
+        return self.block_bytes
+
+    def begins(self, ident: I64) -> dict[str, I64]:
+        """Return the keys at which listings of directories begin and end, by column of the table of entries."""
+        raise NotImplementedError
+
+    def unused_table(self, name: str, count: I64) -> I64:  # noqa: ARG002  (of trees whose tables have room to spare)
+        """Return the bytes of nodes' tables that no record uses, by how many records they have."""
+        return np.zeros_like(count)
+
+    def copy(self) -> Self:
+        """Return the same volume, to be aged apart from this one."""
+        lists = {name: list(value) for name, value in vars(self).items() if isinstance(value, list)}
+        return replace(self, space=self.space.copy(), trees=dict(self.trees), **lists)
+
+    def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
+        """Let a cycle pass."""
+        files = self.entries.files_by_seat()
+        work = chosen.choose(self.entries.parent[files], wanted, rng)
+        self.follow(plan_cycle(self.entries, work, self.next_ident, self.policy.ids_per_file, rng))
+
+    def follow(self, cycle: Cycle) -> None:
+        """Write what a cycle changes."""
+        if cycle.num_turns:
+            self._write(cycle)
+            self.entries, self.next_ident = cycle.kept.with_more(cycle.new), cycle.next_ident
+
+    def _write(self, cycle: Cycle) -> None:
+        raise NotImplementedError
+
+    def _take(self, count: int, *, is_try: bool = False) -> I64:
+        """Take blocks where the driver looks for them."""
+        blocks = self.space.take(count, self.cursor if self.policy.next_fit else 0, is_try=is_try)
+        if count and not is_try:
+            self.cursor = int(blocks[-1]) + 1
+        return blocks
 
 
 def blocks_of(size_bytes: I64, block_bytes: int) -> I64:
@@ -230,31 +299,6 @@ def numbers_of(layout: VolumeLayout) -> I64:
     return distinct(
         np.concatenate([each.astype(np.int64) for each in (table["file_id"].data, table["parent_id"].data, links)])
     )
-
-
-def made_anew(
-    layout: VolumeLayout, table: Table, nodes: Table, rows: Mapping[str, Any], label: tuple[str, str]
-) -> VolumeLayout:
-    """Return a volume with the entries of another one, whose records lie in other nodes."""
-    kept = {name: table[name] for name in ("parent_id", "file_id", "kind", "size_bytes", "flags")}
-    entries = build_table(
-        "entries",
-        {
-            **kept,
-            "volume": layout.facts.volume,
-            "name": table.texts("name"),
-            "name_raw": table.texts("name_raw"),
-            "link_count": 1,
-            "create_time": None,
-            "modify_time": None,
-            "entry_rank": np.arange(len(table), dtype=np.uint32),
-            **rows,
-        },
-    )
-    filesystem, variant = label
-    facts = replace(layout.facts, filesystem=filesystem, variant=variant, trees=(), details={})
-    none = {name: build_table(name, {}) for name in ("node_fragments", "regions", "extents", "free")}
-    return VolumeLayout(facts=facts, nodes=nodes, entries=entries, findings=findings_table([]), **none)
 
 
 def read_entries(layout: VolumeLayout, numbers: I64) -> AgingEntries:
@@ -307,10 +351,14 @@ def _clip_to_volume(start: I64, count: I64, num_blocks: int) -> tuple[I64, I64]:
     return start, count
 
 
+def owner_of_free(layout: VolumeLayout) -> VolumeLayout:
+    """Return who has the table of what is free: the volume, or the container that it shares."""
+    return layout.container if layout.container is not None and not len(layout.columns("free")) else layout
+
+
 def read_free(layout: VolumeLayout) -> FreeBlocks:
-    """Read what is free: of the volume, or of the container that it shares."""
-    owner = layout.container if layout.container is not None and not len(layout.columns("free")) else layout
-    table = owner.columns("free")
+    """Read what is free."""
+    table = owner_of_free(layout).columns("free")
     mine = table["device"].filled(0) == 0
     bytes_ = layout.facts.block_size_bytes
     start = (table["image_offset"].signed()[mine] - layout.facts.image_offset) // bytes_
@@ -433,12 +481,32 @@ def leaves_of(layout: VolumeLayout, read: TreeRows) -> dict[str, I64]:
     return found
 
 
-def pinned(tree: AgingTree, keys: dict[str, I64], leaves: dict[str, I64]) -> dict[str, I64]:
-    """Have keys lead to the leaves that they were found in, whatever the order of keys would say."""
+def make_main_tree(
+    layout: VolumeLayout,
+    read: TreeRows,
+    entries: AgingEntries,
+    leaf: dict[str, I64],  # of `leaves_of`
+    # key and bytes of each of `RECORDS` that the tree has; no bytes for what is part of another record
+    records: Mapping[str, tuple[I64, I64 | int | None]],
+    rules: tuple[NodeRule, NodeRule, int],
+    entry_bytes: int,
+    *more: tuple[I64, I64 | int, I64],  # further records: keys, bytes and leaves
+) -> AgingTree:
+    """Make the tree that is enumerated, and give the entries the keys that lead to their leaves in it."""
+    parts = [
+        (np.where(leaf[name] >= 0, key, NOWHERE), size, leaf[name])
+        for name, (key, size) in records.items()
+        if size is not None
+    ]
+    key, size, at = join_records(*parts, *more)
+    # A file with several names has one inode and one data stream.
+    _, once = np.unique(key, return_index=True)
+    tree = make_tree(layout, read, (key[once], size[once], at[once]), rules, entry_bytes)
+    # Keys lead to the leaves that records were found in, whatever their order would say.
     begin = np.maximum(tree.levels[0].bound, int(tree.key[0]) if len(tree.key) else 0)
-    made = {}
-    for name, key in keys.items():
-        known = leaves[name] >= 0
-        astray = known & (tree.leaf_of(key) != leaves[name])
-        made[name] = np.where(astray, begin[leaves[name]], np.where(known, key, NOWHERE))
-    return made
+    entries.keys = {name: np.full(len(entries), NOWHERE) for name in RECORDS}
+    for name, (own, _) in records.items():
+        known = leaf[name] >= 0
+        astray = known & (tree.leaf_of(own) != leaf[name])
+        entries.keys[name] = np.where(astray, begin[leaf[name]], np.where(known, own, NOWHERE))
+    return tree

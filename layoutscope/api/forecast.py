@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.aging.model import AgingVolume
+    from layoutscope.aging.volume import AgingVolume
     from layoutscope.analysis.aged import Steps
     from layoutscope.drive import DriveProfile
     from layoutscope.tables import VolumeLayout

@@ -241,7 +241,7 @@ ELSEWHERE = {
     "filesystems.apfs.container.MAX_COPIES": "how many of the copies are tried that MAX_HITS bounds",
     "tables.parquet._MOST_VARINT_BYTES": "what the format allows",
     "filesystems.hfsplus.rescue.LARGEST_BLOCK_BYTES": "what the format allows",
-    "filesystems.apfs.remade.MAX_STARTS": "what the driver does",
+    "filesystems.apfs.writing.MAX_STARTS": "what the driver does",
 }
 """Constants and modules whose bounds protect nothing from anybody, and why."""
 

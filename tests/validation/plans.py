@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from fixtures.fileset import populate, replaced, sizes
-from layoutscope.aging.model import CycleKind, CycleWork, Done
-from layoutscope.aging.remade import build_aged_layout
+from layoutscope.aging.layouts import build_aged_layout
+from layoutscope.aging.model import Cycle, CycleKind, CycleWork
 from layoutscope.aging.volume import RECORDS, AgingEntries
 from layoutscope.filesystems.apfs.driver import POLICIES as APFS_POLICIES
 from layoutscope.filesystems.apfs.writing import CHUNK_BLOCKS, MAP_BYTES, TREES, read_apfs
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fixtures.fileset import FileSet, Population
-    from layoutscope.aging.model import AgingVolume, Policy
+    from layoutscope.aging.model import Policy
+    from layoutscope.aging.volume import AgingVolume
     from layoutscope.tables import Table
 
     I64 = NDArray[np.int64]
@@ -199,7 +200,7 @@ def _created(placement: Placement, population: Population) -> AgingVolume:
             keys={},
         )
         volume.follow(
-            Done(
+            Cycle(
                 old=volume.entries.taken(NOTHING),
                 old_turn=NOTHING,
                 new=new,

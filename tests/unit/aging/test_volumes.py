@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import layoutscope
+from layoutscope.aging.layouts import build_aged_layout
 from layoutscope.aging.model import WORKLOADS, workload
-from layoutscope.aging.remade import build_aged_layout
 from layoutscope.aging.trees import NOWHERE
 from layoutscope.analysis.aged import LAID_OUT, VOLUMES, readable, volumes_alike
 from layoutscope.filesystems.apfs import writing

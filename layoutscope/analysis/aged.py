@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from layoutscope.aging.layouts import build_aged_layout
-from layoutscope.aging.model import model_errors
-from layoutscope.aging.model import workload as workload_of
-from layoutscope.aging.volume import FullError
+from layoutscope.aging.volume import FullError, model_errors
+from layoutscope.aging.volume import workload as workload_of
 from layoutscope.drive.uncertain import drawn, priors, quantiles
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.aging.model import CycleKind
-    from layoutscope.aging.volume import AgingVolume
+    from layoutscope.aging.volume import AgingVolume, CycleKind
     from layoutscope.metrics import Definition
     from layoutscope.tables import VolumeLayout
 

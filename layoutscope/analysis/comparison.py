@@ -17,8 +17,8 @@ from layoutscope.arrays.lookup import order_of
 from layoutscope.arrays.ragged import is_head, ranges
 from layoutscope.drive.uncertain import DRIVE, HOST, MODEL, OFFSET, START, VOLUME
 from layoutscope.errors import UsageError
+from layoutscope.metrics.files import ENUMERATION_SCORE, first_touches
 from layoutscope.metrics.space import live_nodes, main_tree
-from layoutscope.metrics.traces import ENUMERATION_SCORE, first_touches
 from layoutscope.results.compare import (
     NODE_APPEARED,
     NODE_MOVED,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
-    from layoutscope.drive.recorded import Recorded
+    from layoutscope.drive.recordings import Recorded
     from layoutscope.results.compare import Cost, TimeRow
     from layoutscope.results.scan import Prediction, VolumeScan, WalkFacts
     from layoutscope.results.verdict import Remedy

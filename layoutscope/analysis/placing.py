@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.trace import place_of
-from layoutscope.drive.recorded import BELOW, CHUNK, FILE_SYSTEM, Place, Recorded
+from layoutscope.drive.recordings import BELOW, CHUNK, FILE_SYSTEM, Place, Recorded
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.results.recorded import PlacedDevice, Recording, Wanted
 from layoutscope.units import format_share

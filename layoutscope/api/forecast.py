@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.aging.model import workload as workload_of
 from layoutscope.aging.volume import list_unaged_parts
+from layoutscope.aging.volume import workload as workload_of
 from layoutscope.analysis.aged import Asked, Drawn, churn_of, followed, measured_layout, planned, readable
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes

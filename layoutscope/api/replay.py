@@ -17,8 +17,7 @@ from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, entries_of, knows_offset, met_best, refuse_unused, said_of, work_of
 from layoutscope.display import Struct
 from layoutscope.drive import service
-from layoutscope.drive.recorded import Recorded
-from layoutscope.drive.replay import check_reads, load_trace
+from layoutscope.drive.recordings import Recorded, check_reads, load_trace
 from layoutscope.drive.simulation import draw_interval
 from layoutscope.drive.uncertain import uncertain
 from layoutscope.errors import UsageError, did_you_mean

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from layoutscope.display import Displayed, Struct
 from layoutscope.drive import hdd
-from layoutscope.drive.geometry import build_surface, num_segments, turn_ms, with_buffer_of
+from layoutscope.drive.geometry import Parts, build_surface, num_segments, single_drives, split, turn_ms, with_buffer_of
 from layoutscope.drive.hdd import MAX_THINK_S, SECTOR_BYTES, TURN, new_drives, serve_in_order, serve_queue
-from layoutscope.drive.members import Parts, single_drives, split
 from layoutscope.drive.profile import fusion_set, load_profile
 from layoutscope.drive.uncertain import (
     GEOMETRIES,

@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.analysis.explanation import drive_words
 from layoutscope.display import Struct
-from layoutscope.drive.seek import seek_curve
+from layoutscope.drive.geometry import seek_curve
 from layoutscope.report import escape_text
 from layoutscope.report.map.page import asset, pack_plotly, started
 from layoutscope.report.map.pyramid import script_json
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from layoutscope.drive import DriveProfile
-    from layoutscope.drive.calibration.measuring import Calibrated
+    from layoutscope.drive.calibration.fitting import Calibrated
     from layoutscope.results.compare import Cost, MetricRow, Series, TimeRow
     from layoutscope.results.forecast import ForecastRange, ForecastResult
     from layoutscope.results.predict import DriveFacts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from layoutscope.display import Displayed, Struct
 
 if TYPE_CHECKING:
-    from layoutscope.drive.recorded import LineCounts, Place
+    from layoutscope.drive.recordings import LineCounts, Place
 
 
 class Wanted(Struct, frozen=True):

@@ -22,7 +22,6 @@ from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.walk import data, directories, programs, visits
 from layoutscope.walk.data import FileTouches, WalkPart, files_in_turn, places_by_turn, read_in_turn
-from layoutscope.walk.deleting import delete, least_written
 from layoutscope.walk.directories import (
     buffers,
     bulk,
@@ -37,7 +36,7 @@ from layoutscope.walk.directories import (
     searches_of_lookup,
 )
 from layoutscope.walk.host import host_profile
-from layoutscope.walk.programs import followed_by, in_turn, names_alone
+from layoutscope.walk.programs import delete, followed_by, in_turn, least_written, names_alone
 from layoutscope.walk.visits import Visits, fsck, metadata_reads, mount, read_once_uncached
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from layoutscope.access.entries import EntryTable
     from layoutscope.access.trace import AccessTrace, Touches
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.deleting import LeastWritten
+    from layoutscope.walk.programs import LeastWritten
 
 
 BLOCK_BYTES: Final = 512

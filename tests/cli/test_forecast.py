@@ -16,7 +16,7 @@ from fixtures.apfs.writer import write as write_apfs
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope.aging.layouts import build_aged_layout
-from layoutscope.aging.model import model_errors, workload
+from layoutscope.aging.volume import model_errors, workload
 from layoutscope.analysis.aged import churn_of, planned, readable
 from layoutscope.errors import LayoutscopeError, UsageError
 

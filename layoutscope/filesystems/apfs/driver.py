@@ -14,7 +14,7 @@ import numpy as np
 from layoutscope.access.driver import INODE, NAME, Costs, Driver, Mounted, Search, no_places, roots
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import CheckerReads, FixedPlaces, Searched, make_fixed_place, regions_of
-from layoutscope.aging.model import Policy
+from layoutscope.aging.volume import Policy
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs import compared_form
 from layoutscope.units import KIB

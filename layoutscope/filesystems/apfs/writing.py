@@ -22,7 +22,6 @@ from layoutscope.aging.layouts import (
     place_grown,
     to_rows,
 )
-from layoutscope.aging.model import join_records
 from layoutscope.aging.trees import (
     NAME,
     NOWHERE,
@@ -38,6 +37,7 @@ from layoutscope.aging.volume import (
     AgingVolume,
     blocks_of,
     find_tree,
+    join_records,
     leaves_of,
     make_main_tree,
     make_tree,
@@ -57,9 +57,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.aging.layouts import FilledLevel
-    from layoutscope.aging.model import Cycle, CycleKind, Policy
     from layoutscope.aging.trees import AgingTree, GrownLevel
-    from layoutscope.aging.volume import AgingEntries, Data, TreeRows
+    from layoutscope.aging.volume import AgingEntries, Cycle, CycleKind, Data, Policy, TreeRows
 
     I64 = NDArray[np.int64]
 

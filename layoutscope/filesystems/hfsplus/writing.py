@@ -17,12 +17,13 @@ from layoutscope.aging.layouts import (
     place_evenly,
     place_grown,
 )
-from layoutscope.aging.model import Policy, join_records
 from layoutscope.aging.trees import NOWHERE, Edits, NodeRule, RecordWrites, SplitRule, apply_edits, grow_tree
 from layoutscope.aging.volume import (
     AgingVolume,
+    Policy,
     blocks_of,
     find_tree,
+    join_records,
     leaves_of,
     make_main_tree,
     numbers_of,
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.aging.layouts import FilledLevel
-    from layoutscope.aging.model import Cycle
     from layoutscope.aging.trees import NodeTouches
+    from layoutscope.aging.volume import Cycle
 
     I64 = NDArray[np.int64]
 

@@ -10,8 +10,8 @@ import pytest
 
 import layoutscope
 from layoutscope.aging.layouts import build_aged_layout
-from layoutscope.aging.model import WORKLOADS, workload
 from layoutscope.aging.trees import NOWHERE
+from layoutscope.aging.volume import WORKLOADS, workload
 from layoutscope.analysis.aged import LAID_OUT, VOLUMES, readable, volumes_alike
 from layoutscope.filesystems.apfs import writing
 from layoutscope.filesystems.apfs.driver import POLICIES, policy_of

@@ -9,26 +9,24 @@ from msgspec.structs import replace
 from layoutscope.api.measure import OF_A_FILE, measured_on, with_note
 from layoutscope.drive import load_profile
 from layoutscope.drive.calibration import measuring
-from layoutscope.drive.calibration.assemble import (
+from layoutscope.drive.calibration.fitting import (
+    FEWEST_ROUNDS,
+    KNOWN,
+    ROUND,
     UNKNOWN_SEGMENTS,
+    bootstrap_curves,
     count_segments,
     fit_curve,
     fit_disk,
     fit_turn_ms,
     hit_figures,
+    judged,
     late_ms,
     longest_step_ms,
-    serve_log_ms,
-    unlike,
-)
-from layoutscope.drive.calibration.measuring import (
-    FEWEST_ROUNDS,
-    KNOWN,
-    ROUND,
-    bootstrap_curves,
-    judged,
     mean_half_range,
     moves_of,
+    serve_log_ms,
+    unlike,
 )
 from layoutscope.drive.calibration.plan import Calibration, logged, read_log
 from layoutscope.drive.fit import profile_text

@@ -55,7 +55,7 @@ def test_impossible_figure_is_named(figure, value):
 )
 def test_reads_that_no_drive_could_serve_are_refused(text, tmp_path):
     """Negative, empty, endless and unreadable reads end as an error of the trace."""
-    from layoutscope.drive.replay import read_trace
+    from layoutscope.drive.recordings import read_trace
 
     path = tmp_path / "trace.csv"
     path.write_text(text)

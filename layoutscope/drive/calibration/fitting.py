@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Struct
 from layoutscope.drive.calibration.plan import DEPTHS, FLASH_DEPTHS, SEED, SMALL, Calibration, quick_ms
-from layoutscope.drive.geometry import split, turn_ms
+from layoutscope.drive.geometry import turn_ms
 from layoutscope.drive.hdd import SECTOR_BYTES, TURN
 from layoutscope.drive.profile import DriveProfile, Figure, Spread
-from layoutscope.drive.simulation import lay_out, serve, service
+from layoutscope.drive.simulation import place_reads, serve, service
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -373,7 +373,7 @@ def disk_figures(log: ReadLog, disk: Disk) -> dict[str, Any]:
         "seek_distance_cylinders": [int(distance) for distance in distances],
         "seek_ms": positioning.tolist(),
         "read_miss_ms": 0.0,
-        **hit_figures(buffered(log)),
+        **hit_figures(select_buffered(log)),
     }
 
 
@@ -391,7 +391,7 @@ def longest_step_ms(log: ReadLog, disk: Disk) -> float:
     return float(skews[loses_none].min() * disk.turn_ms * STEP_SHARE) if loses_none.any() else np.inf
 
 
-def buffered(log: ReadLog) -> ReadLog:
+def select_buffered(log: ReadLog) -> ReadLog:
     """Return reads that the buffer served whole: what was asked for again at once; in logs without, what was ahead."""
     again = log.of("again") if "again" in log.step else log.of("hits", "hits-large")
     return again.where(again.ms <= quick_ms(again, log.of("turn")))
@@ -417,7 +417,7 @@ def late_ms(log: ReadLog, count: int) -> F64:
 
     There are as many for each angle as reads are served from it.
     """
-    hits = buffered(log)
+    hits = select_buffered(log)
     if not len(hits):
         return np.zeros((ANGLES, count))
     found = hit_figures(hits)
@@ -471,23 +471,22 @@ def most_alike(seen: ReadLog, late: F64, figures: dict[str, Any], settings: Iter
     if not len(seen):
         return tried[0]
     misfits = [
-        unlike(seen, serve_log_ms(seen, late, profile_of("tried", "hdd", figures | setting))) for setting in tried
+        measure_misfit(seen, serve_log_ms(seen, late, profile_of("tried", "hdd", figures | setting)))
+        for setting in tried
     ]
     return tried[int(np.argmin(misfits))]
 
 
 def serve_log_ms(log: ReadLog, late: F64, profile: DriveProfile) -> F64:
     """Serve the reads of a log on a drive, from several angles, for a computer that is late."""
-    reads = replay_of(log)
-    parts = split(profile, reads.image_offset, reads.length_bytes, reads.device)
-    placed = lay_out(profile, parts, reads.think_us, starts_outside=False)
+    placed = place_reads(replay_of(log), profile)
     waits = np.rint(np.roll(late, 1, axis=1) * (TURN / turn_ms(profile))).astype(np.int64)
     return late + np.stack(
         [serve(replace(placed, think=placed.think + waits[k]), k * TURN // ANGLES).service_ms for k in range(ANGLES)]
     )
 
 
-def unlike(log: ReadLog, modelled: F64) -> float:
+def measure_misfit(log: ReadLog, modelled: F64) -> float:
     """Return how much times differ from those seen: the mean distance of their logarithms, in groups of like reads.
 
     A group is a step and a distance. Within it times are compared by their rank: at which angle the disk stood at each
@@ -594,7 +593,7 @@ def judged(log: ReadLog, name: str) -> Calibrated:
     disk = fit_disk(log)
     profile = disk_profile(log, name, disk)
     curves = bootstrap_curves(log, disk)
-    figures, draws = redrawn(log, curves, longest_step_ms(log, disk), profile)
+    figures, draws = redraw_figures(log, curves, longest_step_ms(log, disk), profile)
     covariance = np.cov(np.log(np.maximum(draws, 1e-9)).T)
     spread = Spread(figures, tuple(tuple(row) for row in covariance.tolist()))
     distance, times = moves(log, disk.tracks, disk.turn_ms)
@@ -645,13 +644,13 @@ def _list_walked(log: ReadLog) -> list[tuple[int, int]]:
     return list(zip(part.offset.tolist(), part.length.tolist(), strict=True))
 
 
-def redrawn(
+def redraw_figures(
     log: ReadLog, curves: Sequence[SeekCurve], step_ms: float, profile: DriveProfile
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """Return the names of the figures that reads were fitted to, and their values by reads drawn again."""
     places = np.array(profile.numbers("seek_distance_cylinders")) * profile.number("heads")
     miss = profile.number("read_miss_ms")
-    hits = buffered(log)
+    hits = select_buffered(log)
     rows = []
     random = np.random.default_rng(SEED)
     for curve in curves:

@@ -26,13 +26,13 @@ from layoutscope.walk.directories import (
     buffers,
     bulk,
     drop_unlisted_entries,
+    look_up_start,
     lookups,
-    reached,
     stat_walk,
     type_asks_for_stat,
 )
 from layoutscope.walk.readahead import file_map, pieces, sequential_windows
-from layoutscope.walk.visits import Searches, clock_at, named, read_pages_once, requested, requests
+from layoutscope.walk.visits import Searches, clock_at, name_places, read_pages_once, request_reads, requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,7 @@ LISTED_AT_ONCE: Final = 100_000
 """Entries that gnulib's fts reads of a directory before it hands the first of them out (FTS_MAX_READDIR_ENTRIES)."""
 
 
-def deferred(model: Model, start_id: int, also: Also | None = None, *, stat: bool = True) -> Touches:
+def stat_in_turn(model: Model, start_id: int, also: Also | None = None, *, stat: bool = True) -> Touches:
     """List a directory whole, then stat each entry when its turn comes, and go down into it at once.
 
     A directory of more than :data:`SORTED_ABOVE` entries is gone through by inode number, at most
@@ -64,7 +64,7 @@ def deferred(model: Model, start_id: int, also: Also | None = None, *, stat: boo
     descent = drop_unlisted_entries(model, descend(model.entries, start_id))
     turn = _turns(model.entries, descent, start_id)
     listed, per_buffer, cut = names_alone(model, descent)
-    shown = in_turn(model, descent, turn)
+    shown = order_by_turn(model, descent, turn)
     if not stat:
         shown = shown[type_asks_for_stat(model)[shown]]
     found, each = lookups(model, shown)
@@ -75,7 +75,7 @@ def deferred(model: Model, start_id: int, also: Also | None = None, *, stat: boo
         under[descent.entry] = descent.under
         more, then = also(shown, turn[shown], under[shown])
         parts, turns, counts = [*parts, more], [*turns, then], [*counts, np.ones(len(then), np.int64)]
-    return concatenated([reached(model, start_id), interleaved(parts, places_by_turn(turns, counts))])
+    return concatenated([look_up_start(model, start_id), interleaved(parts, places_by_turn(turns, counts))])
 
 
 def names_alone(model: Model, descent: Descent) -> tuple[Touches, NDArray[np.int64], Buffers]:
@@ -84,7 +84,7 @@ def names_alone(model: Model, descent: Descent) -> tuple[Touches, NDArray[np.int
     return *replace(stat_walk(model, descent, cut), wanted=unseen).laid_out(), cut
 
 
-def in_turn(model: Model, descent: Descent, turn: NDArray[np.int64]) -> NDArray[np.int64]:
+def order_by_turn(model: Model, descent: Descent, turn: NDArray[np.int64]) -> NDArray[np.int64]:
     """Order the entries that listings hand out by their turns."""
     shown = ranges(descent.first, descent.count)
     shown = shown[~model.entries.is_hidden[shown]]
@@ -151,7 +151,7 @@ def backup(model: Model, start_id: int) -> Visits | FileTouches:
 
 def _visit_by_name(model: Model, start_id: int, directories: Descent | None) -> Visits | FileTouches:
     descent = drop_unlisted_entries(model, _one(model, start_id) if directories is None else directories)
-    walk = stat_walk(model, descent, buffers(model, descent), reached(model, start_id))
+    walk = stat_walk(model, descent, buffers(model, descent), look_up_start(model, start_id))
     links = np.flatnonzero(model.entries.is_symlink)
     if directories is None:
         links = links[np.isin(links, ranges(descent.first, descent.count))]
@@ -160,11 +160,11 @@ def _visit_by_name(model: Model, start_id: int, directories: Descent | None) -> 
     if model.driver.links_are_attributes:
         targets = np.full(len(model.entries), -1, np.int32)
         targets[links] = model.entries.xattr_node[links]
-        return replace(walk, looked_up=followed_by(walk.looked_up, targets, "xattr"))
+        return replace(walk, looked_up=append_search(walk.looked_up, targets, "xattr"))
     return _read_link_targets(model, walk, links)
 
 
-def followed_by(
+def append_search(
     searches: Searches,
     nodes: NDArray[np.int32],  # leaves in which it ends, -1 for none
     cause: str,
@@ -184,7 +184,7 @@ def _read_link_targets(model: Model, walk: Visits, links: NDArray[np.int64]) -> 
         mine = np.flatnonzero((nth == number) & (parts.image_offset >= 0))
         targets = np.full(len(model.entries), -1, np.int32)
         targets[links[owner[mine]]] = len(model.nodes) + mine
-        searches = followed_by(searches, targets, "data")
+        searches = append_search(searches, targets, "data")
     needed = replace(walk, looked_up=searches).touches()
     # Touches of nodes have no window: the last place stands for them.
     window = np.append(parts.window, -1)[np.maximum(needed.node - len(model.nodes), -1)]
@@ -244,13 +244,13 @@ def delete(model: Model, start_id: int) -> AccessTrace:
         then = np.concatenate([emptied[:2], np.repeat(emptied[:1], len(rest)), emptied[2:]])
         return concatenated([linked, found]), np.concatenate([then, when])
 
-    needed = deferred(model, start_id, freed)
+    needed = stat_in_turn(model, start_id, freed)
     made = requests(model)
     for each in pieces:
         made = made.followed_by(each.device, each.image_offset, each.length_bytes)
     reads, touch = read_pages_once(made, needed, model, size, list_mount_cached_nodes(model))
-    trace, source = requested(model, made, reads, clock_at(needed, touch))
-    return named(trace, reads.node[source] - len(model.nodes), pieces)
+    trace, source = request_reads(model, made, reads, clock_at(needed, touch))
+    return name_places(trace, reads.node[source] - len(model.nodes), pieces)
 
 
 class LeastWritten(Displayed, Struct, frozen=True):

@@ -117,7 +117,8 @@ class AgingTree:
 
     def join(self, column: str) -> I64:
         """Return a column of all nodes, level by level from the leaves up."""
-        return np.concatenate([getattr(level, column) for level in self.levels])
+        joined: I64 = np.concatenate([getattr(level, column) for level in self.levels])
+        return joined
 
     def with_nodes(self, **columns: I64) -> AgingTree:
         """Return the tree with other columns of all nodes, in the order of :meth:`join`."""

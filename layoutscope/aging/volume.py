@@ -448,7 +448,7 @@ class AgingVolume:
 
     def copy(self) -> Self:
         """Return the same volume, to be aged apart from this one."""
-        lists = {name: list(value) for name, value in vars(self).items() if isinstance(value, list)}
+        lists: dict[str, Any] = {name: list(value) for name, value in vars(self).items() if isinstance(value, list)}
         return replace(self, space=self.space.copy(), trees=dict(self.trees), **lists)
 
     def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:

@@ -95,7 +95,7 @@ class HfsPlusVolume(AgingVolume):
 
     main: ClassVar[str] = CATALOG
     entry_bytes: ClassVar[dict[str, int]] = {CATALOG: 2}
-    place_bytes: ClassVar[int] = 1  # type: ignore[assignment]  # the same of every volume
+    place_bytes: ClassVar[int] = 1
 
     def begins(self, ident: I64) -> dict[str, I64]:
         """Return the keys at which listings of directories begin: that of the thread record."""

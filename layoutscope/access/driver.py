@@ -7,12 +7,12 @@ above (:mod:`layoutscope.walk`) know no file system.
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from msgspec import field
 
-from layoutscope.access.trace import CheckerReads, Searched
+from layoutscope.access.trace import Searched, group_by_kind
 from layoutscope.display import Struct
 from layoutscope.structs.arrays import ranges, starts_of
 
@@ -37,11 +37,8 @@ NAME: Final = Search("name_node", "name")
 INODE: Final = Search("inode_node", "inode")
 
 
-class Mounted(NamedTuple):
-    """What a mount reads: nodes that its searches end in (-1 for none), and nodes that it reads by themselves."""
-
-    searched: NDArray[np.int32]
-    read: NDArray[np.int32]
+Mounted: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32]]"
+"""What a mount reads: nodes that its searches end in (-1 for none), and nodes that it reads by themselves."""
 
 
 def first_leaves(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
@@ -60,12 +57,13 @@ def first_leaves(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
 
 def roots(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:  # noqa: ARG001  (others need all)
     """Read the root of every tree at the mount, and search nothing."""
-    return Mounted(np.empty(0, np.int32), np.flatnonzero((nodes.parent < 0) & (nodes.level >= 0)).astype(np.int32))
+    return np.empty(0, np.int32), np.flatnonzero((nodes.parent < 0) & (nodes.level >= 0)).astype(np.int32)
 
 
 def mount_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:
     """Read at the mount the roots of the trees alone."""
-    return [Searched(roots(layout.facts, nodes, entries).read, "index")]
+    _, read = roots(layout.facts, nodes, entries)
+    return [Searched(read, "index")]
 
 
 def no_places(layout: VolumeLayout) -> list[FixedPlaces]:  # noqa: ARG001  (others need it)
@@ -73,13 +71,12 @@ def no_places(layout: VolumeLayout) -> list[FixedPlaces]:  # noqa: ARG001  (othe
     return []
 
 
-def check_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> CheckerReads:  # noqa: ARG001  (as others)
+def check_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[FixedPlaces]:  # noqa: ARG001  (as others)
     """Read every node once at a check, tree by tree, in key order from the root down."""
     order = np.lexsort((nodes.key_rank, -nodes.level, nodes.tree))
     order = order[nodes.image_offset[order] >= 0]
-    return CheckerReads(
-        nodes.trees, nodes.tree[order], nodes.image_offset[order], nodes.size_bytes[order], nodes.device[order]
-    )
+    places = nodes.device[order], nodes.image_offset[order], nodes.size_bytes[order]
+    return group_by_kind(nodes.trees, nodes.tree[order], *places)
 
 
 def composed(name: str, facts: VolumeFacts) -> str:
@@ -130,7 +127,7 @@ class Driver(Struct, frozen=True, kw_only=True):
     # says step by step what a mount reads
     mount: Callable[[VolumeLayout, NodeTable, EntryTable], Sequence[MountStep]] = mount_by_nodes
     # says what the maker's checker reads of a sound volume, behind its own cache
-    check: Callable[[VolumeLayout, NodeTable, EntryTable], CheckerReads] = check_by_nodes
+    check: Callable[[VolumeLayout, NodeTable, EntryTable], Sequence[FixedPlaces]] = check_by_nodes
 
 
 class Costs(Struct, frozen=True):

@@ -5,9 +5,11 @@ An order (:mod:`layoutscope.walk`) makes them from tables, :mod:`layoutscope.dri
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.display import Displayed, Struct
 from layoutscope.structs.native import Kernel
@@ -53,19 +55,8 @@ class AccessTrace(Displayed, Struct, frozen=True):
 
     def __getitem__(self, places: NDArray[np.int64] | NDArray[np.bool_] | slice) -> AccessTrace:
         """Select reads."""
-        return AccessTrace(
-            self.device[places],
-            self.image_offset[places],
-            self.length_bytes[places],
-            self.cause[places],
-            self.tree[places],
-            self.directory_id[places],
-            self.issuer[places],
-            self.think_us[places],
-            self.causes,
-            self.trees,
-            self.after_us,
-        )
+        names = "device", "image_offset", "length_bytes", "cause", "tree", "directory_id", "issuer", "think_us"
+        return replace(self, **{name: getattr(self, name)[places] for name in names})
 
     @classmethod
     def from_reads(
@@ -153,26 +144,17 @@ def concatenated(parts: Sequence[Touches]) -> Touches:
         return nothing()
     if len(parts) == 1:
         return parts[0]
-    return Touches(
-        np.concatenate([part.node for part in parts]),
-        np.concatenate([part.cause for part in parts]),
-        np.concatenate([part.directory_id for part in parts]),
-        np.concatenate([part.host_us for part in parts]),
-    )
+    return Touches(*(np.concatenate(each) for each in zip(*map(_columns, parts), strict=True)))
 
 
 def interleaved(parts: Sequence[Touches], places: Sequence[NDArray[np.int64]]) -> Touches:
     """Lay touches out so that element j of part i comes to ``places[i][j]`` of the whole."""
     total = sum(len(part) for part in parts)
-    result = Touches(
-        np.empty(total, np.int32), np.empty(total, np.uint8), np.empty(total, np.uint64), np.empty(total, np.float32)
-    )
+    whole = [np.empty(total, column.dtype) for column in _columns(nothing())]
     for part, place in zip(parts, places, strict=True):
-        result.node[place] = part.node
-        result.cause[place] = part.cause
-        result.directory_id[place] = part.directory_id
-        result.host_us[place] = part.host_us
-    return result
+        for column, own in zip(whole, _columns(part), strict=True):
+            column[place] = own
+    return Touches(*whole)
 
 
 MERGE_RUNS: Final = Kernel("merge_runs", "lllccC")
@@ -212,9 +194,9 @@ def columns(
 
 
 class FixedPlaces(Struct, frozen=True):
-    """Places that are read as they lie, each with one request; arrays of shape (n,)."""
+    """Places that are read as they are, each with one request; arrays of shape (n,)."""
 
-    kind: str  # what lies there: a type of regions, or a tree
+    kind: str  # what is there: a type of regions, or a tree
     device: NDArray[np.uint8]  # image of a Fusion set
     # image_offset, length_bytes: the places
     image_offset: NDArray[np.int64]
@@ -246,15 +228,19 @@ class Searched(Struct, frozen=True):
 MountStep = FixedPlaces | Searched
 
 
-class CheckerReads(Struct, frozen=True):
-    """Reads that are made as they stand; arrays of shape (n,)."""
-
-    kinds: tuple[str, ...]  # trees and types of regions
-    kind: NDArray[np.uint8]  # index into `kinds`: what is read
-    # image_offset, length_bytes: the reads
-    image_offset: NDArray[np.int64]
-    length_bytes: NDArray[np.int64]
-    device: NDArray[np.uint8]  # image of a Fusion set
+def group_by_kind(
+    kinds: Sequence[str],
+    kind: NDArray[np.integer[Any]],  # indexes into `kinds`
+    device: NDArray[np.uint8],
+    image_offset: NDArray[np.int64],
+    length_bytes: NDArray[np.int64],
+) -> list[FixedPlaces]:
+    """Make runs of one kind each of reads in their order."""
+    begins = np.flatnonzero(np.diff(kind.astype(np.int64), prepend=-1) != 0).tolist()
+    return [
+        FixedPlaces(kinds[kind[at]], device[at:end], image_offset[at:end], length_bytes[at:end])
+        for at, end in pairwise([*begins, len(kind)])
+    ]
 
 
 def make_fixed_place(kind: str, image_offset: int, length_bytes: int) -> FixedPlaces:

@@ -114,6 +114,37 @@ class AgingTree:
         """The last transaction that wrote one of its nodes."""
         return max(int(level.xid.max(initial=0)) for level in self.levels)
 
+    def join(self, column: str) -> I64:
+        """Return a column of all nodes, level by level from the leaves up."""
+        joined: I64 = np.concatenate([getattr(level, column) for level in self.levels])
+        return joined
+
+    def with_nodes(self, **columns: I64) -> AgingTree:
+        """Return the tree with other columns of all nodes, in the order of :meth:`join`."""
+        ends = np.cumsum([len(level) for level in self.levels])[:-1]
+        parts = {name: np.split(column, ends) for name, column in columns.items()}
+        levels = [
+            replace(level, **{name: part[number] for name, part in parts.items()})
+            for number, level in enumerate(self.levels)
+        ]
+        return replace(self, levels=tuple(levels))
+
+    def places_of(self, touched: NodeTouches) -> I64:
+        """Return touched nodes as places among all nodes, in the order of :meth:`join`."""
+        return np.cumsum([0] + [len(level) for level in self.levels])[touched.level] + touched.node
+
+    def list_new_nodes(self, touched: NodeTouches) -> I64:
+        """List the nodes without a number, in the order in which they are written first."""
+        node = self.places_of(touched)[np.argsort(touched.turn, kind="stable")]
+        new = node[self.join("ident")[node] == NOWHERE]
+        return new[np.sort(np.unique(new, return_index=True)[1])]
+
+    def select_records(self, key: I64, turn: I64) -> tuple[I64, I64]:
+        """Return those of some keys that the tree has, each once, with their turns."""
+        there = is_among(key, self.key)
+        own, first = np.unique(key[there], return_index=True)
+        return own, turn[there][first]
+
     def leaf_of(self, key: I64) -> I64:
         """Return the leaves that hold keys, as places in the lowest level."""
         return self.levels[0].node_of(key)
@@ -123,13 +154,14 @@ class AgingTree:
         named = record_kind_of(key) == NAME
         return np.where(named | (self.short_index_bytes == 0), self.index_bytes, self.short_index_bytes)
 
-    def loads(self) -> I64:
-        """Return the bytes that each leaf holds."""
-        return loads(self.levels[0].bound, self.key, self.size)
-
-    def counts(self) -> I64:
-        """Return how many records each leaf holds."""
-        return np.diff(np.searchsorted(self.key, self.levels[0].bound), append=len(self.key))
+    def fill(self, number: int) -> tuple[I64, I64]:
+        """Return the bytes and the records that each node of a level holds."""
+        bound = self.levels[number].bound
+        key, size = self.key, self.size
+        if number:
+            key = self.levels[number - 1].bound
+            size = self.index_sizes(key)
+        return loads(bound, key, size), np.diff(np.searchsorted(key, bound), append=len(key))
 
 
 def loads(
@@ -223,7 +255,7 @@ class RecordWrites(NamedTuple):
     batch: I64  # in which transaction
 
 
-class Grown(NamedTuple):
+class GrownLevel(NamedTuple):
     """A level of a tree, its nodes in key order."""
 
     node: I64  # where each record lies
@@ -248,23 +280,23 @@ class SplitRule:
     less_per_record: int = 0  # bytes by which the room is less for each record that goes, as its offset does
 
 
-def grown(writes: RecordWrites, rule: SplitRule) -> Grown:
+def grow_level(writes: RecordWrites, rule: SplitRule) -> GrownLevel:
     """Write records to a level of a tree, one after the other, and split its nodes as its driver does.
 
     >>> at_end = RecordWrites(np.arange(8), np.full(8, 10), np.zeros(8, int), np.arange(8), np.zeros(8, int))
-    >>> grown(at_end, SplitRule(40, stays_at_cut=True)).node.tolist()
+    >>> grow_level(at_end, SplitRule(40, stays_at_cut=True)).node.tolist()
     [0, 0, 1, 1, 2, 2, 2, 2]
     """
     num_records = int(writes.record.max(initial=-1)) + 1
     most, width = _room(writes, rule, num_records)
     # Each node holds a record: there is always room for so many nodes.
-    found = _grow(writes, rule, most, width) or _grow(writes, rule, num_records + 2, width)
+    found = _run_growth(writes, rule, most, width) or _run_growth(writes, rule, num_records + 2, width)
     if found is None:
         raise RefusedError("kernel grow_level: some records of a tree were never written, or have no size")
     return found
 
 
-def _grow(writes: RecordWrites, rule: SplitRule, most: int, width: int) -> Grown | None:
+def _run_growth(writes: RecordWrites, rule: SplitRule, most: int, width: int) -> GrownLevel | None:
     """Grow a level by the kernel; None if it needs more nodes, or more records in one, than there is room for."""
     num_records = int(writes.record.max(initial=-1)) + 1
     size, node = np.empty((2, num_records), np.int64)
@@ -296,19 +328,19 @@ def _room(writes: RecordWrites, rule: SplitRule, num_records: int) -> tuple[int,
     return most, max(rule.capacity_bytes // max(int(size.min(initial=rule.capacity_bytes)), 1), 1) + 1
 
 
-def _order_level(node: I64, nodes: tuple[ArrayLike, ArrayLike, ArrayLike], taken: tuple[I64, ...]) -> Grown:
+def _order_level(node: I64, nodes: tuple[ArrayLike, ArrayLike, ArrayLike], taken: tuple[I64, ...]) -> GrownLevel:
     """Bring a level into key order, from the number of each node, where it begins, and when it was split off."""
     order, first, born = (np.asarray(column, np.int64) for column in nodes)
     by, at, batch = taken
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    return Grown(node, born[order], order, place[by], at, batch, np.maximum(first, 0))
+    return GrownLevel(node, born[order], order, place[by], at, batch, np.maximum(first, 0))
 
 
-def grown_tree(writes: RecordWrites, rules: tuple[SplitRule, SplitRule], index_bytes: I64) -> list[Grown]:
+def grow_tree(writes: RecordWrites, rules: tuple[SplitRule, SplitRule], index_bytes: I64) -> list[GrownLevel]:
     """Write records to a tree, and return its levels from the leaves up to the root."""
     leaf, index = rules
-    levels = [grown(writes, leaf)]
+    levels = [grow_level(writes, leaf)]
     while len(levels[-1].born) > 1:
         below = levels[-1]
         index_bytes = index_bytes[below.first]
@@ -316,7 +348,7 @@ def grown_tree(writes: RecordWrites, rules: tuple[SplitRule, SplitRule], index_b
         batch = np.zeros(len(order), np.int64)
         batch[below.taken_by[::-1]] = below.taken_in[::-1]
         none = np.zeros(len(order), np.int64)
-        levels.append(grown(RecordWrites(order, index_bytes[order], none, below.born[order], batch[order]), index))
+        levels.append(grow_level(RecordWrites(order, index_bytes[order], none, below.born[order], batch[order]), index))
     return levels
 
 
@@ -330,6 +362,11 @@ class NodeTouches:
     level: I64
     node: I64
     turn: I64
+
+    def between(self, first: int, stop: int) -> NodeTouches:
+        """Return what changes from one turn to another, by turns from the first of them on."""
+        mine = (self.turn >= first) & (self.turn < stop)
+        return NodeTouches(self.level[mine], self.node[mine], self.turn[mine] - first)
 
 
 @dataclass(frozen=True)
@@ -349,7 +386,7 @@ class Edits:
     passing_turn: I64
 
 
-def edited(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeTouches, I64]:
+def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeTouches, I64]:
     """Edits the records of a tree, and its nodes with them.
 
     The tree, the nodes that were written, and the blocks of those that are gone.
@@ -456,7 +493,7 @@ def _births(tree: AgingTree, change: Edits, bound: I64, gone: I64) -> I64:
     total = np.cumsum(delta[order])
     begins = np.flatnonzero(np.diff(node, prepend=-1))
     before = np.repeat(total[begins] - delta[order][begins], np.diff(begins, append=len(node)))
-    load = total - before + tree.loads()[node]
+    load = total - before + tree.fill(0)[0][node]
     # One ascending array of what each node held at most, node by node.
     most = np.maximum.accumulate(load + node * MAX_BYTES)
     rows = np.flatnonzero(is_new)

@@ -1,28 +1,219 @@
-"""A volume between two cycles as arrays: its entries, their records' keys, the blocks of its files."""
+"""A volume between two cycles as arrays, the rules of its driver, and what a cycle of a workload does to it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+import json
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
-from msgspec.structs import replace
 
 from layoutscope.aging.trees import FIRST, NOWHERE, AgingTree, NodeRule, TreeLevel
-from layoutscope.errors import LayoutscopeError
+from layoutscope.errors import LayoutscopeError, UsageError, did_you_mean
 from layoutscope.structs.arrays import distinct, is_among, ranges
-from layoutscope.tables import VolumeLayout, build_table, findings_table
+from layoutscope.tables import VolumeLayout
 from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
-    from layoutscope.tables import Table
+    from layoutscope.tables import Table, VolumeLayout
 
     I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A driver's rules."""
+
+    # leaf_keep, index_keep, map_keep: share of a node that stays left of a split: of leaves, of index nodes, of what
+    # maps them
+    leaf_keep: float
+    index_keep: float
+    map_keep: float
+    merge_share: float  # share of a node into which neighbours are merged; 0 where only empty ones go
+    next_fit: bool  # whether blocks are taken behind the last ones that were, or the first free ones of the volume
+    # whether nodes get their blocks at the end of a transaction, in key order, or when they change first
+    at_commit: bool = False
+    # files that are written in one transaction, where the blocks of the next two do not say it
+    files_per_transaction: int = 1000
+    # queue_blocks, buffer_blocks: blocks that wait to be freed, and that are written, when a transaction ends; 0 where
+    # that is not known
+    queue_blocks: int = 0
+    buffer_blocks: int = 0
+    waits: int = 0  # how many transactions later blocks are free that were left in one
+    length_spread: float = 1.0  # factor within which the length of transactions is drawn
+    ids_per_file: int = 1  # object ids that a replaced file uses up
+    leaves_siblings: bool = False  # whether a rename leaves the records of a hard link behind
+    split_less: int = 0  # bytes by which less stays left of a split, for each record of the node
+    split_by_count: bool = False  # whether a node is split at a share of its records, not of its room
+    assumes: tuple[str, ...] = ()  # what is assumed, a sentence each
+
+    def drawn(
+        self,
+        share: float,  # where in its spread, from -1 to 1
+    ) -> Policy:
+        """Return the policy with transactions of another length.
+
+        >>> as_it_is = Policy(0.5, 0.5, 0.5, 0.0, next_fit=False, files_per_transaction=100, length_spread=2.0)
+        >>> as_it_is.drawn(-1).files_per_transaction
+        50
+        """
+        factor = self.length_spread**share
+        return replace(
+            self,
+            files_per_transaction=max(round(self.files_per_transaction * factor), 1),
+            queue_blocks=round(self.queue_blocks * factor),
+            buffer_blocks=round(self.buffer_blocks * factor),
+        )
+
+
+def model_errors(filesystem: str, host: str) -> Mapping[tuple[str, str], float]:
+    """Return by which share of itself each number was off, by metric and subject; nothing where none was held.
+
+    >>> model_errors("one of another package", "linux")
+    {}
+    """
+    # No other host's volumes were there to hold forecasts against.
+    if host != "linux":
+        return {}
+    told = json.loads(files("layoutscope.aging").joinpath("errors.json").read_text()).get(filesystem, {})
+    return {(name.partition(" ")[0], name.partition(" ")[2]): share for name, share in told.items()}
+
+
+class CycleWork(NamedTuple):
+    """What a cycle does, in this order; arrays of places among the files of a volume."""
+
+    replaced: I64  # files that are written anew under a temporary name, which then takes the place of theirs
+    added: I64  # files beside which another one of the same size is made
+    deleted: I64  # files that go
+
+
+class CycleKind(NamedTuple):
+    """A workload as it is known: what a cycle does, and how it chooses."""
+
+    does: str
+    choose: Callable[[I64, int, np.random.Generator], CycleWork]
+
+
+NONE: Final = np.empty(0, np.int64)
+
+
+def _choose_files(num_files: int, wanted: int, rng: np.random.Generator) -> I64:
+    return np.sort(rng.permutation(num_files)[:wanted])
+
+
+def _replace(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
+    return CycleWork(_choose_files(len(directory), wanted, rng), NONE, NONE)
+
+
+def _replace_directories(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
+    """Whole directories, one after the other, until there are so many files; the last one in part."""
+    _, number = np.unique(directory, return_inverse=True)
+    turn = rng.permutation(int(number.max(initial=-1)) + 1)[number]
+    return CycleWork(np.sort(np.argsort(turn, kind="stable")[:wanted]), NONE, NONE)
+
+
+def _add(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
+    return CycleWork(NONE, _choose_files(len(directory), wanted, rng), NONE)
+
+
+def _delete(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
+    return CycleWork(NONE, NONE, _choose_files(len(directory), wanted, rng))
+
+
+def _mix_work(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
+    order = rng.permutation(len(directory))[:wanted]
+    third = len(order) // 3
+    return CycleWork(np.sort(order[2 * third :]), np.sort(order[:third]), np.sort(order[third : 2 * third]))
+
+
+WORKLOADS: Final = {
+    "replace": CycleKind("replaces files drawn at random, each under a temporary name first", _replace),
+    "replace-directories": CycleKind("replaces the files of directories drawn at random", _replace_directories),
+    "add": CycleKind("adds files beside some drawn at random, of their sizes", _add),
+    "delete": CycleKind("deletes files drawn at random", _delete),
+    "mixed": CycleKind("adds a third of its files, deletes a third and replaces a third", _mix_work),
+}
+"""What a cycle may do, by name."""
+
+
+def workload(name: str) -> CycleKind:
+    """Return a workload by its name.
+
+    >>> work = workload("replace-directories").choose(np.array([2, 2, 3, 3]), 2, np.random.default_rng(1))
+    >>> work.replaced.tolist() in ([0, 1], [2, 3])
+    True
+    """
+    if name not in WORKLOADS:
+        raise UsageError(f"no workload {name!r}{did_you_mean(name, WORKLOADS)}; there are {', '.join(WORKLOADS)}")
+    return WORKLOADS[name]
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """The operations of a cycle, one per turn: first the files that are written, then those that only go."""
+
+    old: AgingEntries  # files as they were before they were replaced or deleted
+    old_turn: I64  # when
+    new: AgingEntries  # files that are written, with their new numbers; turns are 0, 1, 2 …
+    is_replaced: NDArray[np.bool_]  # which of them take the place of others
+    kept: AgingEntries  # all other entries
+    num_turns: int  # how many operations there are
+    next_ident: int  # the next number
+
+    def turn_of(self, ident: I64) -> I64:
+        """Return when files are replaced or deleted, by their numbers."""
+        order = np.argsort(self.old.ident)
+        return self.old_turn[order[np.searchsorted(self.old.ident[order], ident)]]
+
+
+def plan_cycle(
+    entries: AgingEntries, work: CycleWork, next_ident: int, ids_per_file: int, rng: np.random.Generator
+) -> Cycle:
+    """Work out what a cycle does."""
+    files = entries.files_by_seat()
+    replaced, deleted = files[work.replaced], files[work.deleted]
+    written = np.sort(np.concatenate([work.replaced, work.added]))
+    is_replaced = is_among(written, work.replaced)
+    new = entries.taken(files[written])
+    num = len(written)
+    new.ident = next_ident + np.arange(num) * ids_per_file
+    # A file that is written anew has another size: that of any file of the volume.
+    new.size_bytes = entries.size_bytes[files[rng.integers(0, max(len(files), 1), num)]] if num else new.size_bytes
+    new.has_sibling = np.zeros(num, bool)
+    fresh = ~is_replaced
+    siblings = entries.place[files[rng.integers(0, max(len(files), 1), num)]] if num else new.place
+    new.place = np.where(fresh, np.where(new.place > 0, siblings % np.maximum(new.place, 1), siblings), new.place)
+    gone = np.concatenate([replaced, deleted])
+    old_turn = np.concatenate([np.flatnonzero(is_replaced), num + np.arange(len(deleted))])
+    stays = np.ones(len(entries), bool)
+    stays[gone] = False
+    return Cycle(
+        old=entries.taken(gone),
+        old_turn=old_turn.astype(np.int64),
+        new=new,
+        is_replaced=is_replaced,
+        kept=entries.taken(np.flatnonzero(stays)),
+        num_turns=num + len(deleted),
+        next_ident=next_ident + num * ids_per_file,
+    )
+
+
+def join_records(*parts: tuple[I64, I64 | int, I64]) -> tuple[I64, I64, I64]:
+    """Join records: keys, sizes and turns; those without a key are left out."""
+    keys, sizes, turns = [], [], []
+    for key, size, turn in parts:
+        there = key != NOWHERE
+        keys.append(key[there])
+        sizes.append(np.broadcast_to(np.asarray(size), key.shape)[there])
+        turns.append(turn[there])
+    return np.concatenate(keys), np.concatenate(sizes).astype(np.int64), np.concatenate(turns)
+
 
 MAX_BLOCKS: Final = 1 << 28
 """Blocks whose use is followed one by one, 1 TiB of 4 KiB; free ones beyond them are left out."""
@@ -152,7 +343,7 @@ RECORDS: Final = ("entry", "inode", "thread", "xattr", "dstream")
 
 @dataclass
 class AgingEntries:
-    """AgingEntries of a volume; arrays of shape (n_entries,)."""
+    """Entries of a volume; arrays of shape (n_entries,)."""
 
     source: I64  # row of the table that the entry was, or of which it is a copy
     # parent, ident: numbers of the directory and the file, in the order of their ids
@@ -170,6 +361,11 @@ class AgingEntries:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def files_by_seat(self) -> I64:
+        """Return the files that a cycle may replace, in the order in which they were created."""
+        files = np.flatnonzero(self.is_file)
+        return files[np.argsort(self.seat[files], kind="stable")]
 
     def taken(self, rows: Any) -> AgingEntries:
         """Return some of them."""
@@ -202,9 +398,9 @@ class Data:
         rest, own = (Data(self.ident[rows], self.start[rows], self.count[rows]) for rows in (~mine, mine))
         return rest, own
 
-    def blocks(self) -> I64:
-        """Return all blocks."""
-        return np.asarray(ranges(self.start, self.count), np.int64)
+    def blocks(self, rows: Any = slice(None)) -> I64:
+        """Return the blocks of all extents, or of some."""
+        return np.asarray(ranges(self.start[rows], self.count[rows]), np.int64)
 
     def with_blocks(self, ident: I64, blocks: I64) -> Data:
         """Return them with blocks of files behind, one number a block, cut into extents."""
@@ -212,6 +408,70 @@ class Data:
         count = np.diff(cuts, append=len(blocks))
         parts = ((self.ident, ident[cuts]), (self.start, blocks[cuts]), (self.count, count))
         return Data(*(np.concatenate(part) for part in parts))
+
+
+@dataclass(kw_only=True)
+class AgingVolume:
+    """A volume between two cycles; each file system has its own kind."""
+
+    policy: Policy  # how its driver places
+    block_bytes: int
+    # entries, data, space: its entries, the extents of its files, its free blocks
+    entries: AgingEntries
+    data: Data
+    space: FreeBlocks
+    trees: dict[str, AgingTree]  # the trees that are followed, by name
+    numbers: I64  # ids of files that were there in the beginning; further ones follow them
+    next_ident: int  # the next number of a file
+    cursor: int = 0  # block behind the last that was taken
+    keep_cycles: int = 0  # how many cycles back snapshots hold what was replaced, where there are snapshots
+
+    main: ClassVar[str]
+    """The tree that is enumerated."""
+    maps: ClassVar[str] = ""
+    """The tree that maps its nodes, if any."""
+    entry_bytes: ClassVar[dict[str, int]]
+    """What a record takes in the table of a node, by tree."""
+
+    @property
+    def place_bytes(self) -> int:
+        """Bytes that the unit has in which places of nodes are counted."""
+        return self.block_bytes
+
+    def begins(self, ident: I64) -> dict[str, I64]:
+        """Return the keys at which listings of directories begin and end, by column of the table of entries."""
+        raise NotImplementedError
+
+    def unused_table(self, name: str, count: I64) -> I64:  # noqa: ARG002  (of trees whose tables have room to spare)
+        """Return the bytes of nodes' tables that no record uses, by how many records they have."""
+        return np.zeros_like(count)
+
+    def copy(self) -> Self:
+        """Return the same volume, to be aged apart from this one."""
+        lists: dict[str, Any] = {name: list(value) for name, value in vars(self).items() if isinstance(value, list)}
+        return replace(self, space=self.space.copy(), trees=dict(self.trees), **lists)
+
+    def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
+        """Let a cycle pass."""
+        files = self.entries.files_by_seat()
+        work = chosen.choose(self.entries.parent[files], wanted, rng)
+        self.follow(plan_cycle(self.entries, work, self.next_ident, self.policy.ids_per_file, rng))
+
+    def follow(self, cycle: Cycle) -> None:
+        """Write what a cycle changes."""
+        if cycle.num_turns:
+            self._write(cycle)
+            self.entries, self.next_ident = cycle.kept.with_more(cycle.new), cycle.next_ident
+
+    def _write(self, cycle: Cycle) -> None:
+        raise NotImplementedError
+
+    def _take(self, count: int, *, is_try: bool = False) -> I64:
+        """Take blocks where the driver looks for them."""
+        blocks = self.space.take(count, self.cursor if self.policy.next_fit else 0, is_try=is_try)
+        if count and not is_try:
+            self.cursor = int(blocks[-1]) + 1
+        return blocks
 
 
 def blocks_of(size_bytes: I64, block_bytes: int) -> I64:
@@ -229,31 +489,6 @@ def numbers_of(layout: VolumeLayout) -> I64:
     return distinct(
         np.concatenate([each.astype(np.int64) for each in (table["file_id"].data, table["parent_id"].data, links)])
     )
-
-
-def made_anew(
-    layout: VolumeLayout, table: Table, nodes: Table, rows: Mapping[str, Any], label: tuple[str, str]
-) -> VolumeLayout:
-    """Return a volume with the entries of another one, whose records lie in other nodes."""
-    kept = {name: table[name] for name in ("parent_id", "file_id", "kind", "size_bytes", "flags")}
-    entries = build_table(
-        "entries",
-        {
-            **kept,
-            "volume": layout.facts.volume,
-            "name": table.texts("name"),
-            "name_raw": table.texts("name_raw"),
-            "link_count": 1,
-            "create_time": None,
-            "modify_time": None,
-            "entry_rank": np.arange(len(table), dtype=np.uint32),
-            **rows,
-        },
-    )
-    filesystem, variant = label
-    facts = replace(layout.facts, filesystem=filesystem, variant=variant, trees=(), details={})
-    none = {name: build_table(name, {}) for name in ("node_fragments", "regions", "extents", "free")}
-    return VolumeLayout(facts=facts, nodes=nodes, entries=entries, findings=findings_table([]), **none)
 
 
 def read_entries(layout: VolumeLayout, numbers: I64) -> AgingEntries:
@@ -306,10 +541,14 @@ def _clip_to_volume(start: I64, count: I64, num_blocks: int) -> tuple[I64, I64]:
     return start, count
 
 
+def owner_of_free(layout: VolumeLayout) -> VolumeLayout:
+    """Return who has the table of what is free: the volume, or the container that it shares."""
+    return layout.container if layout.container is not None and not len(layout.columns("free")) else layout
+
+
 def read_free(layout: VolumeLayout) -> FreeBlocks:
-    """Read what is free: of the volume, or of the container that it shares."""
-    owner = layout.container if layout.container is not None and not len(layout.columns("free")) else layout
-    table = owner.columns("free")
+    """Read what is free."""
+    table = owner_of_free(layout).columns("free")
     mine = table["device"].filled(0) == 0
     bytes_ = layout.facts.block_size_bytes
     start = (table["image_offset"].signed()[mine] - layout.facts.image_offset) // bytes_
@@ -432,12 +671,32 @@ def leaves_of(layout: VolumeLayout, read: TreeRows) -> dict[str, I64]:
     return found
 
 
-def pinned(tree: AgingTree, keys: dict[str, I64], leaves: dict[str, I64]) -> dict[str, I64]:
-    """Have keys lead to the leaves that they were found in, whatever the order of keys would say."""
+def make_main_tree(
+    layout: VolumeLayout,
+    read: TreeRows,
+    entries: AgingEntries,
+    leaf: dict[str, I64],  # of `leaves_of`
+    # key and bytes of each of `RECORDS` that the tree has; no bytes for what is part of another record
+    records: Mapping[str, tuple[I64, I64 | int | None]],
+    rules: tuple[NodeRule, NodeRule, int],
+    entry_bytes: int,
+    *more: tuple[I64, I64 | int, I64],  # further records: keys, bytes and leaves
+) -> AgingTree:
+    """Make the tree that is enumerated, and give the entries the keys that lead to their leaves in it."""
+    parts = [
+        (np.where(leaf[name] >= 0, key, NOWHERE), size, leaf[name])
+        for name, (key, size) in records.items()
+        if size is not None
+    ]
+    key, size, at = join_records(*parts, *more)
+    # A file with several names has one inode and one data stream.
+    _, once = np.unique(key, return_index=True)
+    tree = make_tree(layout, read, (key[once], size[once], at[once]), rules, entry_bytes)
+    # Keys lead to the leaves that records were found in, whatever their order would say.
     begin = np.maximum(tree.levels[0].bound, int(tree.key[0]) if len(tree.key) else 0)
-    made = {}
-    for name, key in keys.items():
-        known = leaves[name] >= 0
-        astray = known & (tree.leaf_of(key) != leaves[name])
-        made[name] = np.where(astray, begin[leaves[name]], np.where(known, key, NOWHERE))
-    return made
+    entries.keys = {name: np.full(len(entries), NOWHERE) for name in RECORDS}
+    for name, (own, _) in records.items():
+        known = leaf[name] >= 0
+        astray = known & (tree.leaf_of(own) != leaf[name])
+        entries.keys[name] = np.where(astray, begin[leaf[name]], np.where(known, own, NOWHERE))
+    return tree

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.aging.model import model_errors
-from layoutscope.aging.model import workload as workload_of
-from layoutscope.aging.remade import build_aged_layout
-from layoutscope.aging.volume import FullError, list_unaged_parts
+from layoutscope.aging.layouts import build_aged_layout
+from layoutscope.aging.volume import FullError, list_unaged_parts, model_errors
+from layoutscope.aging.volume import workload as workload_of
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.api.outputs import write_page
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.aging.model import AgingVolume
+    from layoutscope.aging.volume import AgingVolume
     from layoutscope.drive import DriveProfile
     from layoutscope.metrics import Definition
     from layoutscope.tables import VolumeLayout

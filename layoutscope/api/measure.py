@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from layoutscope import inputs
 from layoutscope.api.keywords import takes
-from layoutscope.drive.calibration.measuring import HELD_BACK_ERROR, Calibrated, calibrate, judged
+from layoutscope.drive.calibration.fitting import HELD_BACK_ERROR, Calibrated, calibrate, judged
 from layoutscope.drive.calibration.plan import MAX_LOG_BYTES, SMALL, Calibration, read_log
 from layoutscope.errors import UsageError
 from layoutscope.options import MeasureOptions

@@ -31,8 +31,7 @@ from layoutscope.api.workloads import (
 )
 from layoutscope.display import Struct
 from layoutscope.drive import hdd, service
-from layoutscope.drive.recorded import BELOW, CHUNK, FILE_SYSTEM, Place, Recorded
-from layoutscope.drive.replay import check_reads, load_trace
+from layoutscope.drive.recordings import BELOW, CHUNK, FILE_SYSTEM, Place, Recorded, check_reads, load_trace
 from layoutscope.drive.simulation import draw_interval
 from layoutscope.drive.uncertain import uncertain
 from layoutscope.errors import UsageError, did_you_mean

@@ -9,7 +9,7 @@ from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import file_form, output
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, refuse_unused, walk, work_of
-from layoutscope.drive.replay import blkparse_lines, csv_text, fio_lines
+from layoutscope.drive.recordings import blkparse_lines, csv_text, fio_lines
 from layoutscope.options import TraceOptions
 
 if TYPE_CHECKING:

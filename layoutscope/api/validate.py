@@ -17,7 +17,7 @@ from layoutscope.api.measure import fitted_to_text
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.replay import Serving, disk_of, real_reads, replayed
 from layoutscope.api.workloads import checked
-from layoutscope.drive.recorded import read_fs_usage
+from layoutscope.drive.recordings import read_fs_usage
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
 from layoutscope.image.opening import list_files_in_archive, text_of
 from layoutscope.options import ValidateOptions

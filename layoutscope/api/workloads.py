@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from layoutscope.results.predict import DriveCase
     from layoutscope.tables import VolumeLayout
     from layoutscope.tables.frames import WalkCosts
-    from layoutscope.walk.deleting import LeastWritten
+    from layoutscope.walk.programs import LeastWritten
 
 
 @overload

@@ -1,6 +1,11 @@
-"""Where the sectors of a disk lie: from a map of all sectors, from zones, or from a datasheet's two rates.
+"""Where bytes are on a drive: which member of a set has them, which track of a disk, and how long the arm takes to it.
 
-Output: the `runs` of a `surface.Surface`, for the part of the disk that a trace touches.
+Sets are stripes, concatenations and Fusion sets. A disk is known by a map of all sectors, by zones, or by the two rates
+of a datasheet. Seek curves come from a table or from three published times.
+
+References
+----------
+.. [1] C. Ruemmler, J. Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994.
 """
 
 from __future__ import annotations
@@ -16,14 +21,13 @@ from layoutscope.display import Struct
 from layoutscope.drive import hdd
 from layoutscope.drive.hdd import SECTOR_BYTES
 from layoutscope.drive.profile import MAX_CYLINDERS, MAX_HEADS, check_cylinders, unpacked
-from layoutscope.drive.seek import seek_ticks
 from layoutscope.errors import ImageError, UsageError
+from layoutscope.structs.arrays import ordinals, owners
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.drive.profile import DriveProfile
-
 
 MAX_PACKED_BYTES: Final = 1 << 28
 """Of a map as it is stored; that of a disk of 147 GB has half a megabyte."""
@@ -351,3 +355,184 @@ def total_cylinders(profile: DriveProfile) -> int:
     if "cylinders" in profile:
         return int(profile.number("cylinders"))
     return num_cylinders(read_listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile))
+
+
+MEAN_LINE: Final = 1 / 3
+MEAN_ROOT: Final = 8 / 15
+"""Means of x and of its square root over all pairs of places, x the share of the stroke between them."""
+
+
+def seek_curve(profile: DriveProfile, cylinders: int, reach: int | None = None) -> NDArray[np.float64]:
+    """Return the time of a seek by distance.
+
+    Milliseconds by distance in cylinders; 0 at distance 0.
+    """
+    reach = cylinders if reach is None else reach
+    if "seek_ms" not in profile:
+        return _fit_times(cylinders, three_points(profile), reach)
+    known = np.array(profile.numbers("seek_distance_cylinders"), np.float64)
+    curve = table_curve(np.arange(reach, dtype=np.float64), known, np.array(profile.numbers("seek_ms"), np.float64))
+    curve[0] = 0
+    return curve
+
+
+def seek_ticks(profile: DriveProfile, cylinders: int, ticks_per_ms: float, reach: int) -> NDArray[np.int64]:
+    """Return the time of a seek by distance, in ticks, as far as the arm goes."""
+    if "seek_ms" not in profile:
+        return _fit_ticks(cylinders, three_points(profile), ticks_per_ms, reach)
+    return _round_to_ticks(seek_curve(profile, cylinders, reach), ticks_per_ms)
+
+
+@lru_cache(maxsize=8)
+def _fit_ticks(
+    cylinders: int, points: tuple[float, float, float], ticks_per_ms: float, reach: int
+) -> NDArray[np.int64]:
+    ticks = _round_to_ticks(_fit_times(cylinders, points, reach), ticks_per_ms)
+    ticks.setflags(write=False)
+    return ticks
+
+
+def _round_to_ticks(times_ms: NDArray[np.float64], ticks_per_ms: float) -> NDArray[np.int64]:
+    return np.rint(times_ms * ticks_per_ms).astype(np.int64)
+
+
+def _fit_times(cylinders: int, points: tuple[float, float, float], reach: int) -> NDArray[np.float64]:
+    curve = three_point_curve(np.arange(reach, dtype=np.float64), *points, cylinders - 1)
+    curve[0] = 0
+    return curve
+
+
+def three_points(profile: DriveProfile) -> tuple[float, float, float]:
+    """Return track-to-track, average and full-stroke time; where the last is not known, a pure square root gives it.
+
+    With a square root the mean over all pairs of cylinders is 8/15 of the way from shortest to longest.
+    """
+    shortest, mean = profile.number("track_to_track_ms"), profile.number("average_seek_ms")
+    return shortest, mean, profile.number("full_stroke_ms", shortest + (mean - shortest) * 15 / 8)
+
+
+def table_curve(
+    distance: NDArray[np.float64], known: NDArray[np.float64], times_ms: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Interpolate a table in straight lines; the last two points are prolonged."""
+    curve = np.interp(distance, known, times_ms)
+    # A table that was measured or extracted ends before the full stroke; long seeks are a straight line, as the arm
+    # moves at its greatest speed.
+    slope = (times_ms[-1] - times_ms[-2]) / (known[-1] - known[-2])
+    beyond = distance > known[-1]
+    curve[beyond] = times_ms[-1] + (distance[beyond] - known[-1]) * slope
+    return curve
+
+
+def three_point_curve(
+    distance: NDArray[np.float64], shortest_ms: float, mean_ms: float, longest_ms: float, stroke: float
+) -> NDArray[np.float64]:
+    """Fit a curve to the shortest and the longest seek and to the mean over all pairs of cylinders.
+
+    ``shortest + a*sqrt(x) + b*x``, x the share of the stroke: the arm accelerates, then coasts. Where the mean is
+    longer than even a pure square root allows, a power below one half takes its place.
+    """
+    beyond = np.maximum(distance - 1, 0)
+    # The shortest seek is mostly the time to settle on a track, which every seek has; so that the curve starts with it
+    # at one cylinder and rises from there (Ruemmler and Wilkes, 1994).
+    share = beyond / max(stroke - 1, 1.0)
+    rise = longest_ms - shortest_ms
+    mean = min(max((mean_ms - shortest_ms) / max(rise, 1e-9), MEAN_LINE), 1.0)
+    if mean > MEAN_ROOT:
+        power = (np.sqrt(1 + 8 / mean) - 3) / 2
+        return np.asarray(shortest_ms + rise * share**power)
+    root = (mean - MEAN_LINE) / (MEAN_ROOT - MEAN_LINE)
+    return np.asarray(shortest_ms + rise * (root * np.sqrt(share) + (1 - root) * share))
+
+
+class Parts(Struct, frozen=True):
+    """Pieces of reads; all arrays have shape (n_parts,) and follow the order of the reads."""
+
+    read: NDArray[np.int64]  # number of the read that a piece belongs to
+    member: NDArray[np.int64]  # the drive, as an index into the leaves of the profile
+    # offset, length_bytes: in bytes from the start of that drive
+    offset: NDArray[np.int64]
+    length_bytes: NDArray[np.int64]
+
+
+def single_drives(profile: DriveProfile) -> list[DriveProfile]:
+    """Return the single drives of a profile, in order."""
+    if not profile.members:
+        return [profile]
+    return [leaf for member in profile.members for leaf in single_drives(member)]
+
+
+def split(
+    profile: DriveProfile, offset: NDArray[np.int64], length_bytes: NDArray[np.int64], device: NDArray[np.uint8]
+) -> Parts:
+    """Cut reads at the borders of drives."""
+    parts = Parts(np.arange(len(offset), dtype=np.int64), np.zeros(len(offset), np.int64), offset, length_bytes)
+    if profile.kind == "fusion":
+        return _join(profile, parts, device.astype(np.int64))
+    _check_capacity(profile, offset, length_bytes)
+    return _split(profile, parts)
+
+
+def _check_capacity(profile: DriveProfile, offset: NDArray[np.int64], length_bytes: NDArray[np.int64]) -> None:
+    """Raise `UsageError` if a read ends beyond the drive."""
+    end = int((offset + length_bytes).max(initial=0))
+    if end > profile.capacity_bytes:
+        raise UsageError(f"a read ends at byte {end:,}, drive {profile.name} at {profile.capacity_bytes:,}")
+
+
+def _split(profile: DriveProfile, parts: Parts) -> Parts:
+    if profile.kind == "stripe":
+        return _join(profile, *stripe(parts, int(profile.number("chunk_bytes")), len(profile.members)))
+    if profile.kind == "concat":
+        bounds = np.cumsum([0, *(member.capacity_bytes for member in profile.members)])
+        return _join(profile, *concatenation(parts, bounds))
+    return parts
+
+
+def _join(profile: DriveProfile, parts: Parts, member: NDArray[np.int64]) -> Parts:
+    """Split each member's pieces further and number the drives through."""
+    pieces, first = [], 0
+    for k, drive in enumerate(profile.members):
+        chosen = member == k
+        inner = Parts(parts.read[chosen], parts.member[chosen], parts.offset[chosen], parts.length_bytes[chosen])
+        _check_capacity(drive, inner.offset, inner.length_bytes)
+        inner = _split(drive, inner)
+        pieces.append(Parts(inner.read, inner.member + first, inner.offset, inner.length_bytes))
+        first += len(single_drives(drive))
+    return _sort_pieces(pieces)
+
+
+def _sort_pieces(pieces: list[Parts]) -> Parts:
+    order = np.argsort(np.concatenate([piece.read for piece in pieces]), kind="stable")
+    names = ("read", "member", "offset", "length_bytes")
+    return Parts(*(np.concatenate([getattr(piece, name) for piece in pieces])[order] for name in names))
+
+
+def number_pieces(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the row that each piece comes from, and its number within that row."""
+    return owners(counts), ordinals(counts)
+
+
+def stripe(parts: Parts, chunk_bytes: int, width: int) -> tuple[Parts, NDArray[np.int64]]:
+    """Cut at the borders of chunks; chunk i lies on drive i modulo width."""
+    end = parts.offset + parts.length_bytes
+    first = parts.offset // chunk_bytes
+    row, step = number_pieces(np.maximum(-(-end // chunk_bytes) - first, 1))
+    chunk = first[row] + step
+    begin = np.maximum(parts.offset[row], chunk * chunk_bytes)
+    length = np.minimum(end[row], (chunk + 1) * chunk_bytes) - begin
+    offset = (chunk // width) * chunk_bytes + begin - chunk * chunk_bytes
+    # A read is done when the slowest of its pieces is; the drives work side by side.
+    return Parts(parts.read[row], np.zeros(len(row), np.int64), offset, length), chunk % width
+
+
+def concatenation(parts: Parts, bounds: NDArray[np.int64]) -> tuple[Parts, NDArray[np.int64]]:
+    """Cut at the ends of drives; `bounds` are the sums of their sizes, from 0."""
+    end = parts.offset + parts.length_bytes
+    first = np.searchsorted(bounds, parts.offset, side="right") - 1
+    last = np.searchsorted(bounds, end, side="left") - 1
+    row, step = number_pieces(np.maximum(last - first, 0) + 1)
+    member = first[row] + step
+    begin = np.maximum(parts.offset[row], bounds[member])
+    length = np.minimum(end[row], bounds[member + 1]) - begin
+    return Parts(parts.read[row], np.zeros(len(row), np.int64), begin - bounds[member], length), member

@@ -73,50 +73,38 @@ MISS, PART_HIT, WHOLE_HIT = range(3)
 NEVER, NEXT_SECTOR, WINDOW = range(3)
 
 
-class Drives(NamedTuple):
-    """Drives of one kind at work: what each is, (n_drives, 8) arms, (n_drives, n_segments, 3) segments."""
-
-    surface: Surface
-    arms: NDArray[np.int64]
-    segments: NDArray[np.int64]
-
-
-class ServedPieces(NamedTuple):
-    """What became of pieces of reads: (n, 5) ticks and cylinders of each, and (n,) what the buffer had of it."""
-
-    times: NDArray[np.int64]
-    outcomes: NDArray[np.uint8]
-
-
 CLOSED_LOOP: Final = Kernel("closed_loop", "llllLLllnLB")
 QUEUED_LOOP: Final = Kernel("queued_loop", "llllLLlLnLB")
 
 
-def serve_in_order(drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int) -> ServedPieces:
-    """Serve reads one at a time; each arrives `think` ticks after the one before was complete."""
-    return _run(CLOSED_LOOP, drives, (parts, think), now)
-
-
-def serve_queue(drives: Drives, parts: NDArray[np.int64], window: int, now: int) -> ServedPieces:
-    """Serve reads that queue up at the first drive; it takes the one that can begin first among the oldest."""
-    return _run(QUEUED_LOOP, drives, (parts, np.zeros(window, np.int64)), now)
-
-
-def _run(kernel: Kernel, drives: Drives, reads: tuple[I64, I64], now: int) -> ServedPieces:
-    """Run a kernel on drives that stay as they are."""
-    surface, count = drives.surface, len(reads[0])
+def serve_pieces(
+    surface: Surface,
+    num_drives: int,
+    num_segments: int,
+    # of each piece of a read: the read, the drive (-1 for flash), first sector, last + 1, ticks that flash takes
+    pieces: I64,
+    think: I64,  # ticks from the end of each read to the next one, which do not count in a queue
+    now: int,
+    # reads of a queue among which the first drive takes the one that can begin first; 0 for one read after another
+    window: int = 0,
+) -> tuple[I64, NDArray[np.uint8]]:
+    """Serve reads on drives of one kind: ticks and cylinders of each piece, shape (n, 5), and what the buffer had."""
     figures = np.array([surface.guess_shift, *surface[4:]], np.int64)
-    served = ServedPieces(np.zeros((count, 5), np.int64), np.zeros(count, np.uint8))
-    tables = surface.runs, surface.guess, surface.seek, figures
-    kernel(*tables, drives.arms.copy(), drives.segments.copy(), *reads, now, *served)
-    return served
+    times, outcomes = np.zeros((len(pieces), 5), np.int64), np.zeros(len(pieces), np.uint8)
+    kernel, extra = (QUEUED_LOOP, np.zeros(window, np.int64)) if window else (CLOSED_LOOP, think)
+    drives = new_drives(surface, num_drives, num_segments)
+    kernel(surface.runs, surface.guess, surface.seek, figures, *drives, pieces, extra, now, times, outcomes)
+    return times, outcomes
 
 
-def new_drives(surface: Surface, count: int, num_segments: int) -> Drives:
-    """Return drives that stand at their outermost track with empty buffers."""
+def new_drives(surface: Surface, count: int, num_segments: int) -> tuple[I64, I64]:
+    """Return drives of one kind that stand at their outermost track with empty buffers.
+
+    Their arms, shape (n_drives, 8), and the segments of their buffers, shape (n_drives, n_segments, 3).
+    """
     arms = np.zeros((count, 8), np.int64)
     arms[:, RUN] = np.argmin(surface.runs[:-1, CYLINDER])
     arms[:, ACTIVE] = -1
     segments = np.zeros((count, num_segments, 3), np.int64)
     segments[:, :, BEGIN] = 1
-    return Drives(surface, arms, segments)
+    return arms, segments

@@ -30,77 +30,56 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-EXTRACTED: Final = ("arm", "command", "buffer", "layout")
-"""Tables of a drive as parameter extraction describes it: the figures that go with results of the DiskSim simulator."""
-
-
-def is_extracted(table: Mapping[str, Any]) -> bool:
-    """Tell whether a TOML table is one of parameter extraction."""
-    return all(isinstance(table.get(name), dict) for name in EXTRACTED)
-
-
-def list_extracted_values(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a profile, all of them measured.
-
-    A read that begins with the sector that the look-ahead reads next may wait for it, whatever the table says: a drive
-    that had to turn it away would lose a turn at every read of a stream.
-    """
-    arm, command, buffer = table["arm"], table["command"], table["buffer"]
-    return {
-        "capacity_bytes": table["capacity_bytes"],
-        "rpm": 60_000 / table["revolution_ms"] if "revolution_ms" in table else table["rpm"],
-        "heads": table["heads"],
-        "cylinders": table["cylinders"],
-        "map_file": table["layout"]["map_file"],
-        "seek_distance_cylinders": arm["seek_distance_cyl"],
-        "seek_ms": arm["seek_read_ms"],
-        "head_switch_ms": arm["head_switch_ms"],
-        "read_miss_ms": command["read_miss_ms"],
-        "read_hit_ms": command["read_hit_ms"],
-        "segments": buffer["segments"],
-        "segment_sectors": buffer["segment_sectors"],
-        "look_ahead": "track",
-        "join": "next-sector",
-        "start_anywhere": int(buffer.get("start_anywhere_in_request", False)),
-    }
-
-
 MAX_CYLINDERS: Final = 10**7
 MAX_HEADS: Final = 256
 
-RANGES: Final[Mapping[str, tuple[float, float]]] = {
-    "capacity_bytes": (512, 1e16),
-    "rpm": (60, 1e6),
-    "heads": (1, MAX_HEADS),
-    "cylinders": (1, MAX_CYLINDERS),
-    "band_cylinders": (0, MAX_CYLINDERS),
-    "track_skew_turns": (0, 1),
-    "cylinder_skew_turns": (0, 1),
-    "outer_mb_s": (1e-3, 1e5),
-    "inner_mb_s": (1e-3, 1e5),
-    "track_to_track_ms": (0, 1e4),
-    "average_seek_ms": (0, 1e4),
-    "full_stroke_ms": (0, 1e4),
-    "head_switch_ms": (0, 1e4),
-    "read_miss_ms": (0, 1e4),
-    "read_hit_ms": (0, 1e4),
-    "interface_mb_s": (0, 1e6),
-    "buffer_bytes": (0, 1e12),
-    "segments": (1, 65536),
-    "segment_sectors": (0, 1e9),
-    "start_anywhere": (0, 1),
-    "queue_window": (1, 65536),
-    "bandwidth_mb_s": (1e-3, 1e7),
-    "parallel_reads": (1, 65536),
-    "chunk_bytes": (512, 1e12),
+_FIGURES: Final[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
+    "capacity_bytes": ("bytes that a computer can address", (512, 1e16)),
+    "rpm": ("revolutions a minute", (60, 1e6)),
+    "heads": ("recording surfaces", (1, MAX_HEADS)),
+    "cylinders": ("positions of the arm", (1, MAX_CYLINDERS)),
+    "map_file": ("map of all sectors, beside the profile", ()),
+    "zones": ("first sector, first cylinder and sectors a track of each zone", ()),
+    "band_cylinders": (
+        "cylinders that one head serves before the next takes over; 0: all heads in each cylinder",
+        (0, MAX_CYLINDERS),
+    ),
+    "track_skew_turns": ("share of a turn between the end of a track and the start of the next", (0, 1)),
+    "cylinder_skew_turns": ("the same where the next track lies in the next cylinder, if it differs", (0, 1)),
+    "outer_mb_s": ("sustained sequential rate at the outer edge, 10^6 bytes a second", (1e-3, 1e5)),
+    "inner_mb_s": ("sustained sequential rate at the inner edge", (1e-3, 1e5)),
+    "seek_distance_cylinders": ("distances of the seek table", ()),
+    "seek_ms": ("times of the seek table", ()),
+    "track_to_track_ms": ("seek by one cylinder", (0, 1e4)),
+    "average_seek_ms": ("seek, mean over all pairs of cylinders", (0, 1e4)),
+    "full_stroke_ms": ("seek over all cylinders", (0, 1e4)),
+    "head_switch_ms": ("change of head in a cylinder", (0, 1e4)),
+    "read_miss_ms": ("overhead of a read from the medium, before the arm moves", (0, 1e4)),
+    "read_hit_ms": ("service time of a read that the buffer holds", (0, 1e4)),
+    "interface_mb_s": ("rate from the buffer to the computer; 0: costs nothing", (0, 1e6)),
+    "buffer_bytes": ("buffer in all", (0, 1e12)),
+    "segments": ("buffer segments", (1, 65536)),
+    "segment_sectors": ("sectors a segment holds", (0, 1e9)),
+    "look_ahead": (
+        "how far the drive reads on: to the end of the `track`, until the `segment` is full, or `none`",
+        ("track", "segment", "none"),
+    ),
+    "join": (
+        "reads that may wait for the look-ahead: `never`, at the `next-sector`, in the whole `window` ahead",
+        ("never", "next-sector", "window"),
+    ),
+    "start_anywhere": ("1: of the sectors wanted from a track the drive begins with whichever comes first", (0, 1)),
+    "queue_window": ("commands among which the drive chooses the nearest", (1, 65536)),
+    "latency_bytes": ("read sizes of the latency table", ()),
+    "latency_us": ("latencies of single random reads of these sizes", ()),
+    "bandwidth_mb_s": ("rate at large reads", (1e-3, 1e7)),
+    "parallel_reads": ("reads that proceed side by side", (1, 65536)),
+    "chunk_bytes": ("stripe unit", (512, 1e12)),
 }
-"""Smallest and largest value of figures that are numbers."""
+"""Every figure that a profile may have: its meaning, and the least and greatest number or the words that it may be."""
 
-WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "look_ahead": ("track", "segment", "none"),
-    "join": ("never", "next-sector", "window"),
-}
-"""Values of figures that are words."""
+FIGURES: Final[Mapping[str, str]] = {name: meaning for name, (meaning, _) in _FIGURES.items()}
+"""Every figure a profile may have, and what it means."""
 
 TABLES: Final[Mapping[str, str]] = {"seek_ms": "seek_distance_cylinders", "latency_us": "latency_bytes"}
 """Lists of results, and the lists that say of what."""
@@ -135,14 +114,16 @@ def check_tables(name: str, table: Mapping[str, Any]) -> None:
 def check_figures(profile: str, values: Mapping[str, Any]) -> None:
     """Check all figures of a profile."""
     for name, value in values.items():
-        if name in RANGES and not _is_within(value, *RANGES[name]):
-            low, high = RANGES[name]
+        _, allowed = _FIGURES.get(name, ("", ()))
+        if allowed and isinstance(allowed[0], str):
+            if value not in allowed:
+                raise UsageError(f"drive profile {profile}: {name} is {value!r}, not one of {', '.join(allowed)}")
+        elif allowed and not _is_within(value, *allowed):
+            low, high = allowed
             raise UsageError(f"drive profile {profile}: {name} is {value!r}, not a number from {low:g} to {high:g}")
         # 0 means that it costs nothing; what is next to it would take for ever.
-        if name == "interface_mb_s" and 0 < value < RANGES["outer_mb_s"][0]:
+        if name == "interface_mb_s" and 0 < value < _FIGURES["outer_mb_s"][1][0]:
             raise UsageError(f"drive profile {profile}: {name} is {value!r}, neither 0 nor a rate")
-        if name in WORDS and value not in WORDS[name]:
-            raise UsageError(f"drive profile {profile}: {name} is {value!r}, not one of {', '.join(WORDS[name])}")
     for result, of in TABLES.items():
         if result in values or of in values:
             _check_table(profile, values, of, result)
@@ -229,7 +210,7 @@ class Spread(Struct, frozen=True):
             name, index = split_name(figure)
             value = changed.get(name, values[name])
             if index is None:
-                low, high = RANGES.get(name, (0, np.inf))
+                low, high = _FIGURES[name][1] or (0, np.inf)
                 changed[name] = min(max(value * factor, low), high)
             else:
                 changed[name] = [item * factor if k == index else item for k, item in enumerate(value)]
@@ -283,42 +264,6 @@ def _are_covariances(rows: object, count: int) -> bool:
 
 
 KINDS: Final = ("measured", "datasheet", "fitted", "assumed")
-
-FIGURES: Final[Mapping[str, str]] = {
-    "capacity_bytes": "bytes that a computer can address",
-    "rpm": "revolutions a minute",
-    "heads": "recording surfaces",
-    "cylinders": "positions of the arm",
-    "map_file": "map of all sectors, beside the profile",
-    "zones": "first sector, first cylinder and sectors a track of each zone",
-    "band_cylinders": "cylinders that one head serves before the next takes over; 0: all heads in each cylinder",
-    "track_skew_turns": "share of a turn between the end of a track and the start of the next",
-    "cylinder_skew_turns": "the same where the next track lies in the next cylinder, if it differs",
-    "outer_mb_s": "sustained sequential rate at the outer edge, 10^6 bytes a second",
-    "inner_mb_s": "sustained sequential rate at the inner edge",
-    "seek_distance_cylinders": "distances of the seek table",
-    "seek_ms": "times of the seek table",
-    "track_to_track_ms": "seek by one cylinder",
-    "average_seek_ms": "seek, mean over all pairs of cylinders",
-    "full_stroke_ms": "seek over all cylinders",
-    "head_switch_ms": "change of head in a cylinder",
-    "read_miss_ms": "overhead of a read from the medium, before the arm moves",
-    "read_hit_ms": "service time of a read that the buffer holds",
-    "interface_mb_s": "rate from the buffer to the computer; 0: costs nothing",
-    "buffer_bytes": "buffer in all",
-    "segments": "buffer segments",
-    "segment_sectors": "sectors a segment holds",
-    "look_ahead": "how far the drive reads on: to the end of the `track`, until the `segment` is full, or `none`",
-    "join": "reads that may wait for the look-ahead: `never`, at the `next-sector`, in the whole `window` ahead",
-    "start_anywhere": "1: of the sectors wanted from a track the drive begins with whichever comes first",
-    "queue_window": "commands among which the drive chooses the nearest",
-    "latency_bytes": "read sizes of the latency table",
-    "latency_us": "latencies of single random reads of these sizes",
-    "bandwidth_mb_s": "rate at large reads",
-    "parallel_reads": "reads that proceed side by side",
-    "chunk_bytes": "stripe unit",
-}
-"""Every figure a profile may have, and what it means."""
 
 MAX_SETS: Final = 8
 """How deep sets may stand in sets."""
@@ -589,7 +534,7 @@ def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] =
         raise UsageError(f"drive profile {name}: {error}") from error
     check_tables(name, table)
     words: dict[str, Any] = {"take_for": table.get("take_for", ""), "models": tuple(table.get("models", ()))}
-    if is_extracted(table):
+    if all(isinstance(table.get(part), dict) for part in EXTRACTED):
         return replace(_make_extracted_profile(table, name, folder), **words)
     sources = table.get("sources", {})
     figures = {key: _figure(name, key, entry, sources) for key, entry in table.get("figures", {}).items()}
@@ -603,10 +548,35 @@ def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] =
     return DriveProfile(name, table.get("name", name), kind, figures, folder, members, table.get("note", ""), **words)
 
 
+EXTRACTED: Final = ("arm", "command", "buffer", "layout")
+"""Tables of a drive as parameter extraction describes it: the figures that go with results of the DiskSim simulator."""
+
+
 def _make_extracted_profile(table: Mapping[str, Any], name: str, folder: Path) -> DriveProfile:
-    """Make a profile of the figures that go with a simulator's results."""
+    """Make a profile of the figures that go with a simulator's results, all of them measured.
+
+    A read that begins with the sector that the look-ahead reads next may wait for it, whatever the table says: a drive
+    that had to turn it away would lose a turn at every read of a stream.
+    """
+    arm, command, buffer = table["arm"], table["command"], table["buffer"]
     try:
-        values = list_extracted_values(table)
+        values = {
+            "capacity_bytes": table["capacity_bytes"],
+            "rpm": 60_000 / table["revolution_ms"] if "revolution_ms" in table else table["rpm"],
+            "heads": table["heads"],
+            "cylinders": table["cylinders"],
+            "map_file": table["layout"]["map_file"],
+            "seek_distance_cylinders": arm["seek_distance_cyl"],
+            "seek_ms": arm["seek_read_ms"],
+            "head_switch_ms": arm["head_switch_ms"],
+            "read_miss_ms": command["read_miss_ms"],
+            "read_hit_ms": command["read_hit_ms"],
+            "segments": buffer["segments"],
+            "segment_sectors": buffer["segment_sectors"],
+            "look_ahead": "track",
+            "join": "next-sector",
+            "start_anywhere": int(buffer.get("start_anywhere_in_request", False)),
+        }
     except KeyError as error:
         raise UsageError(f"drive profile {name} lacks {error}") from error
     except (TypeError, ValueError, ArithmeticError) as error:

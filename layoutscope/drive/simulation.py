@@ -14,9 +14,17 @@ from msgspec.structs import replace
 
 from layoutscope.display import Displayed, Struct
 from layoutscope.drive import hdd
-from layoutscope.drive.geometry import build_surface, num_segments, turn_ms, with_buffer_of
-from layoutscope.drive.hdd import MAX_THINK_S, SECTOR_BYTES, TURN, new_drives, serve_in_order, serve_queue
-from layoutscope.drive.members import Parts, single_drives, split
+from layoutscope.drive.geometry import (
+    Parts,
+    build_surface,
+    num_segments,
+    single_drives,
+    split,
+    total_cylinders,
+    turn_ms,
+    with_buffer_of,
+)
+from layoutscope.drive.hdd import MAX_THINK_S, SECTOR_BYTES, TURN
 from layoutscope.drive.profile import fusion_set, load_profile
 from layoutscope.drive.uncertain import (
     GEOMETRIES,
@@ -43,7 +51,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.drive.hdd import ServedPieces, Surface
+    from layoutscope.drive.hdd import Surface
     from layoutscope.drive.profile import DriveProfile
     from layoutscope.drive.uncertain import Host, Uncertain
 
@@ -204,27 +212,14 @@ def service_percentiles(service_ms: NDArray[np.float64]) -> dict[str, float]:
 def summarise(
     profile: DriveProfile, trace: AccessTrace, runs: Sequence[ReadTimes], buffers: tuple[float, ...] = ()
 ) -> ServiceResult:
-    """Sum up the runs over the start phases.
-
-    Parameters
-    ----------
-    profile : DriveProfile
-        The drive.
-    trace : AccessTrace
-        The reads.
-    runs : sequence of ReadTimes
-        One for each start phase: the first is the result, all make the interval, with what is not known.
-    buffers : tuple of float
-        As of :class:`ServiceResult`.
-    """
+    """Sum up the runs over the start phases: the first is the result, all make the 90 % range."""
     times = runs[0]
     host_s = trace.host_us / 1e6
     served_s = tuple(float(run.service_ms.sum()) / 1000 for run in runs)
     service_s, seek_s, rotation_s, transfer_s = (
         float(values.sum()) / 1000 for values in (times.service_ms, times.seek_ms, times.rotation_ms, times.transfer_ms)
     )
-    overhead_s = max(service_s - seek_s - rotation_s - transfer_s, 0.0)
-    shares = hit_shares(times.outcome)
+    shares = np.bincount(times.outcome, minlength=3) / max(len(times.outcome), 1)
     result = ServiceResult(
         drive=profile.name,
         geometry=profile.geometry,
@@ -235,69 +230,47 @@ def summarise(
         seek_s=seek_s,
         rotation_s=rotation_s,
         transfer_s=transfer_s,
-        overhead_s=overhead_s,
+        overhead_s=max(service_s - seek_s - rotation_s - transfer_s, 0.0),
         host_s=host_s,
         reads=len(trace),
         seeks=int((times.cylinders != 0).sum()),
         head_travel_bytes=head_travel_bytes(trace, times.outcome) if profile.geometry != "none" else 0,
-        head_travel_strokes=strokes(profile, times.cylinders),
+        head_travel_strokes=float(times.cylinders.sum()) / max(total_cylinders(profile), 1),
         phases_s=tuple(seconds + host_s for seconds in served_s),
         reads_ms=times,
-        whole_hit=shares["whole_hit"],
-        part_hit=shares["part_hit"],
-        miss=shares["miss"],
+        whole_hit=float(shares[hdd.WHOLE_HIT]),
+        part_hit=float(shares[hdd.PART_HIT]),
+        miss=float(shares[hdd.MISS]),
         buffers=buffers,
     )
     return on_host(result, profile, UNSAID)
 
 
 def on_host(result: ServiceResult, profile: DriveProfile, host: Host) -> ServiceResult:
-    """Draw the interval of a time anew, with what is not known of the host whose work the trace is.
-
-    Parameters
-    ----------
-    result : ServiceResult
-        The time of a trace.
-    profile : DriveProfile
-        The drive that it was served on.
-    host : Host
-        Whose drivers take the time between the reads.
-    """
+    """Give a time its 90 % range, with what is not known of the host whose work the trace is."""
     served_s = [seconds - result.host_s for seconds in result.phases_s]
     likely = scale_seconds(result.causes_s, served_s, profile, uncertain(profile, host), result.buffers)
-    found = interval_of(likely, {}).reaching(result.seconds)
-    return replace(result, seconds_low=found.low_s, seconds_high=found.high_s, draws_s=tuple(likely.tolist()))
+    return _with_draws(result, likely)
+
+
+def _with_draws(result: ServiceResult, draws_s: F64) -> ServiceResult:
+    """Give a time the seconds of draws, and the range that they make."""
+    found = interval_of(draws_s, {}).reaching(result.seconds)
+    return replace(result, seconds_low=found.low_s, seconds_high=found.high_s, draws_s=tuple(draws_s.tolist()))
 
 
 def scale_seconds(
     causes_s: Mapping[str, float],
-    phases: Sequence[float],
+    phases: Sequence[float],  # seconds of the drive for each start angle, the first being that of the causes
     profile: DriveProfile,
     unknown: Uncertain,
-    buffers: Sequence[float] = (),
-) -> NDArray[np.float64]:
+    buffers: Sequence[float] = (),  # as of `ServiceResult`
+) -> F64:
     """Scale the causes of a time by what is not known: where its difference to another time matters.
 
     To first order a slower arm makes the seeks longer and nothing else. What another buffer would do is no factor on a
-    cause: a sample of the reads is served with each that is drawn. Other functions serve the reads once for
-    each draw and knows better; this takes a few milliseconds, which the many changed walks of a plan can afford.
-
-    Parameters
-    ----------
-    causes_s : mapping of str to float
-        Seconds by cause: ``seek``, ``rotation``, ``transfer``, ``overhead``, ``host``.
-    phases : sequence of float
-        Seconds of the drive for each start angle, the first being that of the causes.
-    profile : DriveProfile
-        The drive or set as it is named.
-    unknown : Uncertain
-        What is not known of it, and of the host.
-    buffers : sequence of float
-        By how much the drive's time differs with the buffer of each draw; empty where the buffer is known.
-
-    Returns
-    -------
-    (n_draws,) float64 array
+    cause: a sample of the reads is served with each that is drawn. :func:`draw_seconds` serves the reads once for each
+    draw and is more exact; this takes a few milliseconds, which the many changed walks of a plan can afford.
     """
     seconds = np.zeros(num_draws())
     for cause, factor in cause_factors(profile, unknown).items():
@@ -329,29 +302,12 @@ def cause_factors(profile: DriveProfile, unknown: Uncertain) -> dict[str, NDArra
     }
 
 
-def hit_shares(outcome: NDArray[np.uint8]) -> dict[str, float]:
-    """Return the shares of reads by what the buffer had of them."""
-    counts = np.bincount(outcome, minlength=3) / max(len(outcome), 1)
-    return {
-        "whole_hit": float(counts[hdd.WHOLE_HIT]),
-        "part_hit": float(counts[hdd.PART_HIT]),
-        "miss": float(counts[hdd.MISS]),
-    }
-
-
 def head_travel_bytes(trace: AccessTrace, outcome: NDArray[np.uint8]) -> int:
     """Sum the distances from the end of one read that the buffer did not serve to the start of the next."""
     medium = outcome == hdd.MISS
     start = trace.image_offset[medium]
     end = start + trace.length_bytes[medium]
     return int(np.abs(start[1:] - end[:-1]).sum())
-
-
-def strokes(profile: DriveProfile, cylinders: NDArray[np.int64]) -> float:
-    """Return the way of the arm in full strokes."""
-    from layoutscope.drive.geometry import total_cylinders
-
-    return float(cylinders.sum()) / max(total_cylinders(profile), 1)
 
 
 DRAWN_ANGLES: Final = (3_653_403_231, 2_735_729_615)
@@ -409,15 +365,11 @@ def service(
     """
     if isinstance(profile, str | os.PathLike):
         profile = load_profile(os.fspath(profile))
-    if profile.kind != "fusion" and trace.device.any():
-        # Two images are two drives, each with an arm of its own: of one kind, where no other is named.
-        profile = fusion_set(profile, profile, profile.name)
-    offset = trace.image_offset + start_offset_bytes
-    parts = split(profile, offset, trace.length_bytes, trace.device)
+    profile = _for_devices(profile, trace)
     if queue_depth > 1:
         # With several reads outstanding the host's time passes beside the drive's.
         trace = replace(trace, think_us=np.zeros(len(trace)), after_us=0.0)
-    work = lay_out(profile, parts, trace.think_us, queue_depth)
+    work = place_reads(trace, profile, start_offset_bytes, queue_depth, starts_outside=True)
     runs = [serve(work, angle) for angle in each(start_angles(phases), f"simulating {profile.name}")]
     # Who asks for one angle asks for a time, not for an interval.
     return summarise(profile, trace, runs, _other_buffers(work, profile) if phases > 1 else ())
@@ -445,7 +397,7 @@ def _other_buffers(work: Placed, profile: DriveProfile) -> tuple[float, ...]:
 def _ticks(work: Placed, tracks: Surface, profile: DriveProfile) -> float:
     """Serve pieces on tracks that are laid out, with the buffer of a drive."""
     disk = next(drive for drive in single_drives(profile) if drive.kind == "hdd")
-    times, _ = _run_disks(work, disk, with_buffer_of(tracks, disk), 0)
+    times, _ = _serve_disks(work, disk, with_buffer_of(tracks, disk), 0)
     return float(times[:, hdd.SERVICE].sum())
 
 
@@ -460,32 +412,34 @@ def start_angles(phases: int) -> list[int]:
 
 
 class Placed(Struct, frozen=True):
-    """The pieces of the reads laid out on the drives: all that does not depend on the start angle."""
+    """The pieces of reads, placed on the drives: all that does not depend on the start angle."""
 
     parts: Parts  # the pieces
     num_reads: int  # reads that they are pieces of
     # flash_ms, flash_transfer_ms: what pieces on flash take, 0 for the others
-    flash_ms: NDArray[np.float64]
-    flash_transfer_ms: NDArray[np.float64]
+    flash_ms: F64
+    flash_transfer_ms: F64
     disk: DriveProfile | None  # what all rotating members are; None where there is only flash
     # num_drives, num_disks: members, and those of them that rotate
     num_drives: int
     num_disks: int
-    pieces: NDArray[np.int64]  # as `loops.serve_in_order` takes them
+    pieces: NDArray[np.int64]  # as `hdd.serve_pieces` takes them
     think: NDArray[np.int64]  # ticks before each read
-    surface: Surface | None  # the part of the disk that the pieces lie in
+    surface: Surface | None  # the part of the disk that has the pieces
     queue_depth: int  # reads that are outstanding
 
 
-def lay_out(
+def place_reads(
+    trace: AccessTrace,
     profile: DriveProfile,
-    parts: Parts,
-    think_us: NDArray[np.float64],
+    start_offset_bytes: int = 0,
     queue_depth: int = 1,
     *,
-    starts_outside: bool = True,
+    starts_outside: bool = False,  # whether the arm comes from the outer edge, not from the first read
 ) -> Placed:
-    """Lay the pieces of the reads out on the drives."""
+    """Place the pieces of reads on the drives."""
+    parts = split(profile, trace.image_offset + start_offset_bytes, trace.length_bytes, trace.device)
+    think_us = trace.think_us
     if not abs(think_us).sum() <= MAX_THINK_S * 1e6:
         longest = int(abs(think_us).argmax())
         raise UsageError(
@@ -493,24 +447,42 @@ def lay_out(
             f"read {longest + 1} comes {think_us[longest] / 1e6:.3g} s after the one before"
         )
     drives = single_drives(profile)
-    flash, moved = _flash_parts(drives, parts, queue_depth)
-    rotating = [k for k, drive in enumerate(drives) if drive.kind == "hdd"]
-    if not rotating:
-        nothing = np.empty((0, 5), np.int64)
-        return Placed(
-            parts, len(think_us), flash, moved, None, len(drives), 0, nothing, nothing[:, 0], None, queue_depth
-        )
-    disk = drives[rotating[0]]
-    if any(drives[k].figures != disk.figures for k in rotating):
-        raise UsageError(f"drive profile {profile.name}: the rotating members must be of one kind")
-    per_ms = TURN / turn_ms(disk)
-    number = np.full(len(drives), -1, np.int64)
-    number[rotating] = np.arange(len(rotating))
-    pieces = _sector_parts(parts, number[parts.member], np.rint(flash * per_ms).astype(np.int64))
-    think = np.rint(think_us * per_ms / 1000).astype(np.int64)
-    surface = build_touched_surface(disk, pieces, starts_outside=starts_outside)
-    num_drives, num_disks = len(drives), len(rotating)
-    return Placed(parts, len(think), flash, moved, disk, num_drives, num_disks, pieces, think, surface, queue_depth)
+    service_ms, transfer_ms = np.zeros((2, len(parts.read)))
+    for number, drive in enumerate(drives):
+        if drive.kind == "ssd":
+            own = parts.member == number
+            service_ms[own], transfer_ms[own] = flash_ms(drive, parts.length_bytes[own], queue_depth)
+    rotating = [number for number, drive in enumerate(drives) if drive.kind == "hdd"]
+    disk, surface = None, None
+    pieces, think = np.empty((0, 5), np.int64), np.empty(0, np.int64)
+    if rotating:
+        disk = drives[rotating[0]]
+        if any(drives[number].figures != disk.figures for number in rotating):
+            raise UsageError(f"drive profile {profile.name}: the rotating members must be of one kind")
+        per_ms = TURN / turn_ms(disk)
+        number_of = np.full(len(drives), -1, np.int64)
+        number_of[rotating] = np.arange(len(rotating))
+        first = parts.offset // SECTOR_BYTES
+        stop = -(-(parts.offset + parts.length_bytes) // SECTOR_BYTES)
+        flash = np.rint(service_ms * per_ms).astype(np.int64)
+        pieces = np.stack([parts.read, number_of[parts.member], first, stop, flash], axis=1)
+        think = np.rint(think_us * per_ms / 1000).astype(np.int64)
+        on_disk = pieces[pieces[:, 1] >= 0]
+        lowest = 0 if starts_outside or not len(on_disk) else int(on_disk[:, 2].min())
+        surface = build_surface(disk, lowest, int(on_disk[:, 3].max(initial=1)))
+    return Placed(
+        parts=parts,
+        num_reads=len(trace),
+        flash_ms=service_ms,
+        flash_transfer_ms=transfer_ms,
+        disk=disk,
+        num_drives=len(drives),
+        num_disks=len(rotating),
+        pieces=pieces,
+        think=think,
+        surface=surface,
+        queue_depth=queue_depth,
+    )
 
 
 def serve(work: Placed, angle: int) -> ReadTimes:
@@ -518,51 +490,20 @@ def serve(work: Placed, angle: int) -> ReadTimes:
     if work.disk is None or work.surface is None:
         nothing = np.zeros((len(work.flash_ms), 5))
         return _times_by_read(work, work.flash_ms, nothing, np.zeros(len(nothing), np.uint8))
-    run = _run_queue if work.queue_depth > 1 else _run_disks
-    times, outcomes = run(work, work.disk, work.surface, angle)
+    if work.queue_depth > 1 and work.num_drives > 1:
+        raise UsageError("a queue is modelled for single drives and for flash only")
+    times, outcomes = _serve_disks(work, work.disk, work.surface, angle)
     milliseconds = times / (TURN / turn_ms(work.disk))
     milliseconds[:, hdd.TRAVEL] = times[:, hdd.TRAVEL]
     return _times_by_read(work, milliseconds[:, hdd.SERVICE], milliseconds, outcomes)
 
 
-def _flash_parts(
-    drives: list[DriveProfile], parts: Parts, queue_depth: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return service and transfer milliseconds of the pieces on flash, 0 for the others."""
-    service_ms = np.zeros(len(parts.read))
-    transfer_ms = np.zeros(len(parts.read))
-    for k, drive in enumerate(drives):
-        if drive.kind == "ssd":
-            chosen = parts.member == k
-            service_ms[chosen], transfer_ms[chosen] = flash_ms(drive, parts.length_bytes[chosen], queue_depth)
-    return service_ms, transfer_ms
-
-
-def _sector_parts(parts: Parts, drive: NDArray[np.int64], flash: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the pieces as `loops.serve_in_order` takes them, in whole sectors."""
-    stop = -(-(parts.offset + parts.length_bytes) // SECTOR_BYTES)
-    return np.stack([parts.read, drive, parts.offset // SECTOR_BYTES, stop, flash], axis=1)
-
-
-def _run_disks(work: Placed, disk: DriveProfile, surface: Surface, angle: int) -> ServedPieces:
-    """Run one read after another."""
-    drives = new_drives(surface, work.num_disks, num_segments(disk, surface.segment_sectors))
-    return serve_in_order(drives, work.pieces, work.think, angle)
-
-
-def _run_queue(work: Placed, disk: DriveProfile, surface: Surface, angle: int) -> ServedPieces:
-    """Run the reads of one drive with a queue."""
-    if work.num_drives > 1:
-        raise UsageError("a queue is modelled for single drives and for flash only")
-    window = min(int(disk.number("queue_window", 1)), work.queue_depth)
-    return serve_queue(new_drives(surface, 1, num_segments(disk, surface.segment_sectors)), work.pieces, window, angle)
-
-
-def build_touched_surface(disk: DriveProfile, pieces: NDArray[np.int64], *, starts_outside: bool = True) -> Surface:
-    """Lay out the part of the disk that the pieces lie in, and where the arm comes from."""
-    on_disk = pieces[pieces[:, 1] >= 0]
-    first = 0 if starts_outside or not len(on_disk) else int(on_disk[:, 2].min())
-    return build_surface(disk, first, int(on_disk[:, 3].max(initial=1)))
+def _serve_disks(
+    work: Placed, disk: DriveProfile, surface: Surface, angle: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    window = min(int(disk.number("queue_window", 1)), work.queue_depth) if work.queue_depth > 1 else 0
+    segments = num_segments(disk, surface.segment_sectors)
+    return hdd.serve_pieces(surface, work.num_disks, segments, work.pieces, work.think, angle, window)
 
 
 def _times_by_read(
@@ -652,9 +593,7 @@ def draw_seconds(
     seconds = np.zeros(num_draws())
     # No drive takes any time for no reads: the many small volumes of a disk are read as they are mounted.
     wanted = numbers if len(sample) else numbers[:0]
-    for number, service_ms in _serve_each_draw(
-        sample, profile, unknown, start_offset_bytes=start_offset_bytes, numbers=wanted
-    ):
+    for number, service_ms in _serve_each_draw(sample, profile, unknown, start_offset_bytes, wanted):
         seconds[number] = service_ms.sum() / 1000
     return np.asarray((seconds * scale * unknown.of(MODEL) + host_s)[numbers])
 
@@ -670,16 +609,15 @@ def quick_service(
     else:
         drive_s = result.service_s * _ratios(trace, profile, unknown, start_offset_bytes)
         likely = drive_s * unknown.of(MODEL) + result.host_s * unknown.of(HOST)
-    found = interval_of(likely, {}).reaching(result.seconds)
-    return replace(result, seconds_low=found.low_s, seconds_high=found.high_s, draws_s=tuple(likely.tolist()))
+    return _with_draws(result, likely)
 
 
 def _ratios(trace: AccessTrace, profile: DriveProfile, unknown: Uncertain, start_offset_bytes: int) -> F64:
     """Say how many times as long as the named drive each drawn one takes, apart by what the sample leaves open."""
-    sample = evenly_taken(trace, QUICK_READS, QUICK_STRETCHES)
+    sample = take_evenly(trace, QUICK_READS, QUICK_STRETCHES)
     own = _sum_by_stretch(_serve_nominal(sample, profile, start_offset_bytes))
     drawn = np.zeros((num_draws(), QUICK_STRETCHES))
-    for number, service_ms in _serve_each_draw(sample, profile, unknown, start_offset_bytes=start_offset_bytes):
+    for number, service_ms in _serve_each_draw(sample, profile, unknown, start_offset_bytes, np.arange(num_draws())):
         drawn[number] = _sum_by_stretch(service_ms)
     ratio = drawn.sum(axis=1) / max(own.sum(), 1e-12)
     # The error of a ratio of two sums over a sample of clusters (Cochran, "Sampling techniques", 1977, chapter 6).
@@ -699,30 +637,28 @@ def _serve_each_draw(
     trace: AccessTrace,
     profile: DriveProfile,
     unknown: Uncertain,
-    *,
-    start_offset_bytes: int = 0,
-    numbers: NDArray[np.int64] | None = None,
+    start_offset_bytes: int,
+    numbers: NDArray[np.int64],
 ) -> Iterator[tuple[int, F64]]:
     """Yield the number of each draw, by geometry, and the milliseconds that its drive takes for each read."""
     profile = _for_devices(profile, trace)
-    wanted = range(num_draws()) if numbers is None else numbers.tolist()
     shared = GEOMETRIES if unknown.varies_geometry else 1
     for first in each(range(shared), f"drawing drives like {profile.name}"):
-        mine = [number for number in wanted if number % shared == first]
+        mine = numbers[numbers % shared == first].tolist()
         if mine:
             drive = draw_drive(profile, unknown, first)
-            work = _place_work(trace, drive, _start(trace, drive, unknown, first, start_offset_bytes))
+            work = place_reads(trace, drive, _start(trace, drive, unknown, first, start_offset_bytes))
             for number in mine:
                 yield number, serve(_vary_work(work, unknown, number), round(unknown.angle[number] * TURN)).service_ms
 
 
 def _serve_nominal(trace: AccessTrace, profile: DriveProfile, start_offset_bytes: int = 0) -> F64:
     """Return the milliseconds of each read on the drive as it is named, served as on those that are drawn."""
-    return serve(_place_work(trace, _for_devices(profile, trace), start_offset_bytes), 0).service_ms
+    return serve(place_reads(trace, _for_devices(profile, trace), start_offset_bytes), 0).service_ms
 
 
 def _for_devices(profile: DriveProfile, trace: AccessTrace) -> DriveProfile:
-    """Return two drives of a kind where a trace reads both images of a Fusion set."""
+    """Return two drives of a kind where a trace reads both images of a Fusion set: each image has its own arm."""
     is_of_two = profile.kind != "fusion" and bool(trace.device.any())
     return fusion_set(profile, profile, profile.name) if is_of_two else profile
 
@@ -744,22 +680,14 @@ def sampled(trace: AccessTrace) -> AccessTrace:
     Of changed walks of a verdict on volumes of 200,000 files a sample is off from the whole by 0.3 % of the unchanged
     walk on average, and by 1.6 % at most (``tests/bench/test_samples.py``).
     """
-    return trace if len(trace) <= SAMPLE_READS else evenly_taken(trace, SAMPLE_READS, SAMPLES)
+    return trace if len(trace) <= SAMPLE_READS else take_evenly(trace, SAMPLE_READS, SAMPLES)
 
 
-def evenly_taken(trace: AccessTrace, reads: int, count: int) -> AccessTrace:
+def take_evenly(trace: AccessTrace, reads: int, count: int) -> AccessTrace:
     """Take stretches of a trace at even distances, the first from its start, the last to its end."""
     long = reads // count
     starts = np.linspace(0, len(trace) - long, count).astype(np.int64)
     return trace[(starts[:, None] + np.arange(long)).ravel()]
-
-
-def _place_work(trace: AccessTrace, drive: DriveProfile, start_offset_bytes: int) -> Placed:
-    device = trace.device
-    if drive.kind != "fusion" and device.any():
-        device = np.zeros_like(device)
-    parts = split(drive, trace.image_offset + start_offset_bytes, trace.length_bytes, device)
-    return lay_out(drive, parts, trace.think_us, starts_outside=False)
 
 
 def _start(trace: AccessTrace, drive: DriveProfile, unknown: Uncertain, number: int, start_offset_bytes: int) -> int:

@@ -19,7 +19,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from layoutscope.display import Displayed, Struct
-from layoutscope.drive.members import single_drives
+from layoutscope.drive.geometry import single_drives
 from layoutscope.drive.profile import split_name
 
 if TYPE_CHECKING:

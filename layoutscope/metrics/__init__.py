@@ -16,6 +16,7 @@ from layoutscope.metrics.files import (
     free_metrics,
     health_metrics,
     order_metrics,
+    trace_metrics,
     tree_summaries,
 )
 from layoutscope.metrics.space import (
@@ -30,7 +31,6 @@ from layoutscope.metrics.space import (
     span_metrics,
     zone_metric,
 )
-from layoutscope.metrics.traces import trace_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

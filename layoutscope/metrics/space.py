@@ -481,36 +481,33 @@ def _distances_to_data(layout: VolumeLayout) -> NDArray[np.int64]:
     """Distance from the inode's leaf to the first extent of each file; hard links count once."""
     extents, entries, nodes = (layout.columns(name) for name in ("extents", "entries", "nodes"))
     is_first = extents["fork"].equals("data") & (extents["logical_offset"].data == 0) & extents["image_offset"].is_known
-    firsts = Firsts(
-        extents["file_id"].data, is_first, extents["image_offset"].data, extents["length_bytes"].data,
-        entries["file_id"].data, entries["kind"].equals("file") & entries["inode_node_row"].is_known,
-        entries["inode_node_row"].data,
-    )  # fmt: skip
-    return apart_from_inodes(firsts, _node_places(nodes), *_edges(nodes))
-
-
-class Firsts(NamedTuple):
-    """Extents, of which some are the first of a file, and entries, of which some are files with an inode."""
-
-    file_id: NDArray[Any]  # the file of each extent
-    is_first: NDArray[np.bool_]  # whether the extent is the first of the file's data
-    # start, length_bytes: where they lie
-    start: NDArray[np.int64]
-    length_bytes: NDArray[np.int64]
-    entry_file_id: NDArray[Any]  # the file of each entry
-    is_file: NDArray[np.bool_]  # whether it is a file of which the leaf is known
-    leaf: NDArray[np.uint32]  # row of that leaf
+    return apart_from_inodes(
+        (extents["file_id"].data, is_first, extents["image_offset"].data, extents["length_bytes"].data),
+        (
+            entries["file_id"].data,
+            entries["kind"].equals("file") & entries["inode_node_row"].is_known,
+            entries["inode_node_row"].data,
+        ),
+        _node_places(nodes),
+        *_edges(nodes),
+    )
 
 
 def apart_from_inodes(
-    firsts: Firsts, place: NDArray[np.int32], node_start: NDArray[np.int64], node_stop: NDArray[np.int64]
+    # the file of each extent, whether it is the first of the file's data, where it starts, and its bytes
+    extents: tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]],
+    # the file of each entry, whether it is a file of which the leaf is known, and the row of that leaf
+    entries: tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.uint32]],
+    place: NDArray[np.int32],
+    node_start: NDArray[np.int64],
+    node_stop: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Find how far the first extent of each file is from the leaf with its inode, in the order of the extents."""
-    (of_extent, of_entry), bound = dense_codes(firsts.file_id, firsts.entry_file_id)
-    coded = firsts._replace(file_id=of_extent, entry_file_id=of_entry)
+    (of_extent, of_entry), bound = dense_codes(extents[0], entries[0])
+    columns = of_extent, *extents[1:], of_entry, *entries[1:]
     apart = np.empty(min(len(of_extent), len(of_entry)), np.int64)
     count = APART_FROM_INODES(
-        *(_flat(one) for one in coded), np.full(bound, -1, np.int32), place, _flat(node_start), _flat(node_stop), apart
+        *map(_flat, columns), np.full(bound, -1, np.int32), place, _flat(node_start), _flat(node_stop), apart
     )
     return apart[:count]
 

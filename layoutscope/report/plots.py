@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.drive.seek import seek_curve
+from layoutscope.drive.geometry import seek_curve
 from layoutscope.report import escape_text
 from layoutscope.report.map.page import asset, pack_plotly, start_script
 from layoutscope.report.map.pyramid import script_json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from layoutscope.drive import DriveProfile
-    from layoutscope.drive.calibration.measuring import Calibrated
+    from layoutscope.drive.calibration.fitting import Calibrated
     from layoutscope.results.compare import MetricRow, Series, TimeRow
     from layoutscope.results.forecast import ForecastRange, ForecastResult
     from layoutscope.results.predict import DriveFacts

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from layoutscope.display import Displayed, Struct
 from layoutscope.errors import UsageError
+from layoutscope.metrics.files import ENUMERATION_SCORE, first_touches
 from layoutscope.metrics.space import live_nodes, main_tree
-from layoutscope.metrics.traces import ENUMERATION_SCORE, first_touches
 from layoutscope.results import Shown
 from layoutscope.structs.arrays import is_head, order_of, ranges
 from layoutscope.tables import LIVE_STATES, Column, Values

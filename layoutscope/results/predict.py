@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from layoutscope.results.recorded import HostTimes, MeasuredTimes, Recording
     from layoutscope.results.scan import ImageFacts, Prediction, WalkFacts
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.deleting import LeastWritten
     from layoutscope.walk.host import HostTime
+    from layoutscope.walk.programs import LeastWritten
     from layoutscope.walk.score import Score
 
 

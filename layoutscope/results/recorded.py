@@ -16,7 +16,7 @@ from layoutscope.results import Shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layoutscope.drive.recorded import LineCounts, Place
+    from layoutscope.drive.recordings import LineCounts, Place
     from layoutscope.results.predict import ReplayResult
     from layoutscope.tables import VolumeLayout
 

@@ -64,10 +64,10 @@ class NodeCache(NamedTuple):
 
 def read_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
     """Reduce touches to what an unlimited cache reads that knows nothing at first."""
-    return NodeCache.empty(model, size).read(touches, model) or plain_once(touches, model, size)
+    return NodeCache.empty(model, size).read(touches, model) or read_once_laid_out(touches, model, size)
 
 
-def plain_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
+def read_once_laid_out(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
     """Find what an unlimited cache reads that knows nothing at first, where paths are loops."""
     wanted = np.where(touches.node >= 0, touches.node + np.where(along_chain(touches, model), size, 0), 2 * size)
     place = first_places(wanted, 2 * size + 1)
@@ -98,9 +98,9 @@ def read_limited(
     others = np.empty(0, np.int64) if piece_bytes is None else piece_bytes
     none = np.full(len(others), -1, np.int32)
     size = np.maximum(np.concatenate([nodes.size_bytes, others]), 1)
-    ways = Ways(np.concatenate([nodes.parent, none]), np.concatenate([nodes.mapper, none]), size)
-    node, place, how = misses(touches.node, along_chain(touches, model), ways, known, room)
-    left = ~spared(node, size, room, model.host.cache_keeps)
+    parent, mapper = np.concatenate([nodes.parent, none]), np.concatenate([nodes.mapper, none])
+    node, place, how = misses(touches.node, along_chain(touches, model), parent, mapper, size, known, room)
+    left = ~select_spared(node, size, room, model.host.cache_keeps)
     node, place, how = node[left], place[left], how[left]
     mapped = CODE[model.driver.locator_cause]
     cause = np.choose(how, [touches.cause[place], CODE["index"], mapped]).astype(np.uint8)
@@ -145,11 +145,11 @@ def _step(
 
 def list_mount_cached_nodes(model: Model) -> NDArray[np.int32]:
     """Return the nodes that are cached once the volume is mounted, those on the way to others among them."""
-    found = model.driver.mounted(model.layout.facts, model.nodes, model.entries)
-    searched = found.searched[found.searched >= 0]
+    searched, read = model.driver.mounted(model.layout.facts, model.nodes, model.entries)
+    searched = searched[searched >= 0]
     ids = np.zeros(len(searched), np.uint64)
     ways, _ = add_paths(touches(searched, "inode", ids), model, len(model.nodes))
-    return distinct(np.concatenate([ways.node, found.read])).astype(np.int32)
+    return distinct(np.concatenate([ways.node, read])).astype(np.int32)
 
 
 _ROOM: Final = 1 << 16
@@ -158,27 +158,22 @@ _ROOM: Final = 1 << 16
 LRU_MISSES: Final = Kernel("lru_misses", "ibiilinIIBLILB")
 
 
-class Ways(NamedTuple):
-    """What is read before each node, and its size: arrays of shape (n_nodes,)."""
-
-    parent: I32
-    mapper: I32
-    size_bytes: I64
-
-
 def misses(
     touched: I32,  # nodes that searches end in; -1 is passed over
     alone: NDArray[np.bool_],
-    ways: Ways,
+    # parent, mapper, size_bytes: what is read before each node, -1 for nothing, and its size
+    parent: I32,
+    mapper: I32,
+    size_bytes: I64,
     known: I32,
     cache_bytes: int,
 ) -> tuple[I32, I64, U8]:
     """Return what is read: node, the touch it belongs to, and how (0 the target, 1 an index node, 2 a map)."""
-    num_nodes = len(ways.parent)
+    num_nodes = len(parent)
     ring = np.full((2, num_nodes + 1), num_nodes, np.int32)
     cached = np.zeros(num_nodes, np.uint8)
     state = np.array([-len(known), 0], np.int64)
-    trees = touched, alone.view(np.uint8), *ways, known
+    trees = touched, alone.view(np.uint8), parent, mapper, size_bytes, known
     nodes, places, hows = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, np.uint8)]
     while state[0] < len(touched):
         node, place, how = np.empty(_ROOM, np.int32), np.empty(_ROOM, np.int64), np.empty(_ROOM, np.uint8)
@@ -193,7 +188,7 @@ GOLDEN: Final = 0.6180339887498949
 """Steps of this share of a whole fill it evenly."""
 
 
-def evenly(count: int, share: NDArray[np.float64] | float) -> NDArray[np.bool_]:
+def choose_evenly(count: int, share: NDArray[np.float64] | float) -> NDArray[np.bool_]:
     """Choose a share of many, spread over all of them and always the same."""
     chosen: NDArray[np.bool_] = (np.arange(count) * GOLDEN) % 1 < share
     return chosen
@@ -203,7 +198,7 @@ ROUNDS: Final = 64
 """In which the share that is spared and what is read for the rest settle on one another."""
 
 
-def spared(
+def select_spared(
     node: I32,
     size_bytes: I64,
     cache_bytes: int,
@@ -216,7 +211,7 @@ def spared(
 
     >>> twice = np.tile(np.arange(1000, dtype=np.int32), 2)
     >>> size = np.full(1000, 4096)
-    >>> [int(spared(twice, size, 4096 * room, 1.0).sum()) for room in (100, 500, 950)]
+    >>> [int(select_spared(twice, size, 4096 * room, 1.0).sum()) for room in (100, 500, 950)]
     [1, 230, 914]
     """
     order = np.argsort(node, kind="stable")
@@ -231,5 +226,5 @@ def spared(
     for _ in range(ROUNDS):
         dropped = np.maximum(np.cumsum(size_bytes[node] * (1 - chance)) - cache_bytes, 0)
         chance[at] = keeps * np.exp(-(dropped[at - 1] - dropped[before]) / cache_bytes)
-    is_spared[at] = evenly(len(at), chance[at])
+    is_spared[at] = choose_evenly(len(at), chance[at])
     return is_spared

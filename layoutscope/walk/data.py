@@ -13,7 +13,7 @@ from layoutscope.access.trace import columns, concatenated, interleaved
 from layoutscope.errors import UsageError
 from layoutscope.structs.arrays import ranges, starts_of
 from layoutscope.walk.cache import list_mount_cached_nodes, read_limited
-from layoutscope.walk.directories import buffers, drop_unlisted_entries, lookups, reached, stat_walk, way_to
+from layoutscope.walk.directories import buffers, drop_unlisted_entries, look_up_start, lookups, stat_walk, way_to
 from layoutscope.walk.readahead import (
     PAGE_BYTES,
     FilePieces,
@@ -24,7 +24,7 @@ from layoutscope.walk.readahead import (
     send,
     sequential_windows,
 )
-from layoutscope.walk.visits import clock_at, read_pages_once, requested, requests
+from layoutscope.walk.visits import clock_at, read_pages_once, request_reads, requests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,9 @@ def copy(model: Model, start_id: int) -> FileTouches:
     cut = buffers(model, descent)
     walked, per_buffer = stat_walk(model, descent, cut).laid_out()
     walk = WalkPart(walked, descent.turn[cut.directory], per_buffer)
-    return read_in_turn(model, [walk], files_in_turn(model, descent, model.entries.is_file), reached(model, start_id))
+    return read_in_turn(
+        model, [walk], files_in_turn(model, descent, model.entries.is_file), look_up_start(model, start_id)
+    )
 
 
 class WalkPart(NamedTuple):
@@ -180,7 +182,7 @@ def file_reads(
         reads, touch = read_limited(needed, model, known, parts.length_bytes)
     begin = sum(len(touched) for touched, _ in passes[:uncounted])
     reads, touch = reads[touch >= begin], touch[touch >= begin]
-    in_turn, read = requested(model, made, reads, clock_at(needed, touch, begin))
+    in_turn, read = request_reads(model, made, reads, clock_at(needed, touch, begin))
     source, skipped_bytes, length_bytes = send(
         in_turn.image_offset,
         in_turn.length_bytes,

@@ -16,7 +16,7 @@ from layoutscope.access.entries import ROOT_ID, listed_bytes, padded, path_compo
 from layoutscope.access.trace import CODE, Touches, nothing
 from layoutscope.display import Struct
 from layoutscope.structs.arrays import first_places, starts_of
-from layoutscope.walk.cache import evenly
+from layoutscope.walk.cache import choose_evenly
 from layoutscope.walk.visits import Searches, Visits
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def drop_unlisted_entries(model: Model, descent: Descent) -> Descent:
 def fts(model: Model, start_id: int, *, stat: bool) -> Visits:
     """List each directory, stat its entries buffer by buffer, then descend."""
     descent = drop_unlisted_entries(model, descend(model.entries, start_id))
-    walk = stat_walk(model, descent, buffers(model, descent), reached(model, start_id))
+    walk = stat_walk(model, descent, buffers(model, descent), look_up_start(model, start_id))
     return walk if stat else replace(walk, wanted=walk.wanted & type_asks_for_stat(model))
 
 
@@ -203,7 +203,7 @@ def names(model: Model, start_id: int) -> Visits:
     """List a directory to its end, then look each sub-directory up and list it in turn."""
     descent = drop_unlisted_entries(model, descend(model.entries, start_id))
     cut = buffers(model, descent)
-    walk = stat_walk(model, descent, cut, reached(model, start_id))
+    walk = stat_walk(model, descent, cut, look_up_start(model, start_id))
     before = np.where(cut.is_first & (cut.directory > 0), descent.entry[cut.directory], -1)
     return replace(walk, before=before, wanted=np.zeros(len(model.entries), bool))
 
@@ -213,7 +213,7 @@ def bulk(model: Model, descent: Descent, *, start_id: int, descend_by_stat: bool
     table, costs = model.entries, model.costs
     descent = drop_unlisted_entries(model, descent)
     cut = buffers(model, descent)
-    walk = stat_walk(model, descent, cut, reached(model, start_id))
+    walk = stat_walk(model, descent, cut, look_up_start(model, start_id))
     wanted = walk.wanted & type_asks_for_stat(model) if descend_by_stat else np.zeros(len(table), bool)
     return replace(
         walk,
@@ -236,7 +236,7 @@ def _list_with_inodes(model: Model) -> Searches:
     return Searches((*own, _decmpfs(model)), (*causes, "xattr"), (*host_us, 0.0))
 
 
-def reached(model: Model, start_id: int) -> Touches:
+def look_up_start(model: Model, start_id: int) -> Touches:
     """Look up the way from the root to the directory in which a walk starts."""
     way = way_to(model, start_id)
     return lookups(model, np.array(way, np.int64))[0] if way else nothing()
@@ -263,10 +263,10 @@ def paths(model: Model, wanted: Sequence[str], start_id: int) -> tuple[Touches, 
     Several threads take a slice of the list each, as git's ``preload-index`` does, and are taken to go forward in step:
     what they read is certain, but whose read comes first differs from one run to the next (recorded).
     """
-    return looked_up(model, entries_on_paths(model, wanted, start_id))
+    return look_up_components(model, entries_on_paths(model, wanted, start_id))
 
 
-def looked_up(
+def look_up_components(
     model: Model,
     components: NDArray[np.int64],  # entries of each path from its start on; -1 for none
 ) -> tuple[Touches, NDArray[np.uint16]]:
@@ -349,7 +349,9 @@ def _fold_name(name: str, model: Model) -> str:
 Beside = TypeVar("Beside", bound="NDArray[Any]")
 
 
-def repeated(model: Model, once: Callable[[Model], tuple[Touches, Beside]], times: int) -> list[tuple[Touches, Beside]]:
+def repeat_order(
+    model: Model, once: Callable[[Model], tuple[Touches, Beside]], times: int
+) -> list[tuple[Touches, Beside]]:
     """Make the touches of each time that a workload is done.
 
     Each look-up takes a place in the name cache. If it does not hold them all, the host says what it keeps of them.
@@ -392,7 +394,7 @@ def _partly_answered(model: Model, found: tuple[Touches, Beside], share: float) 
     if not share:
         return found
     names = np.flatnonzero(needed.cause == CODE["name"])
-    kept = names[evenly(len(names), share)]
+    kept = names[choose_evenly(len(names), share)]
     node, host_us = needed.node.copy(), needed.host_us.copy()
     node[kept], host_us[kept] = -1, model.driver.costs.entry_us
     # A look-up is a search by name, then those by number; what the cache answers needs none of them.

@@ -22,22 +22,21 @@ from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.structs.arrays import first_places
 from layoutscope.walk import data, directories, programs, visits
 from layoutscope.walk.data import FileTouches, WalkPart, files_in_turn, places_by_turn, read_in_turn
-from layoutscope.walk.deleting import delete, least_written
 from layoutscope.walk.directories import (
     buffers,
     bulk,
     components_of,
     drop_unlisted_entries,
     entries_on_paths,
-    looked_up,
+    look_up_components,
+    look_up_start,
     lookups,
     paths,
-    reached,
-    repeated,
+    repeat_order,
     searches_of_lookup,
 )
 from layoutscope.walk.host import host_profile
-from layoutscope.walk.programs import followed_by, in_turn, names_alone
+from layoutscope.walk.programs import append_search, delete, least_written, names_alone, order_by_turn
 from layoutscope.walk.visits import Visits, fsck, metadata_reads, mount, read_once_uncached
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from layoutscope.access.entries import EntryTable
     from layoutscope.access.trace import AccessTrace, Touches
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.deleting import LeastWritten
+    from layoutscope.walk.programs import LeastWritten
 
 
 BLOCK_BYTES: Final = 512
@@ -73,11 +72,11 @@ def archive(model: Model, start_id: int) -> FileTouches:
     turn = np.full(len(table) + 1, -1, np.int64)
     turn[entry] = turns
     listed, per_buffer, cut = names_alone(model, descent)
-    shown = in_turn(model, descent, turn)
+    shown = order_by_turn(model, descent, turn)
     searches, has_data = searches_of_lookup(model), table.is_file
     if model.driver.links_are_attributes:
         target = np.where(table.is_symlink, table.xattr_node, -1).astype(np.int32)
-        searches = followed_by(searches, target, "xattr")
+        searches = append_search(searches, target, "xattr")
     else:
         has_data = has_data | table.is_symlink
     found = searches.of(shown, table.parent_id[shown])
@@ -89,7 +88,7 @@ def archive(model: Model, start_id: int) -> FileTouches:
     ]
     files, file_turns = files_in_turn(model, descent, has_data)
     first = np.minimum(_space_left(model, descent, shown)[files], table.size_bytes[files])
-    return read_in_turn(model, steps, (files, 2 * file_turns), reached(model, start_id), first)
+    return read_in_turn(model, steps, (files, 2 * file_turns), look_up_start(model, start_id), first)
 
 
 def _space_left(model: Model, descent: Descent, shown: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -144,8 +143,8 @@ def git_status(model: Model, start_id: int) -> tuple[Touches, NDArray[np.uint16]
     descent = _drop_git_directory(model.entries, drop_unlisted_entries(model, descend(model.entries, start_id)))
     files = _order_by_path(model.entries, descent, start_id)
     components = _components(model.entries, descent, files)
-    stats, threads = looked_up(model, components)
-    way, later = reached(model, start_id), _list_untracked(model, descent, np.unique(components))
+    stats, threads = look_up_components(model, components)
+    way, later = look_up_start(model, start_id), _list_untracked(model, descent, np.unique(components))
     before, behind = (np.zeros(len(each), np.uint16) for each in (way, later))
     return concatenated([way, stats, later]), np.concatenate([before, threads, behind])
 
@@ -312,7 +311,7 @@ def make_run(
             laid_out = again.touches() if isinstance(again, Visits) else again
             return laid_out if isinstance(laid_out, tuple) else (laid_out, np.zeros(len(laid_out), np.uint16))
 
-        passes = repeated(model, once, work.passes + work.warm)
+        passes = repeat_order(model, once, work.passes + work.warm)
         if isinstance(found, data.FileTouches):
             return data.file_reads(model, passes, found.parts, uncounted=work.warm)
         return metadata_reads(model, passes, uncounted=work.warm)
@@ -365,13 +364,13 @@ def _du(model: Model, work: Work) -> Visits | Touches:
     # BSD's du takes what its fts hands out, which asks for all attributes with the names.
     if model.host.listing_carries_attributes:
         return _fts(model, work)
-    return programs.deferred(model, work.start_directory_id)
+    return programs.stat_in_turn(model, work.start_directory_id)
 
 
 def _find(model: Model, work: Work) -> Visits | Touches:
     if model.host.listing_carries_attributes:
         return directories.fts(model, work.start_directory_id, stat=False)
-    return programs.deferred(model, work.start_directory_id, stat=False)
+    return programs.stat_in_turn(model, work.start_directory_id, stat=False)
 
 
 def _ls(model: Model, work: Work, *, is_deep: bool = True) -> Visits | data.FileTouches:

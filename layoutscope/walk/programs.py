@@ -1,8 +1,10 @@
-"""Orders of programs that go through directories in their own way: ``du``, ``find``, ``rsync`` and ``ls``.
+"""Orders of programs that go through directories in their own way: ``du``, ``find``, ``rsync``, ``ls`` and ``rm -r``.
 
-Sources: gnulib ``fts.c`` (fts_build, fts_read) with the options that coreutils' ``du.c`` and findutils' ``ftsfind.c``
-give it; rsync's ``flist.c`` (send_directory, send_extra_file_list, f_name_cmp, readlink_stat); coreutils' ``ls.c``
-(print_dir, gobble_file, extract_dirs_from_files).
+Sources: gnulib ``fts.c`` (fts_build, fts_read) with the options that coreutils' ``du.c`` and ``rm.c`` and findutils'
+``ftsfind.c`` give it; rsync's ``flist.c`` (send_directory, send_extra_file_list, f_name_cmp, readlink_stat); coreutils'
+``ls.c`` (print_dir, gobble_file, extract_dirs_from_files); of drivers, those that set
+:attr:`~layoutscope.access.driver.Driver.bitmap_region` or :attr:`~layoutscope.access.driver.Driver.extents_tree`. What
+a removal writes is not in its trace; :func:`least_written` says what cannot be less.
 """
 
 from __future__ import annotations
@@ -14,20 +16,23 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.driver import Descent, descend, turns_of
-from layoutscope.access.trace import concatenated, interleaved
+from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.trace import CODE, FixedPlaces, concatenated, interleaved, regions_of, touches
+from layoutscope.display import Displayed, Struct
 from layoutscope.structs.arrays import ranges
+from layoutscope.walk.cache import list_mount_cached_nodes
 from layoutscope.walk.data import FileTouches, places_by_turn
 from layoutscope.walk.directories import (
     buffers,
     bulk,
     drop_unlisted_entries,
+    look_up_start,
     lookups,
-    reached,
     stat_walk,
     type_asks_for_stat,
 )
 from layoutscope.walk.readahead import file_map, pieces, sequential_windows
-from layoutscope.walk.visits import Searches
+from layoutscope.walk.visits import Searches, clock_at, name_places, read_pages_once, request_reads, requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,11 +41,12 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Model
     from layoutscope.access.entries import EntryTable
-    from layoutscope.access.trace import Touches
+    from layoutscope.access.trace import AccessTrace, Touches
     from layoutscope.walk.directories import Buffers
     from layoutscope.walk.visits import Visits
 
     Also = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], tuple[Touches, NDArray[np.int64]]]
+    I64 = NDArray[np.int64]
 
 SORTED_ABOVE: Final = 10_000
 """Entries above which gnulib's fts sorts a directory by inode number (_FTS_INODE_SORT_DIR_ENTRIES_THRESHOLD)."""
@@ -49,7 +55,7 @@ LISTED_AT_ONCE: Final = 100_000
 """Entries that gnulib's fts reads of a directory before it hands the first of them out (FTS_MAX_READDIR_ENTRIES)."""
 
 
-def deferred(model: Model, start_id: int, also: Also | None = None, *, stat: bool = True) -> Touches:
+def stat_in_turn(model: Model, start_id: int, also: Also | None = None, *, stat: bool = True) -> Touches:
     """List a directory whole, then stat each entry when its turn comes, and go down into it at once.
 
     A directory of more than :data:`SORTED_ABOVE` entries is gone through by inode number, at most
@@ -58,7 +64,7 @@ def deferred(model: Model, start_id: int, also: Also | None = None, *, stat: boo
     descent = drop_unlisted_entries(model, descend(model.entries, start_id))
     turn = _turns(model.entries, descent, start_id)
     listed, per_buffer, cut = names_alone(model, descent)
-    shown = in_turn(model, descent, turn)
+    shown = order_by_turn(model, descent, turn)
     if not stat:
         shown = shown[type_asks_for_stat(model)[shown]]
     found, each = lookups(model, shown)
@@ -69,7 +75,7 @@ def deferred(model: Model, start_id: int, also: Also | None = None, *, stat: boo
         under[descent.entry] = descent.under
         more, then = also(shown, turn[shown], under[shown])
         parts, turns, counts = [*parts, more], [*turns, then], [*counts, np.ones(len(then), np.int64)]
-    return concatenated([reached(model, start_id), interleaved(parts, places_by_turn(turns, counts))])
+    return concatenated([look_up_start(model, start_id), interleaved(parts, places_by_turn(turns, counts))])
 
 
 def names_alone(model: Model, descent: Descent) -> tuple[Touches, NDArray[np.int64], Buffers]:
@@ -78,7 +84,7 @@ def names_alone(model: Model, descent: Descent) -> tuple[Touches, NDArray[np.int
     return *replace(stat_walk(model, descent, cut), wanted=unseen).laid_out(), cut
 
 
-def in_turn(model: Model, descent: Descent, turn: NDArray[np.int64]) -> NDArray[np.int64]:
+def order_by_turn(model: Model, descent: Descent, turn: NDArray[np.int64]) -> NDArray[np.int64]:
     """Order the entries that listings hand out by their turns."""
     shown = ranges(descent.first, descent.count)
     shown = shown[~model.entries.is_hidden[shown]]
@@ -145,7 +151,7 @@ def backup(model: Model, start_id: int) -> Visits | FileTouches:
 
 def _visit_by_name(model: Model, start_id: int, directories: Descent | None) -> Visits | FileTouches:
     descent = drop_unlisted_entries(model, _one(model, start_id) if directories is None else directories)
-    walk = stat_walk(model, descent, buffers(model, descent), reached(model, start_id))
+    walk = stat_walk(model, descent, buffers(model, descent), look_up_start(model, start_id))
     links = np.flatnonzero(model.entries.is_symlink)
     if directories is None:
         links = links[np.isin(links, ranges(descent.first, descent.count))]
@@ -154,11 +160,11 @@ def _visit_by_name(model: Model, start_id: int, directories: Descent | None) -> 
     if model.driver.links_are_attributes:
         targets = np.full(len(model.entries), -1, np.int32)
         targets[links] = model.entries.xattr_node[links]
-        return replace(walk, looked_up=followed_by(walk.looked_up, targets, "xattr"))
+        return replace(walk, looked_up=append_search(walk.looked_up, targets, "xattr"))
     return _read_link_targets(model, walk, links)
 
 
-def followed_by(
+def append_search(
     searches: Searches,
     nodes: NDArray[np.int32],  # leaves in which it ends, -1 for none
     cause: str,
@@ -178,7 +184,7 @@ def _read_link_targets(model: Model, walk: Visits, links: NDArray[np.int64]) -> 
         mine = np.flatnonzero((nth == number) & (parts.image_offset >= 0))
         targets = np.full(len(model.entries), -1, np.int32)
         targets[links[owner[mine]]] = len(model.nodes) + mine
-        searches = followed_by(searches, targets, "data")
+        searches = append_search(searches, targets, "data")
     needed = replace(walk, looked_up=searches).touches()
     # Touches of nodes have no window: the last place stands for them.
     window = np.append(parts.window, -1)[np.maximum(needed.node - len(model.nodes), -1)]
@@ -205,3 +211,226 @@ def _directories_by_name(entries: EntryTable, end: bytes) -> NDArray[np.int64]:
     rank[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
     group = np.searchsorted(entries.group_start, place, side="right")
     return place[np.lexsort((rank, group))]
+
+
+PAGE_BYTES = 4096
+
+
+def delete(model: Model, start_id: int) -> AccessTrace:
+    """Read what the removal of a directory reads, and of all that is in it."""
+    pages = _bitmap_pages(model)
+    header = _rest_of_header(model)
+    before = model.driver.first_write(model.layout)
+    pieces = [pages, header, *before]
+    first_page, first_header = len(model.nodes), len(model.nodes) + len(pages)
+    size = len(model.nodes) + sum(map(len, pieces))
+
+    def freed(entries: I64, turn: I64, under: I64) -> tuple[Touches, I64]:
+        found, when = _list_extent_reads(model, entries, turn, (first_page, first_header))
+        if not model.driver.bitmap_region:
+            # That the start was listed changes the time of its last use, and so begins the first transaction.
+            begun = _of(np.arange(first_header + len(header), size, dtype=np.int32), "structure")
+            parts = [
+                (begun, np.full(len(begun), -1)),
+                _names(model, entries, turn),
+                (found, when),
+                _streams(model, entries, turn),
+            ]
+            return concatenated([needed for needed, _ in parts]), np.concatenate([then for _, then in parts])
+        neighbours, emptied = _list_emptied_neighbours(model, entries, turn, under)
+        # The map of nodes loses a bit when the first of them is free; what comes later finds it there.
+        rest = np.arange(first_header, first_header + (len(header) if len(emptied) else 0), dtype=np.int32)
+        linked = _of(np.concatenate([neighbours[:2], rest, neighbours[2:]]).astype(np.int32), "index")
+        then = np.concatenate([emptied[:2], np.repeat(emptied[:1], len(rest)), emptied[2:]])
+        return concatenated([linked, found]), np.concatenate([then, when])
+
+    needed = stat_in_turn(model, start_id, freed)
+    made = requests(model)
+    for each in pieces:
+        made = made.followed_by(each.device, each.image_offset, each.length_bytes)
+    reads, touch = read_pages_once(made, needed, model, size, list_mount_cached_nodes(model))
+    trace, source = request_reads(model, made, reads, clock_at(needed, touch))
+    return name_places(trace, reads.node[source] - len(model.nodes), pieces)
+
+
+class LeastWritten(Displayed, Struct, frozen=True):
+    """What a change writes at least."""
+
+    pieces: int  # nodes and pages
+    written_bytes: int  # their bytes
+
+
+def least_written(model: Model, start_id: int) -> LeastWritten:
+    """Count what the removal of a directory cannot but write, once, whenever that is.
+
+    Leaves that lose a record and keep another; of trees whose nodes move when they are written also what leads to
+    them, and what tells where they lie; pages of the bitmap. Left out are leaves that lose all their records, the
+    journal, headers and checkpoints, and all that is written a second time. Nodes are taken not to be merged, as no
+    driver does whose source was read.
+    """
+    table, nodes = model.entries, model.nodes
+    descent = descend(table, start_id)
+    gone = np.zeros(len(table), bool)
+    gone[ranges(descent.first, descent.count)] = True
+    gone[descent.entry[(descent.entry >= 0) & (table.file_id[descent.entry] != ROOT_ID)]] = True
+    loses, keeps = np.zeros(len(nodes), bool), np.zeros(len(nodes), bool)
+    for leaf in (table.name_node, table.inode_node, table.thread_node):
+        loses[leaf[gone & (leaf >= 0)]] = True
+        keeps[leaf[~gone & (leaf >= 0)]] = True
+    changed = loses & keeps
+    if model.driver.extents_tree:
+        # Leaves are written elsewhere: the object map learns of it, and is a tree whose own nodes move, too.
+        above = nodes.mapper[changed]
+        while len(above := np.unique(above[above >= 0])):
+            changed[above] = True
+            above = nodes.parent[above]
+    pages = _bitmap_pages(model)
+    freed, _ = _list_extent_reads(
+        model, np.flatnonzero(gone), np.arange(int(gone.sum())), (len(nodes), len(nodes) + len(pages))
+    )
+    bits = np.unique(freed.node[freed.node >= len(nodes)]) - len(nodes)
+    length = int(nodes.size_bytes[changed].sum()) + int(pages.length_bytes[bits].sum())
+    return LeastWritten(int(changed.sum()) + len(bits), length)
+
+
+def _bitmap_pages(model: Model) -> FixedPlaces:
+    """Pages of the file that has a bit for each block, in the order of the file; none where there is no such file."""
+    region = model.driver.bitmap_region
+    return regions_of(model.layout if region else None, region).cut(PAGE_BYTES)
+
+
+def _rest_of_header(model: Model) -> FixedPlaces:
+    """What the mount has not read of the main tree's header node, which has the map of its nodes."""
+    nodes = model.nodes
+    header = np.flatnonzero(nodes.is_header & (nodes.tree == model.main_tree_code) & (nodes.size_bytes > PAGE_BYTES))
+    whole = FixedPlaces(
+        model.main_tree,
+        nodes.device[header],
+        nodes.image_offset[header] + PAGE_BYTES,
+        nodes.size_bytes[header] - PAGE_BYTES,
+    )
+    return whole.cut(PAGE_BYTES).chosen(slice(None) if model.driver.bitmap_region else slice(0))
+
+
+def _list_extent_reads(model: Model, entries: I64, turn: I64, numbers: tuple[int, int]) -> tuple[Touches, I64]:
+    """Look for the extents of each file, the last one first, in overflow tree and bitmap; tell when that is done."""
+    table = model.layout.columns("extents")
+    offset, length = table["image_offset"].filled(-1).astype(np.int64), table["length_bytes"].data
+    file, at = _files(model, entries)
+    place = np.searchsorted(file, table["file_id"].data)
+    place = np.minimum(place, max(len(file) - 1, 0))
+    is_here = (offset >= 0) & (file[place] == table["file_id"].data) if len(file) else np.zeros(len(offset), bool)
+    rows = np.flatnonzero(is_here)
+    entry = at[place[rows]]
+    order = np.lexsort((-table["logical_offset"].data[rows], turn[entry]))
+    rows, entry = rows[order], entry[order]
+    node = model.nodes.nodes_of(table["node_row"])[rows]
+    if model.driver.extents_tree:
+        searched = node
+        facts = model.layout.facts
+        address = ((offset[rows] - facts.image_offset) // facts.block_size_bytes).astype(np.uint64)
+        begin = _leaves_by_key(model, model.driver.extents_tree, address).astype(np.int64)
+        count = np.ones(len(rows), np.int64)
+    else:
+        searched = np.where(model.nodes.tree[node] == model.main_tree_code, -1, node).astype(np.int32)
+        begin, count = _bits(model, offset[rows], length[rows], numbers)
+    # Of each extent the leaf that tells of it, then the pages with its bits, or the leaf that counts its users.
+    starts = np.cumsum(count + 1) - count - 1
+    touched = np.empty(int((count + 1).sum()), np.int32)
+    touched[starts] = searched
+    behind = np.ones(len(touched), bool)
+    behind[starts] = False
+    touched[behind] = ranges(begin, count)
+    owner = np.repeat(entry, count + 1)
+    found = _of(touched, "structure")
+    found.cause[starts] = CODE[model.driver.extents_cause]
+    return found, 2 * turn[owner]
+
+
+def _bits(model: Model, offset: I64, length: I64, numbers: tuple[int, int]) -> tuple[I64, I64]:
+    """Number the first page of the bitmap that has bits of each extent; count the pages."""
+    block = model.layout.facts.block_size_bytes * 8 * PAGE_BYTES
+    begin = (offset - model.layout.facts.image_offset) // block
+    count = (offset + length - 1 - model.layout.facts.image_offset) // block - begin + 1
+    # Of a damaged file an extent may end where the volume has no blocks, and so no bits.
+    count[(begin < 0) | (begin + count > numbers[1] - numbers[0])] = 0
+    return numbers[0] + begin, count
+
+
+def _leaves_by_key(model: Model, tree: str, key: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """Find the leaves in which keys are looked up that begin with an address or a number; -1 where there is no leaf."""
+    nodes = model.nodes
+    own = nodes.leaves(nodes.tree_code(tree))
+    if not len(own):
+        return np.full(len(key), -1, np.int32)
+    first = model.layout.columns("nodes")["first_key_id"].filled(0)[own]
+    return own[np.maximum(np.searchsorted(first, key, side="right") - 1, 0)].astype(np.int32)
+
+
+def _names(model: Model, entries: I64, turn: I64) -> tuple[Touches, I64]:
+    """Remove the record that leads from the number of a name to its inode, where a name has a number."""
+    number = model.layout.columns("entries")["link_id"].filled(0)[model.entries.order][entries]
+    has_one = number > 0
+    return _of(_leaves_by_key(model, model.main_tree, number[has_one]), "inode"), 2 * turn[has_one]
+
+
+def _streams(model: Model, entries: I64, turn: I64) -> tuple[Touches, I64]:
+    """Remove the record of each file's data stream, behind its extents."""
+    leaf = model.entries.dstream_node[entries]
+    _, last = _files(model, entries)
+    gone = np.isin(entries, entries[last]) & (leaf >= 0)
+    return _of(leaf[gone], "dstream"), 2 * turn[gone]
+
+
+def _of(node: NDArray[np.int32], cause: str) -> Touches:
+    return touches(node, cause, np.full(len(node), ROOT_ID, np.uint64))
+
+
+def _files(model: Model, entries: I64) -> tuple[NDArray[np.uint64], I64]:
+    """Files that are removed with their last name, by number, and the place of that name among the entries."""
+    ids = model.entries.file_id[entries]
+    order = np.argsort(ids, kind="stable")
+    file, last = np.unique(ids[order][::-1], return_index=True)
+    return file, order[::-1][last]
+
+
+def _list_emptied_neighbours(model: Model, entries: I64, turn: I64, under: I64) -> tuple[NDArray[np.int32], I64]:
+    """Find the neighbours that are linked anew when a node has lost its last record, and when that is.
+
+    Both are read, as they are by then; the last child takes its index node along.
+    """
+    nodes, never = model.nodes, np.iinfo(np.int64).max
+    # A directory goes behind all that is in it, and behind its own listing, where that is empty; of several that end
+    # together the innermost first; of each the record with its name before its thread.
+    gone = np.full(len(model.entries), never)
+    at = np.where(model.entries.is_directory[entries], 2 * (turn + under) + 1, 2 * turn)
+    steps = 2 * (int(turn.max(initial=0)) + 2)
+    gone[entries] = at * steps + steps - 2 * (turn + 2)
+    last = np.zeros(len(nodes), np.int64)
+    for nth, leaf in enumerate((model.entries.name_node, model.entries.thread_node)):
+        known = leaf >= 0
+        np.maximum.at(last, leaf[known], np.where(gone[known] < never, gone[known] + nth, never))
+    main = np.flatnonzero((nodes.tree == model.main_tree_code) & nodes.is_own)
+    for level in range(int(nodes.level[main].max(initial=0))):
+        here = main[(nodes.level[main] == level) & (nodes.parent[main] >= 0)]
+        np.maximum.at(last, nodes.parent[here], last[here])
+    before, after = _neighbours(model, main)
+    emptied = main[(last[main] > 0) & (last[main] < never)]
+    read: list[int] = []
+    when: list[int] = []
+    for node in emptied[np.lexsort((nodes.level[emptied], last[emptied]))].tolist():
+        left, right = before.get(node, -1), after.get(node, -1)
+        read += [left, right]
+        when += [int(last[node]) // steps] * 2
+        after[left], before[right] = right, left
+    return np.array(read, np.int32), np.array(when, np.int64)
+
+
+def _neighbours(model: Model, main: I64) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the nodes before and behind each of the main tree on its level, -1 at the ends."""
+    nodes = model.nodes
+    chained = main[nodes.level[main] >= 0]
+    order = chained[np.lexsort((nodes.key_rank[chained], nodes.level[chained]))]
+    same = nodes.level[order[1:]] == nodes.level[order[:-1]]
+    pairs = list(zip(order[:-1][same].tolist(), order[1:][same].tolist(), strict=True))
+    return {right: left for left, right in pairs}, dict(pairs)

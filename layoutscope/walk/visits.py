@@ -130,12 +130,12 @@ def _sums(marks: NDArray[np.bool_], counts: I64) -> I64:
     return found
 
 
-def visited(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]:
+def find_reads(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]:
     """Find what an unlimited cache reads for a walk that knows nothing at first."""
-    return natively_visited(visits, model) or plain_visited(visits, model)
+    return find_reads_natively(visits, model) or find_reads_laid_out(visits, model)
 
 
-def plain_visited(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]:
+def find_reads_laid_out(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]:
     """Find it in all touches, laid out, where ways are loops."""
     needed = visits.touches()
     reads, touch = read_once(needed, model, len(model.nodes))
@@ -149,7 +149,7 @@ def clock_at(needed: Touches, touch: I64, begin: int = 0) -> NDArray[np.float64]
     return np.concatenate([clock[[begin]], clock[touch], clock[-1:]])
 
 
-def natively_visited(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]] | None:
+def find_reads_natively(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]] | None:
     """Let the kernel find it; None where ways of a damaged volume are loops."""
     room = len(model.nodes)
     cache = NodeCache.empty(model, room)
@@ -209,15 +209,15 @@ def metadata_reads(
     counted = touch >= begin
     thread = passes[0][1] if len(passes) == 1 else np.concatenate([threads for _, threads in passes])
     touch = touch[counted]
-    return requested(model, made, reads[counted], clock_at(needed, touch, begin), thread[touch])[0]
+    return request_reads(model, made, reads[counted], clock_at(needed, touch, begin), thread[touch])[0]
 
 
 def read_once_uncached(model: Model, visits: Visits) -> AccessTrace:
     """Apply an unlimited cache to a walk that is done once."""
     made = requests(model)
-    reads, at_us = visited(visits, model)
+    reads, at_us = find_reads(visits, model)
     new = _lacking(made, reads.node, list_mount_cached_nodes(model))
-    return requested(model, made, reads[new], np.concatenate([at_us[:1], at_us[1:-1][new], at_us[-1:]]))[0]
+    return request_reads(model, made, reads[new], np.concatenate([at_us[:1], at_us[1:-1][new], at_us[-1:]]))[0]
 
 
 def read_pages_once(
@@ -237,7 +237,7 @@ def _lacking(made: Requests, node: NDArray[np.int32], known: NDArray[np.int32]) 
     return new[made.new(node[new], known)] if made.are_shared else new
 
 
-def requested(
+def request_reads(
     model: Model,
     made: Requests,
     reads: Touches,
@@ -388,28 +388,30 @@ def mount(model: Model) -> AccessTrace:
     """Read what a mount of the volume reads, with nothing cached, and what comes before it with a disk that is new."""
     steps = model.driver.mount(model.layout, model.nodes, model.entries)
     scan = make_fixed_place("partition-scan", 0, model.host.partition_scan_bytes)
-    return stepped(model, [scan, *steps] if model.host.partition_scan_bytes else steps)
+    return trace_steps(model, [scan, *steps] if model.host.partition_scan_bytes else steps)
 
 
 def fsck(model: Model) -> AccessTrace:
     """Read what the maker's checker reads of the volume, which keeps a cache of its own."""
-    reads = model.driver.check(model.layout, model.nodes, model.entries)
-    n = len(reads.image_offset)
+    pieces = model.driver.check(model.layout, model.nodes, model.entries)
+    kinds = tuple(dict.fromkeys(each.kind for each in pieces))
+    kind = np.repeat([kinds.index(each.kind) for each in pieces], [len(each) for each in pieces])
+    n = len(kind)
     return AccessTrace(
-        device=reads.device,
-        image_offset=reads.image_offset,
-        length_bytes=reads.length_bytes,
+        device=_join_steps([each.device for each in pieces], np.uint8),
+        image_offset=_join_steps([each.image_offset for each in pieces], np.int64),
+        length_bytes=_join_steps([each.length_bytes for each in pieces], np.int64),
         cause=np.full(n, CODE["check"], np.uint8),
-        tree=reads.kind,
+        tree=kind.astype(np.uint8),
         directory_id=np.zeros(n, np.uint64),
         issuer=np.zeros(n, np.uint16),
         think_us=np.full(n, model.costs.node_us),
         causes=CAUSES,
-        trees=reads.kinds,
+        trees=kinds,
     )
 
 
-def stepped(model: Model, steps: Sequence[MountStep]) -> AccessTrace:
+def trace_steps(model: Model, steps: Sequence[MountStep]) -> AccessTrace:
     """Make a trace of steps, whose nodes are read once and whose places are read as often as they are named."""
     pieces = [step for step in steps if isinstance(step, FixedPlaces)]
     first = len(model.nodes)
@@ -428,15 +430,15 @@ def stepped(model: Model, steps: Sequence[MountStep]) -> AccessTrace:
     )
     whole = concatenated(needed)
     reads, touch = read_pages_once(made, whole, model, first, np.empty(0, np.int32))
-    trace, source = requested(model, made, reads, clock_at(whole, touch))
-    return named(trace, reads.node[source] - len(model.nodes), pieces)
+    trace, source = request_reads(model, made, reads, clock_at(whole, touch))
+    return name_places(trace, reads.node[source] - len(model.nodes), pieces)
 
 
 def _join_steps(arrays: Sequence[NDArray[Any]], kind: type[np.integer[Any]]) -> NDArray[Any]:
     return np.concatenate([np.empty(0, kind), *arrays]).astype(kind)
 
 
-def named(trace: AccessTrace, place: NDArray[np.int32], pieces: Sequence[FixedPlaces]) -> AccessTrace:
+def name_places(trace: AccessTrace, place: NDArray[np.int32], pieces: Sequence[FixedPlaces]) -> AccessTrace:
     """Say of each read place what lies there, in the column of trees."""
     kinds = list(dict.fromkeys(each.kind for each in pieces))
     names = [*trace.trees, *(kind for kind in kinds if kind not in trace.trees)]

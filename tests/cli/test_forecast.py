@@ -15,8 +15,8 @@ from fixtures.apfs.scenarios import SCENARIOS as APFS_SCENARIOS
 from fixtures.apfs.writer import write as write_apfs
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
-from layoutscope.aging.model import model_errors, workload
-from layoutscope.aging.remade import build_aged_layout
+from layoutscope.aging.layouts import build_aged_layout
+from layoutscope.aging.volume import model_errors, workload
 from layoutscope.api.forecast import churn_of, plan_steps, readable
 from layoutscope.errors import LayoutscopeError, UsageError
 

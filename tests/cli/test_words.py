@@ -15,7 +15,7 @@ from layoutscope.api.workloads import PLACEMENTS
 from layoutscope.cli import app
 from layoutscope.cli.help import RENAMED, describe_options, rename_options
 from layoutscope.cli.options import complete_what_if
-from layoutscope.drive.replay import FORMS
+from layoutscope.drive.recordings import FORMS
 from layoutscope.report.tables import FORMATS
 from layoutscope.walk.host import HOSTS
 from layoutscope.walk.orders import ORDERS

@@ -211,11 +211,11 @@ LIMITS = tuple(
         *((f"image.opening.{name}", "memory", "too large",
            "tests/cli/test_validate.py::test_an_archive_that_unpacks_without_end_is_refused")
           for name in ("MAX_MEMBERS", "MAX_MEMBER_BYTES", "MAX_UNPACKED_BYTES")),
-        ("drive.recorded.HIGHEST_BLOCK", "arithmetic", "begins as one and is cut or damaged",
+        ("drive.recordings.HIGHEST_BLOCK", "arithmetic", "begins as one and is cut or damaged",
          "tests/unit/drive/test_recorded.py::test_a_trace_of_cut_lines_is_refused_with_the_first_of_them"),
-        ("drive.replay.MAX_TRACE_BYTES", "memory", "which no such file is",
+        ("drive.recordings.MAX_TRACE_BYTES", "memory", "which no such file is",
          "tests/unit/test_inputs.py::test_files_up_to_the_limit_are_read_whole"),
-        *((f"drive.replay.{name}", "arithmetic", "bytes at",
+        *((f"drive.recordings.{name}", "arithmetic", "bytes at",
            "tests/unit/drive/test_limits.py::test_reads_that_no_drive_could_serve_are_refused")
           for name in ("MAX_READ_BYTES", "MAX_DRIVE_BYTES", "MAX_THINK_US", "MAX_DEVICES")),
     )
@@ -226,7 +226,7 @@ ELSEWHERE = {
     "image.source": "how reads are put together",
     "image.containers.placed.MAX_NAMED": "what the format allows",
     "image.direct": "how reads of a drive that is measured are put together",
-    "drive.calibration.assemble": "how a profile is put together",
+    "drive.calibration.fitting": "how a profile is put together",
     "image.raw": "how reads are put together",
     "image.remote.MAX_CONNECTIONS": "how reads are put together",
     "image.remote.MAX_WORD": "how much of a server's words a message shows",
@@ -241,7 +241,7 @@ ELSEWHERE = {
     "filesystems.apfs.container.MAX_COPIES": "how many of the copies are tried that MAX_HITS bounds",
     "tables.parquet._MOST_VARINT_BYTES": "what the format allows",
     "filesystems.hfsplus.rescue.LARGEST_BLOCK_BYTES": "what the format allows",
-    "filesystems.apfs.remade.MAX_STARTS": "what the driver does",
+    "filesystems.apfs.writing.MAX_STARTS": "what the driver does",
 }
 """Constants and modules whose bounds protect nothing from anybody, and why."""
 

@@ -16,7 +16,7 @@ FORMAT_NUMBERS = re.compile(r"\bstruct\.|int\.from_bytes|np\.dtype\(\[|[\"'][<>]
 ALLOWED = {
     "structs/checksum.py",  # a checksum is defined over little-endian words
     "image/containers/wrappers.py",  # lengths of DER have as many bytes as they say
-    "drive/replay.py",  # the trace format is pairs of little-endian numbers, no disk structure
+    "drive/recordings.py",  # the trace format is pairs of little-endian numbers, no disk structure
     "drive/trace_files.py",  # likewise
 }
 

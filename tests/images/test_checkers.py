@@ -87,4 +87,6 @@ def test_a_check_of_a_file_system_without_one_reads_every_node(reference_image):
 
     model = model_of(layout_of(reference_image("driver/hfsx-cs.img")), host_profile("linux"))
     reads = check_by_nodes(model.layout, model.nodes, model.entries)
-    assert sorted(reads.image_offset.tolist()) == sorted(model.nodes.image_offset.tolist())
+    assert sorted(offset for each in reads for offset in each.image_offset.tolist()) == sorted(
+        model.nodes.image_offset.tolist()
+    )

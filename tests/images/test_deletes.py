@@ -11,8 +11,8 @@ import pytest
 
 import layoutscope
 from layoutscope.walk import trace
-from layoutscope.walk.deleting import least_written
 from layoutscope.walk.orders import ORDERS, Work, model_of
+from layoutscope.walk.programs import least_written
 from layoutscope.walk.score import bytes_by_owner
 from tests.images.test_checkers import image_of
 from tests.images.test_mounts import places

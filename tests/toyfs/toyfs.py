@@ -11,7 +11,7 @@ import struct
 
 import numpy as np
 
-from layoutscope.access.driver import Costs, Driver, Mounted, PlainProperties
+from layoutscope.access.driver import Costs, Driver, PlainProperties
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.contract import Checked, PlainView
 from layoutscope.filesystems.recognition import Content
@@ -25,7 +25,7 @@ HEADER, RECORD = struct.Struct("<8sIII"), struct.Struct("<IIQ48s")
 
 def mounted(_facts, nodes, _entries):
     """Read the map at the mount, and search nothing."""
-    return Mounted(np.empty(0, np.int32), np.flatnonzero(nodes.tree == nodes.tree_code("map")).astype(np.int32))
+    return np.empty(0, np.int32), np.flatnonzero(nodes.tree == nodes.tree_code("map")).astype(np.int32)
 
 
 class Toy:

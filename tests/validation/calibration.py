@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutscope.api.measure import measured_on
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.calibration.assemble import Disk, fit_disk, track_numbers
+from layoutscope.drive.calibration.fitting import Disk, fit_disk, track_numbers
 from layoutscope.drive.geometry import build_surface, turn_ms
 from layoutscope.drive.hdd import SECTOR_BYTES, TURN
 from tests.unit.drive.fakes import FakeDrive

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from fixtures.fileset import populate, replaced, sizes
-from layoutscope.aging.model import CycleKind, CycleWork, Done
-from layoutscope.aging.remade import build_aged_layout
-from layoutscope.aging.volume import RECORDS, AgingEntries
+from layoutscope.aging.layouts import build_aged_layout
+from layoutscope.aging.volume import RECORDS, AgingEntries, Cycle, CycleKind, CycleWork
 from layoutscope.filesystems.apfs.driver import POLICIES as APFS_POLICIES
 from layoutscope.filesystems.apfs.writing import CHUNK_BLOCKS, MAP_BYTES, TREES, read_apfs
 from layoutscope.filesystems.hfsplus.writing import POLICIES as HFSPLUS_POLICIES
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fixtures.fileset import FileSet, Population
-    from layoutscope.aging.model import AgingVolume, Policy
+    from layoutscope.aging.volume import AgingVolume, Policy
     from layoutscope.tables import Table
 
     I64 = NDArray[np.int64]
@@ -199,7 +198,7 @@ def _created(placement: Placement, population: Population) -> AgingVolume:
             keys={},
         )
         volume.follow(
-            Done(
+            Cycle(
                 old=volume.entries.taken(NOTHING),
                 old_turn=NOTHING,
                 new=new,

@@ -94,7 +94,7 @@ class ReadLog(Struct, frozen=True):
         return file.getvalue()
 
 
-def logged(capacity_bytes: int, rows: Iterable[tuple[str, int, int, int, int]]) -> ReadLog:
+def make_log(capacity_bytes: int, rows: Iterable[tuple[str, int, int, int, int]]) -> ReadLog:
     """Make a log of rows: step, offset, length, beginning, duration."""
     listed = list(rows)
     step, *numbers = zip(*listed, strict=True) if listed else ((), (), (), (), ())
@@ -125,7 +125,7 @@ def read_log(text: str, name: str) -> ReadLog:
         raise UsageError(f"{name}: line {lines.line_num} is no timed read") from error
     if capacity < 1 or not rows or any(offset + length > capacity for _, offset, length, _, _ in rows):
         raise UsageError(f"{name}: has no capacity, no reads, or reads beyond the end of the drive")
-    return replace(logged(capacity, rows), is_file=is_file)
+    return replace(make_log(capacity, rows), is_file=is_file)
 
 
 SEED: Final = 21
@@ -171,7 +171,7 @@ class Calibration:
     @property
     def log(self) -> ReadLog:
         """Return what was read so far."""
-        return replace(logged(self.drive.capacity_bytes, self.rows), is_file=getattr(self.drive, "is_file", False))
+        return replace(make_log(self.drive.capacity_bytes, self.rows), is_file=getattr(self.drive, "is_file", False))
 
     def read(self, step: str, offset: int, length: int = SMALL) -> float:
         """Read once; milliseconds that it took."""

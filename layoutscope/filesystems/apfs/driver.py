@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.access.driver import INODE, NAME, Costs, Driver, Mounted, Search, no_places, roots
+from layoutscope.access.driver import INODE, NAME, Costs, Driver, Search, no_places, roots
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.trace import CheckerReads, FixedPlaces, Searched, make_fixed_place, regions_of
-from layoutscope.aging.model import Policy
+from layoutscope.access.trace import FixedPlaces, Searched, make_fixed_place, place_of, regions_of
+from layoutscope.aging.volume import Policy
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs import compared_form
 from layoutscope.units import KIB
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.driver import HostProfile
+    from layoutscope.access.driver import HostProfile, Mounted
     from layoutscope.access.entries import EntryTable, NodeTable
     from layoutscope.access.trace import MountStep
     from layoutscope.tables import VolumeFacts, VolumeLayout
@@ -106,14 +106,8 @@ def _nodes_of(layout: VolumeLayout | None, tree: str) -> FixedPlaces:
     if layout is None:
         return regions_of(None, tree)
     table = layout.columns("nodes")
-    own = np.flatnonzero(table["tree"].equals(tree) & ~table["condition"].equals("unread"))
-    own = own[np.lexsort((table["image_offset"].signed()[own], -table["level"].signed()[own]))]
-    return FixedPlaces(
-        tree,
-        table["device"].filled(0)[own].astype(np.uint8),
-        table["image_offset"].signed()[own],
-        table["size_bytes"].signed()[own],
-    )
+    own = np.flatnonzero(table["tree"].equals(tree))
+    return _nodes(tree, layout, own[np.lexsort((table["image_offset"].signed()[own], -table["level"].signed()[own]))])
 
 
 def _volume(layout: VolumeLayout, entries: EntryTable) -> Iterator[MountStep]:
@@ -131,13 +125,12 @@ def _volume(layout: VolumeLayout, entries: EntryTable) -> Iterator[MountStep]:
 LIVE: Final = ("live", "inferred")
 
 
-def apfsck_reads(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> CheckerReads:  # noqa: ARG001  (as others)
+def apfsck_reads(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[FixedPlaces]:  # noqa: ARG001  (as others)
     """Say what apfsck reads, whose blocks the page cache keeps."""
     pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_list_checked_volume(layout, nodes)]
     pieces += _ephemeral(layout, "spaceman")
     pieces += [regions_of(layout.container, kind) for kind in ("spaceman-cab", "spaceman-cib")]
-    pieces += [*_list_own_nodes(layout.container, "spaceman")]
-    pieces += [regions_of(layout.container, "internal-pool-bitmap")]
+    pieces += [_nodes_of(layout.container, "spaceman"), regions_of(layout.container, "internal-pool-bitmap")]
     return _place_block_reads(pieces, layout.facts.block_size_bytes, is_cached=True)
 
 
@@ -147,12 +140,12 @@ def fsck_apfs_reads(
     layout: VolumeLayout,
     nodes: NodeTable,
     entries: EntryTable,  # noqa: ARG001  (as others)
-) -> CheckerReads:
+) -> list[FixedPlaces]:
     """Say what fsck_apfs reads, as far as its printed lines tell."""
     pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_ephemeral(layout, "spaceman")]
     kinds = ("spaceman-cab", "spaceman-cib", "spaceman-bitmap", "internal-pool-bitmap")
     pieces += [regions_of(layout.container, kind) for kind in kinds]
-    pieces += [*_list_own_nodes(layout.container, "spaceman"), *_list_checked_volume(layout, nodes, printed(year))]
+    pieces += [_nodes_of(layout.container, "spaceman"), *_list_checked_volume(layout, nodes, printed(year))]
     return _place_block_reads(pieces, layout.facts.block_size_bytes, is_cached=caches)
 
 
@@ -163,20 +156,11 @@ def _checkpoint(layout: VolumeLayout) -> Iterator[FixedPlaces]:
     yield make_fixed_place("container-superblock", layout.facts.image_offset, layout.facts.block_size_bytes)
     yield from ring(layout)
     yield regions_of(layout.container, "object-map")
-    yield from _list_own_nodes(layout.container, "container-omap")
+    yield _nodes_of(layout.container, "container-omap")
 
 
 def _ephemeral(layout: VolumeLayout, owner: str) -> list[FixedPlaces]:
     return [regions_of(layout.container, "checkpoint-data", lambda name: name == owner)]
-
-
-def _list_own_nodes(layout: VolumeLayout | None, tree: str) -> Iterator[FixedPlaces]:
-    if layout is None:
-        return
-    table = layout.columns("nodes")
-    rows = np.flatnonzero(table["tree"].equals(tree))
-    rows = rows[np.lexsort((table["image_offset"].signed()[rows], -table["level"].signed()[rows]))]
-    yield _nodes(tree, layout, rows)
 
 
 APFSCK: Final = ("snapshots", "extentref", "fs", "fext")
@@ -283,18 +267,16 @@ def _nodes(tree: str, layout: VolumeLayout, rows: NDArray[np.int64]) -> FixedPla
     return FixedPlaces(tree, device, table["image_offset"].signed()[rows], table["size_bytes"].signed()[rows])
 
 
-def _place_block_reads(pieces: Sequence[FixedPlaces], block_bytes: int, *, is_cached: bool) -> CheckerReads:
-    """Read places block by block."""
+def _place_block_reads(pieces: Sequence[FixedPlaces], block_bytes: int, *, is_cached: bool) -> list[FixedPlaces]:
+    """Read places block by block; of what a cache keeps, each block once."""
     blocks = [each.cut(block_bytes) for each in pieces if len(each)]
-    kinds = tuple(dict.fromkeys(each.kind for each in blocks))
-    offset = np.concatenate([np.empty(0, np.int64), *(each.image_offset for each in blocks)])
-    device = np.concatenate([np.empty(0, np.uint8), *(each.device for each in blocks)])
-    length = np.concatenate([np.empty(0, np.int64), *(each.length_bytes for each in blocks)])
-    kind = np.repeat([kinds.index(each.kind) for each in blocks], [len(each) for each in blocks]).astype(np.uint8)
-    kept = np.arange(len(offset))
-    if is_cached:
-        kept = np.sort(np.unique(np.stack([device.astype(np.int64), offset]), axis=1, return_index=True)[1])
-    return CheckerReads(kinds, kind[kept], offset[kept], length[kept], device[kept])
+    if not is_cached or not blocks:
+        return blocks
+    place = np.concatenate([place_of(each.device, each.image_offset) for each in blocks])
+    is_first = np.zeros(len(place), bool)
+    is_first[np.unique(place, return_index=True)[1]] = True
+    parts = np.split(is_first, np.cumsum([len(each) for each in blocks])[:-1])
+    return [each.chosen(part) for each, part in zip(blocks, parts, strict=True) if part.any()]
 
 
 class ApfsProperties(Struct, frozen=True):
@@ -404,8 +386,8 @@ def _find_mounted_nodes(facts: VolumeFacts, nodes: NodeTable, entries: EntryTabl
     """Roots of the trees, and the leaves with the inodes of the root and of the private directory."""
     first = [entries.inode_node[np.flatnonzero(entries.file_id == number)[:1]] for number in (ROOT_ID, PRIVATE_ID)]
     # That of the extents is read when the first of them is freed.
-    read = roots(facts, nodes, entries).read
-    return Mounted(np.concatenate(first).astype(np.int32), read[nodes.tree[read] != nodes.tree_code("extentref")])
+    _, read = roots(facts, nodes, entries)
+    return np.concatenate(first).astype(np.int32), read[nodes.tree[read] != nodes.tree_code("extentref")]
 
 
 LENGTHS: Final = "Lengths of transactions are drawn within a factor of two."

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.driver import Driver, DriverProperties, HostProfile
-    from layoutscope.aging.model import AgingVolume
+    from layoutscope.aging.volume import AgingVolume
     from layoutscope.filesystems.apfs.reader import Options
     from layoutscope.filesystems.contract import Checked, FileSystem, ReadableState, View, VolumeRequest
     from layoutscope.filesystems.recognition import Content
@@ -158,14 +158,14 @@ class Apfs:
 
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
         """Lay entries into trees that were filled with them in the order of their numbers."""
-        from layoutscope.filesystems.apfs.remade import remade
+        from layoutscope.filesystems.apfs.writing import remade
 
         return remade(layout)
 
     def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
         """Fill the trees as the Linux driver does; how macOS fills them is not published."""
         from layoutscope.filesystems.apfs.driver import HOSTS
-        from layoutscope.filesystems.apfs.remade import copies_by_linux
+        from layoutscope.filesystems.apfs.writing import copies_by_linux
 
         # The driver looks data streams up since the version that puts a node's room together, too.
         is_later = host.properties_of(self.name, HOSTS).apfs_looks_up_dstream

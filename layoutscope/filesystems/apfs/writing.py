@@ -7,36 +7,58 @@ blocks are whose. Of all three each changed node gets another block, and the old
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 from layoutscope.aging import trees as rec
-from layoutscope.aging.model import done, files_by_seat, present
-from layoutscope.aging.trees import NOWHERE, Edits, NodeRule, NodeTouches, edited
+from layoutscope.aging.layouts import (
+    build_filled_layout,
+    build_filled_nodes,
+    count_nodes,
+    fill_leaves,
+    place_evenly,
+    place_grown,
+    to_rows,
+)
+from layoutscope.aging.trees import (
+    NAME,
+    NOWHERE,
+    Edits,
+    NodeRule,
+    NodeTouches,
+    RecordWrites,
+    SplitRule,
+    apply_edits,
+    grow_tree,
+)
 from layoutscope.aging.volume import (
+    AgingVolume,
     blocks_of,
     find_tree,
+    join_records,
     leaves_of,
+    make_main_tree,
     make_tree,
     node_blocks,
     numbers_of,
-    pinned,
     read_data,
     read_entries,
     read_free,
 )
-from layoutscope.structs.arrays import distinct, is_among, ranges
+from layoutscope.structs.arrays import distinct, find, is_among
+from layoutscope.tables import NULL_ROW, Table, VolumeLayout, build_table
 from layoutscope.tables.columns import are_walked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from layoutscope.aging.model import CycleKind, Done, Policy
-    from layoutscope.aging.trees import AgingTree, TreeLevel
-    from layoutscope.aging.volume import AgingEntries, Data, FreeBlocks, TreeRows
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.aging.layouts import FilledLevel
+    from layoutscope.aging.trees import AgingTree, GrownLevel
+    from layoutscope.aging.volume import AgingEntries, Cycle, CycleKind, Data, Policy, TreeRows
 
     I64 = NDArray[np.int64]
 
@@ -81,24 +103,6 @@ NODES, DATA, REFERENCES = range(3)
 """What takes blocks."""
 
 
-class FileWork(NamedTuple):
-    """What a transaction does to files; turns are the places of operations in it."""
-
-    # turn, need, ident: when each new file is written, its blocks, its number
-    turn: I64
-    need: I64
-    ident: I64
-    # gone, gone_turn: first blocks of extents that are deleted, and when
-    gone: I64
-    gone_turn: I64
-
-
-def merge_turns(turns: tuple[I64, ...], counts: tuple[I64, ...]) -> tuple[I64, I64, I64]:
-    """Join what takes blocks: when, what it is, and how many blocks it takes."""
-    kind = np.repeat(np.arange(len(turns)), [len(part) for part in turns])
-    return np.concatenate(turns), kind, np.concatenate(counts)
-
-
 def order_of_blocks(turn: I64, kind: I64, at_commit: bool) -> I64:
     """Return the order in which blocks are taken: nodes before the data that belong to them, references behind."""
     if at_commit:
@@ -106,22 +110,11 @@ def order_of_blocks(turn: I64, kind: I64, at_commit: bool) -> I64:
     return np.lexsort((kind, turn))
 
 
-def new_extents(given: I64, work: FileWork) -> tuple[I64, I64]:
+def new_extents(given: I64, turn: I64, need: I64) -> tuple[I64, I64]:
     """Return the first blocks of the extents of new files, and when they were written."""
-    file = np.repeat(np.arange(len(work.need)), work.need)
+    file = np.repeat(np.arange(len(need)), need)
     cuts = (np.diff(file, prepend=-2) != 0) | (np.diff(given, prepend=-2) != 1)
-    return given[cuts], work.turn[file[cuts]]
-
-
-def touches_within(touched: NodeTouches, first: int, stop: int) -> NodeTouches:
-    """Return what changes from one turn to another."""
-    mine = (touched.turn >= first) & (touched.turn < stop)
-    return NodeTouches(touched.level[mine], touched.node[mine], touched.turn[mine])
-
-
-def blocks_of_extents(data: Data, rows: NDArray[np.bool_]) -> I64:
-    """Return the blocks of some extents."""
-    return np.asarray(ranges(data.start[rows], data.count[rows]), np.int64)
+    return given[cuts], turn[file[cuts]]
 
 
 TREES: Final = ("fs", "omap", "extentref")
@@ -132,27 +125,16 @@ NO_KEYS: Final = np.empty(0, np.int64)
 NO_FILE: Final = (0.0, 0.0)
 
 
-@dataclass
-class ApfsVolume:
-    """An APFS volume between two cycles."""
+@dataclass(kw_only=True)
+class ApfsVolume(AgingVolume):
+    """An APFS volume between two cycles, with the three trees of `TREES` as far as it has them."""
 
-    policy: Policy  # how its driver places
-    block_bytes: int
-    # entries, data, space: its entries, the extents of its files, its free blocks
-    entries: AgingEntries
-    data: Data
-    space: FreeBlocks
-    trees: dict[str, AgingTree]  # the three of `TREES`, as far as it has them
-    numbers: I64  # ids of files that were there in the beginning; further ones follow them
-    # next_ident, next_oid, xid: the next number of a file, the next id of a node, the last transaction
-    next_ident: int
+    # next_oid, xid: the next id of a node, the last transaction
     next_oid: int
     xid: int
-    is_apart: bool  # whether nodes lie behind all data, in chunks of their own
+    is_apart: bool  # whether nodes are behind all data, in chunks of their own
     # share of the blocks of a file that do not follow the one before, of the files written last
     broken_share: float = 0.0
-    cursor: int = 0  # block behind the last that was taken
-    keep_cycles: int = 0  # how many cycles back a snapshot holds what was replaced
     held: list[I64] = field(default_factory=list)  # blocks that snapshots hold, a cycle each
     waiting: list[I64] = field(default_factory=list)  # blocks that are not free yet, a transaction each
     # blocks that a file frees, and those that are written for it, as of the last cycle
@@ -164,12 +146,8 @@ class ApfsVolume:
 
     def begins(self, ident: I64) -> dict[str, I64]:
         """Return the keys at which listings of directories begin and end: they go backwards."""
-        last = rec.key_of(ident, rec.NAME, rec.MAX_PLACES)
-        return {"listing_node_row": last, "listing_end_node_row": rec.key_of(ident, rec.NAME) - 1}
-
-    def place_of(self, name: str, level: TreeLevel) -> I64:  # noqa: ARG002  (all trees lie in blocks)
-        """Return where nodes of a tree lie, in bytes from the start of the volume."""
-        return level.block * self.block_bytes
+        last = rec.key_of(ident, NAME, rec.MAX_PLACES)
+        return {"listing_node_row": last, "listing_end_node_row": rec.key_of(ident, NAME) - 1}
 
     def unused_table(self, name: str, count: I64) -> I64:
         """Return the bytes of nodes' tables that no record uses, by how many records they have."""
@@ -177,40 +155,29 @@ class ApfsVolume:
             return np.maximum(MAP_RECORDS - count, 0) * MAP_TABLE_BYTES
         return -count % 8 * self.entry_bytes[name]
 
-    def copy(self) -> ApfsVolume:
-        """Return the same volume, to be aged apart from this one."""
-        lists = {"held": list(self.held), "waiting": list(self.waiting)}
-        return replace(self, space=self.space.copy(), trees=dict(self.trees), **lists)  # type: ignore[arg-type]
-
     def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
         """Let a cycle pass."""
         if self.policy.queue_blocks and self.a_file is None:
-            # How many blocks a file takes is seen in a cycle that is only tried.
+            # A cycle that is only tried shows how many blocks a file takes.
             self.a_file = NO_FILE
             trial = self.copy()
             trial.age(chosen, wanted, deepcopy(rng))
             self.a_file = trial.a_file
-        files = files_by_seat(self.entries)
-        work = chosen.choose(self.entries.parent[files], wanted, rng)
-        self.follow(done(self.entries, work, self.next_ident, self.policy.ids_per_file, rng))
+        super().age(chosen, wanted, rng)
 
-    def follow(self, cycle: Done) -> None:
-        """Write what a cycle changes."""
-        if not cycle.num_turns:
-            return
+    def _write(self, cycle: Cycle) -> None:
         # Every operation has two turns: what is written before a file's data, and what is when it gets its name.
         batch = np.repeat(np.arange(cycle.num_turns) // self._length(), 2)
-        before = np.concatenate([level.ident for level in self.trees["fs"].levels])
-        self.trees["fs"], touched, freed = edited(self.trees["fs"], _fs_change(self, cycle), batch)
-        events = [(TREES.index("fs"), touched)]
+        before = self.trees["fs"].join("ident")
+        self.trees["fs"], touched, freed = apply_edits(self.trees["fs"], _fs_edits(self, cycle), batch)
+        events = [("fs", touched)]
         # Every new node is numbered, so that a volume whose map was not read has ids all the same.
-        change = self._update_object_map(before, touched)
+        edits = self._update_object_map(before, touched)
         if "omap" in self.trees:
-            self.trees["omap"], mapped, gone = edited(self.trees["omap"], change, batch)
-            events.append((TREES.index("omap"), mapped))
+            self.trees["omap"], mapped, gone = apply_edits(self.trees["omap"], edits, batch)
+            events.append(("omap", mapped))
             freed = np.concatenate([freed, gone])
-        self._write(cycle, events, batch, freed)
-        self.entries, self.next_ident = cycle.kept.with_more(cycle.new), cycle.next_ident
+        self._place(cycle, events, batch, freed)
 
     def _length(self) -> int:
         """Return how many files a transaction writes: until so many blocks wait to be freed, or are written."""
@@ -223,55 +190,43 @@ class ApfsVolume:
     def _update_object_map(self, before: I64, touched: NodeTouches) -> Edits:
         """Number the new nodes in the order in which they are written, and change the object map with all of them."""
         tree = self.trees["fs"]
-        levels = list(tree.levels)
-        start = np.cumsum([0] + [len(level) for level in levels])
-        ident = np.concatenate([level.ident for level in levels])
-        node = touched.node + start[touched.level]
-        order = np.argsort(touched.turn, kind="stable")
-        new = node[order][ident[node[order]] == NOWHERE]
-        _, first = np.unique(new, return_index=True)
-        new = new[np.sort(first)]
+        ident, node, new = tree.join("ident"), tree.places_of(touched), tree.list_new_nodes(touched)
         ident[new] = self.next_oid + np.arange(len(new))
         self.next_oid += len(new)
-        made = [replace(level, ident=ident[a:b]) for level, a, b in zip(levels, start, start[1:], strict=False)]
-        self.trees["fs"] = replace(tree, levels=tuple(made))
-        born = np.zeros(start[-1], np.int64)
+        self.trees["fs"] = tree.with_nodes(ident=ident)
+        born = np.zeros(len(ident), np.int64)
         born[node[::-1]] = touched.turn[::-1]
         gone = distinct(before[~is_among(before, ident)])
         gone = gone[is_among(gone, self.trees["omap"].key)] if "omap" in self.trees else NO_KEYS
-        kept = ~is_among(ident[node], ident[new])
+        kept = ~is_among(node, new)
         return Edits(
             ident[new], np.full(len(new), MAP_BYTES), born[new], gone, np.zeros_like(gone), ident[node][kept],
             np.zeros(int(kept.sum()), np.int64), touched.turn[kept],
         )  # fmt: skip
 
-    def _write(self, cycle: Done, events: list[tuple[int, NodeTouches]], batch: I64, freed: I64) -> None:
+    def _place(self, cycle: Cycle, events: list[tuple[str, NodeTouches]], batch: I64, freed: I64) -> None:
         """Give blocks to data and nodes, transaction by transaction."""
-        rest, old = self.data.taken_from(cycle.old.ident)
-        order = np.argsort(cycle.old.ident)
-        found = np.searchsorted(cycle.old.ident[order], old.ident)
-        old_turn = 2 * cycle.old_turn[order[found]] + 1
+        self.data, old = self.data.taken_from(cycle.old.ident)
+        num_extents = len(self.data.ident)
+        old_turn = 2 * cycle.turn_of(old.ident) + 1
         need = blocks_of(cycle.new.size_bytes, self.block_bytes)
-        self.data = rest
         holding, num_freed, num_written = [freed], len(freed), int(need.sum())
         edges = np.append(np.flatnonzero(np.diff(batch, prepend=-1)), len(batch))
         for first, stop in zip(edges.tolist(), edges[1:].tolist(), strict=False):
             self.xid += 1
             mine = np.arange(first // 2, min(stop // 2, len(need)))
             going = (old_turn >= first) & (old_turn < stop)
-            nodes = [(number, touches_within(touched, first, stop)) for number, touched in events]
-            work = FileWork(
-                2 * mine - first, need[mine], cycle.new.ident[mine], old.start[going], old_turn[going] - first
-            )
-            given, replaced = self._transaction(nodes, work, first, stop)
-            self.data = self.data.with_blocks(np.repeat(work.ident, work.need), given)
-            released = np.concatenate([replaced, blocks_of_extents(old, going)])
+            nodes = [(name, touched.between(first, stop)) for name, touched in events]
+            deleted = old.start[going], old_turn[going] - first
+            given, replaced = self._write_transaction(nodes, (2 * mine - first, need[mine]), deleted, stop - first)
+            self.data = self.data.with_blocks(np.repeat(cycle.new.ident[mine], need[mine]), given)
+            released = np.concatenate([replaced, old.blocks(going)])
             num_freed, num_written = num_freed + len(released), num_written + len(replaced)
             if self.keep_cycles:
                 holding.append(released)
             else:
                 self._wait(released)
-        extents = len(self.data.ident) - len(rest.ident)
+        extents = len(self.data.ident) - num_extents
         inside = int(np.maximum(need - 1, 0).sum())
         self.broken_share = (extents - int((need > 0).sum())) / inside if inside else 0.0
         self.a_file = (num_freed / cycle.num_turns, num_written / cycle.num_turns)
@@ -293,35 +248,40 @@ class ApfsVolume:
         while len(self.held) > self.keep_cycles:
             self.space.give_back(self.held.pop(0))
 
-    def _transaction(
-        self, nodes: list[tuple[int, NodeTouches]], work: FileWork, first: int, stop: int
+    def _write_transaction(
+        self,
+        nodes: list[tuple[str, NodeTouches]],  # nodes that change, by tree; turns count from the start of it
+        written: tuple[I64, I64],  # when each new file is written, and its blocks
+        deleted: tuple[I64, I64],  # first blocks of extents that are deleted, and when
+        turns: int,
     ) -> tuple[I64, I64]:
         """Give a transaction's blocks; returns those of data, in the order of the files, and those replaced."""
         starts = np.cumsum([0] + [len(touched.node) for _, touched in nodes])
-        own_turn = np.concatenate([touched.turn for _, touched in nodes]) - first
-        turn, kind, count = merge_turns((own_turn, work.turn), (np.ones(starts[-1], np.int64), work.need))
-        at_commit = self.policy.at_commit
-        if "extentref" in self.trees and not at_commit:
-            # Where data would come to lie says which references change; these take blocks between them.
-            likely = self._allocate_in_order(order_of_blocks(turn, kind, at_commit), kind, count, is_try=True)[0]
-            keys, turns = new_extents(likely, work)
+        own_turn = np.concatenate([touched.turn for _, touched in nodes])
+        (file_turn, need), (gone, gone_turn) = written, deleted
+        takes = [(own_turn, np.ones_like(own_turn)), (file_turn, need)]
+        if "extentref" in self.trees and not self.policy.at_commit:
+            # Where the data would be placed decides which references change; these take blocks between them.
+            keys, likely_turns = new_extents(self._allocate_in_order(takes, is_try=True)[DATA], *written)
             extra = self._date_reference_changes(
-                np.concatenate([keys, work.gone]), np.concatenate([turns, work.gone_turn])
+                np.concatenate([keys, gone]), np.concatenate([likely_turns, gone_turn])
             )
-            turn, kind, count = merge_turns(
-                (own_turn, work.turn, extra), (np.ones(starts[-1], np.int64), work.need, np.ones_like(extra))
-            )
-        given, own, spare = self._allocate_in_order(order_of_blocks(turn, kind, at_commit), kind, count)
+            takes.append((extra, np.ones_like(extra)))
+        given = self._allocate_in_order(takes)
         replaced = [
-            self._move_nodes(TREES[number], touched, own[a:b])
-            for (number, touched), a, b in zip(nodes, starts, starts[1:], strict=False)
+            self._move_nodes(name, touched, given[NODES][a:b])
+            for (name, touched), a, b in zip(nodes, starts, starts[1:], strict=False)
         ]
-        return given, np.concatenate([*replaced, self._references(given, work, spare, stop - first)])
+        references = self._write_references(given[DATA], written, deleted, given[REFERENCES], turns)
+        return given[DATA], np.concatenate([*replaced, references])
 
-    def _allocate_in_order(self, order: I64, kind: I64, count: I64, *, is_try: bool = False) -> tuple[I64, I64, I64]:
-        """Give blocks in an order: to data, nodes and references, each in the order in which it was told."""
+    def _allocate_in_order(self, takes: Sequence[tuple[I64, I64]], *, is_try: bool = False) -> tuple[I64, I64, I64]:
+        """Give blocks to nodes, data and references, of which each has its turns and counts of blocks."""
+        turn, count = (np.concatenate(each) for each in zip(*takes, strict=True))
+        kind = np.repeat(np.arange(len(takes)), [len(part) for part, _ in takes])
         # A damaged file may claim any size: what does not fit is refused before it is listed block by block.
         self.space.check_room(int(count.sum()))
+        order = order_of_blocks(turn, kind, self.policy.at_commit)
         kinds = np.repeat(kind[order], count[order])
         blocks = np.empty(len(kinds), np.int64)
         is_data = kinds == DATA
@@ -332,7 +292,7 @@ class ApfsVolume:
             blocks[:] = self._take(len(kinds), is_try=is_try)
         own = np.empty(int((kind == NODES).sum()), np.int64)
         own[order[kind[order] == NODES]] = blocks[kinds == NODES]
-        return blocks[is_data], own, blocks[kinds == REFERENCES]
+        return own, blocks[is_data], blocks[kinds == REFERENCES]
 
     def _date_reference_changes(self, key: I64, turn: I64) -> I64:
         """Return when each node of the extent references is changed first, in the order of time."""
@@ -344,35 +304,28 @@ class ApfsVolume:
         return np.sort(np.concatenate(found))
 
     def _move_nodes(self, name: str, touched: NodeTouches, blocks: I64) -> I64:
-        """Put nodes where they were written; returns where they lay."""
-        tree, left, levels = self.trees[name], [], []
-        for number, level in enumerate(tree.levels):
-            mine = touched.level == number
-            node, block, xid = touched.node[mine], level.block.copy(), level.xid.copy()
-            left.append(block[node])
-            block[node], xid[node] = blocks[mine], self.xid
-            levels.append(replace(level, block=block, xid=xid))
-        self.trees[name] = replace(tree, levels=tuple(levels))
-        whole = np.concatenate(left)
-        found: I64 = whole[whole != NOWHERE]
+        """Put nodes where they were written; returns where they were before."""
+        tree = self.trees[name]
+        node, block, xid = tree.places_of(touched), tree.join("block"), tree.join("xid")
+        left = block[node[np.argsort(touched.level, kind="stable")]]
+        block[node], xid[node] = blocks, self.xid
+        self.trees[name] = tree.with_nodes(block=block, xid=xid)
+        found: I64 = left[left != NOWHERE]
         return found
 
-    def _references(
-        self,
-        given: I64,  # blocks of the new files
-        work: FileWork,
-        spare: I64,
-        turns: int,
+    def _write_references(
+        self, given: I64, written: tuple[I64, I64], deleted: tuple[I64, I64], spare: I64, turns: int
     ) -> I64:
         """Change the extent references of a transaction; returns blocks that are free after it."""
         tree = self.trees.get("extentref")
         if tree is None:
             return spare
-        key, turn = new_extents(given, work)
-        there = is_among(work.gone, tree.key)
+        key, turn = new_extents(given, *written)
+        gone, gone_turn = deleted
+        there = is_among(gone, tree.key)
         size = np.full(len(key), REFERENCE_BYTES)
-        change = Edits(key, size, turn, work.gone[there], work.gone_turn[there], *(NO_KEYS,) * 3)
-        self.trees["extentref"], touched, freed = edited(tree, change, np.zeros(turns, np.int64))
+        edits = Edits(key, size, turn, gone[there], gone_turn[there], *(NO_KEYS,) * 3)
+        self.trees["extentref"], touched, freed = apply_edits(tree, edits, np.zeros(turns, np.int64))
         order = np.lexsort((touched.node, touched.level, *(() if self.policy.at_commit else (touched.turn,))))
         touched = NodeTouches(touched.level[order], touched.node[order], touched.turn[order])
         more = max(len(order) - len(spare), 0)
@@ -380,17 +333,11 @@ class ApfsVolume:
         blocks, left = np.concatenate([spare[: len(order)], late]), spare[len(order) :]
         return np.concatenate([self._move_nodes("extentref", touched, blocks), freed, left])
 
-    def _take(self, count: int, *, is_try: bool = False) -> I64:
-        blocks = self.space.take(count, self.cursor if self.policy.next_fit else 0, is_try=is_try)
-        if not is_try:
-            self.cursor = int(blocks[-1]) + 1 if count else self.cursor
-        return blocks
-
     def _take_apart(self, count: int) -> I64:
-        """Take blocks in the lowest chunk that nodes lie in, then in the one before."""
-        # Nodes that are new lie nowhere yet.
-        lies = np.concatenate([level.block for level in self.trees["fs"].levels])
-        chunk = int(lies[lies != NOWHERE].min(initial=1 << 60)) // CHUNK_BLOCKS * CHUNK_BLOCKS
+        """Take blocks in the lowest chunk that has nodes, then in the one before."""
+        # New nodes have no block yet.
+        block = self.trees["fs"].join("block")
+        chunk = int(block[block != NOWHERE].min(initial=1 << 60)) // CHUNK_BLOCKS * CHUNK_BLOCKS
         while chunk > 0 and self.space.num_free_from(chunk) < count:
             chunk -= CHUNK_BLOCKS
         return self.space.take(count, max(chunk, 0))
@@ -402,47 +349,45 @@ def _extent_bytes(volume: ApfsVolume, files: AgingEntries) -> I64:
     return EXTENT_BYTES * (1 + np.rint(np.maximum(blocks - 1, 0) * volume.broken_share).astype(np.int64))
 
 
-def _fs_change(volume: ApfsVolume, cycle: Done) -> Edits:
-    """Say what a cycle does to the records of the file-system tree; give the new entries their keys."""
-    policy, new, old = volume.policy, cycle.new, cycle.old
+def _fs_edits(volume: ApfsVolume, cycle: Cycle) -> Edits:
+    """Work out what a cycle does to the records of the file-system tree; give the new entries their keys."""
+    new, old = cycle.new, cycle.old
     turn, old_turn = 2 * np.arange(len(new)), 2 * cycle.old_turn + 1
-    linked = cycle.is_replaced & policy.leaves_siblings
+    linked = cycle.is_replaced & volume.policy.leaves_siblings
     new.has_sibling = linked
     none = np.full(len(new), NOWHERE)
     stream, extent = (
         np.where(new.is_file, rec.key_of(new.ident, kind), NOWHERE) for kind in (DATA_STREAM, FILE_EXTENT)
     )
-    entry, inode = rec.key_of(new.parent, rec.NAME, new.place), rec.key_of(new.ident, INODE)
+    entry, inode = rec.key_of(new.parent, NAME, new.place), rec.key_of(new.ident, INODE)
     new.keys = {"entry": entry, "inode": inode, "dstream": stream, "thread": none, "xattr": none}
-    key, size, when = present(
+    link, link_map = _sibling_keys(new.ident, linked)
+    inserted = join_records(
         (entry, entry_name_bytes(new.letters, has_sibling=linked), turn + 1),
         (inode, inode_bytes(new.letters, new.is_file), turn),
         (stream, DATA_STREAM_BYTES, turn),
         (extent, _extent_bytes(volume, new), turn),
-        (
-            np.where(linked, rec.key_of(new.ident, SIBLING_LINK), NOWHERE),
-            sibling_link_bytes(new.letters),
-            turn + 1,
-        ),
-        (np.where(linked, rec.key_of(new.ident + 2, SIBLING_MAP), NOWHERE), SIBLING_MAP_BYTES, turn + 1),
+        (link, sibling_link_bytes(new.letters), turn + 1),
+        (link_map, SIBLING_MAP_BYTES, turn + 1),
     )
-    there = old.has_sibling
-    gone, _, gone_turn = present(
+    gone, _, gone_turn = join_records(
         *((old.keys[name], 0, old_turn) for name in ("entry", "inode", "dstream", "xattr")),
         (rec.key_of(old.ident, FILE_EXTENT), 0, old_turn),
-        (np.where(there, rec.key_of(old.ident, SIBLING_LINK), NOWHERE), 0, old_turn),
-        (np.where(there, rec.key_of(old.ident + 2, SIBLING_MAP), NOWHERE), 0, old_turn),
+        *((key, 0, old_turn) for key in _sibling_keys(old.ident, old.has_sibling)),
     )
-    known = is_among(gone, volume.trees["fs"].key)
-    # Names that were pinned to a leaf are no records of their own.
-    _, once = np.unique(gone[known], return_index=True)
     temporary = cycle.is_replaced
-    longer = new.letters[temporary] + rec.TEMPORARY_LETTERS
-    passing = new.keys["entry"][temporary]
-    return Edits(
-        key, size, when, gone[known][once], gone_turn[known][once], passing, entry_name_bytes(longer),
-        turn[temporary],
-    )  # fmt: skip
+    longer = entry_name_bytes(new.letters[temporary] + rec.TEMPORARY_LETTERS)
+    # Names that were pinned to a leaf are no records of their own.
+    deleted = volume.trees["fs"].select_records(gone, gone_turn)
+    return Edits(*inserted, *deleted, entry[temporary], longer, turn[temporary])
+
+
+def _sibling_keys(ident: I64, linked: NDArray[np.bool_]) -> tuple[I64, I64]:
+    """Return the keys of the records that a rename leaves of a hard link: of its sibling, and of the way back."""
+    return (
+        np.where(linked, rec.key_of(ident, SIBLING_LINK), NOWHERE),
+        np.where(linked, rec.key_of(ident + 2, SIBLING_MAP), NOWHERE),
+    )
 
 
 TABLE_ENTRY: Final = 8
@@ -454,7 +399,7 @@ NODE_HEAD: Final = 56
 
 
 def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
-    """Make a volume of a layout; nothing where its tree was not read, or lies on several devices."""
+    """Make a volume of a layout; nothing where its tree was not read, or is on several devices."""
     read = {name: found for name in TREES if (found := find_tree(layout, name)) is not None}
     if "fs" not in read:
         return None
@@ -462,17 +407,9 @@ def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
     entries = read_entries(layout, numbers)
     data = read_data(layout, numbers)
     leaf = leaves_of(layout, read["fs"])
-    leaf["thread"] = np.full(len(entries), NOWHERE)
-    keys = {
-        "entry": rec.key_of(entries.parent, rec.NAME, entries.place),
-        "inode": rec.key_of(entries.ident, INODE),
-        "thread": np.full(len(entries), NOWHERE),
-        "xattr": rec.key_of(entries.ident, XATTR),
-        "dstream": rec.key_of(entries.ident, DATA_STREAM),
-    }
-    trees = {"fs": _fs_tree(layout, policy, read["fs"], entries, (keys, leaf))}
-    entries.keys = pinned(trees["fs"], keys, leaf)
-    room = int(layout.columns("nodes")["size_bytes"].data[read["fs"][0][0]]) - NODE_HEAD
+    nodes = layout.columns("nodes")
+    room = int(nodes["size_bytes"].data[read["fs"][0][0]]) - NODE_HEAD
+    trees = {"fs": _fs_tree(layout, policy, read["fs"], entries, leaf, room)}
     rule = NodeRule(room, policy.map_keep, policy.merge_share, by_count=policy.split_by_count)
     if "omap" in read:
         trees["omap"] = _map_tree(layout, trees["fs"], read["omap"], rule)
@@ -482,18 +419,17 @@ def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
     space.pin(_find_snapshot_blocks(layout, read, data, entries.ident, leaf["inode"]))
     blocks = node_blocks(layout, np.concatenate(read["fs"]))
     known = data.start[data.ident != NOWHERE]
-    oids = layout.columns("nodes")["node_id"].signed()
     return ApfsVolume(
-        policy,
-        layout.facts.block_size_bytes,
-        entries,
-        data,
-        space,
-        trees,
-        numbers,
-        len(numbers),
-        int(oids.max(initial=0)) + 1,
-        int(layout.columns("nodes")["xid"].signed().max(initial=0)),
+        policy=policy,
+        block_bytes=layout.facts.block_size_bytes,
+        entries=entries,
+        data=data,
+        space=space,
+        trees=trees,
+        numbers=numbers,
+        next_ident=len(numbers),
+        next_oid=int(nodes["node_id"].signed().max(initial=0)) + 1,
+        xid=int(nodes["xid"].signed().max(initial=0)),
         is_apart=_are_apart(blocks, known),
         cursor=int(max(blocks.max(), known.max(initial=0))) + 1,
     )
@@ -530,37 +466,32 @@ def _find_snapshot_blocks(layout: VolumeLayout, read: dict[str, TreeRows], data:
     there = leaf >= 0
     old = (xid[read["fs"][0]] <= last)[leaf[there]]
     files = is_among(data.ident, ident[there][old]) & (data.ident != NOWHERE)
-    held.append(np.asarray(ranges(data.start[files], data.count[files]), np.int64))
+    held.append(data.blocks(files))
     return np.concatenate(held)
 
 
 def _fs_tree(
-    layout: VolumeLayout,
-    policy: Policy,
-    read: TreeRows,
-    entries: AgingEntries,
-    where: tuple[dict[str, I64], dict[str, I64]],
+    layout: VolumeLayout, policy: Policy, read: TreeRows, entries: AgingEntries, leaf: dict[str, I64], room: int
 ) -> AgingTree:
-    keys, leaf = where
     has_data = leaf["dstream"] >= 0
-    sizes: dict[str, I64 | int] = {
-        "entry": entry_name_bytes(entries.letters, has_sibling=entries.has_sibling),
-        "inode": inode_bytes(entries.letters, has_data),
-        "dstream": DATA_STREAM_BYTES,
-        "xattr": DATA_STREAM_BYTES,
+    records: dict[str, tuple[I64, I64 | int | None]] = {
+        "entry": (
+            rec.key_of(entries.parent, NAME, entries.place),
+            entry_name_bytes(entries.letters, has_sibling=entries.has_sibling),
+        ),
+        "inode": (rec.key_of(entries.ident, INODE), inode_bytes(entries.letters, has_data)),
+        "dstream": (rec.key_of(entries.ident, DATA_STREAM), DATA_STREAM_BYTES),
+        "xattr": (rec.key_of(entries.ident, XATTR), DATA_STREAM_BYTES),
     }
-    parts = [(np.where(leaf[name] >= 0, keys[name], NOWHERE), size, leaf[name]) for name, size in sizes.items()]
-    extent_key = np.where(has_data & entries.is_file, rec.key_of(entries.ident, FILE_EXTENT), NOWHERE)
-    parts.append((extent_key, EXTENT_BYTES, leaf["dstream"]))
-    key, size, at = present(*parts)
-    # Of a file with several names, inode and data stream are one record.
-    _, once = np.unique(key, return_index=True)
-    room = int(layout.columns("nodes")["size_bytes"].data[read[0][0]]) - NODE_HEAD
-    room -= TABLE_SLACK
     # All extents of a file are one record here, so that shares are of bytes.
-    leaf_rule, index_rule = (NodeRule(room, keep, policy.merge_share) for keep in (policy.leaf_keep, policy.index_keep))
-    rules = (leaf_rule, index_rule, INDEX_BYTES)
-    return make_tree(layout, read, (key[once], size[once], at[once]), rules, TABLE_ENTRY)
+    extent_key = np.where(has_data & entries.is_file, rec.key_of(entries.ident, FILE_EXTENT), NOWHERE)
+    leaf_rule, index_rule = (
+        NodeRule(room - TABLE_SLACK, keep, policy.merge_share) for keep in (policy.leaf_keep, policy.index_keep)
+    )
+    extents = extent_key, EXTENT_BYTES, leaf["dstream"]
+    return make_main_tree(
+        layout, read, entries, leaf, records, (leaf_rule, index_rule, INDEX_BYTES), TABLE_ENTRY, extents
+    )
 
 
 def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: TreeRows, rule: NodeRule) -> AgingTree:
@@ -585,3 +516,237 @@ def _reference_tree(layout: VolumeLayout, data: Data, read: TreeRows, rule: Node
     leaf = np.maximum(np.searchsorted(first, key, side="right") - 1, 0)
     records = (key, np.full(len(key), REFERENCE_BYTES), leaf)
     return make_tree(layout, read, records, (rule, rule, REFERENCE_INDEX_BYTES), TABLE_ENTRY)
+
+
+NODE_BYTES: Final = 4096
+
+LEAF_BYTES: Final = 2541
+"""What records and their entries in the table of contents take of a leaf: 6,083,136 bytes in 2,394 leaves, fresh."""
+
+NAME_BYTES: Final = 46
+"""A directory record besides its name: key, value, the name's end, its entry in the table of contents."""
+
+OWN_BYTES: Final = 208
+"""What else an entry has: its inode, its data stream, its extents."""
+
+FANOUT: Final = 73
+MAP_FANOUT: Final = 56
+"""Children of an index node, and nodes that a leaf of the object map knows; measured on the same volume."""
+
+
+def remade(layout: VolumeLayout) -> VolumeLayout:
+    """Put the entries of a volume into trees as full as measured ones, with contiguous nodes in key order."""
+    table = in_name_order(layout)
+    own, parent = table["file_id"].data, table["parent_id"].data
+    # A file with several names has one inode, which the first of them brings in.
+    first = find(own, own)
+    is_own = first == np.arange(len(own))
+    is_name = np.repeat(np.array([0, 1], np.uint8), len(own))
+    order = np.lexsort((np.tile(np.arange(len(own)), 2), is_name, np.concatenate([own, parent])))
+    size = np.concatenate([OWN_BYTES * is_own, NAME_BYTES + table.texts("name").num_chars()])
+    leaf = fill_leaves(size, order, LEAF_BYTES)
+    widths = count_nodes(int(leaf.max(initial=0)) + 1, FANOUT)
+    map_widths = count_nodes(-(-sum(widths) // MAP_FANOUT), FANOUT)
+    # Numbers of nodes are given as they are made, level by level here: a map's leaf knows so many in a row.
+    before = np.cumsum(widths[::-1])[::-1] - widths
+    map_leaf = [(start + np.arange(width)) // MAP_FANOUT for start, width in zip(before, widths, strict=True)]
+    tree, maps = place_evenly(widths, FANOUT, sum(map_widths)), place_evenly(map_widths, FANOUT, 0)
+    return _lay_out(layout, table, (leaf[: len(own)][first], leaf[len(own) :]), tree, maps, map_leaf)
+
+
+def in_name_order(layout: VolumeLayout) -> Table:
+    """Return the entries of a volume in the order of their names' keys."""
+    table = layout.columns("entries")
+    rank: I64 = table["entry_rank"].signed()
+    if layout.facts.filesystem != "apfs":
+        # APFS lists names by hash; this order means as little.
+        # Knuth's multiplicative hash (The Art of Computer Programming 3, 6.4): it scatters what was sorted by name.
+        rank = rank * 2_654_435_761 % 2**32
+    return table.take(np.lexsort((rank, table["parent_id"].data)))
+
+
+def _lay_out(
+    layout: VolumeLayout,
+    table: Table,
+    leaves: tuple[I64, I64],  # of the inode and the name of each entry
+    tree: Sequence[FilledLevel],
+    maps: Sequence[FilledLevel],
+    map_leaf: Sequence[I64],  # for each level of the tree the leaves of the object map that lead to its nodes
+) -> VolumeLayout:
+    """Lay the entries of a volume into a tree that was filled with them, and its nodes into an object map."""
+    columns, block = build_filled_nodes({"omap": maps, "fs": tree})
+    num_maps = sum(len(level.block) for level in maps)
+    locator = num_maps - len(maps[0].block) + np.concatenate(map_leaf[::-1])
+    columns |= {
+        "node_id": np.arange(len(block)),
+        "image_offset": layout.facts.image_offset + block * NODE_BYTES,
+        "size_bytes": NODE_BYTES,
+        "used_bytes": LEAF_BYTES,
+        "locator_row": to_rows(np.concatenate([np.full(num_maps, NOWHERE), locator])),
+    }
+    first_leaf = len(block) - len(tree[0].block)
+    inode_row, name_row = ((leaf + first_leaf).astype(np.uint32) for leaf in leaves)
+    is_folder = table["kind"].equals("directory")
+    has_data = table["kind"].equals("file") & (table["size_bytes"].filled(0) > 0)
+    # A listing begins at the last name of a directory, or at its inode where it has none.
+    own, parent = table["file_id"].data, table["parent_id"].data
+    last = np.searchsorted(parent, own, side="right") - 1
+    has_names = (last >= 0) & (parent[np.maximum(last, 0)] == own)
+    rows: dict[str, Any] = {
+        "entry_node_row": name_row,
+        "inode_node_row": inode_row,
+        "dstream_node_row": np.where(has_data, inode_row, NULL_ROW),
+        "listing_node_row": np.where(
+            is_folder, np.where(has_names, name_row[np.maximum(last, 0)], inode_row), NULL_ROW
+        ),
+        # A directory's names come after its inode: a listing that goes backwards ends there.
+        "listing_end_node_row": np.where(is_folder, inode_row, NULL_ROW),
+    }
+    return build_filled_layout(layout, table, build_table("nodes", columns), rows, ("apfs", "APFS"))
+
+
+MAX_STARTS: Final = 65_536
+"""Calls that make a file or write a page, after which a transaction ends (``TRANSACTION_STARTS_MAX``)."""
+
+KEY_AND_TABLE: Final = 8 + 8
+"""What an inode takes besides its value: its key, and its entry in the table of contents."""
+
+RULE: Final = SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=True)
+
+
+def copies_by_linux(
+    layout: VolumeLayout,
+    *,
+    # whether room that is in pieces is put together before a node is split: 0.3.20 does, 0.3.0 does not
+    joins_pieces: bool,
+) -> tuple[VolumeLayout, ...]:
+    """Lay entries out as a Linux driver does that makes them in the order of their numbers."""
+    is_apart = lies_apart(layout) if layout.facts.filesystem == "apfs" else None
+    ways = [(joins_pieces, bool(is_apart)), (not joins_pieces, bool(is_apart))]
+    if is_apart is None:
+        ways.append((joins_pieces, True))
+    table = in_name_order(layout)
+    writes, index_bytes, places, data = _list_writes(table)
+    grown = {}
+    for joins in (True, False):
+        own = writes._replace(lost=np.zeros_like(writes.lost)) if joins else writes
+        tree = grow_tree(own, (RULE, RULE), index_bytes)
+        grown[joins] = tree, *_map_nodes(tree)
+    num_blocks = layout.facts.size_bytes // NODE_BYTES
+    made = []
+    for joins, apart in ways:
+        tree, maps, map_leaf = grown[joins]
+        blocks = _find_last_blocks([*tree, *maps], None if apart else data, num_blocks)
+        leaves = tree[0].node[places[0]], tree[0].node[places[1]]
+        levels, map_levels = place_grown(tree, blocks[: len(tree)]), place_grown(maps, blocks[len(tree) :])
+        made.append(_lay_out(layout, table, leaves, levels, map_levels, map_leaf))
+    return tuple(made)
+
+
+def _list_writes(table: Table) -> tuple[RecordWrites, I64, tuple[I64, I64], tuple[I64, I64]]:
+    """List what is written, in the order of time, by a driver that leaves room in pieces.
+
+    Returns the writes, the bytes of records in index nodes, the places of inodes and names in key order, and the blocks
+    of data with the writes that they come after.
+    """
+    own, letters = table["file_id"].data, table.texts("name").num_chars()
+    first = find(own, own)
+    # A file with several names has one inode, which the first of them brings in.
+    is_own = first == np.arange(len(own))
+    size = np.where(table["kind"].equals("file") & is_own, table["size_bytes"].filled(0).astype(np.int64), 0)
+    need = -(-size // NODE_BYTES)
+    (inode, stream, extent, name), order = _ranks(own, table["parent_id"].data, is_own, size > 0)
+    every, files = np.flatnonzero(is_own), np.flatnonzero(size > 0)
+    plain = inode_bytes(letters, np.zeros(len(letters), bool))
+    grows = (inode_bytes(letters, size > 0) - plain)[files]
+    # Of which entries, the record, how much longer it gets, and the room that this leaves in pieces: the inode, the
+    # name, the stream, with which the contents are written; at the end of the transaction the extents, and the inode
+    # again.
+    steps: list[tuple[I64, I64, I64 | int, I64 | int]] = [
+        (every, inode[every], plain[every], 0),
+        (np.arange(len(own)), name, entry_name_bytes(letters), 0),
+        (files, stream[files], DATA_STREAM_BYTES, 0),
+        (files, extent[files], EXTENT_BYTES, 0),
+        (files, inode[files], grows, plain[files] - KEY_AND_TABLE),
+    ]
+    who, record, more, lost = np.concatenate([np.stack(np.broadcast_arrays(*step)) for step in steps], axis=1)
+    number = np.repeat(np.arange(len(steps)), [len(step[0]) for step in steps])
+    turn = np.empty(len(own), np.int64)
+    turn[np.argsort(own, kind="stable")] = np.arange(len(own))
+    batch = np.cumsum((1 + need)[np.argsort(turn)])[turn] // MAX_STARTS
+    is_late = number > STREAM
+    # The last entry is written first then. The last transaction ends when everything is written out: by the system, the
+    # first inode first.
+    is_backwards = is_late & (batch[who] < batch.max(initial=0))
+    time = np.lexsort((number, np.where(is_backwards, -turn[who], turn[who]), is_late, batch[who]))
+    writing = np.flatnonzero(number[time] == STREAM)
+    named = entry_name_bytes(letters) - NAME_VALUE_BYTES + CHILD_BYTES
+    index_bytes = np.concatenate([np.full(3 * len(own), SHORT_INDEX_BYTES), named])
+    writes = RecordWrites(record[time], more[time], lost[time], np.arange(len(time)), batch[who][time])
+    return writes, index_bytes[order], (inode[first], name), (need[who[time][writing]], writing)
+
+
+STREAM: Final = 2
+"""Place of the record of a data stream among what is written of an entry."""
+
+
+def _ranks(
+    own: NDArray[np.uint64], parent: NDArray[np.uint64], is_own: NDArray[np.bool_], has_data: NDArray[np.bool_]
+) -> tuple[I64, I64]:
+    """Return the places of inodes, data streams, extents and names in key order, and the records in that order."""
+    number = np.concatenate([own, own, own, parent])
+    kind = np.repeat([INODE, DATA_STREAM, FILE_EXTENT, NAME], len(own))
+    order = np.lexsort((np.tile(np.arange(len(own)), 4), kind, number))
+    there = np.concatenate([is_own, has_data, has_data, np.ones(len(own), bool)])
+    order = order[there[order]]
+    rank = np.full(len(number), NOWHERE)
+    rank[order] = np.arange(len(order))
+    return rank.reshape(4, -1), order
+
+
+def _list_takes(levels: Sequence[GrownLevel]) -> tuple[I64, I64, I64, I64]:
+    """List when nodes got blocks, in the order of time: level, place in it, when, in which transaction."""
+    level = np.repeat(np.arange(len(levels)), [len(each.taken_by) for each in levels])
+    node, when, batch = (
+        np.concatenate([getattr(each, name) for each in levels]) for name in ("taken_by", "taken_at", "taken_in")
+    )
+    order = np.lexsort((level, when))
+    return level[order], node[order], when[order], batch[order]
+
+
+def _map_nodes(tree: Sequence[GrownLevel]) -> tuple[list[GrownLevel], list[I64]]:
+    """Number the nodes of the tree as they come, and fill its object map with all that get a block."""
+    level, place, when, batch = _list_takes(tree)
+    starts = np.cumsum([0] + [len(each.born) for each in tree])
+    node = starts[level] + place
+    _, first, own = np.unique(node, return_index=True, return_inverse=True)
+    number = np.empty(len(first), np.int64)
+    number[np.argsort(first)] = np.arange(len(first))
+    more = np.zeros(len(node), np.int64)
+    more[first] = MAP_BYTES
+    writes = RecordWrites(number[own], more, np.zeros_like(more), when, batch)
+    maps = grow_tree(writes, (RULE, RULE), np.full(len(number), MAP_INDEX_BYTES))
+    return maps, np.split(maps[0].node[number], starts[1:-1])
+
+
+def _find_last_blocks(
+    levels: Sequence[GrownLevel],
+    data: tuple[I64, I64] | None,  # of `_list_writes`; None where nodes get blocks from the end of the disk
+    num_blocks: int,
+) -> list[I64]:
+    """Return where the nodes of all levels are in the end: where they were written last."""
+    level, node, when, _ = _list_takes(levels)
+    block = np.arange(len(when))
+    if data is None:
+        # The last chunk first, and each from its beginning.
+        block = (num_blocks // CHUNK_BLOCKS - 1 - block // CHUNK_BLOCKS) * CHUNK_BLOCKS + block % CHUNK_BLOCKS
+    else:
+        counts, after = data
+        block = block + np.concatenate([[0], np.cumsum(counts)])[np.searchsorted(after, when)]
+    block = np.clip(block, 0, num_blocks - 1)
+    placed = [np.zeros(len(each.born), np.int64) for each in levels]
+    for number, each in enumerate(placed):
+        mine = level == number
+        # Of several blocks the last one stays.
+        each[node[mine]] = block[mine]
+    return placed

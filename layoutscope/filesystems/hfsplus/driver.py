@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.access.driver import INODE, NAME, Costs, Driver, Mounted, Search, composed
+from layoutscope.access.driver import INODE, NAME, Costs, Driver, Search, composed
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.trace import CheckerReads, FixedPlaces, Searched, make_fixed_place, regions_of
+from layoutscope.access.trace import FixedPlaces, Searched, group_by_kind, make_fixed_place, regions_of
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.units import KIB, MIB
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.driver import Descent, HostProfile
+    from layoutscope.access.driver import Descent, HostProfile, Mounted
     from layoutscope.access.entries import EntryTable, NodeTable
     from layoutscope.access.trace import MountStep
     from layoutscope.tables import VolumeFacts, VolumeLayout
@@ -190,8 +189,8 @@ def checked_reads(
     layout: VolumeLayout,
     nodes: NodeTable,
     entries: EntryTable,
-) -> CheckerReads:
-    """Say what a check of a sound volume reads."""
+) -> list[FixedPlaces]:
+    """List what a check of a sound volume reads."""
     cache = _Cache(layout, nodes, cache_blocks)
     cache.regions("volume-header", "alternate-volume-header", "volume-header")
     ways = TreeWays.of(nodes)
@@ -374,12 +373,12 @@ class _Cache:
             self._blocks.append(block)
             self._kinds.append(kind)
 
-    def reads(self) -> CheckerReads:
+    def reads(self) -> list[FixedPlaces]:
         """Return what was read, in order."""
         offset = np.array(self._blocks, np.int64) * BLOCK_BYTES
         length = np.minimum(BLOCK_BYTES, self._layout.facts.size_bytes - offset)
         kinds = np.array(self._kinds, np.uint8)
-        return CheckerReads(tuple(self._names), kinds, offset + self._start, length, np.zeros(len(offset), np.uint8))
+        return group_by_kind(self._names, kinds, np.zeros(len(offset), np.uint8), offset + self._start, length)
 
 
 def _spans(layout: VolumeLayout, nodes: NodeTable) -> list[Sequence[int]]:
@@ -528,15 +527,7 @@ def _list_macos_mount(
     steps = hfsplus_by_macos(layout, nodes, entries)
     if not {"unmounted", "journaled"}.isdisjoint(layout.facts.features):
         return steps
-    found = checked_reads(cache_blocks, layout, nodes, entries)
-    begins = np.flatnonzero(np.diff(found.kind, prepend=np.uint8(255)) != 0).tolist()
-    checked = [
-        FixedPlaces(
-            found.kinds[found.kind[at]], found.device[at:end], found.image_offset[at:end], found.length_bytes[at:end]
-        )
-        for at, end in pairwise([*begins, len(found.kind)])
-    ]
-    return [*checked, *steps]
+    return [*checked_reads(cache_blocks, layout, nodes, entries), *steps]
 
 
 def _threads(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
@@ -552,4 +543,4 @@ def _find_mounted_nodes(
 ) -> Mounted:
     """Header nodes, and what the mount's searches end in."""
     found = np.concatenate([*root_leaves(searches, facts, entries)])
-    return Mounted(found.astype(np.int32), np.flatnonzero(nodes.is_header).astype(np.int32))
+    return found.astype(np.int32), np.flatnonzero(nodes.is_header).astype(np.int32)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.driver import Driver, DriverProperties, HostProfile
-    from layoutscope.aging.model import AgingVolume
+    from layoutscope.aging.volume import AgingVolume
     from layoutscope.filesystems.contract import (
         Checked,
         FileSystem,

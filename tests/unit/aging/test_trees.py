@@ -16,9 +16,9 @@ from layoutscope.aging.trees import (
     RecordWrites,
     SplitRule,
     TreeLevel,
-    edited,
-    grown,
-    grown_tree,
+    apply_edits,
+    grow_level,
+    grow_tree,
     key_of,
     split_full,
 )
@@ -53,10 +53,10 @@ def deleted(*keys):
 
 def test_a_full_leaf_splits_in_the_middle():
     """Four records fill a leaf; with a fifth, two of them stay and three go into a new one."""
-    made, touched, freed = edited(tree([1, 3, 5, 7], level(0)), inserted(4), np.zeros(1, np.int64))
+    made, touched, freed = apply_edits(tree([1, 3, 5, 7], level(0)), inserted(4), np.zeros(1, np.int64))
     assert made.key.tolist() == [1, 3, 4, 5, 7]
     assert [len(item) for item in made.levels] == [2, 1]
-    assert made.counts().tolist() == [2, 3]
+    assert made.fill(0)[1].tolist() == [2, 3]
     # Both leaves and the new root are written.
     assert sorted(zip(touched.level.tolist(), touched.node.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 0)]
     assert freed.tolist() == []
@@ -65,7 +65,7 @@ def test_a_full_leaf_splits_in_the_middle():
 def test_an_empty_leaf_goes_and_its_block_with_it():
     """Of two leaves the second loses its only record: the tree is one leaf, and the root is not needed."""
     begin = tree([1, 9], level(0, 9), TreeLevel(np.array([FIRST]), *(np.array([n]) for n in (20, 200, 0))))
-    made, _, freed = edited(begin, deleted(9), np.zeros(1, np.int64))
+    made, _, freed = apply_edits(begin, deleted(9), np.zeros(1, np.int64))
     assert [len(item) for item in made.levels] == [1]
     assert freed.tolist() == [101, 200]
 
@@ -73,7 +73,7 @@ def test_an_empty_leaf_goes_and_its_block_with_it():
 def test_a_node_is_written_once_a_transaction():
     """Four insertions into two leaves, in two transactions: each leaf is written in both."""
     begin = tree([0, 10], level(0, 10), TreeLevel(np.array([FIRST]), *(np.array([n]) for n in (20, 200, 0))))
-    _, touched, _ = edited(begin, inserted(1, 11, 2, 12), np.array([0, 0, 1, 1]))
+    _, touched, _ = apply_edits(begin, inserted(1, 11, 2, 12), np.array([0, 0, 1, 1]))
     leaves = touched.level == 0
     assert sorted(zip(touched.node[leaves].tolist(), touched.turn[leaves].tolist(), strict=True)) == [
         (0, 0), (0, 2), (1, 1), (1, 3),
@@ -84,9 +84,9 @@ def test_a_node_is_written_once_a_transaction():
 def test_a_name_that_passes_splits_a_leaf_and_is_gone():
     """The fifth record of a leaf that has room for four is deleted at once; the leaf stays split."""
     passing = Edits(NONE, NONE, NONE, NONE, NONE, np.array([2]), np.array([10]), np.array([0]))
-    made, _, _ = edited(tree([1, 3, 5, 7], level(0)), passing, np.zeros(1, np.int64))
+    made, _, _ = apply_edits(tree([1, 3, 5, 7], level(0)), passing, np.zeros(1, np.int64))
     assert made.key.tolist() == [1, 3, 5, 7]
-    assert made.counts().tolist() == [1, 3]
+    assert made.fill(0)[1].tolist() == [1, 3]
 
 
 def replaced(*keys):
@@ -112,8 +112,8 @@ def two_leaves(*keys):
 )
 def test_the_first_record_of_a_leaf_comes_back_into_the_one_before(keys, counts, begin):
     """A leaf begins at its first record: what is smaller goes to the leaf before, whatever held it."""
-    made, touched, freed = edited(two_leaves(1, 10, 11, 12), replaced(*keys), np.zeros(len(keys), np.int64))
-    assert made.counts().tolist() == counts
+    made, touched, freed = apply_edits(two_leaves(1, 10, 11, 12), replaced(*keys), np.zeros(len(keys), np.int64))
+    assert made.fill(0)[1].tolist() == counts
     assert made.levels[0].bound[1:].tolist() == ([] if begin is None else [begin])
     assert freed.tolist() == ([101, 200] if begin is None else [])
     if len(counts) > 1:
@@ -124,10 +124,10 @@ def test_the_first_record_of_a_leaf_comes_back_into_the_one_before(keys, counts,
 def test_a_name_that_passes_meets_what_was_there_before():
     """A full leaf from which a record is deleted in the same cycle splits all the same: the name came first."""
     passing = Edits(NONE, NONE, NONE, np.array([7]), np.array([0]), np.array([2]), np.array([10]), np.array([0]))
-    made, _, _ = edited(tree([1, 3, 5, 7], level(0)), passing, np.zeros(1, np.int64))
-    assert made.counts().tolist() == [1, 2]
-    made, _, _ = edited(tree([1, 5, 7], level(0)), passing, np.zeros(1, np.int64))
-    assert made.counts().tolist() == [2]
+    made, _, _ = apply_edits(tree([1, 3, 5, 7], level(0)), passing, np.zeros(1, np.int64))
+    assert made.fill(0)[1].tolist() == [1, 2]
+    made, _, _ = apply_edits(tree([1, 5, 7], level(0)), passing, np.zeros(1, np.int64))
+    assert made.fill(0)[1].tolist() == [2]
 
 
 def test_less_stays_left_of_a_split_where_the_driver_counts_offsets():
@@ -147,8 +147,8 @@ def test_records_of_index_nodes_are_shorter_where_a_key_has_no_name():
 
 def test_a_new_leaf_is_written_when_the_one_before_was_full():
     """Of four insertions into a leaf of three records the second fills it over: what comes after is in the new leaf."""
-    made, touched, _ = edited(tree([1, 2, 3], level(0)), inserted(9, 8, 7, 6), np.arange(4))
-    assert made.counts().tolist() == [2, 2, 3]
+    made, touched, _ = apply_edits(tree([1, 2, 3], level(0)), inserted(9, 8, 7, 6), np.arange(4))
+    assert made.fill(0)[1].tolist() == [2, 2, 3]
     leaves = touched.level == 0
     pairs = set(zip(touched.node[leaves].tolist(), touched.turn[leaves].tolist(), strict=True))
     assert (1, 0) not in pairs
@@ -217,30 +217,30 @@ def leaves(made):
 
 def test_what_is_filled_at_its_end_stays_half_full():
     """Of every full node half is left behind, and nothing comes to it any more."""
-    assert leaves(grown(writes(range(10)), HALF)) == [2, 2, 2, 4]
+    assert leaves(grow_level(writes(range(10)), HALF)) == [2, 2, 2, 4]
 
 
 def test_what_is_filled_at_its_begin_stays_as_full_as_what_is_split_off():
     """The new node has the later half; the next records come to the first."""
-    assert leaves(grown(writes(range(9, -1, -1)), HALF)) == [4, 2, 2, 2]
+    assert leaves(grow_level(writes(range(9, -1, -1)), HALF)) == [4, 2, 2, 2]
 
 
 def test_what_is_filled_in_its_middle_fills_up_again():
     """Two records at the ends, the others between them: nodes that were split get further records."""
-    assert leaves(grown(writes([0, 9, 1, 8, 2, 7, 3, 6, 4, 5]), HALF)) == [2, 4, 2, 2]
+    assert leaves(grow_level(writes([0, 9, 1, 8, 2, 7, 3, 6, 4, 5]), HALF)) == [2, 4, 2, 2]
 
 
 def test_a_record_at_the_cut_stays_or_goes_as_the_rule_says():
     """Four records, and one that comes between the second and the third."""
     order = [0, 1, 3, 4, 2]
-    assert leaves(grown(writes(order), HALF)) == [3, 2]
-    assert leaves(grown(writes(order), SplitRule(40, stays_at_cut=False))) == [2, 3]
+    assert leaves(grow_level(writes(order), HALF)) == [3, 2]
+    assert leaves(grow_level(writes(order), SplitRule(40, stays_at_cut=False))) == [2, 3]
 
 
 def test_a_record_that_goes_to_the_cut_is_the_first_of_its_node():
     """What is looked up afterwards is found there: a record behind it lies in the same node."""
     rule = SplitRule(40, stays_at_cut=False)
-    made = grown(writes([0, 1, 4, 5, 2, 3]), rule)
+    made = grow_level(writes([0, 1, 4, 5, 2, 3]), rule)
     assert made.node.tolist() == [0, 0, 1, 1, 1, 1]
     assert made.first.tolist() == [0, 2]
 
@@ -261,14 +261,14 @@ def test_what_grows_leaves_room_in_pieces_until_its_node_is_split():
     """Three records that get longer by two bytes fit into 40; not where each leaves its old ten bytes unused."""
     filled, longer = writes([0, 1, 2]), writes([0, 1, 2], more=2)
     both = RecordWrites(*(np.concatenate(pair) for pair in zip(filled, longer, strict=True)))
-    assert leaves(grown(both, HALF)) == [3]
+    assert leaves(grow_level(both, HALF)) == [3]
     pieces = both._replace(lost=np.array([0, 0, 0, 10, 10, 10]))
-    assert leaves(grown(pieces, HALF)) == [2, 1]
+    assert leaves(grow_level(pieces, HALF)) == [2, 1]
 
 
 def test_a_node_gets_a_block_when_it_is_split_off_and_in_each_transaction_that_changes_it():
     """The first is there at the start; what the second transaction does not touch stays where it lies."""
-    made = grown(writes([0, 1, 2, 3, 4, 5], batch=[0, 0, 0, 0, 0, 1]), HALF)
+    made = grow_level(writes([0, 1, 2, 3, 4, 5], batch=[0, 0, 0, 0, 0, 1]), HALF)
     assert list(zip(made.taken_by.tolist(), made.taken_at.tolist(), made.taken_in.tolist(), strict=True)) == [
         (0, 0, 0), (1, 4, 0), (1, 5, 1),
     ]  # fmt: skip
@@ -276,7 +276,7 @@ def test_a_node_gets_a_block_when_it_is_split_off_and_in_each_transaction_that_c
 
 def test_levels_grow_as_their_nodes_are_split_off():
     """Nine leaves below index nodes of four records each, which are half full but for the last, below a root."""
-    levels = grown_tree(writes(range(20)), (HALF, HALF), np.full(20, 10))
+    levels = grow_tree(writes(range(20)), (HALF, HALF), np.full(20, 10))
     assert [leaves(level) for level in levels] == [[2] * 8 + [4], [2, 2, 2, 3], [4]]
     assert levels[1].born.tolist() == sorted(levels[1].born.tolist())
 
@@ -286,7 +286,7 @@ def test_every_record_lies_in_one_node_and_nodes_are_never_too_full():
     rng = np.random.default_rng(7)
     order, size = rng.permutation(2000), rng.integers(3, 15, 2000)
     for rule in (SplitRule(100, True), SplitRule(100, False, 50)):
-        made = grown(writes(order, more=size[order]), rule)
+        made = grow_level(writes(order, more=size[order]), rule)
         assert (np.diff(made.node) >= 0).all()
         assert np.bincount(made.node, size).max() <= 100
         assert (np.diff(made.first) > 0).all()

@@ -9,7 +9,7 @@ from layoutscope.drive import service
 from layoutscope.drive.geometry import build_surface, num_segments, turn_ms
 from layoutscope.drive.hdd import SECTOR_BYTES, TURN, new_drives
 from layoutscope.drive.simulation import flash_ms
-from tests.unit.native.reference.hdd import drive_of, serve_read
+from tests.unit.native.reference.hdd import Drives, drive_of, serve_read
 
 
 class FakeDrive:
@@ -26,7 +26,9 @@ class FakeDrive:
         if profile.kind == "hdd":
             surface = build_surface(profile, 0, profile.capacity_bytes // SECTOR_BYTES - 1)
             self.per_ms = TURN / turn_ms(profile)
-            self.disk = drive_of(new_drives(surface, 1, num_segments(profile, surface.segment_sectors)), 0)
+            self.disk = drive_of(
+                Drives(surface, *new_drives(surface, 1, num_segments(profile, surface.segment_sectors))), 0
+            )
 
     def read(self, offset, length):
         """Return when the model began and how long it took."""

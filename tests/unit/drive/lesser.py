@@ -8,8 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.drive.fit import from_datasheet
-from layoutscope.drive.geometry import read_listed_zones, turn_ms
-from layoutscope.drive.seek import seek_curve
+from layoutscope.drive.geometry import read_listed_zones, seek_curve, turn_ms
 
 if TYPE_CHECKING:
     from layoutscope.drive.geometry import Zones

@@ -8,29 +8,27 @@ from msgspec.structs import replace
 
 from layoutscope.api.measure import OF_A_FILE, measured_on, with_note
 from layoutscope.drive import load_profile
-from layoutscope.drive.calibration import measuring
-from layoutscope.drive.calibration.assemble import (
+from layoutscope.drive.calibration import fitting
+from layoutscope.drive.calibration.fitting import (
+    FEWEST_ROUNDS,
+    KNOWN,
+    ROUND,
     UNKNOWN_SEGMENTS,
+    bootstrap_curves,
     count_segments,
     fit_curve,
     fit_disk,
     fit_turn_ms,
     hit_figures,
+    judged,
     late_ms,
     longest_step_ms,
-    serve_log_ms,
-    unlike,
-)
-from layoutscope.drive.calibration.measuring import (
-    FEWEST_ROUNDS,
-    KNOWN,
-    ROUND,
-    bootstrap_curves,
-    judged,
     mean_half_range,
+    measure_misfit,
     moves_of,
+    serve_log_ms,
 )
-from layoutscope.drive.calibration.plan import Calibration, logged, read_log
+from layoutscope.drive.calibration.plan import Calibration, make_log, read_log
 from layoutscope.drive.fit import profile_text
 from layoutscope.drive.geometry import read_listed_zones
 from layoutscope.drive.profile import parse_profile
@@ -89,8 +87,8 @@ def test_it_goes_on_until_it_is_known(found, monkeypatch):
         disk = fit_disk(log)
         known.append(mean_half_range(bootstrap_curves(log, disk), disk.turn_ms, moves_of(log, disk, walk)))
     assert known[0] > 2 * known[1]
-    monkeypatch.setattr(measuring, "KNOWN", sum(known) / 2)
-    assert [measuring.is_known(log, walk) for log in (few, found.log)] == [False, True]
+    monkeypatch.setattr(fitting, "KNOWN", sum(known) / 2)
+    assert [fitting.is_known(log, walk) for log in (few, found.log)] == [False, True]
 
 
 def test_what_is_known_is_of_the_walk(found):
@@ -120,7 +118,7 @@ def test_what_was_held_back_speaks_for_the_profile(found):
 def test_a_profile_that_is_off_says_so(found):
     """Held-back reads of another drive do not pass for its own."""
     slower = found.log.step == "uniform"
-    log = logged(
+    log = make_log(
         found.log.capacity_bytes,
         zip(
             found.log.step.tolist(),
@@ -152,7 +150,7 @@ def test_the_log_gives_the_same_profile(found):
 
 def test_reads_of_a_hole_are_not_taken_for_a_drive():
     """A file that holds nothing is read in a microsecond or two, which the profile says; of 100 us it does not."""
-    log = logged(1 << 30, [("kind", 4096 * k, 4096, 10_000 * k, 1_700) for k in range(60)])
+    log = make_log(1 << 30, [("kind", 4096 * k, 4096, 10_000 * k, 1_700) for k in range(60)])
     quick = replace(measured_on(FakeDrive(flash()), "mine", []), log=log)
     assert "took under 1.7 us, as no drive does" in with_note(quick).profile.note
     assert "no drive" not in measured_on(FakeDrive(flash()), "mine", []).profile.note
@@ -234,7 +232,7 @@ def test_reads_without_a_rhythm_are_no_disk():
             rows.append((name, (1 << 30) - 4096 * k, 4096, at_ns, taken))
             at_ns += taken
     with pytest.raises(UsageError, match="rhythm"):
-        fit_turn_ms(logged(1 << 31, rows))
+        fit_turn_ms(make_log(1 << 31, rows))
 
 
 def test_too_few_reads_make_no_curve():
@@ -270,10 +268,10 @@ def test_hits_are_known_though_the_computer_is_late():
     rows = [
         ("again", 0, 4096 << 2 * (k % 2), k << 20, round(100_000 + 40_000 * 4 ** (k % 2) + late[k])) for k in range(150)
     ]
-    hits = hit_figures(logged(1 << 30, rows))
+    hits = hit_figures(make_log(1 << 30, rows))
     assert hits["read_hit_ms"] == pytest.approx(0.1, rel=0.01)
     assert hits["interface_mb_s"] == pytest.approx(102.4, rel=0.05)
-    assert set(hit_figures(logged(1 << 30, rows[::2]))) == {"read_hit_ms"}
+    assert set(hit_figures(make_log(1 << 30, rows[::2]))) == {"read_hit_ms"}
 
 
 def test_segments_are_told_though_the_computer_is_late():
@@ -287,7 +285,7 @@ def test_segments_are_told_though_the_computer_is_late():
     assert late.mean() == pytest.approx(0.02, rel=0.25)
     sizes = (102, 128, 154)
     sought, punctual = (
-        [unlike(near, serve_log_ms(near, lag, drive.with_figures(segment_sectors=size))) for size in sizes]
+        [measure_misfit(near, serve_log_ms(near, lag, drive.with_figures(segment_sectors=size))) for size in sizes]
         for lag in (late, 0 * late)
     )
     assert np.argmin(sought) == 1
@@ -307,6 +305,6 @@ def test_a_log_that_lacks_steps_is_refused(found, steps):
     """What is missing is said; nothing is made up."""
     part = found.log.of(*steps)
     if steps == ("sizes",):
-        part = logged(1 << 30, [("sizes", 0, 4096, 0, 100_000)])
+        part = make_log(1 << 30, [("sizes", 0, 4096, 0, 100_000)])
     with pytest.raises(UsageError):
         judged(part, "mine")

@@ -55,7 +55,7 @@ def test_impossible_figure_is_named(figure, value):
 )
 def test_reads_that_no_drive_could_serve_are_refused(text, tmp_path):
     """Negative, empty, endless and unreadable reads end as an error of the trace."""
-    from layoutscope.drive.replay import read_trace
+    from layoutscope.drive.recordings import read_trace
 
     path = tmp_path / "trace.csv"
     path.write_text(text)
@@ -67,10 +67,10 @@ def test_compressed_trace_cannot_fill_the_memory(tmp_path, monkeypatch):
     """What is more than the limit after decompression is refused."""
     import zstandard
 
-    from layoutscope.drive import profile, replay
+    from layoutscope.drive import profile, recordings
 
     monkeypatch.setattr(profile, "MAX_UNPACKED_BYTES", 1000)
     path = tmp_path / "bomb.trace.zst"
     path.write_bytes(zstandard.ZstdCompressor().compress(bytes(1008)))
     with pytest.raises(ImageError, match="more than 1,000 bytes"):
-        replay.read_trace(path)
+        recordings.read_trace(path)

@@ -7,7 +7,7 @@ import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.members import split
+from layoutscope.drive.geometry import split
 from layoutscope.drive.simulation import flash_ms
 from layoutscope.errors import UsageError
 from tests.unit.drive.toys import TRACK, disk, drive_set, flash, trace

@@ -12,9 +12,9 @@ from layoutscope.drive.simulation import (
     QUICK_STRETCHES,
     WARM_UP,
     draw_interval,
-    evenly_taken,
     on_host,
     quick_service,
+    take_evenly,
 )
 from layoutscope.drive.uncertain import Host, interval_of, quantiles, uncertain
 from layoutscope.walk import trace as walked
@@ -98,7 +98,7 @@ def test_what_stretches_do_not_tell_makes_the_interval_wider():
 def test_a_sample_has_reads_that_count_from_start_to_end():
     """Four stretches of one length, the first from the start, the last to the end; most of each counts."""
     reads = in_sequence(5 * QUICK_READS)
-    part = evenly_taken(reads, QUICK_READS, QUICK_STRETCHES)
+    part = take_evenly(reads, QUICK_READS, QUICK_STRETCHES)
     assert len(part) == QUICK_READS
     assert part.image_offset[0] == reads.image_offset[0]
     assert part.image_offset[-1] == reads.image_offset[-1]

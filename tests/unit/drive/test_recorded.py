@@ -14,8 +14,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from layoutscope.drive.recorded import CHUNK, FILE_SYSTEM, HIGHEST_BLOCK, Place, read_fs_usage, read_snoop
-from layoutscope.drive.replay import load_trace, read_trace
+from layoutscope.drive.recordings import (
+    CHUNK,
+    FILE_SYSTEM,
+    HIGHEST_BLOCK,
+    Place,
+    load_trace,
+    read_fs_usage,
+    read_snoop,
+    read_trace,
+)
 from layoutscope.errors import ImageError
 
 FOLDER = Path(__file__).parent / "recordings"

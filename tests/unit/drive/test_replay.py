@@ -7,7 +7,7 @@ import pytest
 import zstandard
 
 from layoutscope.access.trace import AccessTrace
-from layoutscope.drive.replay import arrival_us, blkparse_lines, csv_text, fio_lines, read_trace
+from layoutscope.drive.recordings import arrival_us, blkparse_lines, csv_text, fio_lines, read_trace
 from layoutscope.errors import ImageError, UsageError
 
 FIO2 = """fio version 2 iolog

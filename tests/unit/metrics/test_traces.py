@@ -5,7 +5,7 @@ import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.metrics import measure_trace
-from layoutscope.metrics.traces import first_touches, seek_from_edge
+from layoutscope.metrics.files import first_touches, seek_from_edge
 from tests.layouts import NODE, layout, leaves
 
 

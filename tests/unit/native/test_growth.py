@@ -35,7 +35,7 @@ def writes(draw) -> RecordWrites:
 
 
 def work_space(num_records: int, most: int, width: int, num_takes: int) -> list[np.ndarray]:
-    """Return what the kernel writes into, as `grown` makes it, with nothing in it that was ever set."""
+    """Return what the kernel writes into, as `grow_level` makes it, with nothing in it that was ever set."""
     long, short = (np.full(most, 7, kind) for kind in (np.int64, np.int32))
     return [
         *np.full((2, num_records), 7), np.full(most * width, 7, np.int32), short, short, short, long, long, long, long,
@@ -43,7 +43,7 @@ def work_space(num_records: int, most: int, width: int, num_takes: int) -> list[
     ]  # fmt: skip
 
 
-def same(ours: trees.Grown, theirs: trees.Grown) -> bool:
+def same(ours: trees.GrownLevel, theirs: trees.GrownLevel) -> bool:
     """Whether all columns are."""
     pairs = zip(ours, theirs, strict=True)
     return all(np.array_equal(mine, other) and mine.dtype == other.dtype for mine, other in pairs)
@@ -53,7 +53,7 @@ def same(ours: trees.Grown, theirs: trees.Grown) -> bool:
 @given(written=writes(), rule=RULES)
 def test_the_same_grows(written, rule):
     """Nodes, when they were split off, and which blocks transactions took; whether or not the kernel had the room."""
-    assert same(trees.grown(written, rule), plain_grown(written, rule))
+    assert same(trees.grow_level(written, rule), plain_grown(written, rule))
 
 
 @EXAMPLES
@@ -100,7 +100,7 @@ def test_a_level_of_nearly_empty_nodes_gets_more_room():
     none, count = np.zeros(300, np.int64), 300
     written = RecordWrites(np.arange(count), np.ones(count, np.int64), none, np.arange(count), none)
     rule = SplitRule(40, stays_at_cut=True, room_bytes=0)
-    ours, theirs = trees.grown(written, rule), plain_grown(written, rule)
+    ours, theirs = trees.grow_level(written, rule), plain_grown(written, rule)
     assert len(ours.born) > 4 * count // 40 + 2
     assert same(ours, theirs)
 
@@ -112,4 +112,4 @@ def test_records_without_a_size_are_an_error(spoilt):
     more = np.array([10, 10, 10, 0 if spoilt.endswith("size") else 10])
     written = RecordWrites(record, more, np.zeros(4, np.int64), np.arange(4), np.zeros(4, np.int64))
     with pytest.raises(RefusedError, match="grow_level"):
-        trees.grown(written, SplitRule(20, stays_at_cut=True))
+        trees.grow_level(written, SplitRule(20, stays_at_cut=True))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from layoutscope.walk import cache
 from tests.unit.native.fences import EXAMPLES, Fenced, spoil
-from tests.unit.native.reference.walk import plain_misses
+from tests.unit.native.reference.walk import Ways, plain_misses
 
 
 @st.composite
@@ -42,8 +42,8 @@ def work_space(given: list[np.ndarray], room: int) -> list[np.ndarray]:
 def test_the_same_is_read(given, limit):
     """Every read, its touch and its kind."""
     touched, alone, *rest = given
-    ours = cache.misses(touched, alone.view(bool), cache.Ways(*rest[:3]), rest[3], limit)
-    theirs = plain_misses(touched, alone.view(bool), cache.Ways(*rest[:3]), rest[3], limit)
+    ours = cache.misses(touched, alone.view(bool), *rest, limit)
+    theirs = plain_misses(touched, alone.view(bool), Ways(*rest[:3]), rest[3], limit)
     for mine, other in zip(ours, theirs, strict=True):
         assert mine.dtype == other.dtype
         assert np.array_equal(mine, other)
@@ -62,7 +62,7 @@ def test_an_answer_in_pieces_is_the_same(data, limit):
         assert count is not None
         nodes += space[4][:count].tolist()
     touched, alone, *rest = sound
-    assert nodes == plain_misses(touched, alone.view(bool), cache.Ways(*rest[:3]), rest[3], limit)[0].tolist()
+    assert nodes == plain_misses(touched, alone.view(bool), Ways(*rest[:3]), rest[3], limit)[0].tolist()
     assert fenced.hold()
 
 
@@ -78,7 +78,7 @@ def test_hostile_tables_are_refused_or_give_the_same(data, limit):
     assert fenced.unchanged(*range(6))
     if count is not None:
         touched, alone, *rest = spoilt
-        theirs = plain_misses(touched, alone, cache.Ways(*rest[:3]), rest[3], limit)
+        theirs = plain_misses(touched, alone, Ways(*rest[:3]), rest[3], limit)
         for mine, other in zip(fenced.copies[-3:], theirs, strict=True):
             assert np.array_equal(mine[:count], other)
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.metrics import space
-from layoutscope.metrics.space import Firsts, Pieces
+from layoutscope.metrics.space import Pieces
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
-from tests.unit.native.reference.metrics import plain_apart, plain_merged_pieces
+from tests.unit.native.reference.metrics import Firsts, plain_apart, plain_merged_pieces
 
 STRETCHES = st.lists(st.tuples(st.integers(0, 300), st.integers(-3, 30)), max_size=40)
 
@@ -67,7 +67,8 @@ def flat(given_volume: tuple) -> list[np.ndarray]:
 def test_distances_to_data_are_the_same(given_volume):
     """In the order of the extents, each file once."""
     expected = plain_apart(*given_volume).tolist()
-    assert space.apart_from_inodes(*given_volume).tolist() == expected
+    firsts, *nodes = given_volume
+    assert space.apart_from_inodes(firsts[:4], firsts[4:], *nodes).tolist() == expected
     assert space.APART_FROM_INODES.attempt(*flat(given_volume)) == len(expected)
 
 
@@ -88,4 +89,4 @@ def test_files_with_numbers_far_apart_are_found_too():
         np.array([5, 2**60], np.uint64), np.array([True, True]), np.array([0, 1], np.uint32),
     )  # fmt: skip
     nodes = np.array([0, 1], np.int32), np.array([100, 200]), np.array([150, 250])
-    assert space.apart_from_inodes(firsts, *nodes).tolist() == [750, 90]
+    assert space.apart_from_inodes(firsts[:4], firsts[4:], *nodes).tolist() == [750, 90]

@@ -75,17 +75,17 @@ def same(ours: tuple, theirs: tuple) -> bool:
 @given(given_walk=walks(with_loops=False))
 def test_the_same_is_read_at_the_same_time(given_walk):
     """Every read with its way, in order, with its directory; the host's time is the sum of all touches before."""
-    ours = module.natively_visited(*given_walk)
+    ours = module.find_reads_natively(*given_walk)
     assert ours is not None
-    assert same(ours, module.plain_visited(*given_walk))
+    assert same(ours, module.find_reads_laid_out(*given_walk))
 
 
 @EXAMPLES
 @given(given_walk=walks(with_loops=True))
 def test_ways_that_are_loops_are_walked_in_python(given_walk):
     """What the kernel accepts is what the plain way reads; loops it refuses."""
-    ours = module.natively_visited(*given_walk)
-    assert ours is None or same(ours, module.plain_visited(*given_walk))
+    ours = module.find_reads_natively(*given_walk)
+    assert ours is None or same(ours, module.find_reads_laid_out(*given_walk))
 
 
 @EXAMPLES
@@ -95,7 +95,7 @@ def test_hostile_walks_touch_nothing_outside(data, given_walk):
     with pytest.MonkeyPatch.context() as patch:
         calls = []
         patch.setattr(module, "VISIT_ONCE", SimpleNamespace(attempt=lambda *arguments: calls.append(arguments)))
-        module.natively_visited(*given_walk)
+        module.find_reads_natively(*given_walk)
     if not calls:
         return
     given_arguments = calls[0]

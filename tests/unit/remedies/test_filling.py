@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from layoutscope.drive import load_profile
-from layoutscope.filesystems.apfs import remade as apfs
+from layoutscope.filesystems.apfs import writing as apfs
 from layoutscope.filesystems.registry import filesystem
 from layoutscope.remedies.case import Case, as_dense, as_split, by_name, in_walk_order, level_by_level, numbered
 from layoutscope.walk.host import host_profile

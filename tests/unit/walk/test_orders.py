@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from layoutscope.walk import Work, host_profile, trace
-from layoutscope.walk.cache import spared
+from layoutscope.walk.cache import select_spared
 from layoutscope.walk.directories import cached_share, entries_on_paths
 from layoutscope.walk.orders import model_of
 from tests.unit.walk.conftest import rows_read
@@ -263,9 +263,9 @@ def test_the_share_that_is_kept_is_that_of_random_replacement():
             victim = int(generator.integers(room))
             place[slots[victim]] = -1
             slots[victim], place[node] = node, victim
-        expected = spared(again, np.full(count, 4096), 4096 * room, 1.0).sum()
+        expected = select_spared(again, np.full(count, 4096), 4096 * room, 1.0).sum()
         assert expected == pytest.approx(hits, rel=0.05)
-        assert spared(again, np.full(count, 4096), 4096 * room, 0.0).sum() == 0
+        assert select_spared(again, np.full(count, 4096), 4096 * room, 0.0).sum() == 0
 
 
 def test_cached_names_need_no_leaf(hfs_plan):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.aging.trees import Grown, _order_level
+from layoutscope.aging.trees import GrownLevel, _order_level
 
 if TYPE_CHECKING:
     from layoutscope.aging.trees import I64, RecordWrites, SplitRule
@@ -92,7 +92,7 @@ class _Nodes:
         return node
 
 
-def plain_grown(writes: RecordWrites, rule: SplitRule) -> Grown:
+def plain_grown(writes: RecordWrites, rule: SplitRule) -> GrownLevel:
     """Do the same in Python: what the kernel is held against."""
     nodes = _Nodes(int(writes.record.max(initial=-1)) + 1, rule)
     for each in zip(*(column.tolist() for column in writes), strict=True):

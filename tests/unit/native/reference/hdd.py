@@ -43,7 +43,7 @@ from layoutscope.drive.hdd import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.drive.hdd import Drives, ServedPieces, Surface
+    from layoutscope.drive.hdd import Surface
 
 
 def run_at(surface: Surface, lbn: int, near: int) -> int:
@@ -338,6 +338,21 @@ def approach(drive: Drive, lbn: int, stop: int, now: int) -> int:
     run = run_at(surface, lbn, arm[RUN])
     there = max(now, arm[FREE]) + surface.read_miss + move_ticks(surface, arm[RUN], run)
     return int(there + wait_ticks(surface, run, lbn, there) - now)
+
+
+class Drives(NamedTuple):
+    """Drives of one kind at work: what each is, (n_drives, 8) arms, (n_drives, n_segments, 3) segments."""
+
+    surface: Surface
+    arms: NDArray[np.int64]
+    segments: NDArray[np.int64]
+
+
+class ServedPieces(NamedTuple):
+    """What became of pieces of reads: (n, 5) ticks and cylinders of each, and (n,) what the buffer had of it."""
+
+    times: NDArray[np.int64]
+    outcomes: NDArray[np.uint8]
 
 
 def closed_loop(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import Touches
-    from layoutscope.metrics.space import Firsts
 
 
 def plain_merged(
@@ -56,6 +55,20 @@ def plain_merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
     reach = np.maximum.accumulate(pieces.stop)
     first = np.concatenate([[True], pieces.start[1:] - reach[:-1] > gap_bytes])
     return Pieces(pieces.start[first], reach[np.append(np.flatnonzero(first)[1:] - 1, len(reach) - 1)])
+
+
+class Firsts(NamedTuple):
+    """Extents, of which some are the first of a file, and entries, of which some are files with an inode."""
+
+    # file_id, is_first, start, length_bytes: of extents
+    file_id: NDArray[Any]
+    is_first: NDArray[np.bool_]
+    start: NDArray[np.int64]
+    length_bytes: NDArray[np.int64]
+    # entry_file_id, is_file, leaf: of entries
+    entry_file_id: NDArray[Any]
+    is_file: NDArray[np.bool_]
+    leaf: NDArray[np.uint32]
 
 
 def plain_apart(

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.walk.cache import I32, I64, U8, Ways
+    from layoutscope.walk.cache import I32, I64, U8
 
 _TARGET, _INDEX, _MAP = 0, 1, 2
 """How a node is read: as what a search ends in, as an index node on the way, or to tell where another lies."""
 _DEEPEST = 64
 """Longest way that is followed; longer ones are loops of a damaged volume."""
+
+
+class Ways(NamedTuple):
+    """What is read before each node, and its size: arrays of shape (n_nodes,)."""
+
+    parent: I32
+    mapper: I32
+    size_bytes: I64
 
 
 def plain_misses(

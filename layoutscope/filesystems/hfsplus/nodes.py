@@ -301,22 +301,16 @@ class Keys(Struct, frozen=True):
         wrong: Mask = self.ident[after] < self.ident[before]
         padded = np.concatenate([names.swap_to_disk_order(self.units), np.zeros(_WORD_UNITS, np.uint16)])
         active = np.flatnonzero(self.ident[after] == self.ident[before])
-        depth = 0
-        while len(active):
-            one, other = before[active], after[active]
-            first, second = (_words(padded, self.start[rows], self.count[rows], depth) for rows in (one, other))
+        # A name comes before those that it begins, so where all words are equal the lengths decide.
+        wrong[active] = self.count[before[active]] >= self.count[after[active]]
+        for depth in range(0, int(self.count.max(initial=0)), _WORD_UNITS):
+            first, second = (
+                _words(padded, self.start[rows], self.count[rows], depth) for rows in (before[active], after[active])
+            )
             wrong[active[first > second]] = True
-            same = first == second
-            depth += _WORD_UNITS
-            ended = same & ((self.count[other] <= depth) | (self.count[one] <= depth))
-            wrong[active[ended]] |= self.count[one[ended]] >= self.count[other[ended]]
-            active = active[same & ~ended]
+            wrong[active[first < second]] = False
+            active = active[first == second]
         return wrong
-
-    def misplaced(self) -> Mask:
-        """Say which keys do not come after the key before them."""
-        rows = np.arange(1, len(self.ident), dtype=np.int64)
-        return np.append(np.zeros(min(1, len(self.ident)), np.bool_), self.not_after(rows - 1, rows))
 
 
 def misplaced(ident: I64, kept: names.KeptNames, *, is_folded: bool) -> Mask:
@@ -386,5 +380,5 @@ def fold_case(keys: Keys) -> Keys:
 def _words(padded: NDArray[np.uint16], starts: I64, lengths: I64, depth: int) -> NDArray[np.uint64]:
     """Take four units of each name, from a depth on, as a number that compares as they do."""
     every = np.ndarray((len(padded) - _WORD_UNITS + 1,), np.uint64, padded, strides=(padded.itemsize,))
-    words = names.swap_to_disk_order(every[np.minimum(starts + depth, len(every) - 1)])
+    words = names.swap_to_disk_order(every.take(starts + depth, mode="clip"))
     return words & _MASKS[np.clip(lengths - depth, 0, _WORD_UNITS)]

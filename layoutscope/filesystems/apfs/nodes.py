@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from layoutscope.arrays.lookup import match
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals
 from layoutscope.display import Struct
 from layoutscope.native.library import Kernel
@@ -110,10 +111,9 @@ def find_unusable(nodes: NodeRows) -> list[NodeRows]:
 
 def take_nodes(nodes: NodeRows, chosen: NDArray[np.int64]) -> NodeRows:
     """Return some nodes of a tree; a parent that is not among them becomes unknown."""
-    position = np.full(len(nodes) + 1, -1, np.int64)
-    position[chosen] = np.arange(len(chosen))
     taken = nodes.take(chosen)
-    return replace(taken, parent=position[taken.parent])
+    position, is_taken = match(chosen, taken.parent)
+    return replace(taken, parent=np.where(is_taken, position, -1))
 
 
 HEAD_FIELDS: Final = (

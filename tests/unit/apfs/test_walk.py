@@ -9,9 +9,11 @@ from msgspec.structs import replace
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.btree import as_rows, read_batch, read_levels, read_nodes, read_omap, read_root
+from layoutscope.filesystems.apfs.nodes import DAMAGED
+from layoutscope.filesystems.apfs.omap import view_at
 from layoutscope.filesystems.apfs.source import TreeSource, locate_nodes
 from layoutscope.filesystems.apfs.verify import VALID_NAMES, Expected, check_nodes, hash_objects, hash_size
-from tests.unit.apfs.toys import BLOCK, HEAD, INFO, child, mapping, node, record_root, store_of
+from tests.unit.apfs.toys import BLOCK, HEAD, INFO, child, mapping, node, object_map, record_root, store_of
 
 LEFT = [mapping(10, 3, 90), mapping(10, 5, 91)]
 RIGHT = [mapping(20, 4, 92), mapping(30, 7, 93)]
@@ -275,3 +277,106 @@ def test_what_a_root_counts_too_much_is_missing(keys, nodes, levels):
     store = store_of(tree(root=node(1, ROOT, level=1, root=(keys, nodes))))
     read_omap(store, "omap", 1, 7)
     assert [(item.code, item.level) for item in store.log.findings] == [("count-differs", level) for level in levels]
+
+
+def test_batches_of_any_number_of_nodes_give_the_same_tree(monkeypatch):
+    """Of one node each: of two leaves one is to come behind the first, as many as were read; then there is none."""
+    whole, _ = read_nodes(TreeSource(store_of(tree()), "omap", 1, 7))
+    monkeypatch.setattr("layoutscope.filesystems.apfs.btree.BATCH_NODES", 1)
+    source = TreeSource(store_of(tree()), "omap", 1, 7)
+    batches = list(read_levels(source))
+    assert [(batch.level, batch.first, batch.to_come) for batch in batches] == [(1, 0, 0), (0, 1, 1), (0, 2, 0)]
+    nodes, leaves = read_nodes(source)
+    assert [batch.node.tolist() for batch in leaves] == [[1, 1], [2, 2]]
+    for column in ("paddr", "parent", "key_rank", "first_key_id", "last_key_id", "used_bytes", "low_key"):
+        assert getattr(nodes, column).tolist() == getattr(whole, column).tolist()
+
+
+@pytest.mark.parametrize("batch", [1, 1024])
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ([mapping(0, 0, 90)], [mapping(20, 4, 92)], []),  # no key is less than 0
+        ([mapping(10, 3, 90), mapping(10, 3, 91)], [mapping(20, 4, 92)], []),  # equal numbers are in order
+        ([mapping(11, 3, 90), mapping(10, 3, 91)], [mapping(20, 4, 92)], [2]),
+        ([mapping(10, 3, 90), mapping(21, 3, 91)], [mapping(20, 4, 92)], [3]),
+        ([mapping(10, 3, 90), mapping(20, 3, 91)], [mapping(20, 4, 92)], []),
+        ([], [mapping(20, 4, 92)], []),
+        ([mapping(10, 3, 90)], [], []),
+    ],
+)
+def test_keys_ascend_over_the_nodes_of_a_level(monkeypatch, batch, left, right, expected):
+    """Whether both leaves are read at once or one by one; the root has key 0 and leads to keys from 20 on."""
+    monkeypatch.setattr("layoutscope.filesystems.apfs.btree.BATCH_NODES", batch)
+    root = node(1, [child(0, 0, 2), child(20, 4, 3)], level=1, root=(len(left) + len(right), 3))
+    store = store_of(tree(root=root, left=node(2, left), right=node(3, right)))
+    nodes, _ = read_nodes(TreeSource(store, "omap", 1, 7))
+    assert found(store) == [("keys-unordered", f"omap tree, node {paddr}", paddr * BLOCK) for paddr in expected]
+    ends = [(struct.unpack("<Q", side[place][0][:8])[0] if side else 0) for side in (left, right) for place in (0, -1)]
+    assert nodes.first_key_id.tolist() == [0, *ends[::2]]
+    assert nodes.last_key_id.tolist() == [20, *ends[1::2]]
+    assert nodes.used_bytes.tolist() == [48, 32 * len(left), 32 * len(right)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([(10, 5, 90), (10, 3, 91), (9, 7, 92)], [92, 91, 90]),
+        ([(10, 3, 90), (10, 5, 91), (11, 1, 92)], [90, 91, 92]),
+        ([(10, 5, 90), (10, 3, 91), (11, 1, 92)], [91, 90, 92]),
+        ([(11, 1, 90), (10, 2, 91), (12, 3, 92)], [91, 90, 92]),
+    ],
+)
+def test_mappings_of_a_map_that_is_out_of_order_are_sorted(rows, expected):
+    """By object, then by transaction."""
+    omap = read_omap(store_of({1: node(1, [mapping(*row) for row in rows], root=(3, 1))}), "omap", 1, 7)
+    assert omap.paddr.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (0, BLOCK),
+        (BLOCK - 1, BLOCK),
+        (BLOCK + 1, BLOCK),
+        (BLOCK, BLOCK),
+        (3 * BLOCK, 3 * BLOCK),
+        (65_536, 65_536),
+        (65_536 + BLOCK, BLOCK),
+    ],
+)
+def test_a_root_that_cannot_be_used_has_the_size_that_its_map_says(size, expected):
+    """Whole blocks, up to 64 KiB; else it counts as one block. Block 1 and all behind it are zeros."""
+    store = store_of({200: bytes(BLOCK)})
+    view = view_at(object_map((5, 6, 1), size=[size]), 7)
+    assert read_root(TreeSource(store, "fs", 5, 7, view)) is None
+    (lost,) = store.lost
+    assert (lost.size_bytes.tolist(), lost.level.tolist(), lost.condition.tolist()) == ([expected], [255], [DAMAGED])
+    assert (lost.node_id.tolist(), lost.xid.tolist(), lost.paddr.tolist()) == ([5], [6], [1])
+    (finding,) = store.log.findings
+    is_whole = size in (BLOCK, 3 * BLOCK, 65_536, 65_536 + BLOCK)
+    assert (finding.code, finding.image_offset) == ("tree-unreadable", BLOCK)
+    assert ("impossible size" in finding.message) != is_whole
+
+
+def test_a_sealed_tree_counts_its_children_from_its_root():
+    """Children are numbered from the root, 1 and 2 behind it, and bear a hash of 32 bytes behind their number.
+
+    The flags of a tree are the first number of the last 40 bytes; bit 7 says that children are hashed.
+    """
+    leaves = {oid: node(oid, [mapping(10 * oid, 3, 90)]) for oid in (6, 7)}
+    hashes = [hashlib.sha256(block).digest() for block in leaves.values()]
+    records = [
+        (struct.pack("<QQ", 60 + 10 * number, 3), struct.pack("<Q", 1 + number) + digest)
+        for number, digest in enumerate(hashes)
+    ]
+    root = change_node(node(5, records, level=1, root=(2, 3)), (BLOCK - INFO, 4, 0x80))
+    store = store_of({5: root, **leaves})
+    source = TreeSource(store, "omap", 5, 7, hash_type=SHA256, root_hash=hashlib.sha256(root).digest())
+    nodes, _ = read_nodes(source)
+    assert found(store) == []
+    assert (nodes.node_id.tolist(), nodes.valid.tolist()) == ([5, 6, 7], [3, 3, 3])
+    assert nodes.used_bytes.tolist() == [2 * (16 + 8 + 32), 32, 32]
+    other = store_of({5: root, **leaves})
+    read_nodes(replace(source, store=other, root_hash=bytes(32)))
+    assert [item[:2] for item in found(other)] == [("checksum-mismatch", "omap tree, node 5")]

@@ -9,7 +9,7 @@ import numpy as np
 from layoutscope.errors import ImageError, UnsupportedError, UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystems, labels, variants
 from layoutscope.image.source import Window
-from layoutscope.partition.search import EVERYTHING, is_doubtful, recognise
+from layoutscope.partition.search import EVERYTHING, PLACE_BYTES, is_doubtful, recognise
 from layoutscope.partition.tables import VolumeCandidate
 from layoutscope.units import format_bytes, format_list
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
     from layoutscope.partition.tables import VolumeSearch
 
-HEADER_BYTES: Final = 4096
-"""What a volume is told by lies in so much at its start."""
 GAP: Final = "and what follows could not be read, where one may begin"
 _CUT: Final = ("partition-truncated", "partition-outside")
 _CORE_STORAGE_ADVICE: Final = "attach it to a Mac of macOS 10.15 or older, then read the logical volume's own device"
@@ -86,7 +84,7 @@ def _open_at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCand
 
 def _owner_of_copy(source: Source, kind: str, start: int) -> Content | None:
     """Return the volume that a header belongs to if it confirms that it starts at another place than this."""
-    length = min(HEADER_BYTES, source.size_bytes - start)
+    length = min(PLACE_BYTES, source.size_bytes - start)
     data = np.frombuffer(source.read(start, length), np.uint8)
     disk = Window(source, 0, source.size_bytes)
     owners = [owner for item in filesystems() if item.name == kind for owner in item.find_in(disk, data, start)]

@@ -417,7 +417,7 @@ def _place(
             return None, f"which lies in {format_count(len(parsed), 'piece')}"
         end += entry.num_blocks
     offset = (base + first.physical_block) * block_bytes
-    if any(entry.physical_volume_number for entry in parsed) or offset + min(size_bytes, 1) > space_bytes:
+    if any(entry.physical_volume_number for entry in parsed) or offset >= space_bytes:
         return None, "which lies outside of this physical volume"
     if end * block_bytes < size_bytes:
         return None, f"of which only {format_bytes(end * block_bytes)} have a place"

@@ -49,6 +49,7 @@ def test_a_volume_by_its_place(source):
         ({"volume_at": 5 * MIB}, "no volume starts at byte 5,242,880"),
         ({"volume_at": 6 * MIB}, "outside the image"),
         ({"volume_at": -1}, "outside the image"),
+        ({"volume_at": 0}, "no volume starts at byte 0"),
     ],
 )
 def test_what_is_not_there_is_told(source, wish, message):

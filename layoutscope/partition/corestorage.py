@@ -168,7 +168,7 @@ def _header(stretch: Source, *, is_lost: bool) -> tuple[CoreStorage.PhysicalVolu
         return None
     header, computed = first
     message = "the header of the physical volume does not have its checksum, nor is there a copy that has"
-    sides = f"{header.checksum:#010x}", f"{computed:#010x}"
+    sides = f"{computed:#010x}", f"{header.checksum:#010x}"
     return header, (Finding("checksum-mismatch", "warning", *where, message, *sides),)
 
 

@@ -310,7 +310,7 @@ def test_whole_copies_are_counted():
 
 
 FIRST = METADATA_BLOCK * BLOCK_BYTES
-"""Bytes before the first copy of the metadata: a block of zeros, two of the volume, the newer one last, and the keys."""
+"""Of the metadata's first copy: a block of zeros, the older and the newer block of the volume, the keys."""
 
 COPY_BYTES = 4 * UNIT_BYTES
 
@@ -374,15 +374,10 @@ def test_a_logical_volume_begins_inside_of_its_physical_volume(blocks, is_inside
         (((0, 2, 300), (3, 1, 303)), None, "which lies in 2 pieces"),
         (((0, 2, 300), (2, 2, 303)), None, "which lies in 2 pieces"),
         (((1, 3, 300),), None, "which lies in 1 piece"),
-        (((0, 4, 300 | 1 << 48),), None, "which lies outside of this physical volume"),
     ],
 )
 def test_pieces_of_a_logical_volume(extents, place, reason):
-    """Blocks of 4,096 bytes, of which it has four; the upper bits of a block's number tell the physical volume."""
+    """Blocks of 4,096 bytes, of which it has four."""
     plan = PhysicalVolumePlan(content=bytes(4 * BLOCK_BYTES), is_encrypted=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fixtures.corestorage._put_content", lambda *_: None)
-        patch.setattr("fixtures.corestorage.max", lambda *values: 512 * BLOCK_BYTES, raising=False)
-        data = physical_volume(replace(plan, extents=extents), 512 * BLOCK_BYTES)
-    (volume,) = opened(data)[0].logical_volumes
+    (volume,) = opened(physical_volume(replace(plan, extents=extents)))[0].logical_volumes
     assert (volume.volume_offset, volume.reason) == (None if place is None else place * BLOCK_BYTES, reason)

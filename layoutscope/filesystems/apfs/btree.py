@@ -151,7 +151,7 @@ def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
 def _make_unreadable_root(source: TreeSource, root: Places) -> NodeRows:
     """Make a row of a root that cannot be used: what led to it tells its address, its size and its transaction."""
     size, block = int(root.size_bytes[0]), source.blocks.block_size
-    is_possible = size > 0 and size % block == 0 and size <= LARGEST_NODE
+    is_possible = block <= size <= LARGEST_NODE and size % block == 0
     known = {
         "node_id": root.node_id,
         "xid": root.xid,
@@ -167,7 +167,7 @@ def _make_unreadable_root(source: TreeSource, root: Places) -> NodeRows:
 def read_shape(source: TreeSource, root: Places) -> TreeShape:
     """Read the tree information at the end of a root."""
     size = int(root.size_bytes[0])
-    if size <= 0 or size % source.blocks.block_size:
+    if size < source.blocks.block_size or size % source.blocks.block_size:
         where = source.blocks.at(int(root.paddr[0]))
         raise FormatError(
             f"impossible size of {size} bytes",

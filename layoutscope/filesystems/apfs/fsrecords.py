@@ -226,7 +226,7 @@ class Names(Struct, frozen=True):
         same: NDArray[np.bool_] = self.length == len(wanted)
         rows = np.flatnonzero(same)
         spots = self.start[rows][:, None] + np.arange(len(wanted))
-        same[rows] = (self.data[spots] == wanted).all(axis=1) if len(rows) else False
+        same[rows] = (self.data[spots] == wanted).all(axis=1)
         return same
 
 
@@ -282,7 +282,7 @@ class RecordTables(Struct):
     num_records: int = 0
     num_decoded: int = 0
 
-    _name_entries_in_range: dict[tuple[str, ...], Any] = field(default_factory=dict)
+    _results: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def get(self, name: str) -> Columns:
         """Return the table of a record type, without rows if there are no such records."""
@@ -290,20 +290,20 @@ class RecordTables(Struct):
 
     def index(self, name: str) -> Index:
         """Prepare the objects of a table for look-ups; once, as several checks and tables ask for it."""
-        return self.remembered(("index", name), lambda: index_of(self.get(name)["obj_id"]))
+        return self.compute_once(("index", name), lambda: index_of(self.get(name)["obj_id"]))
 
     def find(self, name: str, among: str, column: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Find the objects that a column of one table names in another: see :meth:`Index.find`; once, as well.
 
         Row in the second table, some row where there is none; and whether there is one.
         """
-        return self.remembered((name, among, column), lambda: self.index(among).find(self.get(name)[column]))
+        return self.compute_once((name, among, column), lambda: self.index(among).find(self.get(name)[column]))
 
-    def remembered(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
+    def compute_once(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
         """Return what was made under this key, or make it; for what follows from the tables alone."""
-        if key not in self._name_entries_in_range:
-            self._name_entries_in_range[key] = make()
-        found: T = self._name_entries_in_range[key]
+        if key not in self._results:
+            self._results[key] = make()
+        found: T = self._results[key]
         return found
 
     def let_go(self) -> None:
@@ -542,7 +542,7 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
     if level > 0:
         # The walk ends early where a whole level is missing.
         losses += _missing(own, [], level - 1)
-    return losses, bool(level >= 0 and (above or any(len(part) for part in sound)))
+    return losses, bool(above) or any(len(part) for part in sound)
 
 
 def _entries(batch: ReadNodes) -> Entries:

@@ -113,8 +113,8 @@ def _check_header(
     """Tell which heads contradict the place of their node; the records are used all the same."""
     kinds = grammar.ApfsObject.ObjectType
     places = problems.places
-    # Leaves that a sweep put in their place have no parent either.
-    is_root = (places.parent < 0) & (places.node_id == np.uint64(problems.source.root_oid))
+    # Leaves that a sweep put in their place have no parent either: the number alone tells.
+    is_root = places.node_id == np.uint64(problems.source.root_oid)
     # A root is an object of another type than all other nodes of its tree, and a tree of one node is root and leaf.
     kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
     wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (level == 0))

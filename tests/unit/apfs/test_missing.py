@@ -61,6 +61,9 @@ def test_subtrees_of_an_index_node():
     }
     found, _ = losses_of(blocks)
     assert [item[:4] for item in found] == [(5, 1, 20, NO_LIMIT)]
+    # With that node whole its leaf is lost, whose number ends the node in block 5.
+    blocks |= {5: node(5, [child(20, 4, 3)], level=1), 3: RIGHT[:-1] + b"\1"}
+    assert losses_of(blocks) == ([(3, 0, 20, NO_LIMIT, 6 * BLOCK - 8)], True)
 
 
 def entries(*rows: tuple[int, int]) -> RecordTables:

@@ -8,13 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from fixtures.apfs.checksum import with_checksum
+from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.btree import as_rows, read_batch, read_levels, read_nodes, read_omap, read_root
 from layoutscope.filesystems.apfs.nodes import DAMAGED
 from layoutscope.filesystems.apfs.omap import view_at
-from layoutscope.filesystems.apfs.source import TreeSource, locate_nodes
+from layoutscope.filesystems.apfs.source import Store, TreeSource, locate_nodes
 from layoutscope.filesystems.apfs.verify import VALID_NAMES, Expected, check_nodes, hash_objects, hash_size
+from layoutscope.findings import FindingLog
+from layoutscope.image.failing import RescuedSource
+from layoutscope.image.source import MemorySource
 from tests.unit.apfs.toys import BLOCK, HEAD, INFO, child, mapping, node, object_map, record_root, store_of
 
+MARK = 2**62 // BLOCK
 LEFT = [mapping(10, 3, 90), mapping(10, 5, 91)]
 RIGHT = [mapping(20, 4, 92), mapping(30, 7, 93)]
 ROOT = [child(10, 3, 2), child(20, 4, 3)]
@@ -380,3 +385,35 @@ def test_a_sealed_tree_counts_its_children_from_its_root():
     other = store_of({5: root, **leaves})
     read_nodes(replace(source, store=other, root_hash=bytes(32)))
     assert [item[:2] for item in found(other)] == [("checksum-mismatch", "omap tree, node 5")]
+
+
+@pytest.mark.parametrize(
+    ("paddr", "words"),
+    [(MARK + 3, "the device whose image was not given"), (50, "outside the image"), (5, "could not be read")],
+)
+def test_why_a_node_is_not_there(paddr, words):
+    """On the second device, behind the container's end, or in an area that was never read; another tree says nothing.
+
+    Of the last the container has the place, so that its node is known; an object that no map has is not.
+    """
+    source = RescuedSource(MemorySource(bytes(10 * BLOCK)), np.array([[5 * BLOCK, BLOCK]]))
+    store = Store.over(Blocks((source,), (0,), BLOCK), FindingLog())
+    view = view_at(object_map((5, 6, paddr), (7, 6, 9)), 7)
+    places = locate_nodes(TreeSource(store, "fs", 5, 7, view), np.array([5, 6, 7], np.uint64))
+    assert (places.node_id.tolist(), places.is_unread.tolist()) == (
+        ([5, 7], [True, False]) if paddr == 5 else ([7], [False])
+    )
+    told = {item.structure: item.message for item in store.log.findings}
+    assert told.pop("fs tree, node 6") == "no map knows this node"
+    assert words in told.pop("fs tree, node 5")
+    assert told == {}
+
+
+def test_ephemeral_nodes_are_where_the_checkpoint_has_them():
+    """Object 5 is in block 2; of object 6 no map knows."""
+    store = store_of({3: bytes(BLOCK)})
+    source = TreeSource(store, "spaceman", 5, 7, ephemerals={5: 2}, root_size_bytes=2 * BLOCK)
+    places = locate_nodes(source, np.array([5, 6], np.uint64))
+    assert (places.node_id.tolist(), places.paddr.tolist(), places.size_bytes.tolist()) == ([5], [2], [2 * BLOCK])
+    assert (places.parent.tolist(), places.omap_leaf.tolist(), places.xid.tolist()) == ([-1], [-1], [0])
+    assert [item.message for item in store.log.findings] == ["no map knows this node"]

@@ -181,7 +181,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
         name.removeprefix("fixed."): values
         for name, values in decode_columns(BTREE_INFO, data, start, INFO_FIELDS).items()
     }
-    head = nodes.node_heads(data, np.zeros(1, np.int64))
+    head = nodes.node_heads(data, np.zeros_like(start))
     level, node_size = int(head["level"][0]), int(info["len_node"][0])
     address = source.blocks.at(int(root.paddr[0]))
     problem = ""

@@ -302,6 +302,12 @@ def test_unread_ranges_belong_to_their_device():
         assert caught.value.image_offset == max(paddr, 0) * BLOCK
 
 
+def test_block_0_may_be_unread():
+    source = RescuedSource(MemorySource(bytes(BLOCK)), np.array([[0, BLOCK]]))
+    with pytest.raises(FormatError, match="could not be read"):
+        Blocks((source,), (0,), BLOCK).read_object(0)
+
+
 def test_a_block_behind_the_end_of_the_first_device_is_outside():
     """Whether or not the image of the second one was given."""
     for others in ((), (None,), (MemorySource(bytes(BLOCK)),)):

@@ -338,14 +338,14 @@ def read_levels(
     if opened is None:
         return
     tree, places = opened
-    tally, first, base = Tally(tree, len(source.store.log.findings)), 0, 0
-    above = np.empty(0, np.uint64)
+    tally, first = Tally(tree, len(source.store.log.findings)), 0
+    above = places.paddr[:0]
     for level in range(tree.shape.level, -1, -1):
         children: list[Places] = []
         if known is not None and not level and len(above):
             is_new = ~np.isin(above, known)
-            places = places.take(~np.isin(places.paddr, known) | is_new[places.parent - base])
-        above, base = places.paddr, first
+            places = places.take(~np.isin(places.paddr, known) | is_new[places.parent - (first - len(above))])
+        above = places.paddr
         for start in range(0, len(places), BATCH_NODES):
             some = places.take(slice(start, start + BATCH_NODES))
             batch = read_batch(tree, some, level, first, workspace)

@@ -396,22 +396,21 @@ class RecordReader:
         slots, leaves, plan = batch.slots, self._leaves, self._leaves.plan
         numbers = np.arange(batch.first, batch.first + len(batch.places), dtype=np.int64)
         places = (slots.node, slots.key_start, slots.key_len, slots.val_start, slots.val_len)
-        first_attribute = _length_of(leaves, "xattr")
         records = LeafBatch(batch.buffer, batch.size_bytes, numbers, *places)
         found = leaves.add(records, batch.to_come)
         attributes = np.flatnonzero(found.leaf == _position(plan, "xattr"))
         if len(attributes):
-            self._add_attributes(batch, slots.val_start[attributes] + XATTR_VAL.width, first_attribute)
+            self._add_attributes(batch, slots.val_start[attributes] + XATTR_VAL.width)
         wrong = np.flatnonzero((found.leaf == NO_LEAF) | found.is_damaged)
         self._num_records += len(slots)
         self._num_decoded += len(slots) - len(wrong)
         if len(wrong):
             self._report(batch, wrong)
 
-    def _add_attributes(self, batch: ReadNodes, start: NDArray[np.int64], first_byte: int) -> None:
+    def _add_attributes(self, batch: ReadNodes, start: NDArray[np.int64]) -> None:
         """Add data streams of extended attributes, and the size that a compressed file declares.
 
-        `start` is where the data of each new attribute starts, `first_byte` where their names do in the table's.
+        `start` is where the data of each new attribute starts.
         """
         buffer, count = batch.buffer, len(start)
         table = self._leaves.table("xattr")
@@ -424,7 +423,8 @@ class RecordReader:
         stream_id[rows], stream_size[rows] = found["xattr_obj_id"], found["dstream.len_stream"]
         # Files compressed by macOS say their true size in an attribute, as on HFS+.
         expanded = np.full(count, -1, np.int64)
-        names = Names(table["name"].data[first_byte:], table["name"].length[-count:])
+        lengths = table["name"].length[-count:]
+        names = Names(table["name"].data[-int(lengths.sum()) :], lengths)
         rows = np.flatnonzero(~is_stream & (length >= DECMPFS_HEADER.width) & names.equal_to(COMPRESSED))
         size = decode_column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.len_uncompressed)
         expanded[rows] = size.astype(np.int64)
@@ -461,11 +461,6 @@ class RecordReader:
 def _position(plan: LeafPlan, table: str) -> int:
     """Place of a table's records among the leaves of a plan; -1 if it has none."""
     return next((number for number, leaf in enumerate(plan.leaves) if leaf.table == table), -1)
-
-
-def _length_of(leaves: LeafTables, table: str) -> int:
-    """Bytes of the names in a table; 0 if there is no such table."""
-    return len(leaves.table(table)["name"].data) if table in leaves.plan.tables else 0
 
 
 @cache

@@ -11,7 +11,7 @@ from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs import fsrecords
 from layoutscope.filesystems.apfs.fsrecords import Names, read_record_tree
 from layoutscope.filesystems.apfs.source import TreeSource
-from tests.unit.apfs.toys import BLOCK, record_root, store_of
+from tests.unit.apfs.toys import BLOCK, record_node, record_root, store_of
 from tests.unit.native.reference.leaves import PlainTables
 from tests.unit.native.reference.xfields import extended_fields
 
@@ -215,10 +215,16 @@ def test_attributes_that_are_too_short_tell_no_size(read, is_stream, length, str
 
 
 def test_records_of_some_types_are_counted(read):
-    """Two records of three are understood; a table without rows has the columns that every table has."""
-    tree, _ = read((key(40, DSTREAM_ID), struct.pack("<I", 5)), (key(41, DSTREAM_ID), b""), (key(42, UNKNOWN), b""))
-    assert (tree.records.num_records, tree.records.num_decoded) == (3, 1)
-    assert tree.records.get("extent")["obj_id"].tolist() == []
+    """One record of four is understood; there is a table of each type that was seen, and of no other."""
+    tree, _ = read(
+        (key(40, DSTREAM_ID), struct.pack("<I", 5)),
+        (key(41, DSTREAM_ID), b""),
+        (key(42, PHYSICAL_EXTENT), b""),
+        (key(43, UNKNOWN), b""),
+    )
+    assert (tree.records.num_records, tree.records.num_decoded) == (4, 1)
+    assert {name: tree.records.count(name) for name in tree.records.tables} == {"dstream_id": 1, "extent": 0}
+    assert {name: len(values) for name, values in tree.records.get("inode").items()} == {"obj_id": 0, "node": 0}
     rows, is_found = tree.records.find("dstream_id", "dstream_id", "obj_id")
     assert (rows.tolist(), is_found.tolist()) == ([0], [True])
     assert tree.records.count("dstream_id") == 1
@@ -239,3 +245,31 @@ def test_an_empty_name_may_be_the_last():
     assert names.raw() == ["\u00e9".encode(), b""]
     assert names.equal_to(b"").tolist() == [False, True]
     assert names.equal_to(b"abc").tolist() == [False, False]
+
+
+@pytest.mark.parametrize("batch", [1, 1024])
+def test_attributes_of_several_leaves(monkeypatch, batch):
+    """Whether leaves are read one by one or at once: the size is that of the right one of three in the last leaf."""
+    monkeypatch.setattr("layoutscope.filesystems.apfs.btree.BATCH_NODES", batch)
+    header = struct.pack("<HH", 2, 16) + b"cmpf" + struct.pack("<IQ", 3, 12345)
+
+    def attribute(obj_id: int, name: bytes) -> tuple[bytes, bytes]:
+        return key(obj_id, 4, struct.pack("<H", len(name) + 1) + name + b"\0"), header
+
+    first = [attribute(40, b"one"), attribute(40, b"two")]
+    last = [attribute(50, b"com.apple"), attribute(50, b"com.apple.decmpfs"), attribute(60, b"three")]
+    leads = [(first[0][0], struct.pack("<Q", 2)), (last[0][0], struct.pack("<Q", 3))]
+    store = store_of(
+        {
+            1: record_node(1, FSTREE, leads, level=1, info=(28, 20, 5, 3)),
+            2: record_node(2, FSTREE, first),
+            3: record_node(3, FSTREE, last),
+        }
+    )
+    tree = read_record_tree(TreeSource(store, "fs", 1, 7))
+    assert store.log.findings == []
+    table = tree.records.get("xattr")
+    assert (table["obj_id"].tolist(), table["node"].tolist()) == ([40, 40, 50, 50, 60], [1, 1, 2, 2, 2])
+    assert table["expanded_size"].tolist() == [-1, -1, -1, 12345, -1]
+    assert (tree.records.num_records, tree.records.num_decoded) == (5, 5)
+    assert tree.nodes.first_key_id.tolist() == [40, 40, 50]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,8 +10,16 @@ from msgspec.structs import replace
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.blocks import Blocks
-from layoutscope.filesystems.apfs.btree import as_rows, read_batch, read_levels, read_nodes, read_omap, read_root
-from layoutscope.filesystems.apfs.nodes import DAMAGED
+from layoutscope.filesystems.apfs.btree import (
+    as_rows,
+    level_of_disorder,
+    read_batch,
+    read_levels,
+    read_nodes,
+    read_omap,
+    read_root,
+)
+from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND
 from layoutscope.filesystems.apfs.omap import view_at
 from layoutscope.filesystems.apfs.source import Store, TreeSource, locate_nodes
 from layoutscope.filesystems.apfs.verify import VALID_NAMES, Expected, check_nodes, hash_objects, hash_size
@@ -77,6 +86,26 @@ def test_node_that_is_not_what_was_looked_for_is_left_out(broken, expected):
     assert found(store) == [expected]
 
 
+def test_what_a_node_should_be_is_told_beside_what_it_is():
+    """Another number, a checksum of other bytes, another level, which has no number to compare."""
+    spoilt = node(3, RIGHT)[:-1] + b"\1"
+    computed, stored = (struct.unpack_from("<Q", block)[0] for block in (with_checksum(spoilt), spoilt))
+    for broken, sides in (
+        (node(9, RIGHT), ("3", "9")),
+        (spoilt, (str(computed), str(stored))),
+        (node(3, [child(20, 4, 2)], level=1), ("", "")),
+    ):
+        store = store_of(tree(right=broken))
+        read_omap(store, "omap", 1, 7)
+        assert [(item.expected, item.found) for item in store.log.findings] == [sides]
+
+
+def test_keys_out_of_order_are_worst_in_a_map():
+    """It is searched by halves, so that objects are missed; other trees are read as a whole."""
+    levels = [level_of_disorder(tree) for tree in ("omap", "container-omap", "fs", "extentref", "spaceman")]
+    assert levels == ["error", "error", "warning", "warning", "warning"]
+
+
 def test_a_record_that_leaves_its_leaf_is_left_out_alone():
     """The third entry of block 3, 2 * 4 bytes into its table, has its value behind the node; the rest is read."""
     leaf = bytearray(node(3, [*RIGHT, mapping(40, 7, 94)]))
@@ -87,6 +116,7 @@ def test_a_record_that_leaves_its_leaf_is_left_out_alone():
     assert omap.oid.tolist() == [10, 10, 20, 30]
     assert found(store) == [("record-invalid", "omap tree, record 2 of node 3", 3 * BLOCK + entry)]
     assert omap.nodes.valid.tolist() == [VALID_NAMES.index(name) for name in ("checksum", "checksum", "no")]
+    assert omap.nodes.condition.tolist() == [SOUND, SOUND, DAMAGED]
 
 
 def test_address_outside_the_container_is_told():
@@ -198,6 +228,8 @@ def test_a_node_whose_table_has_no_room_for_its_entries_is_torn(count, is_torn):
     omap = read_omap(store, "omap", 1, 7)
     assert omap.oid.tolist() == ([10, 10] if is_torn else [10, 10, 20, 30])
     assert omap.nodes.valid.tolist() == [VALID_NAMES.index("checksum")] * 2 + [0 if is_torn else 2]
+    assert omap.nodes.condition.tolist() == [SOUND, SOUND, DAMAGED if is_torn else SOUND]
+    assert omap.nodes.num_records.tolist() == [2, 2, 0 if is_torn else 2]
     assert [item[2] for item in found(store)] == [3 * BLOCK] * is_torn
 
 
@@ -382,6 +414,10 @@ def test_a_sealed_tree_counts_its_children_from_its_root():
     assert found(store) == []
     assert (nodes.node_id.tolist(), nodes.valid.tolist()) == ([5, 6, 7], [3, 3, 3])
     assert nodes.used_bytes.tolist() == [2 * (16 + 8 + 32), 32, 32]
+    # Without the seal nobody knows the hashes, nor how long they are.
+    nodes, _ = read_nodes(TreeSource(store, "omap", 5, 7))
+    assert found(store) == []
+    assert (nodes.node_id.tolist(), nodes.valid.tolist()) == ([5, 6, 7], [2, 2, 2])
     other = store_of({5: root, **leaves})
     read_nodes(replace(source, store=other, root_hash=bytes(32)))
     assert [item[:2] for item in found(other)] == [("checksum-mismatch", "omap tree, node 5")]
@@ -417,3 +453,52 @@ def test_ephemeral_nodes_are_where_the_checkpoint_has_them():
     assert (places.node_id.tolist(), places.paddr.tolist(), places.size_bytes.tolist()) == ([5], [2], [2 * BLOCK])
     assert (places.parent.tolist(), places.omap_leaf.tolist(), places.xid.tolist()) == ([-1], [-1], [0])
     assert [item.message for item in store.log.findings] == ["no map knows this node"]
+
+
+@pytest.mark.parametrize(
+    ("encrypted", "has_cipher", "codes"),
+    [
+        ((False, False, True), True, []),
+        ((True, False, False), True, ["tree-unreadable"]),
+        ((False, False, True), False, ["checksum-mismatch"]),
+        ((False, False, False), True, ["checksum-mismatch"]),
+    ],
+)
+def test_nodes_are_decrypted_whose_mapping_says_so(encrypted, has_cipher, codes):
+    """The second leaf is written with every other bit exchanged; the root and the first leaf are not."""
+    blocks = tree(root=node(1, ROOT, level=1, root=(4, 3)))
+    blocks = {paddr: change_node(block, (27, 1, 0)) for paddr, block in blocks.items()}
+    blocks[3] = bytes(byte ^ 0x55 for byte in blocks[3])
+    store = store_of(blocks)
+    view = view_at(object_map((1, 7, 1), (2, 7, 2), (3, 7, 3), encrypted=list(encrypted)), 7)
+
+    def decrypt_objects(objects, paddrs, chosen):
+        assert len(paddrs) == len(chosen)
+        return np.where(chosen[:, None], objects ^ 0x55, objects)
+
+    cipher = SimpleNamespace(decrypt_objects=decrypt_objects) if has_cipher else None
+    read_nodes(TreeSource(store, "omap", 1, 7, view, cipher=cipher))
+    assert [item[0] for item in found(store)] == codes
+
+
+def test_trees_of_no_known_kind_may_have_any_records():
+    """What moves when a container shrinks has no type of its own (byte 28); a map of objects is 11."""
+    leaf = record_root(2, 5, [(struct.pack("<Q", 5), bytes(16))])
+    for kind, codes in (("evict-mapping", []), ("spaceman", ["node-invalid"])):
+        store = store_of({2: leaf})
+        read_nodes(TreeSource(store, kind, 2, 7))
+        assert [item[0] for item in found(store)] == codes
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [([], [1, 2, 3]), ([2], [1, 2, 3]), ([1, 2], [1, 3]), ([1, 2, 3], [1]), ([2, 3], [1, 2, 3])],
+)
+def test_leaves_that_are_known_are_left_out_below_nodes_that_are_known(known, expected):
+    """Index nodes are read all the same, and of one that is new all leaves are, be they known or not."""
+    source = TreeSource(store_of(tree()), "omap", 1, 7)
+    batches = list(read_levels(source, known=np.array(known, np.uint64)))
+    assert [paddr for batch in batches for paddr in batch.places.paddr.tolist()] == expected
+    assert found(source.store) == []
+    alone = TreeSource(store_of({1: node(1, LEFT, root=(2, 1))}), "omap", 1, 7)
+    assert len(list(read_levels(alone, known=np.array([1], np.uint64)))) == 1

@@ -73,7 +73,7 @@ def _open_at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCand
     if content.kind == "unknown":
         raise UsageError(f"{source.name}: no volume starts at byte {volume_at:,}")
     if not found.is_readable:
-        raise refusal(source.name, (found,))
+        raise refusal(source.name, (found,), search)
     if (owner := _owner_of_copy(source, content.kind, start)) is not None:
         raise UsageError(
             f"{source.name}: no volume starts at byte {volume_at:,}: the header at byte {start:,} is a copy, its "
@@ -93,14 +93,12 @@ def _owner_of_copy(source: Source, kind: str, start: int) -> Content | None:
     return next((owner for owner in owners if not is_doubtful(owner)), None)
 
 
-def refusal(
-    name: str, found: Sequence[VolumeCandidate], search: VolumeSearch | None = None
-) -> ImageError | UnsupportedError:
+def refusal(name: str, found: Sequence[VolumeCandidate], search: VolumeSearch) -> ImageError | UnsupportedError:
     """Say in one line why nothing of an image can be read."""
     known = [candidate for candidate in found if candidate.kind != "unknown"]
     if not known:
-        findings = () if search is None else search.findings
-        unread = next((f"; byte {item.image_offset:,} {GAP}" for item in findings if item.code == "unread-area"), "")
+        areas = (item for item in search.findings if item.code == "unread-area")
+        unread = next((f"; byte {item.image_offset:,} {GAP}" for item in areas), "")
         return ImageError(
             f"{_cut_off(search)}{name}: no {' or '.join(labels())} volume found"
             + _stacks(found)
@@ -124,24 +122,23 @@ def refusal(
     return UnsupportedError(message, code="foreign-file-system", advice=advice)
 
 
-def _cut_off(search: VolumeSearch | None) -> str:
+def _cut_off(search: VolumeSearch) -> str:
     """Say that the image ends before the partitions of its map, if it does."""
-    cut = () if search is None else (item for item in search.findings if item.code in _CUT)
+    cut = (item for item in search.findings if item.code in _CUT)
     return next((f"{item.structure} at byte {item.image_offset:,}: {item.message}: " for item in cut), "")
 
 
-def _ways_out(search: VolumeSearch | None) -> str:
+def _ways_out(search: VolumeSearch) -> str:
     """Say what was searched, and which options find more."""
-    searched = "" if search is None else search.searched
     ways = "--volume-at BYTES reads a volume that begins at a byte"
-    if searched == EVERYTHING:
+    if search.searched == EVERYTHING:
         return f"; {EVERYTHING} was searched. {ways}, and --sweep looks for what is left of one that lost its headers"
-    before = f"; {searched} were searched. " if searched else ". "
+    before = f"; {search.searched} were searched. " if search.searched else ". "
     return f"{before}{ways}, and --sweep searches {EVERYTHING}"
 
 
 def _stacks(found: Sequence[VolumeCandidate]) -> str:
-    stacks = [" > ".join(candidate.stack) for candidate in found if len(candidate.stack) > 1]
+    stacks = [" > ".join(candidate.stack) for candidate in found if candidate.partition is not None]
     return f" ({format_list(stacks, '; ')})" if stacks else ""
 
 

@@ -25,12 +25,14 @@ from fixtures.apfs.checksum import crc32c
 from fixtures.corestorage import (
     BLOCK_BYTES,
     CONTENT_BLOCK,
+    FAMILY_OBJECT,
     LABEL_BLOCK,
     METADATA_BLOCK,
     UNIT_BYTES,
     PhysicalVolumePlan,
     physical_volume,
 )
+from fixtures.corestorage import _block as fixture_block
 from fixtures.hfsplus.plan import VolumePlan
 from fixtures.hfsplus.writer import render
 
@@ -381,3 +383,12 @@ def test_pieces_of_a_logical_volume(extents, place, reason):
     plan = PhysicalVolumePlan(content=bytes(4 * BLOCK_BYTES), is_encrypted=False)
     (volume,) = opened(physical_volume(replace(plan, extents=extents)))[0].logical_volumes
     assert (volume.volume_offset, volume.reason) == (None if place is None else place * BLOCK_BYTES, reason)
+
+
+@pytest.mark.parametrize("blocks", [[], [fixture_block(0x24, FAMILY_OBJECT, bytes(512))]])
+def test_a_volume_without_its_family_may_be_encrypted(monkeypatch, blocks):
+    """No block has its number, or one of another type has it: 24 is a text that goes on."""
+    monkeypatch.setattr("fixtures.corestorage._family", lambda _: blocks)
+    found, told = opened(physical_volume(PhysicalVolumePlan()))
+    (volume,) = found.logical_volumes
+    assert (volume.name, volume.is_encrypted, volume.keys, told) == ("Macintosh HD", None, b"", [])

@@ -385,6 +385,21 @@ def test_pieces_of_a_logical_volume(extents, place, reason):
     assert (volume.volume_offset, volume.reason) == (None if place is None else place * BLOCK_BYTES, reason)
 
 
+@pytest.mark.parametrize(("place", "name"), [(8, "old Macintosh HD"), (48, "old Macintosh HD"), (52, "Macintosh HD")])
+def test_blocks_of_another_version_or_length_are_none(monkeypatch, place, name):
+    """Version 1 is at byte 8, the length at 48, flags at 52; with another one the newer block of the volume is none."""
+
+    def write_block(block_type, object_id, body, transaction=1):
+        block = fixture_block(block_type, object_id, body, transaction)
+        if transaction == 9:
+            block = block[:place] + bytes([block[place] ^ 2]) + block[place + 1 :]
+        return crc32c(block[8:]).to_bytes(4, "little") + block[4:]
+
+    monkeypatch.setattr("fixtures.corestorage._block", write_block)
+    found, told = opened(physical_volume(PhysicalVolumePlan()))
+    assert ([item.name for item in found.logical_volumes], told) == ([name], [])
+
+
 @pytest.mark.parametrize("blocks", [[], [fixture_block(0x24, FAMILY_OBJECT, bytes(512))]])
 def test_a_volume_without_its_family_may_be_encrypted(monkeypatch, blocks):
     """No block has its number, or one of another type has it: 24 is a text that goes on."""

@@ -151,7 +151,7 @@ def sum_of_units(text: Texts, others: Texts) -> tuple[int, int]:
     if len(units):
         plain = plain[np.repeat(others.length == 0, text.length)]
     # Units are added up as they lie, without changing the order of their bytes.
-    one = int(swap_to_disk_order(np.uint16(1)))
+    one = int(swap_to_disk_order(np.array([1], np.uint16))[0])
     return len(plain) + len(units), one * int(plain.sum(dtype=np.uint64)) + int(units.sum(dtype=np.uint64))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layoutscope.partition.choice import choose, refusal, select_name
+from layoutscope.partition.choice import choose, select_name
 from layoutscope.partition.maps import Partition, VolumeCandidate, VolumeSearch
 from layoutscope.partition.search import find_volumes
 
@@ -12,6 +12,5 @@ __all__ = [
     "VolumeSearch",
     "choose",
     "find_volumes",
-    "refusal",
     "select_name",
 ]

@@ -73,7 +73,8 @@ def member_content(
 
 def _member(stretch: Window, size_bytes: int) -> Member | None:
     at = size_bytes // HEADER_BYTES * HEADER_BYTES - HEADER_BYTES
-    header: grammar.Foreign.RaidHeader | None = parse_at(stretch, RAID_HEADER, at) if at > 0 else None
+    # What begins with a header is an old member, whose header has other fields.
+    header: grammar.Foreign.RaidHeader | None = parse_at(stretch, RAID_HEADER, at) if at else None
     if header is not None:
         text = _text(stretch, at + RAID_HEADER.width, HEADER_BYTES - RAID_HEADER.width)
         members = _MEMBER.findall(_value(text, _LIST.format("Members")))

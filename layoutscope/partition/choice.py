@@ -9,7 +9,7 @@ import numpy as np
 from layoutscope.errors import ImageError, UnsupportedError, UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystems, labels, variants
 from layoutscope.image.source import Window
-from layoutscope.partition.search import EVERYTHING, is_doubtful, recognise, to_candidate
+from layoutscope.partition.search import EVERYTHING, PLACE_BYTES, is_doubtful, recognise, to_candidate
 from layoutscope.units import format_bytes, format_list
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
     from layoutscope.partition.maps import VolumeCandidate, VolumeSearch
 
-HEADER_BYTES: Final = 4096
-"""What a volume is told by lies in so much at its start."""
 GAP: Final = "and what follows could not be read, where one may begin"
 _CUT: Final = ("partition-truncated", "partition-outside")
 _REFUSED: Final = {
@@ -82,7 +80,7 @@ def _open_at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCand
     if content.kind == "unknown":
         raise UsageError(f"{source.name}: no volume starts at byte {volume_at:,}")
     if not found.is_readable:
-        raise refusal(source.name, (found,))
+        raise refusal(source.name, (found,), search)
     if (owner := _owner_of_copy(source, content.kind, start)) is not None:
         raise UsageError(
             f"{source.name}: no volume starts at byte {volume_at:,}: the header at byte {start:,} is a copy, its "
@@ -93,7 +91,7 @@ def _open_at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCand
 
 def _owner_of_copy(source: Source, kind: str, start: int) -> Content | None:
     """Return the volume that a header belongs to if it confirms that it starts at another place than this."""
-    length = min(HEADER_BYTES, source.size_bytes - start)
+    length = min(PLACE_BYTES, source.size_bytes - start)
     data = np.frombuffer(source.read(start, length), np.uint8)
     disk = Window(source, 0, source.size_bytes)
     owners = [owner for item in filesystems() if item.name == kind for owner in item.find_in(disk, data, start)]
@@ -102,14 +100,12 @@ def _owner_of_copy(source: Source, kind: str, start: int) -> Content | None:
     return next((owner for owner in owners if not is_doubtful(owner)), None)
 
 
-def refusal(
-    name: str, found: Sequence[VolumeCandidate], search: VolumeSearch | None = None
-) -> ImageError | UnsupportedError:
+def refusal(name: str, found: Sequence[VolumeCandidate], search: VolumeSearch) -> ImageError | UnsupportedError:
     """Explain in one line why nothing of an image can be read."""
     known = [candidate for candidate in found if candidate.kind != "unknown"]
     if not known:
-        findings = () if search is None else search.findings
-        unread = next((f"; byte {item.image_offset:,} {GAP}" for item in findings if item.code == "unread-area"), "")
+        areas = (item for item in search.findings if item.code == "unread-area")
+        unread = next((f"; byte {item.image_offset:,} {GAP}" for item in areas), "")
         return ImageError(
             f"{_cut_off(search)}{name}: no {' or '.join(labels())} volume found"
             + _stacks(found)
@@ -125,24 +121,23 @@ def refusal(
     return UnsupportedError(message, code=code, advice=advice)
 
 
-def _cut_off(search: VolumeSearch | None) -> str:
+def _cut_off(search: VolumeSearch) -> str:
     """Report that the image ends before the partitions of its map, if it does."""
-    cut = () if search is None else (item for item in search.findings if item.code in _CUT)
+    cut = (item for item in search.findings if item.code in _CUT)
     return next((f"{item.structure} at byte {item.image_offset:,}: {item.message}: " for item in cut), "")
 
 
-def _ways_out(search: VolumeSearch | None) -> str:
+def _ways_out(search: VolumeSearch) -> str:
     """Describe what was searched, and which options find more."""
-    searched = "" if search is None else search.searched
     ways = "--volume-at BYTES reads a volume that begins at a byte"
-    if searched == EVERYTHING:
+    if search.searched == EVERYTHING:
         return f"; {EVERYTHING} was searched. {ways}, and --sweep looks for what is left of one that lost its headers"
-    before = f"; {searched} were searched. " if searched else ". "
+    before = f"; {search.searched} were searched. " if search.searched else ". "
     return f"{before}{ways}, and --sweep searches {EVERYTHING}"
 
 
 def _stacks(found: Sequence[VolumeCandidate]) -> str:
-    stacks = [" > ".join(candidate.stack) for candidate in found if len(candidate.stack) > 1]
+    stacks = [" > ".join(candidate.stack) for candidate in found if candidate.partition is not None]
     return f" ({format_list(stacks, '; ')})" if stacks else ""
 
 

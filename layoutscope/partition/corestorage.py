@@ -165,7 +165,7 @@ def _header(stretch: Source, *, is_lost: bool) -> tuple[CoreStorage.PhysicalVolu
         return None
     header, computed = first
     message = "the header of the physical volume does not have its checksum, nor is there a copy that has"
-    sides = f"{header.checksum:#010x}", f"{computed:#010x}"
+    sides = f"{computed:#010x}", f"{header.checksum:#010x}"
     return header, (Finding("checksum-mismatch", "warning", *where, message, *sides),)
 
 
@@ -405,7 +405,7 @@ def _place(
             return None, f"which lies in {format_count(len(parsed), 'piece')}"
         end += entry.num_blocks
     offset = (base + first.physical_block) * block_bytes
-    if any(entry.physical_volume_number for entry in parsed) or offset + min(size_bytes, 1) > space_bytes:
+    if any(entry.physical_volume_number for entry in parsed) or offset >= space_bytes:
         return None, "which lies outside of this physical volume"
     if end * block_bytes < size_bytes:
         return None, f"of which only {format_bytes(end * block_bytes)} have a place"

@@ -143,7 +143,7 @@ def _contents(source: Source, layout: VolumeLayout) -> Iterator[bytes]:
         forks = extents.listed("fork")
         own = own[[forks[number] == "data" for number in own.tolist()]]
         starts, lengths = extents["image_offset"].data[own], extents["length_bytes"].data[own]
-        if 0 < size <= MAX_KEY_FILE_BYTES and int(lengths.sum()) <= MAX_KEY_FILE_BYTES * 2:
+        if size <= MAX_KEY_FILE_BYTES and int(lengths.sum()) <= MAX_KEY_FILE_BYTES * 2:
             yield b"".join(source.read(*each) for each in zip(starts.tolist(), lengths.tolist(), strict=True))[:size]
 
 
@@ -152,8 +152,11 @@ def _key_text(data: bytes, physical: PhysicalVolume) -> bytes | None:
     ciphers, algorithms, modes = load_ciphers()
     # The description names two keys for it, in two places, beside a second one of zeros.
     for key in (physical.key, physical.own_id):
-        worker = ciphers.Cipher(algorithms.AES(key + bytes(KEY_BYTES)), modes.XTS(bytes(16))).decryptor()
-        text: bytes = worker.update(data) + worker.finalize()
+        try:
+            worker = ciphers.Cipher(algorithms.AES(key + bytes(KEY_BYTES)), modes.XTS(bytes(16))).decryptor()
+            text: bytes = worker.update(data) + worker.finalize()
+        except ValueError:
+            continue  # AES-XTS refuses two equal keys, and less than one block of 16 bytes
         if b"<plist" in text or b"CryptoUsers" in text:
             return text
     return None

@@ -105,7 +105,7 @@ def _list_unclaimed_stretches(size_bytes: int, taken: I64) -> list[tuple[int, in
 
 def _list_searched_stretches(size_bytes: int) -> tuple[list[tuple[int, int]], str]:
     """List the stretches that are searched unless all of the disk is, and describe them."""
-    steps = {AFTER_EFI * SECTOR_BYTES, *range(THOROUGH_BYTES, LAST_STEP + 1, MIB)}
+    steps = {AFTER_EFI * SECTOR_BYTES, *range(THOROUGH_BYTES, LAST_STEP + MIB, MIB)}
     single = [place for place in sorted(steps) if place < size_bytes - END_BYTES]
     places = [(0, THOROUGH_BYTES), *((place, PLACE_BYTES) for place in single)]
     if size_bytes <= THOROUGH_BYTES:

@@ -600,6 +600,9 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=60, help="how many mutants are drawn of each part; 0 for all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--line", type=int, help="only those of one line")
+    parser.add_argument(
+        "--unit", action="store_true", help="ask unit tests alone: they take less time, and notice less"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many processes run at a time")
     parser.add_argument("--kept", type=Path, help="a file that keeps which test executes which line, for the next run")
     options = parser.parse_args()
@@ -616,7 +619,14 @@ def main() -> None:
             by_part[part] = random.Random(options.seed).sample(mutants, options.sample)  # noqa: S311
     for name in ("pytest", "numpy", "polars", "hypothesis", "zstandard", "construct", "kaitaistruct", "typer", "rich"):
         importlib.import_module(name)  # every child needs them, and the package itself must not be there before
-    folders = {part: _test_files(TESTS[_group(part, TESTS)]) for part in by_part}
+    folders = {
+        part: [
+            file
+            for file in _test_files(TESTS[_group(part, TESTS)])
+            if not options.unit or file.startswith("tests/unit/")
+        ]
+        for part in by_part
+    }
     reached = record(sorted({file for files in folders.values() for file in files}), options.kept, options.jobs)
     for part, mutants in by_part.items():
         began, known = time.monotonic(), {file: reached[file] for file in folders[part]}

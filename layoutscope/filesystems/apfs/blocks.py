@@ -46,10 +46,11 @@ class DirtyRuns(Struct, frozen=True):
 
     def newest(self, paddrs: NDArray[Any]) -> NDArray[Any]:
         """Return where the newest bytes of some blocks lie: mostly at their own addresses."""
-        if not len(self) or not len(paddrs):
+        if not len(self):
             return paddrs
         address = np.asarray(paddrs).astype(np.uint64)
-        row = np.maximum(np.searchsorted(self.start, address, side="right") - 1, 0)
+        # An address before all runs gets the last one, which it is not inside of either.
+        row = np.searchsorted(self.start, address, side="right") - 1
         is_inside = (address >= self.start[row]) & (address < self.stop[row])
         return np.where(is_inside, self.cached[row] + (address - self.start[row]), address)
 
@@ -133,8 +134,7 @@ class Blocks(Struct, frozen=True):
         result = self.present(paddrs, size_bytes)
         device, position = self.split(self.dirty.newest(paddrs))
         for number, source in enumerate(self.sources):
-            unread = source.unread_ranges() if source else np.empty((0, 2), np.int64)
-            if len(unread):
+            if source is not None and len(unread := source.unread_ranges()):
                 lost = overlaps(unread, position, np.full(len(position), size_bytes, np.int64))
                 result &= ~(lost & (device == number))
         return result
@@ -163,7 +163,7 @@ class Blocks(Struct, frozen=True):
             reason = "address outside the container"
             if paddr >= 0 and self.present(where, size)[0]:
                 reason = "could not be read"
-            elif device and len(self.sources) <= device:
+            elif device >= len(self.sources):
                 reason = "it lies on the device whose image was not given"
             error = FormatError(reason, structure=f"block {paddr}", image_offset=at)
             error.device = device

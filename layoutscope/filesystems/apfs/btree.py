@@ -143,7 +143,7 @@ def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
     if shape is None:
         source.store.lost.append(_make_unreadable_root(source, root))
         return None
-    if shape.hash_type and source.root_hash:
+    if source.root_hash:
         root = replace(root, child_hash=np.frombuffer(source.root_hash, np.uint8)[None, :])
     return OpenTree(source, shape), root
 
@@ -151,7 +151,7 @@ def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
 def _make_unreadable_root(source: TreeSource, root: Places) -> NodeRows:
     """Make a row of a root that cannot be used: what led to it tells its address, its size and its transaction."""
     size, block = int(root.size_bytes[0]), source.blocks.block_size
-    is_possible = size > 0 and size % block == 0 and size <= LARGEST_NODE
+    is_possible = block <= size <= LARGEST_NODE and size % block == 0
     known = {
         "node_id": root.node_id,
         "xid": root.xid,
@@ -167,7 +167,7 @@ def _make_unreadable_root(source: TreeSource, root: Places) -> NodeRows:
 def read_shape(source: TreeSource, root: Places) -> TreeShape:
     """Read the tree information at the end of a root."""
     size = int(root.size_bytes[0])
-    if size <= 0 or size % source.blocks.block_size:
+    if size < source.blocks.block_size or size % source.blocks.block_size:
         where = source.blocks.at(int(root.paddr[0]))
         raise FormatError(
             f"impossible size of {size} bytes",
@@ -181,7 +181,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
         name.removeprefix("fixed."): values
         for name, values in decode_columns(BTREE_INFO, data, start, INFO_FIELDS).items()
     }
-    head = nodes.node_heads(data, np.zeros(1, np.int64))
+    head = nodes.node_heads(data, np.zeros_like(start))
     level, node_size = int(head["level"][0]), int(info["len_node"][0])
     address = source.blocks.at(int(root.paddr[0]))
     problem = ""
@@ -249,8 +249,6 @@ def _check_bounds(source: TreeSource, places: Places, check: NodeCheck, found: n
         log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
         log.add("node-invalid", "error", TORN)
     node = found.strays.node
-    if not len(node) and not torn.any():
-        return check
     size = int(places.size_bytes[0])
     for at, number, start in zip(*(column.tolist() for column in found.strays), strict=True):
         name = f"{source.tree} tree, record {number} of node {places.node_id[at]}"
@@ -340,14 +338,14 @@ def read_levels(
     if opened is None:
         return
     tree, places = opened
-    tally, first, base = Tally(tree), 0, 0
-    above = np.empty(0, np.uint64)
+    tally, first = Tally(tree, len(source.store.log.findings)), 0
+    above = places.paddr[:0]
     for level in range(tree.shape.level, -1, -1):
         children: list[Places] = []
         if known is not None and not level and len(above):
             is_new = ~np.isin(above, known)
-            places = places.take(~np.isin(places.paddr, known) | is_new[places.parent - base])
-        above, base = places.paddr, first
+            places = places.take(~np.isin(places.paddr, known) | is_new[places.parent - (first - len(above))])
+        above = places.paddr
         for start in range(0, len(places), BATCH_NODES):
             some = places.take(slice(start, start + BATCH_NODES))
             batch = read_batch(tree, some, level, first, workspace)
@@ -423,34 +421,28 @@ def _mappings(batch: ReadNodes) -> dict[str, NDArray[Any]]:
 
 
 class Tally(Struct):
-    """What was counted so far, and the last key of the level that is read."""
+    """What was counted so far, and the last key of each level."""
 
     tree: OpenTree  # the tree, before its nodes are read
+    num_findings: int  # of the log, when this began
     num_keys: int = 0
     longest_key: int = 0
-    level: int = -1
-    last_key: int = 0
-    _num_findings: int = 0  # of the log, when this began
-
-    def __post_init__(self) -> None:
-        self._num_findings = len(self.tree.source.store.log.findings)
+    last_keys: dict[int, int] = field(default_factory=dict)
 
     def add(self, batch: ReadNodes) -> None:
         """Count a batch and check the order of its keys."""
-        if batch.level != self.level:
-            self.level, self.last_key = batch.level, 0
         if not len(batch.slots):
             return
         self.longest_key = max(self.longest_key, int(batch.slots.key_len.max()))
         # The tree information counts the keys of leaves alone, yet the longest key of all levels.
         self.num_keys += 0 if batch.level else len(batch.slots)
         self._check_order(batch)
-        self.last_key = int(batch.keys[-1])
+        self.last_keys[batch.level] = int(batch.keys[-1])
 
     def _check_order(self, batch: ReadNodes) -> None:
         keys, node = batch.keys, batch.slots.node
         descends = np.zeros(len(keys), bool)
-        descends[0] = int(keys[0]) < self.last_key
+        descends[0] = int(keys[0]) < self.last_keys.get(batch.level, 0)
         # Equal numbers are in order: two names of one directory, say, differ in what the number leaves out.
         np.less(keys[1:], keys[:-1], out=descends[1:])
         # Records may come before what their parent's entry promises.
@@ -462,7 +454,7 @@ class Tally(Struct):
     def compare(self, num_nodes: int) -> None:
         """Compare with the tree information; not where something of the tree is missing."""
         source, shape = self.tree.source, self.tree.shape
-        if len(source.store.log.findings) > self._num_findings:
+        if len(source.store.log.findings) > self.num_findings:
             return
         log = source.at_node(source.root_oid, shape.paddr)
         for what, found, declared in (("keys", self.num_keys, shape.num_keys), ("nodes", num_nodes, shape.num_nodes)):
@@ -503,7 +495,7 @@ class Pool(Struct):
 
     def find(self, places: Places, level: int) -> NDArray[np.int64]:
         """Rows of nodes by address, number and level; -1 for those that were not read."""
-        if self.nodes is None or not len(self):
+        if self.nodes is None:
             return np.full(len(places), -1, np.int64)
         known = self.nodes.paddr[self.order]
         row = self.order[np.minimum(np.searchsorted(known, places.paddr), len(known) - 1)]
@@ -547,7 +539,7 @@ def _read_pool(source: TreeSource, pool: Pool) -> NodeRows:
     if opened is None:
         return join(source.tree, [])
     tree, places = opened
-    tally, parts, base = Tally(tree), list[NodeRows](), 0
+    tally, parts, base = Tally(tree, len(source.store.log.findings)), list[NodeRows](), 0
     for level in range(tree.shape.level, -1, -1):
         _fetch_new(tally, pool, places, level)
         rows = pool.find(places, level)

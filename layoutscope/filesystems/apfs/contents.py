@@ -344,7 +344,7 @@ class Streams(Struct, frozen=True):
 
 def streams(records: RecordTables) -> Streams:
     """List who owns each data stream: inodes, and extended attributes that are too long to be embedded."""
-    return records.remembered(("streams",), lambda: _streams(records))
+    return records.compute_once(("streams",), lambda: _streams(records))
 
 
 def _streams(records: RecordTables) -> Streams:

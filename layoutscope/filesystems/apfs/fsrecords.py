@@ -235,7 +235,7 @@ class Names(Struct, frozen=True):
         same: NDArray[np.bool_] = self.length == len(wanted)
         rows = np.flatnonzero(same)
         spots = self.start[rows][:, None] + np.arange(len(wanted))
-        same[rows] = (self.data[spots] == wanted).all(axis=1) if len(rows) else False
+        same[rows] = (self.data[spots] == wanted).all(axis=1)
         return same
 
 
@@ -292,7 +292,7 @@ class RecordTables(Struct):
     num_records: int = 0
     num_decoded: int = 0
 
-    _name_entries_in_range: dict[tuple[str, ...], Any] = field(default_factory=dict)
+    _results: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def get(self, name: str) -> Columns:
         """Return the table of a record type, without rows if there are no such records."""
@@ -300,20 +300,20 @@ class RecordTables(Struct):
 
     def index(self, name: str) -> Index:
         """Prepare the objects of a table for look-ups; once, as several checks and tables ask for it."""
-        return self.remembered(("index", name), lambda: index_of(self.get(name)["obj_id"]))
+        return self.compute_once(("index", name), lambda: index_of(self.get(name)["obj_id"]))
 
     def find(self, name: str, among: str, column: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Find the objects that a column of one table names in another: see :meth:`Index.find`; once, as well.
 
         Row in the second table, some row where there is none; and whether there is one.
         """
-        return self.remembered((name, among, column), lambda: self.index(among).find(self.get(name)[column]))
+        return self.compute_once((name, among, column), lambda: self.index(among).find(self.get(name)[column]))
 
-    def remembered(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
+    def compute_once(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
         """Return what was made under this key, or make it; for what follows from the tables alone."""
-        if key not in self._name_entries_in_range:
-            self._name_entries_in_range[key] = make()
-        found: T = self._name_entries_in_range[key]
+        if key not in self._results:
+            self._results[key] = make()
+        found: T = self._results[key]
         return found
 
     def let_go(self) -> None:
@@ -406,22 +406,21 @@ class RecordReader:
         slots, leaves, plan = batch.slots, self._leaves, self._leaves.plan
         numbers = np.arange(batch.first, batch.first + len(batch.places), dtype=np.int64)
         places = (slots.node, slots.key_start, slots.key_len, slots.val_start, slots.val_len)
-        first_attribute = _length_of(leaves, "xattr")
         records = LeafBatch(batch.buffer, batch.size_bytes, numbers, *places)
         found = leaves.add(records, batch.to_come)
         attributes = np.flatnonzero(found.leaf == _position(plan, "xattr"))
         if len(attributes):
-            self._add_attributes(batch, slots.val_start[attributes] + XATTR_VAL.width, first_attribute)
+            self._add_attributes(batch, slots.val_start[attributes] + XATTR_VAL.width)
         wrong = np.flatnonzero((found.leaf == NO_LEAF) | found.is_damaged)
         self._num_records += len(slots)
         self._num_decoded += len(slots) - len(wrong)
         if len(wrong):
             self._report(batch, wrong)
 
-    def _add_attributes(self, batch: ReadNodes, start: NDArray[np.int64], first_byte: int) -> None:
+    def _add_attributes(self, batch: ReadNodes, start: NDArray[np.int64]) -> None:
         """Add data streams of extended attributes, and the size that a compressed file declares.
 
-        `start` is where the data of each new attribute starts, `first_byte` where their names do in the table's.
+        `start` is where the data of each new attribute starts.
         """
         buffer, count = batch.buffer, len(start)
         table = self._leaves.table("xattr")
@@ -434,7 +433,8 @@ class RecordReader:
         stream_id[rows], stream_size[rows] = found["xattr_obj_id"], found["dstream.len_stream"]
         # Files compressed by macOS say their true size in an attribute, as on HFS+.
         expanded = np.full(count, -1, np.int64)
-        names = Names(table["name"].data[first_byte:], table["name"].length[-count:])
+        lengths = table["name"].length[-count:]
+        names = Names(table["name"].data[-int(lengths.sum()) :], lengths)
         rows = np.flatnonzero(~is_stream & (length >= DECMPFS_HEADER.width) & names.equal_to(COMPRESSED))
         size = decode_column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.len_uncompressed)
         expanded[rows] = size.astype(np.int64)
@@ -471,11 +471,6 @@ class RecordReader:
 def _position(plan: LeafPlan, table: str) -> int:
     """Place of a table's records among the leaves of a plan; -1 if it has none."""
     return next((number for number, leaf in enumerate(plan.leaves) if leaf.table == table), -1)
-
-
-def _length_of(leaves: LeafTables, table: str) -> int:
-    """Bytes of the names in a table; 0 if there is no such table."""
-    return len(leaves.table(table)["name"].data) if table in leaves.plan.tables else 0
 
 
 @cache
@@ -552,7 +547,7 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
     if level > 0:
         # The walk ends early where a whole level is missing.
         losses += _missing(own, [], level - 1)
-    return losses, bool(level >= 0 and (above or any(len(part) for part in sound)))
+    return losses, bool(above) or any(len(part) for part in sound)
 
 
 def _entries(batch: ReadNodes) -> Entries:

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.display import Struct
-from layoutscope.structs.arrays import heads, lengths_of, ordinals
+from layoutscope.structs.arrays import heads, lengths_of, match, ordinals
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.native import Kernel
 from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, KVOFF
@@ -110,10 +110,9 @@ def find_unusable(nodes: NodeRows) -> list[NodeRows]:
 
 def take_nodes(nodes: NodeRows, chosen: NDArray[np.int64]) -> NodeRows:
     """Return some nodes of a tree; a parent that is not among them becomes unknown."""
-    position = np.full(len(nodes) + 1, -1, np.int64)
-    position[chosen] = np.arange(len(chosen))
     taken = nodes.take(chosen)
-    return replace(taken, parent=position[taken.parent])
+    position, is_taken = match(chosen, taken.parent)
+    return replace(taken, parent=np.where(is_taken, position, -1))
 
 
 HEAD_FIELDS: Final = (

@@ -219,9 +219,9 @@ def _direct(source: TreeSource, oids: NDArray[np.uint64]) -> tuple[NDArray[np.ui
     # A physical object is named by its address; where an ephemeral one lies, the maps of the checkpoint say.
     if source.ephemerals is None:
         return oids, np.zeros(len(oids), bool)
-    known = [source.ephemerals.get(oid) for oid in oids.tolist()]
-    paddr = np.array([0 if where is None else where for where in known], np.uint64)
-    return paddr, np.array([where is None for where in known], bool)
+    known = source.ephemerals
+    paddr = np.array([known.get(oid, oid) for oid in oids.tolist()], np.uint64)
+    return paddr, np.array([oid not in known for oid in oids.tolist()], bool)
 
 
 def _report_unlocated(

@@ -121,8 +121,7 @@ def sweep(blocks: Blocks, within: NDArray[np.int64] | None = None) -> Swept:
 def _runs_of_device(within: NDArray[np.int64] | None, mark: int, device: int) -> NDArray[np.int64]:
     """Runs of blocks of one device, counted from its own start."""
     start = np.array([mark if device else 0, 0], np.int64)
-    found = arrays.intersect(EVERYWHERE if within is None else within - start, EVERYWHERE)
-    return found[found[:, 0] >= 0]
+    return arrays.intersect(EVERYWHERE if within is None else within - start, EVERYWHERE)
 
 
 def _chunks(source: Source, block_size: int, within: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.uint8]]]:

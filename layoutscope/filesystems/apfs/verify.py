@@ -70,15 +70,14 @@ def check_nodes(
     else:
         computed = fletcher64(objects)
         wrong = computed != head["hdr.cksum"]
-        problems.report(wrong, "checksum-mismatch", "checksum differs", computed, head["hdr.cksum"])
+        problems.report(wrong, "checksum-mismatch", "checksum differs", (computed, head["hdr.cksum"]))
         valid = np.where(wrong, 0, 2)
         identity = _identity(source, places, head) & ~wrong
-        problems.report(
-            identity, "node-invalid", "object is not the node that was looked for", places.node_id, head["hdr.oid"]
-        )
+        message = "object is not the node that was looked for"
+        problems.report(identity, "node-invalid", message, (places.node_id, head["hdr.oid"]))
         other = _other_version(source, places, head) & ~wrong & ~identity
         message = "node is of another transaction than the object map says"
-        problems.report(other, "node-invalid", message, places.xid, head["hdr.xid"])
+        problems.report(other, "node-invalid", message, (places.xid, head["hdr.xid"]))
         wrong |= identity | other
         contradicts = _check_header(expected.level, head, problems, ~wrong & ~level)
     problems.report(level & ~wrong, "node-invalid", f"level differs from {expected.level}")
@@ -113,8 +112,8 @@ def _check_header(
     """Tell which heads contradict the place of their node; the records are used all the same."""
     kinds = grammar.ApfsObject.ObjectType
     places = problems.places
-    # Leaves that a sweep put in their place have no parent either.
-    is_root = (places.parent < 0) & (places.node_id == np.uint64(problems.source.root_oid))
+    # Leaves that a sweep put in their place have no parent either: the number alone tells.
+    is_root = places.node_id == np.uint64(problems.source.root_oid)
     # A root is an object of another type than all other nodes of its tree, and a tree of one node is root and leaf.
     kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
     wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (level == 0))
@@ -155,14 +154,13 @@ class _Problems(Struct, frozen=True):
         wrong: NDArray[np.bool_],
         code: str,
         message: str,
-        expected: NDArray[Any] | None = None,
-        found: NDArray[Any] | None = None,
+        sides: tuple[NDArray[Any], NDArray[Any]] | None = None,  # what is expected of each node, and what was found
     ) -> None:
         """Add a finding for each node that fails; what is unread was reported when its place was found."""
         for number in np.flatnonzero(wrong & ~self.places.is_unread).tolist():
             log = self.source.at_node(int(self.places.node_id[number]), int(self.places.paddr[number]))
-            sides = ("", "") if expected is None or found is None else (expected[number], found[number])
-            log.add(code, "error", message, expected=sides[0], found=sides[1])
+            expected, found = ("", "") if sides is None else (side[number] for side in sides)
+            log.add(code, "error", message, expected=expected, found=found)
 
 
 def object_header(data: bytes, image_offset: int) -> grammar.ApfsObject.ObjPhys:

@@ -144,7 +144,7 @@ def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> Hfsplus
     node = grammar.parse(grammar.HfsplusBtree.HeaderNode, data, structure=structure, image_offset=at)
     limits = grammar.HfsplusBtree.NodeSizeLimit
     size = int(node.header.len_node)
-    if not limits.minimum <= size <= limits.maximum or size & (size - 1):
+    if not limits.minimum <= size <= limits.maximum or size.bit_count() != 1:
         raise FormatError(
             "impossible node size",
             structure=structure,
@@ -179,9 +179,6 @@ def _read_tree_map(volume: Volume, place: TreePlace, node: HfsplusBtree.HeaderNo
     pieces = pieces_of(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
     readable = np.ones(num_nodes, np.bool_)
     readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
-    located = np.zeros(num_nodes, np.bool_)
-    located[pieces.part] = True
-    readable &= located
     used, map_nodes, map_parts, lost = _read_map(volume, tree, fork, node, readable)
     data = bytes(node.user_data)
     return TreeFile(tree, file_id, fork, node.header, data, num_nodes, used, map_nodes, map_parts, readable, lost)
@@ -220,10 +217,10 @@ def _read_map(
             )
             lost.append(number)
             break
-        end = _map_end(batch)
+        end = max(skip, _map_end(batch))
         parts.append(data[skip:end])
-        places.append((number * size + skip, max(0, end - skip)))
-        known_bits += 8 * max(0, end - skip)
+        places.append((number * size + skip, end - skip))
+        known_bits += 8 * (end - skip)
         number, skip = int(batch.f_link[0]), DESCRIPTOR_BYTES
         if not number:
             break
@@ -237,13 +234,10 @@ def _read_map(
 
 def _map_end(node: ReadNodes) -> int:
     """End of a map record: where the node's free space starts, at most where its offset table starts."""
-    count = int(node.num_records[0])
-    limit = node.node_size_bytes - OFFSET_BYTES * (count + 1)
-    if limit <= DESCRIPTOR_BYTES:
-        return DESCRIPTOR_BYTES
-    place = np.array([limit])
-    offset = decode_column(RECORD_OFFSET, node.buffer, place, RECORD_OFFSET.ofs_record)
-    return int(offset[0]) if DESCRIPTOR_BYTES < int(offset[0]) <= limit else limit
+    table_bytes = OFFSET_BYTES * (int(node.num_records[0]) + 1)
+    limit = max(DESCRIPTOR_BYTES, node.node_size_bytes - table_bytes)
+    offset = int(decode_column(RECORD_OFFSET, node.buffer, np.array([limit]), RECORD_OFFSET.ofs_record)[0])
+    return min(offset, limit) if offset > DESCRIPTOR_BYTES else limit
 
 
 def decode_tree(
@@ -254,7 +248,8 @@ def decode_tree(
     into: Decoded,
 ) -> None:
     """Read and decode nodes, in node-number order and in batches."""
-    size, step = file.node_size_bytes, max(1, BATCH_BYTES // file.node_size_bytes)
+    size = file.node_size_bytes
+    step = BATCH_BYTES // size
     workspace = Workspace()
     for start in range(0, len(numbers), step):
         chosen = numbers[start : start + step]

@@ -7,6 +7,7 @@ A ``/`` on the disk stands for the ``:`` of Unix paths and is shown as one.
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -30,7 +31,7 @@ ENCODING: Final = "utf-16-be"
 COMPARED_AT_ONCE: Final = 1 << 16
 
 _SLASH, _COLON = ord("/"), ord(":")
-_IS_LITTLE: Final = bool(np.array([1], np.uint16).view(np.uint8)[0])
+_IS_LITTLE: Final = sys.byteorder == "little"
 
 
 def gather(
@@ -68,12 +69,8 @@ class StoredNames(NamedTuple):
 def stored(texts: Texts | TextColumn, rows: NDArray[np.integer[Any]] | None) -> StoredNames:
     """Return names of some rows of a table that was decoded, or of all."""
     lengths = texts.length.astype(np.int64)
-    start = starts_of(lengths)
-    return (
-        StoredNames(texts.data, start, lengths).take(rows)
-        if rows is not None
-        else StoredNames(texts.data, start, lengths)
-    )
+    every = StoredNames(texts.data, starts_of(lengths), lengths)
+    return every if rows is None else every.take(rows)
 
 
 def differ(first: StoredNames, second: StoredNames) -> NDArray[np.bool_]:
@@ -154,8 +151,8 @@ def sum_of_units(text: Texts, others: Texts) -> tuple[int, int]:
     if len(units):
         plain = plain[np.repeat(others.length == 0, text.length)]
     # Units are added up as they lie, without changing the order of their bytes.
-    total = int(plain.sum(dtype=np.uint64)) << (8 if _IS_LITTLE else 0)
-    return len(plain) + len(units), total + int(units.sum(dtype=np.uint64))
+    one = int(swap_to_disk_order(np.array([1], np.uint16))[0])
+    return len(plain) + len(units), one * int(plain.sum(dtype=np.uint64)) + int(units.sum(dtype=np.uint64))
 
 
 def names_equal(

@@ -184,8 +184,8 @@ def locate_records(
 ) -> RecordBatch:
     """Locate every record of every leaf and index node."""
     size, count = nodes.node_size_bytes, len(nodes.number)
-    kinds = (nodes.kind == LEAF) * np.uint8(1) + (nodes.kind == INDEX) * np.uint8(2)
-    room = int(np.clip(nodes.num_records, 0, size // OFFSET_BYTES)[kinds > 0].sum())
+    kinds = (nodes.kind == LEAF).view(np.uint8) + (nodes.kind == INDEX) * np.uint8(2)
+    room = int(np.minimum(nodes.num_records, size // OFFSET_BYTES)[kinds > 0].sum())
     node, slot, key, data, stop = (np.empty(room, np.int64) for _ in range(5))
     free, damaged = np.empty(count, np.int64), np.empty(count, np.bool_)
     fixed = -1 if fixed_index_key_bytes is None else fixed_index_key_bytes
@@ -201,8 +201,8 @@ def record_bounds(nodes: ReadNodes) -> Bounds:
     keyed = (nodes.kind == LEAF) | (nodes.kind == INDEX)
     # The offset of the free space stands behind those of the records: one entry more than these.
     table_space = (nodes.node_size_bytes - DESCRIPTOR_BYTES) // OFFSET_BYTES - 1
-    counts = np.where(keyed, np.clip(nodes.num_records, 0, table_space), 0)
-    first, stop = _bounds(nodes, counts, keyed)
+    counts = np.where(keyed, np.minimum(nodes.num_records, table_space), 0)
+    first, stop = _bounds(nodes, counts)
     node = owners(counts)
     slot = ordinals(counts)
     limit = nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
@@ -210,9 +210,9 @@ def record_bounds(nodes: ReadNodes) -> Bounds:
     return Bounds(keyed, counts, limit, is_overfull, node, slot, first, stop, _sound(first, stop, limit[node]))
 
 
-def _bounds(nodes: ReadNodes, counts: I64, keyed: Mask) -> tuple[I64, I64]:
+def _bounds(nodes: ReadNodes, counts: I64) -> tuple[I64, I64]:
     """Read the offset tables, which grow from the node's end towards its start; one entry more than records."""
-    entries = np.where(keyed, counts + 1, 0)
+    entries = counts + 1
     node = owners(entries)
     slot = ordinals(entries)
     place = nodes.start[node] + nodes.node_size_bytes - OFFSET_BYTES * (slot + 1)
@@ -298,25 +298,21 @@ class Keys(Struct, frozen=True):
 
     def not_after(self, before: I64, after: I64) -> Mask:
         """Say of pairs of rows whether the second key fails to come after the first."""
-        wrong: Mask = self.ident[after] < self.ident[before]
-        padded = np.concatenate([names.swap_to_disk_order(self.units), np.zeros(_WORD_UNITS, np.uint16)])
-        active = np.flatnonzero(self.ident[after] == self.ident[before])
-        depth = 0
-        while len(active):
-            one, other = before[active], after[active]
-            first, second = (_words(padded, self.start[rows], self.count[rows], depth) for rows in (one, other))
-            wrong[active[first > second]] = True
-            same = first == second
-            depth += _WORD_UNITS
-            ended = same & ((self.count[other] <= depth) | (self.count[one] <= depth))
-            wrong[active[ended]] |= self.count[one[ended]] >= self.count[other[ended]]
-            active = active[same & ~ended]
-        return wrong
+        # A name comes before those that it begins, so where all words are equal the lengths decide.
+        wrong: Mask = self.count[before] >= self.count[after]
 
-    def misplaced(self) -> Mask:
-        """Say which keys do not come after the key before them."""
-        rows = np.arange(1, len(self.ident), dtype=np.int64)
-        return np.append(np.zeros(min(1, len(self.ident)), np.bool_), self.not_after(rows - 1, rows))
+        def decide(rows: I64, first: NDArray[Any], second: NDArray[Any]) -> I64:
+            """Decide the rows that differ; return the others."""
+            wrong[rows[first > second]] = True
+            wrong[rows[first < second]] = False
+            return rows[first == second]
+
+        padded = np.concatenate([names.swap_to_disk_order(self.units), np.zeros(_WORD_UNITS, np.uint16)])
+        rows = decide(np.arange(len(before)), self.ident[before], self.ident[after])
+        for depth in range(0, int(self.count.max(initial=0)), _WORD_UNITS):
+            words = (_words(padded, self.start[at], self.count[at], depth) for at in (before[rows], after[rows]))
+            rows = decide(rows, *words)
+        return wrong
 
 
 def misplaced(ident: I64, kept: names.KeptNames, *, is_folded: bool) -> Mask:
@@ -386,5 +382,5 @@ def fold_case(keys: Keys) -> Keys:
 def _words(padded: NDArray[np.uint16], starts: I64, lengths: I64, depth: int) -> NDArray[np.uint64]:
     """Take four units of each name, from a depth on, as a number that compares as they do."""
     every = np.ndarray((len(padded) - _WORD_UNITS + 1,), np.uint64, padded, strides=(padded.itemsize,))
-    words = names.swap_to_disk_order(every[np.minimum(starts + depth, len(every) - 1)])
+    words = names.swap_to_disk_order(every.take(starts + depth, mode="clip"))
     return words & _MASKS[np.clip(lengths - depth, 0, _WORD_UNITS)]

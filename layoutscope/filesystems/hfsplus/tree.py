@@ -26,8 +26,8 @@ from layoutscope.filesystems.hfsplus.nodes import (
     MAP,
     UNKNOWN_KIND,
     NodeRows,
-    ReadNodes,
-    RecordBatch,
+    decode_nodes,
+    locate_records,
 )
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import I64, Columns, Mask, concatenate, distinct, heads, lengths_of, ranges, starts_of
@@ -61,7 +61,8 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
 
     Without leaves where the root is none, or where no pointer leads down to one.
     """
-    found = concatenate(pointers, {"node": np.empty(0, np.int64), "child": np.empty(0, np.int64)})
+    none: I64 = np.empty(0, np.int64)
+    found = concatenate(pointers, {"node": none, "child": none})
     order = np.argsort(found["node"], kind="stable")
     children = found["child"][order]
     counts = np.bincount(found["node"], minlength=file.num_nodes)
@@ -70,7 +71,6 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
     parent[:], rank[:] = -1, -1
     level = _root(file, nodes)
     rank[level] = 0
-    none: I64 = np.empty(0, np.int64)
     missing, lost, lost_from, astray = [none], [none], [none], [np.empty((0, 2), np.int64)]
     while len(level) and int(nodes.kind[level[0]]) == INDEX:
         child = children[ranges(starts[level], counts[level])]
@@ -78,7 +78,7 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
         inside = (child > 0) & (child < file.num_nodes)
         place = np.where(inside, child, 0)
         unknown = inside & (nodes.kind[place] == UNKNOWN_KIND)
-        fits = _first_only(place, inside & ~unknown & _is_child(nodes, owner, place) & (rank[place] < 0))
+        fits = _first_only(place, inside & _is_child(nodes, owner, place))
         missing.append(child[unknown])
         astray.append(np.column_stack([owner, child])[~unknown & ~fits])
         lost.append(child[inside & ~fits])
@@ -153,10 +153,10 @@ def unusable_nodes(file: TreeFile, nodes: NodeRows, reach: Reach) -> I64:
     """
     is_node = may_be_node(nodes) & ~nodes.damaged
     found = np.zeros(file.num_nodes, np.bool_)
-    found[reach.lost] = nodes.key_rank[reach.lost] < 0
+    found[reach.lost] = True
     root = int(file.header.root_node)
-    has_root = 0 < root < file.num_nodes and (bool(is_node[root]) or not file.header.leaf_records)
-    if 0 < root < file.num_nodes:
+    has_root = root in range(1, file.num_nodes) and (bool(is_node[root]) or not file.header.leaf_records)
+    if root in range(1, file.num_nodes):
         found[root] = not has_root
     is_index_damaged = bool((nodes.damaged & (nodes.kind == INDEX) & (nodes.key_rank >= 0)).any())
     is_index_lost = bool((nodes.height[reach.lost_from] > LEAF_PARENT).any())
@@ -215,17 +215,13 @@ def follow_chain(file: TreeFile, nodes: NodeRows, reach: Reach) -> Reach:
 
     Loops over the leaves that were lost to the index, which is none in a sound tree.
     """
-    links = np.append(reach.leaves[1:], 0)
-    breaks = np.flatnonzero(nodes.f_link[reach.leaves] != links)
-    starts = [(int(place) + 1, int(nodes.f_link[reach.leaves[place]])) for place in breaks]
-    first = int(file.header.first_leaf_node)
-    if not len(reach.leaves) or first != reach.leaves[0]:
-        starts.insert(0, (0, first))
+    links = np.append(int(file.header.first_leaf_node), nodes.f_link[reach.leaves])
+    breaks = np.flatnonzero(links != np.append(reach.leaves, 0))
     seen = set(reach.leaves.tolist())
     pieces: list[int] = []
     places: list[int] = []
-    for place, number in starts:
-        found = _find_lost_leaves(file, nodes, number, seen)
+    for place in breaks.tolist():
+        found = _find_lost_leaves(file, nodes, int(links[place]), seen)
         pieces += found
         places += [place] * len(found)
     if not pieces:
@@ -371,7 +367,10 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
 
 def order_by_key(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecoder) -> Columns:
     """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out."""
-    decoded.leaves.add(leaves.decode(_no_records(file), np.empty(0, np.bool_)))  # for a tree without nodes
+    # A tree without nodes has the same columns.
+    none = order[:0]
+    nodes = decode_nodes(np.empty(none.shape, np.uint8), file.node_size_bytes, none)
+    decoded.leaves.add(leaves.decode(locate_records(nodes, None), np.empty(none.shape, np.bool_)))
     node = decoded.leaves.values["node"]
     # Records of one leaf stand together, in its order: whole leaves are moved.
     first = heads(node)
@@ -380,14 +379,6 @@ def order_by_key(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecod
     counts[node[first]] = lengths_of(first, len(node))
     starts[node[first]] = first
     return decoded.leaves.give_up(starts[order], counts[order])
-
-
-def _no_records(file: TreeFile) -> RecordBatch:
-    none: I64 = np.empty(0, np.int64)
-    nodes = ReadNodes(
-        np.zeros(file.node_size_bytes, np.uint8), file.node_size_bytes, none, none, none, none, none, none
-    )
-    return RecordBatch(nodes, none, none, none, none, none, none, np.empty(0, np.bool_))
 
 
 def _report_map(volume: Volume, file: TreeFile, numbers: I64) -> None:

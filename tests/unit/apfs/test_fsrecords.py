@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs import fsrecords
 from layoutscope.filesystems.apfs.fsrecords import Names, read_record_tree
 from layoutscope.filesystems.apfs.source import TreeSource
-from tests.unit.apfs.toys import BLOCK, record_root, store_of
+from tests.unit.apfs.toys import BLOCK, record_node, record_root, store_of
 from tests.unit.native.reference.leaves import PlainTables
 from tests.unit.native.reference.xfields import extended_fields
 
@@ -182,3 +183,93 @@ def test_records_that_are_not_understood_are_told(read, record, message):
     told = [(item.code, item.structure, item.image_offset, item.message) for item in findings]
     # Two entries of 8 bytes stand before the first key.
     assert told == [("record-invalid", "fs tree, record of object 40", BLOCK + 56 + 16, message)]
+
+
+@pytest.mark.parametrize(
+    ("is_stream", "length", "stream", "expanded"),
+    [
+        (True, 48, (91, 4000), -1),
+        (True, 47, (0, 0), -1),
+        (False, 48, (0, 0), 4000),
+        (False, 16, (0, 0), 4000),
+        (False, 15, (0, 0), -1),
+        (False, 0, (0, 0), -1),
+    ],
+)
+def test_attributes_that_are_too_short_tell_no_size(read, is_stream, length, stream, expanded):
+    """A stream takes 48 bytes, of which the second number is its size; the header of a compressed file takes 16.
+
+    Another attribute before it, whose name is as long, is none of both.
+    """
+    data = struct.pack("<QQQQQQ", 91, 4000, 4096, 0, 4000, 0)[:length]
+    flags = 1 if is_stream else 2
+    values = [struct.pack("<HH", flag, len(each)) + each for flag, each in ((2, data), (flags, data))]
+    names = [name + b"\0" for name in (b"com.apple.decmpfx", b"com.apple.decmpfs")]
+    tree, findings = read(
+        *((key(40, 4, struct.pack("<H", len(name)) + name), value) for name, value in zip(names, values, strict=True))
+    )
+    table = tree.records.get("xattr")
+    assert findings == []
+    assert table["expanded_size"].tolist() == [-1, expanded]
+    assert (table["stream_id"].tolist(), table["stream_size"].tolist()) == ([0, stream[0]], [0, stream[1]])
+
+
+def test_records_of_some_types_are_counted(read):
+    """One record of four is understood; there is a table of each type that was seen, and of no other."""
+    tree, _ = read(
+        (key(40, DSTREAM_ID), struct.pack("<I", 5)),
+        (key(41, DSTREAM_ID), b""),
+        (key(42, PHYSICAL_EXTENT), b""),
+        (key(43, UNKNOWN), b""),
+    )
+    assert (tree.records.num_records, tree.records.num_decoded) == (4, 1)
+    assert {name: tree.records.count(name) for name in tree.records.tables} == {"dstream_id": 1, "extent": 0}
+    assert {name: len(values) for name, values in tree.records.get("inode").items()} == {"obj_id": 0, "node": 0}
+    rows, is_found = tree.records.find("dstream_id", "dstream_id", "obj_id")
+    assert (rows.tolist(), is_found.tolist()) == ([0], [True])
+    assert tree.records.count("dstream_id") == 1
+
+
+def test_columns_of_a_table_without_rows():
+    """Those of its fields, and where each record is; no text."""
+    columns = fsrecords.no_records("dstream_id")
+    assert {name: (len(values), values.dtype.itemsize) for name, values in columns.items()} == {
+        "node": (0, 4), "key_at": (0, 2), "val_at": (0, 2), "refcnt": (0, 4), "obj_id": (0, 8),
+    }  # fmt: skip
+
+
+def test_an_empty_name_may_be_the_last():
+    """Where it would start there is no byte that could continue a character."""
+    names = Names(np.frombuffer("\u00e9".encode(), np.uint8), np.array([2, 0]))
+    assert names.is_text()
+    assert names.raw() == ["\u00e9".encode(), b""]
+    assert names.equal_to(b"").tolist() == [False, True]
+    assert names.equal_to(b"abc").tolist() == [False, False]
+
+
+@pytest.mark.parametrize("batch", [1, 1024])
+def test_attributes_of_several_leaves(monkeypatch, batch):
+    """Whether leaves are read one by one or at once: the size is that of the right one of three in the last leaf."""
+    monkeypatch.setattr("layoutscope.filesystems.apfs.btree.BATCH_NODES", batch)
+    header = struct.pack("<HH", 2, 16) + b"cmpf" + struct.pack("<IQ", 3, 12345)
+
+    def attribute(obj_id: int, name: bytes) -> tuple[bytes, bytes]:
+        return key(obj_id, 4, struct.pack("<H", len(name) + 1) + name + b"\0"), header
+
+    first = [attribute(40, b"one"), attribute(40, b"two")]
+    last = [attribute(50, b"com.apple"), attribute(50, b"com.apple.decmpfs"), attribute(60, b"three")]
+    leads = [(first[0][0], struct.pack("<Q", 2)), (last[0][0], struct.pack("<Q", 3))]
+    store = store_of(
+        {
+            1: record_node(1, FSTREE, leads, level=1, info=(28, 20, 5, 3)),
+            2: record_node(2, FSTREE, first),
+            3: record_node(3, FSTREE, last),
+        }
+    )
+    tree = read_record_tree(TreeSource(store, "fs", 1, 7))
+    assert store.log.findings == []
+    table = tree.records.get("xattr")
+    assert (table["obj_id"].tolist(), table["node"].tolist()) == ([40, 40, 50, 50, 60], [1, 1, 2, 2, 2])
+    assert table["expanded_size"].tolist() == [-1, -1, -1, 12345, -1]
+    assert (tree.records.num_records, tree.records.num_decoded) == (5, 5)
+    assert tree.nodes.first_key_id.tolist() == [40, 40, 50]

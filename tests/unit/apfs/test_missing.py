@@ -25,6 +25,7 @@ LEFT, RIGHT = node(2, [mapping(10, 3, 90)]), node(3, [mapping(20, 4, 92)])
 
 def losses_of(blocks: dict[int, bytes], oid: int = 1) -> tuple[list[tuple[int, int, int, int, int]], bool]:
     found, is_root = find_losses(TreeSource(store_of(blocks), "omap", oid, 7))
+    assert [item.device for item in found] == [0] * len(found)
     return [(item.node_id, item.level, item.low, item.high, item.image_offset) for item in found], is_root
 
 
@@ -41,13 +42,20 @@ def test_a_leaf_that_is_damaged_is_a_loss_from_its_key_to_the_next():
 
 
 def test_a_level_that_is_missing_as_a_whole():
-    """Neither leaf can be read; then the walk ends with the root."""
+    """Neither leaf can be read, or both lie outside of the container; then the walk ends with the root."""
     found, is_root = losses_of({1: ROOT, 2: bytes(BLOCK), 3: bytes(BLOCK)})
     assert ([item[:4] for item in found], is_root) == ([(2, 0, 10, 20), (3, 0, 20, NO_LIMIT)], True)
+    for level in (1, 2):
+        found, is_root = losses_of({1: node(1, [child(10, 3, 50), child(20, 4, 60)], level=level, root=(2, 3))})
+        assert ([item[:4] for item in found], is_root) == (
+            [(50, level - 1, 10, 20), (60, level - 1, 20, NO_LIMIT)],
+            True,
+        )
 
 
 def test_a_damaged_root_says_nothing_of_what_it_led_to():
     assert losses_of({1: ROOT[:-1] + b"\1", 2: LEFT, 3: RIGHT}) == ([], False)
+    assert losses_of({1: bytes(BLOCK)}) == ([], False)
 
 
 def test_subtrees_of_an_index_node():
@@ -61,6 +69,9 @@ def test_subtrees_of_an_index_node():
     }
     found, _ = losses_of(blocks)
     assert [item[:4] for item in found] == [(5, 1, 20, NO_LIMIT)]
+    # With that node whole its leaf is lost, whose number ends the node in block 5.
+    blocks |= {5: node(5, [child(20, 4, 3)], level=1), 3: RIGHT[:-1] + b"\1"}
+    assert losses_of(blocks) == ([(3, 0, 20, NO_LIMIT, 6 * BLOCK - 8)], True)
 
 
 def entries(*rows: tuple[int, int]) -> RecordTables:

@@ -193,6 +193,16 @@ def test_how_far_the_reaping_of_an_object_has_come(kind, flags, words):
     )
 
 
+def test_a_state_that_is_too_short_is_told_at_it():
+    """Of four bytes, where that of a volume has more: byte 112 of block 3."""
+    body = struct.pack("<QQQQIIIIQQQII", 1, 0, 0, 0, 1, 0, FS, BLOCK, 0, 77, 7, 0, 4) + bytes(4)
+    container = container_of({3: whole(8, REAPER, body)}, {8: (3, 1)}, superblock=SimpleNamespace(reaper_oid=8))
+    assert set(read_reaper(container)) == {"being reaped"}
+    (finding,) = container.log.findings
+    assert (finding.structure, finding.level) == ("state of the reaper", "error")
+    assert 0 <= finding.image_offset - (3 * BLOCK + 112) < 4
+
+
 def cache_list(first: int, stop: int, room: int, entries) -> bytes:
     """Lay out a list of the write-back cache; an entry is its place, that on the second device, and its blocks."""
     body = struct.pack("<QQIIII", 1, 0, first, stop, room, 0)

@@ -247,12 +247,16 @@ def test_an_address_is_a_device_and_a_byte():
     assert device.tolist() == [0, 0, 0, 1, 1]
     assert position.tolist() == [0, 9 * BLOCK, (MARK - 1) * BLOCK, 0, 3 * BLOCK]
     assert fusion().split(numbers(0, 9))[1].tolist() == [0, 9 * BLOCK]
+    assert [values.tolist() for values in fusion().split(numbers(MARK))] == [[1], [0]]
+    assert [values.tolist() for values in fusion().split(numbers(MARK - 1))] == [[0], [(MARK - 1) * BLOCK]]
+    assert fusion().split(numbers())[1].tolist() == []
 
 
 def test_addresses_beyond_every_device_stay_in_63_bits():
     """The plain part is at most byte 2**62."""
     assert fusion().split(numbers(2**64 - 1))[1].tolist() == [2**62 // BLOCK * BLOCK]
     assert fusion().place(-1) == (100, 0)
+    assert fusion().place(2**70) == fusion().place(2**64 - 1) == (2**62 // BLOCK * BLOCK, 1)
 
 
 def test_what_is_present_claimed_and_readable():
@@ -275,6 +279,10 @@ def test_a_device_whose_image_was_not_given():
         paddrs = numbers(9, MARK + 3)
         assert blocks.present(paddrs, BLOCK).tolist() == [True, False]
         assert blocks.claimed(paddrs, BLOCK).tolist() == [True, False]
+        assert blocks.readable(paddrs, BLOCK).tolist() == [True, False]
+        assert blocks.image_offset(paddrs).tolist() == [9 * BLOCK, 3 * BLOCK]
+        assert blocks.read(numbers(9), BLOCK).tolist() == [[0] * BLOCK]
+        assert blocks.read(paddrs, BLOCK)[0].tolist() == [0] * BLOCK
     with pytest.raises(FormatError, match="whose image was not given") as caught:
         Blocks((MemorySource(bytes(BLOCK)),), (0,), BLOCK).read_object(MARK + 3)
     assert caught.value.device == 1
@@ -292,6 +300,21 @@ def test_unread_ranges_belong_to_their_device():
         with pytest.raises(FormatError, match=words) as caught:
             blocks.read_object(paddr)
         assert caught.value.image_offset == max(paddr, 0) * BLOCK
+
+
+def test_block_0_may_be_unread():
+    source = RescuedSource(MemorySource(bytes(BLOCK)), np.array([[0, BLOCK]]))
+    with pytest.raises(FormatError, match="could not be read"):
+        Blocks((source,), (0,), BLOCK).read_object(0)
+
+
+def test_a_block_behind_the_end_of_the_first_device_is_outside():
+    """Whether or not the image of the second one was given."""
+    for others in ((), (None,), (MemorySource(bytes(BLOCK)),)):
+        blocks = Blocks((MemorySource(bytes(BLOCK)), *others), (0,) * (1 + len(others)), BLOCK)
+        with pytest.raises(FormatError, match="address outside") as caught:
+            blocks.read_object(1)
+        assert caught.value.device == 0
 
 
 def test_objects_of_some_blocks():
@@ -315,6 +338,8 @@ def test_dirty_runs_are_newest_on_the_main_device():
     asked = numbers(MARK + 1, MARK + 2, MARK + 4, MARK + 5, MARK + 6, MARK + 7, 3)
     assert dirty.newest(asked).tolist() == [MARK + 1, 7, 9, MARK + 5, 5, MARK + 7, 3]
     assert len(dirty) == 2
+    assert dirty.newest(numbers()).tolist() == []
+    assert DirtyRuns().newest(numbers(MARK + 2)).tolist() == [MARK + 2]
     rows = fusion(dirty=dirty).read(numbers(MARK + 1, MARK + 2), BLOCK)
     assert rows[:, 0].tolist() == [2, 1]
     assert fusion(dirty=dirty).place(MARK + 2) == (100 + 7 * BLOCK, 0)

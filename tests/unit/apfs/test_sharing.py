@@ -6,7 +6,7 @@ import pytest
 from layoutscope.filesystems.apfs.btree import Pool, read_nodes, read_omap, read_shared
 from layoutscope.filesystems.apfs.contents import stretches
 from layoutscope.filesystems.apfs.omap import view_at
-from layoutscope.filesystems.apfs.source import TreeSource
+from layoutscope.filesystems.apfs.source import TreeSource, locate_nodes
 from tests.unit.apfs.toys import BLOCK, child, mapping, node, store_of
 
 ROOT = [child(10, 3, 2), child(20, 4, 3)]
@@ -49,6 +49,41 @@ def test_rows_are_found_by_address_number_and_level(store):
     read_shared(TreeSource(store, "omap", 1, 7), pool)
     owner, record = pool.named_by(np.array([0]))
     assert (owner.tolist(), pool.children["oid"][record].tolist()) == ([0, 0], [2, 3])
+
+
+def test_rows_of_a_tree_of_three_levels():
+    """Root 1 leads to nodes 4 and 5, these to leaves 2 and 3: rows 0 to 4. Another state leads to node 5 alone."""
+    blocks = {
+        1: node(1, [child(10, 3, 4), child(20, 4, 5)], level=2, root=(2, 5)),
+        4: node(4, [child(10, 3, 2)], level=1),
+        5: node(5, [child(20, 4, 3)], level=1),
+        2: node(2, [mapping(10, 3, 90)]),
+        3: node(3, [mapping(20, 4, 92)]),
+        6: node(6, [child(20, 4, 5)], level=2, root=(1, 3)),
+    }
+    pool, store = Pool(), store_of(blocks)
+    found = read_shared(TreeSource(store, "omap", 1, 7), pool)
+    assert (found.paddr.tolist(), found.parent.tolist()) == ([1, 4, 5, 2, 3], [-1, 0, 0, 1, 2])
+    owner, record = pool.named_by(np.array([2, 0]))
+    assert (owner.tolist(), pool.children["oid"][record].tolist()) == ([0, 1, 1], [3, 4, 5])
+    other = read_shared(TreeSource(store, "omap", 6, 7), pool)
+    assert (other.paddr.tolist(), other.parent.tolist(), len(pool)) == ([6, 5, 3], [-1, 0, 1], 6)
+    assert store.log.findings == []
+    places = locate_nodes(TreeSource(store, "omap", 1, 7), np.array([3, 1, 6, 5], np.uint64))
+    assert [pool.find(places, level).tolist() for level in (0, 1, 2, 3)] == [
+        [4, -1, -1, -1], [-1, -1, -1, 2], [-1, 0, 5, -1], [-1] * 4,
+    ]  # fmt: skip
+    assert Pool().find(places, 0).tolist() == [-1] * 4
+
+
+@pytest.mark.parametrize(("keys", "nodes", "sides"), [(2, 3, []), (3, 3, [("2", "3")]), (2, 4, [("3", "4")])])
+def test_what_the_root_counts_is_compared_with_all_nodes_of_its_state(keys, nodes, sides):
+    """Of both states, of which the second reads its root alone; what is found twice is told once."""
+    blocks = {oid: node(oid, records) for oid, records in ((2, [mapping(10, 3, 90)]), (3, [mapping(20, 4, 92)]))}
+    store, pool = store_of({1: node(1, ROOT, level=1, root=(keys, nodes)), **blocks}), Pool()
+    for _ in range(2):
+        read_shared(TreeSource(store, "omap", 1, 7), pool)
+    assert [(item.expected, item.found) for item in store.log.findings] == sides
 
 
 def test_a_map_as_of_an_older_transaction(store):

@@ -108,6 +108,13 @@ def test_a_key_shorter_than_the_tree_says():
     assert locate(varying((0, 4, 4, 4)), sizes=SIZES)[1].tolist() == [True]
 
 
+def test_values_of_index_nodes_have_the_length_of_a_number():
+    """Eight bytes, whatever the leaves have; with the hash of a sealed volume 40."""
+    index = node(1, [child(1, 1, 1)], level=1)
+    assert locate(index, sizes=Sizes(BLOCK, 16, 16))[0].val_len.tolist() == [8]
+    assert locate(index, sizes=Sizes(BLOCK, 16, 16, 40))[1].tolist() == [True]
+
+
 def test_a_node_of_the_other_kind_among_its_siblings():
     """Entries of fixed and of varying size in one batch: each node is read by its own flag."""
     assert FIXED & node(1, [])[32]

@@ -2,17 +2,33 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from fixtures.apfs.checksum import with_checksum
-from layoutscope.filesystems.apfs.btree import as_rows, read_batch, read_levels, read_nodes, read_omap, read_root
-from layoutscope.filesystems.apfs.source import TreeSource, locate_nodes
+from layoutscope.filesystems.apfs.blocks import Blocks
+from layoutscope.filesystems.apfs.btree import (
+    as_rows,
+    level_of_disorder,
+    read_batch,
+    read_levels,
+    read_nodes,
+    read_omap,
+    read_root,
+)
+from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND
+from layoutscope.filesystems.apfs.omap import view_at
+from layoutscope.filesystems.apfs.source import Store, TreeSource, locate_nodes
 from layoutscope.filesystems.apfs.verify import VALID_NAMES, Expected, check_nodes, hash_objects, hash_size
-from tests.unit.apfs.toys import BLOCK, HEAD, INFO, child, mapping, node, record_root, store_of
+from layoutscope.findings import FindingLog
+from layoutscope.image.failing import RescuedSource
+from layoutscope.image.source import MemorySource
+from tests.unit.apfs.toys import BLOCK, HEAD, INFO, child, mapping, node, object_map, record_root, store_of
 
+MARK = 2**62 // BLOCK
 LEFT = [mapping(10, 3, 90), mapping(10, 5, 91)]
 RIGHT = [mapping(20, 4, 92), mapping(30, 7, 93)]
 ROOT = [child(10, 3, 2), child(20, 4, 3)]
@@ -70,6 +86,26 @@ def test_node_that_is_not_what_was_looked_for_is_left_out(broken, expected):
     assert found(store) == [expected]
 
 
+def test_what_a_node_should_be_is_told_beside_what_it_is():
+    """Another number, a checksum of other bytes, another level, which has no number to compare."""
+    spoilt = node(3, RIGHT)[:-1] + b"\1"
+    computed, stored = (struct.unpack_from("<Q", block)[0] for block in (with_checksum(spoilt), spoilt))
+    for broken, sides in (
+        (node(9, RIGHT), ("3", "9")),
+        (spoilt, (str(computed), str(stored))),
+        (node(3, [child(20, 4, 2)], level=1), ("", "")),
+    ):
+        store = store_of(tree(right=broken))
+        read_omap(store, "omap", 1, 7)
+        assert [(item.expected, item.found) for item in store.log.findings] == [sides]
+
+
+def test_keys_out_of_order_are_worst_in_a_map():
+    """It is searched by halves, so that objects are missed; other trees are read as a whole."""
+    levels = [level_of_disorder(tree) for tree in ("omap", "container-omap", "fs", "extentref", "spaceman")]
+    assert levels == ["error", "error", "warning", "warning", "warning"]
+
+
 def test_a_record_that_leaves_its_leaf_is_left_out_alone():
     """The third entry of block 3, 2 * 4 bytes into its table, has its value behind the node; the rest is read."""
     leaf = bytearray(node(3, [*RIGHT, mapping(40, 7, 94)]))
@@ -80,6 +116,7 @@ def test_a_record_that_leaves_its_leaf_is_left_out_alone():
     assert omap.oid.tolist() == [10, 10, 20, 30]
     assert found(store) == [("record-invalid", "omap tree, record 2 of node 3", 3 * BLOCK + entry)]
     assert omap.nodes.valid.tolist() == [VALID_NAMES.index(name) for name in ("checksum", "checksum", "no")]
+    assert omap.nodes.condition.tolist() == [SOUND, SOUND, DAMAGED]
 
 
 def test_address_outside_the_container_is_told():
@@ -191,6 +228,8 @@ def test_a_node_whose_table_has_no_room_for_its_entries_is_torn(count, is_torn):
     omap = read_omap(store, "omap", 1, 7)
     assert omap.oid.tolist() == ([10, 10] if is_torn else [10, 10, 20, 30])
     assert omap.nodes.valid.tolist() == [VALID_NAMES.index("checksum")] * 2 + [0 if is_torn else 2]
+    assert omap.nodes.condition.tolist() == [SOUND, SOUND, DAMAGED if is_torn else SOUND]
+    assert omap.nodes.num_records.tolist() == [2, 2, 0 if is_torn else 2]
     assert [item[2] for item in found(store)] == [3 * BLOCK] * is_torn
 
 
@@ -275,3 +314,191 @@ def test_what_a_root_counts_too_much_is_missing(keys, nodes, levels):
     store = store_of(tree(root=node(1, ROOT, level=1, root=(keys, nodes))))
     read_omap(store, "omap", 1, 7)
     assert [(item.code, item.level) for item in store.log.findings] == [("count-differs", level) for level in levels]
+
+
+def test_batches_of_any_number_of_nodes_give_the_same_tree(monkeypatch):
+    """Of one node each: of two leaves one is to come behind the first, as many as were read; then there is none."""
+    whole, _ = read_nodes(TreeSource(store_of(tree()), "omap", 1, 7))
+    monkeypatch.setattr("layoutscope.filesystems.apfs.btree.BATCH_NODES", 1)
+    source = TreeSource(store_of(tree()), "omap", 1, 7)
+    batches = list(read_levels(source))
+    assert [(batch.level, batch.first, batch.to_come) for batch in batches] == [(1, 0, 0), (0, 1, 1), (0, 2, 0)]
+    nodes, leaves = read_nodes(source)
+    assert [batch.node.tolist() for batch in leaves] == [[1, 1], [2, 2]]
+    for column in ("paddr", "parent", "key_rank", "first_key_id", "last_key_id", "used_bytes", "low_key"):
+        assert getattr(nodes, column).tolist() == getattr(whole, column).tolist()
+
+
+@pytest.mark.parametrize("batch", [1, 1024])
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ([mapping(0, 0, 90)], [mapping(20, 4, 92)], []),  # no key is less than 0
+        ([mapping(10, 3, 90), mapping(10, 3, 91)], [mapping(20, 4, 92)], []),  # equal numbers are in order
+        ([mapping(11, 3, 90), mapping(10, 3, 91)], [mapping(20, 4, 92)], [2]),
+        ([mapping(10, 3, 90), mapping(21, 3, 91)], [mapping(20, 4, 92)], [3]),
+        ([mapping(10, 3, 90), mapping(20, 3, 91)], [mapping(20, 4, 92)], []),
+        ([], [mapping(20, 4, 92)], []),
+        ([mapping(10, 3, 90)], [], []),
+    ],
+)
+def test_keys_ascend_over_the_nodes_of_a_level(monkeypatch, batch, left, right, expected):
+    """Whether both leaves are read at once or one by one; the root has key 0 and leads to keys from 20 on."""
+    monkeypatch.setattr("layoutscope.filesystems.apfs.btree.BATCH_NODES", batch)
+    root = node(1, [child(0, 0, 2), child(20, 4, 3)], level=1, root=(len(left) + len(right), 3))
+    store = store_of(tree(root=root, left=node(2, left), right=node(3, right)))
+    nodes, _ = read_nodes(TreeSource(store, "omap", 1, 7))
+    assert found(store) == [("keys-unordered", f"omap tree, node {paddr}", paddr * BLOCK) for paddr in expected]
+    ends = [(struct.unpack("<Q", side[place][0][:8])[0] if side else 0) for side in (left, right) for place in (0, -1)]
+    assert nodes.first_key_id.tolist() == [0, *ends[::2]]
+    assert nodes.last_key_id.tolist() == [20, *ends[1::2]]
+    assert nodes.used_bytes.tolist() == [48, 32 * len(left), 32 * len(right)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([(10, 5, 90), (10, 3, 91), (9, 7, 92)], [92, 91, 90]),
+        ([(10, 3, 90), (10, 5, 91), (11, 1, 92)], [90, 91, 92]),
+        ([(10, 5, 90), (10, 3, 91), (11, 1, 92)], [91, 90, 92]),
+        ([(11, 1, 90), (10, 2, 91), (12, 3, 92)], [91, 90, 92]),
+    ],
+)
+def test_mappings_of_a_map_that_is_out_of_order_are_sorted(rows, expected):
+    """By object, then by transaction."""
+    omap = read_omap(store_of({1: node(1, [mapping(*row) for row in rows], root=(3, 1))}), "omap", 1, 7)
+    assert omap.paddr.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (0, BLOCK),
+        (BLOCK - 1, BLOCK),
+        (BLOCK + 1, BLOCK),
+        (BLOCK, BLOCK),
+        (3 * BLOCK, 3 * BLOCK),
+        (65_536, 65_536),
+        (65_536 + BLOCK, BLOCK),
+    ],
+)
+def test_a_root_that_cannot_be_used_has_the_size_that_its_map_says(size, expected):
+    """Whole blocks, up to 64 KiB; else it counts as one block. Block 1 and all behind it are zeros."""
+    store = store_of({200: bytes(BLOCK)})
+    view = view_at(object_map((5, 6, 1), size=[size]), 7)
+    assert read_root(TreeSource(store, "fs", 5, 7, view)) is None
+    (lost,) = store.lost
+    assert (lost.size_bytes.tolist(), lost.level.tolist(), lost.condition.tolist()) == ([expected], [255], [DAMAGED])
+    assert (lost.node_id.tolist(), lost.xid.tolist(), lost.paddr.tolist()) == ([5], [6], [1])
+    (finding,) = store.log.findings
+    is_whole = size in (BLOCK, 3 * BLOCK, 65_536, 65_536 + BLOCK)
+    assert (finding.code, finding.image_offset) == ("tree-unreadable", BLOCK)
+    assert ("impossible size" in finding.message) != is_whole
+
+
+def test_a_sealed_tree_counts_its_children_from_its_root():
+    """Children are numbered from the root, 1 and 2 behind it, and bear a hash of 32 bytes behind their number.
+
+    The flags of a tree are the first number of the last 40 bytes; bit 7 says that children are hashed.
+    """
+    leaves = {oid: node(oid, [mapping(10 * oid, 3, 90)]) for oid in (6, 7)}
+    hashes = [hashlib.sha256(block).digest() for block in leaves.values()]
+    records = [
+        (struct.pack("<QQ", 60 + 10 * number, 3), struct.pack("<Q", 1 + number) + digest)
+        for number, digest in enumerate(hashes)
+    ]
+    root = change_node(node(5, records, level=1, root=(2, 3)), (BLOCK - INFO, 4, 0x80))
+    store = store_of({5: root, **leaves})
+    source = TreeSource(store, "omap", 5, 7, hash_type=SHA256, root_hash=hashlib.sha256(root).digest())
+    nodes, _ = read_nodes(source)
+    assert found(store) == []
+    assert (nodes.node_id.tolist(), nodes.valid.tolist()) == ([5, 6, 7], [3, 3, 3])
+    assert nodes.used_bytes.tolist() == [2 * (16 + 8 + 32), 32, 32]
+    # Without the seal nobody knows the hashes, nor how long they are.
+    nodes, _ = read_nodes(TreeSource(store, "omap", 5, 7))
+    assert found(store) == []
+    assert (nodes.node_id.tolist(), nodes.valid.tolist()) == ([5, 6, 7], [2, 2, 2])
+    other = store_of({5: root, **leaves})
+    read_nodes(replace(source, store=other, root_hash=bytes(32)))
+    assert [item[:2] for item in found(other)] == [("checksum-mismatch", "omap tree, node 5")]
+
+
+@pytest.mark.parametrize(
+    ("paddr", "words"),
+    [(MARK + 3, "the device whose image was not given"), (50, "outside the image"), (5, "could not be read")],
+)
+def test_why_a_node_is_not_there(paddr, words):
+    """On the second device, behind the container's end, or in an area that was never read; another tree says nothing.
+
+    Of the last the container has the place, so that its node is known; an object that no map has is not.
+    """
+    source = RescuedSource(MemorySource(bytes(10 * BLOCK)), np.array([[5 * BLOCK, BLOCK]]))
+    store = Store.over(Blocks((source,), (0,), BLOCK), FindingLog())
+    view = view_at(object_map((5, 6, paddr), (7, 6, 9)), 7)
+    places = locate_nodes(TreeSource(store, "fs", 5, 7, view), np.array([5, 6, 7], np.uint64))
+    assert (places.node_id.tolist(), places.is_unread.tolist()) == (
+        ([5, 7], [True, False]) if paddr == 5 else ([7], [False])
+    )
+    told = {item.structure: item.message for item in store.log.findings}
+    assert told.pop("fs tree, node 6") == "no map knows this node"
+    assert words in told.pop("fs tree, node 5")
+    assert told == {}
+
+
+def test_ephemeral_nodes_are_where_the_checkpoint_has_them():
+    """Object 5 is in block 2; of object 6 no map knows."""
+    store = store_of({3: bytes(BLOCK)})
+    source = TreeSource(store, "spaceman", 5, 7, ephemerals={5: 2}, root_size_bytes=2 * BLOCK)
+    places = locate_nodes(source, np.array([5, 6], np.uint64))
+    assert (places.node_id.tolist(), places.paddr.tolist(), places.size_bytes.tolist()) == ([5], [2], [2 * BLOCK])
+    assert (places.parent.tolist(), places.omap_leaf.tolist(), places.xid.tolist()) == ([-1], [-1], [0])
+    assert [item.message for item in store.log.findings] == ["no map knows this node"]
+
+
+@pytest.mark.parametrize(
+    ("encrypted", "has_cipher", "codes"),
+    [
+        ((False, False, True), True, []),
+        ((True, False, False), True, ["tree-unreadable"]),
+        ((False, False, True), False, ["checksum-mismatch"]),
+        ((False, False, False), True, ["checksum-mismatch"]),
+    ],
+)
+def test_nodes_are_decrypted_whose_mapping_says_so(encrypted, has_cipher, codes):
+    """The second leaf is written with every other bit exchanged; the root and the first leaf are not."""
+    blocks = tree(root=node(1, ROOT, level=1, root=(4, 3)))
+    blocks = {paddr: change_node(block, (27, 1, 0)) for paddr, block in blocks.items()}
+    blocks[3] = bytes(byte ^ 0x55 for byte in blocks[3])
+    store = store_of(blocks)
+    view = view_at(object_map((1, 7, 1), (2, 7, 2), (3, 7, 3), encrypted=list(encrypted)), 7)
+
+    def decrypt_objects(objects, paddrs, chosen):
+        assert len(paddrs) == len(chosen)
+        return np.where(chosen[:, None], objects ^ 0x55, objects)
+
+    cipher = SimpleNamespace(decrypt_objects=decrypt_objects) if has_cipher else None
+    read_nodes(TreeSource(store, "omap", 1, 7, view, cipher=cipher))
+    assert [item[0] for item in found(store)] == codes
+
+
+def test_trees_of_no_known_kind_may_have_any_records():
+    """What moves when a container shrinks has no type of its own (byte 28); a map of objects is 11."""
+    leaf = record_root(2, 5, [(struct.pack("<Q", 5), bytes(16))])
+    for kind, codes in (("evict-mapping", []), ("spaceman", ["node-invalid"])):
+        store = store_of({2: leaf})
+        read_nodes(TreeSource(store, kind, 2, 7))
+        assert [item[0] for item in found(store)] == codes
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [([], [1, 2, 3]), ([2], [1, 2, 3]), ([1, 2], [1, 3]), ([1, 2, 3], [1]), ([2, 3], [1, 2, 3])],
+)
+def test_leaves_that_are_known_are_left_out_below_nodes_that_are_known(known, expected):
+    """Index nodes are read all the same, and of one that is new all leaves are, be they known or not."""
+    source = TreeSource(store_of(tree()), "omap", 1, 7)
+    batches = list(read_levels(source, known=np.array(known, np.uint64)))
+    assert [paddr for batch in batches for paddr in batch.places.paddr.tolist()] == expected
+    assert found(source.store) == []
+    alone = TreeSource(store_of({1: node(1, LEFT, root=(2, 1))}), "omap", 1, 7)
+    assert len(list(read_levels(alone, known=np.array([1], np.uint64)))) == 1

@@ -72,18 +72,26 @@ def record_root(oid: int, subtype: int, records: Records) -> bytes:
     records : list of (bytes, bytes)
         Keys and values of any lengths.
     """
+    longest = [max((len(side) for side in sides), default=0) for sides in zip(*records, strict=True)] or [0, 0]
+    return record_node(oid, subtype, records, info=(*longest, len(records), 1))
+
+
+def record_node(
+    oid: int, subtype: int, records: Records, *, level: int = 0, info: tuple[int, int, int, int] | None = None
+) -> bytes:
+    """Lay out one of several such nodes; of a root `info` is the longest key and value, and how many keys and nodes."""
     table, keys, values = b"", b"", b""
     for key, value in records:
         values = value + values
         table += struct.pack("<HHHH", len(keys), len(key), len(values), len(value))
         keys += key
-    free = BLOCK - HEAD - INFO - len(table) - len(keys) - len(values)
-    head = struct.pack("<QQII", oid, 7, BTREE | PHYSICAL, subtype)
-    head += struct.pack("<HHIHHHH", ROOT | LEAF, 0, len(records), 0, len(table), len(keys), free)
+    free = BLOCK - HEAD - (INFO if info else 0) - len(table) - len(keys) - len(values)
+    flags = (ROOT if info else 0) | (0 if level else LEAF)
+    head = struct.pack("<QQII", oid, 7, (BTREE if info else BTREE_NODE) | PHYSICAL, subtype)
+    head += struct.pack("<HHIHHHH", flags, level, len(records), 0, len(table), len(keys), free)
     head += struct.pack("<HHHH", 0xFFFF, 0, 0xFFFF, 0)
-    longest = [max((len(side) for side in sides), default=0) for sides in zip(*records, strict=True)] or [0, 0]
-    info = struct.pack("<IIIIIIQQ", 0, BLOCK, 0, 0, *longest, len(records), 1)
-    return with_checksum(bytes(8) + head + table + keys + bytes(free) + values + info)
+    tail = struct.pack("<IIIIIIQQ", 0, BLOCK, 0, 0, *info) if info else b""
+    return with_checksum(bytes(8) + head + table + keys + bytes(free) + values + tail)
 
 
 def mapping(oid: int, xid: int, paddr: int, *, flags: int = 0) -> tuple[bytes, bytes]:

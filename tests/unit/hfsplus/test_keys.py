@@ -18,6 +18,7 @@ from layoutscope.filesystems.hfsplus.nodes import (
     read_keys,
 )
 from layoutscope.structs.leaves import Texts
+from tests.unit.hfsplus.written import find_misplaced
 
 
 def numbers(*values):
@@ -51,7 +52,22 @@ def test_longest_keys_follow_from_the_longest_names():
     assert FORMS["extents-overflow"].max_length == FORMS["extents-overflow"].fixed_length == 10
 
 
-WORDS = ["", "a", "ab", "abc", "abcd", "abcde", "abcdefgh", "abcdefgi", "abcz", "b", "abcdefghi"]
+WORDS = [
+    "",
+    "\0",
+    "abcd\0",
+    "abcd\0\0\0\0e",
+    "a",
+    "ab",
+    "abc",
+    "abcd",
+    "abcde",
+    "abcdefgh",
+    "abcdefgi",
+    "abcz",
+    "b",
+    "abcdefghi",
+]
 
 
 def keys_of(*pairs: tuple[int, str]) -> Keys:
@@ -83,7 +99,7 @@ def test_keys_compare_by_number_then_unit_by_unit():
     ],
 )
 def test_keys_are_misplaced_that_do_not_come_after_the_one_before(pairs, expected):
-    assert keys_of(*pairs).misplaced().tolist() == expected
+    assert find_misplaced(keys_of(*pairs)) == expected
 
 
 @pytest.mark.parametrize(("is_folded", "expected"), [(True, [False, True, False]), (False, [False, False, False])])
@@ -94,7 +110,7 @@ def test_case_counts_where_names_are_not_folded(is_folded, expected):
     kept = names.KeptNames.of(text, others, None)
     assert misplaced(numbers(1, 1, 1), kept, is_folded=is_folded).tolist() == expected
     keys = keys_of((1, "B"), (1, "a"), (1, "c"))
-    assert (fold_case(keys) if is_folded else keys).misplaced().tolist() == expected
+    assert find_misplaced(fold_case(keys) if is_folded else keys) == expected
 
 
 def test_characters_that_are_ignored_leave_a_shorter_key():

@@ -89,9 +89,9 @@ def test_sums_are_those_of_the_units(stored):
 def test_names_that_differ_are_told(monkeypatch, at_once):
     """By their length, or by any byte; however many are compared at a time."""
     monkeypatch.setattr(names, "COMPARED_AT_ONCE", at_once)
-    first = names.stored(_texts([b"ab", b"abc", b"", b"xyz", b"q"]), None)
-    second = names.stored(_texts([b"ab", b"ab", b"", b"xyw", b"Q"]), None)
-    assert names.differ(first, second).tolist() == [False, True, False, True, True]
+    first = names.stored(_texts([b"ab", b"abc", b"", b"xyz", b"q", b"ab"]), None)
+    second = names.stored(_texts([b"aB", b"ab", b"", b"xyw", b"Q", b"ab"]), None)
+    assert names.differ(first, second).tolist() == [True, True, False, True, True, False]
 
 
 def test_names_of_some_rows():

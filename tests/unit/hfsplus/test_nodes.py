@@ -127,6 +127,34 @@ def test_a_pointer_has_four_bytes_behind_its_key(stop, is_sound):
     assert (records.data.tolist(), records.damaged.tolist()) == ([22] * is_sound, [not is_sound])
 
 
+@pytest.mark.parametrize(
+    ("offsets", "stops", "is_sound"),
+    [
+        ([14, 26, 58], [26, 58], [True, True]),  # the table of three offsets begins at 58
+        ([14, 26, 60], [26, 60], [True, False]),
+        ([12, 26, 36], [26, 36], [False, True]),  # inside the descriptor
+        ([14, 27, 36], [27, 36], [True, False]),  # odd
+        ([14, 16, 17], [16, 17], [True, False]),  # two bytes are the least, those of a key's length
+        ([26, 14, 36], [14, 36], [False, True]),
+    ],
+)
+def test_bounds_of_records(offsets, stops, is_sound):
+    """The second of two nodes; a record ends where the next one begins, all from the start of its own node."""
+    found = record_bounds(decoded(WHOLE, node(LEAF, LEAF_BODY, offsets)))
+    own = found.node == 1
+    assert found.slot.tolist() == [0, 1, 0, 1]
+    assert (found.first[own].tolist(), found.stop[own].tolist()) == (offsets[:2], stops)
+    assert (found.is_sound[~own].tolist(), found.is_sound[own].tolist()) == ([True, True], is_sound)
+
+
+def test_bounds_of_nodes_without_records():
+    """A leaf without a record has the offset of its free space alone, at 62; a map node is not looked at."""
+    found = record_bounds(decoded(node(LEAF, b"", [14]), node(2, LEAF_BODY, [14, 26, 36]), WHOLE))
+    assert (found.keyed.tolist(), found.counts.tolist()) == ([True, False, True], [0, 0, 2])
+    assert (found.limit[0], found.limit[2], found.is_overfull.tolist()) == (62, 58, [False] * 3)
+    assert (found.node.tolist(), found.first.tolist()) == ([2, 2], [14, 26])
+
+
 @pytest.mark.parametrize(("count", "is_overfull"), [(24, False), (25, True)])
 def test_offsets_of_records_have_room(count, is_overfull):
     """64 bytes less 14, of two each, of which one is that of the free space: 24."""

@@ -6,15 +6,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from layoutscope.filesystems.hfsplus.nodes import HEADER, INDEX, LEAF, MAP, UNKNOWN_KIND, NodeRows
 from layoutscope.filesystems.hfsplus.tree import (
     MAX_HEIGHT,
     Reach,
+    Tree,
+    find_damaged_nodes,
     find_reach,
     follow_chain,
     may_be_node,
     nodes_apart,
+    unusable_nodes,
 )
 
 ROOT = 1
@@ -82,6 +86,31 @@ def test_a_chain_that_bites_its_tail_ends():
     """3 links to 4, 4 to 3: each is counted once."""
     nodes = rows((-1, 0, 0, 4, 3))
     assert follow_chain(FILE, nodes, reach(nodes, 3)).leaves.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("link", [0, 5, 99])
+def test_a_chain_ends_at_what_is_no_leaf_of_the_file(link):
+    """3 links to 4, and that to node 0, which claims to be a leaf, or to one behind the file of five."""
+    nodes = rows((-1, 0, 0, 4, link))
+    nodes.kind[0], nodes.height[0] = LEAF, 1
+    assert follow_chain(FILE, nodes, reach(nodes, 3)).leaves.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_no_chain_begins_outside_of_the_file(first):
+    """The header names node 0 or one behind the file as its first leaf, and pointers lead to no other."""
+    nodes = rows()
+    nodes.kind[0] = LEAF
+    file = SimpleNamespace(num_nodes=5, header=SimpleNamespace(root_node=ROOT, first_leaf_node=first))
+    assert len(follow_chain(file, nodes, reach(nodes)).leaves) == 0
+    assert follow_chain(file, nodes, reach(nodes, 2)).leaves.tolist() == [2]
+
+
+@pytest.mark.parametrize("pointer", [0, 5])
+def test_a_pointer_out_of_the_file_leads_to_no_leaf_that_node_0_claims_to_be(pointer):
+    nodes = rows()
+    nodes.kind[0], nodes.height[0] = LEAF, 1
+    assert reach(nodes, 3, pointer, 2).leaves.tolist() == [3, 2]
 
 
 def test_a_lost_node_is_known_with_the_node_that_points_to_it():
@@ -160,3 +189,104 @@ def test_nodes_apart_of_a_tree_that_has_lost_something(leaves, missing, misled, 
     file = SimpleNamespace(num_nodes=6, header=SimpleNamespace(leaf_records=count))
     reach = Reach(some(*leaves), some(*missing), some(*misled), some(), some(), np.empty((0, 2), np.int64))
     assert np.flatnonzero(nodes_apart(file, nodes, reach)).tolist() == expected
+
+
+def high_tree(**header: int):
+    """Return a tree of three levels: root 1, index nodes 2 and 3, leaves 4 and 5; nothing leads to nodes 6 and 7.
+
+    Node 7 is of a kind that there is none of. The header counts three records, and the leaves have one each.
+    """
+    nodes = NodeRows.blank(8)
+    nodes.kind[:] = [HEADER, INDEX, INDEX, INDEX, LEAF, LEAF, LEAF, 7]
+    nodes.height[:], nodes.num_records[:] = [0, 3, 2, 2, 1, 1, 1, 1], 1
+    nodes.key_rank[:], nodes.parent[:] = [-1, 0, 0, 1, 0, 1, -1, -1], [-1, -1, 1, 1, 2, 3, -1, -1]
+    file = SimpleNamespace(
+        num_nodes=8,
+        header=SimpleNamespace(**{"root_node": 1, "leaf_records": 3, **header}),
+        used=np.ones(8, np.bool_),
+        readable=np.ones(8, np.bool_),
+        map_nodes=some(),
+        lost_map_nodes=some(),
+    )
+    return file, nodes, Reach(some(4, 5), some(), some(), some(), some(), np.empty((0, 2), np.int64))
+
+
+@pytest.mark.parametrize(("damaged", "expected"), [([], []), ([2], [7]), ([3], [7]), ([4], []), ([6], [])])
+def test_what_nothing_leads_to_counts_where_index_nodes_are_damaged(damaged, expected):
+    """A damaged leaf led to nothing; and an index node that is no part of the tree led to nothing in it."""
+    file, nodes, reach = high_tree()
+    nodes.damaged[damaged] = True
+    nodes.kind[6] = INDEX
+    nodes.num_records[6] = 0
+    found = unusable_nodes(file, nodes, reach)
+    assert found[found != 6].tolist() == expected
+    assert (6 in found) == bool(expected)
+
+
+@pytest.mark.parametrize(("lost_from", "expected"), [(1, [6, 7]), (2, [6])])
+def test_what_nothing_leads_to_counts_where_index_nodes_are_lost(lost_from, expected):
+    """The root leads to index nodes, and node 2 to leaves: of these node 6 is none, as it has no record."""
+    file, nodes, reach = high_tree()
+    nodes.num_records[6] = 0
+    reach = replace(reach, lost=some(6), lost_from=some(lost_from))
+    assert unusable_nodes(file, nodes, reach).tolist() == expected
+    file.readable[6] = False
+    file.used[7] = False
+    assert unusable_nodes(file, nodes, reach).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("header", "root_records", "expected"),
+    [
+        ({}, 1, []),
+        ({}, 0, [1, 7]),
+        ({"leaf_records": 0}, 0, []),
+        ({"root_node": 0}, 1, [7]),
+        ({"root_node": 7}, 1, [7]),
+        ({"root_node": 8}, 1, [7]),
+    ],
+)
+def test_what_nothing_leads_to_counts_where_the_root_is_lost(header, root_records, expected):
+    """Map nodes are none of the tree's, nor is node 0, whatever they are."""
+    file, nodes, reach = high_tree(**header)
+    nodes.num_records[1] = root_records
+    assert unusable_nodes(file, nodes, reach).tolist() == expected
+    file.map_nodes = some(7)
+    assert unusable_nodes(file, nodes, reach).tolist() == [number for number in expected if number != 7]
+
+
+@pytest.mark.parametrize(
+    ("lost", "lost_from", "rank", "is_damaged"),
+    [(6, 2, -1, True), (6, 7, -1, False), (6, 2, 0, False)],
+)
+def test_a_pointer_to_a_sound_node_is_believed_where_others_beside_it_are_right(lost, lost_from, rank, is_damaged):
+    """Node 2 leads to leaf 4 as well, and node 7 to nothing; what the chain leads to has a rank, be it the first."""
+    file, nodes, reach = high_tree()
+    nodes.key_rank[lost] = rank
+    tree = Tree(file, nodes, replace(reach, lost=some(lost), lost_from=some(lost_from)), {})
+    assert np.flatnonzero(find_damaged_nodes(tree)).tolist() == [lost] * is_damaged
+
+
+@pytest.mark.parametrize(
+    ("kind", "damaged", "is_inferred", "expected"),
+    [
+        (HEADER, False, False, False),
+        (HEADER, True, False, True),
+        (7, False, False, True),
+        (7, False, True, False),
+        (7, True, True, True),
+    ],
+)
+def test_node_0_is_damaged_where_it_is_no_header_and_none_was_made_up(kind, damaged, is_inferred, expected):
+    file, nodes, reach = high_tree()
+    nodes.kind[0], nodes.damaged[0], nodes.is_inferred[0] = kind, damaged, is_inferred
+    assert find_damaged_nodes(Tree(file, nodes, reach, {})).tolist() == [expected, *[False] * 7]
+
+
+def test_a_leaf_that_was_dropped_is_damaged():
+    """Node 3 leads to leaf 5, which has no rank any more; sound records of node 4 do not change that."""
+    file, nodes, reach = high_tree()
+    nodes.key_rank[5] = -1
+    assert np.flatnonzero(find_damaged_nodes(Tree(file, nodes, reach, {}))).tolist() == [5]
+    nodes.damaged[4] = True
+    assert np.flatnonzero(find_damaged_nodes(Tree(file, nodes, reach, {}))).tolist() == [4, 5]

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from layoutscope.filesystems.hfsplus.btree import TreePlace, open_tree
 from layoutscope.filesystems.hfsplus.extents import overflow_leaves
@@ -14,6 +15,7 @@ from layoutscope.filesystems.hfsplus.nodes import HEADER, INDEX, LEAF, MAP
 from layoutscope.filesystems.hfsplus.tree import (
     find_damaged_nodes,
     first_rows,
+    is_case_sensitive,
     is_unusable,
     is_whole,
     map_offset,
@@ -23,6 +25,8 @@ from layoutscope.filesystems.hfsplus.tree import (
 from layoutscope.filesystems.hfsplus.volume import Volume
 from layoutscope.findings import FindingLog
 from layoutscope.image import MemorySource
+from layoutscope.image.failing import RescuedSource
+from layoutscope.structs import grammar
 from layoutscope.structs.records import EXTENT_KEY, EXTENT_LEAF_RECORD, HEADER_RECORD
 from tests.unit.hfsplus.written import node
 
@@ -209,12 +213,12 @@ def test_a_pointer_out_of_the_file_is_told_at_its_node():
     assert find_damaged_nodes(tree).tolist() == [False] * 4
 
 
-@pytest.mark.parametrize("root", [4, 9, 3])
+@pytest.mark.parametrize("root", [0, 4, 9, 3])
 def test_a_root_that_leads_to_no_leaf(root):
-    """Nodes 4 and 9 are behind the file; node 3 is a leaf, of which one record is missing to the header's count."""
+    """Node 0 is the header, 4 and 9 are behind the file; node 3 is a leaf with fewer records than the header counts."""
     tree, found, _ = read(header(root_node=root), ROOT, LAST, FIRST)
     invalid = [item for item in found if item[0] == "tree-unreachable"]
-    assert invalid == ([("tree-unreachable", HEADER_AT + 14 + HEADER_RECORD.root_node.offset)] if root > 3 else [])
+    assert invalid == ([("tree-unreachable", HEADER_AT + 14 + HEADER_RECORD.root_node.offset)] if root != 3 else [])
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
 
 
@@ -427,10 +431,87 @@ def test_a_node_of_32_kib_is_the_largest():
     assert codes(volume) == []
 
 
-@pytest.mark.parametrize(("length", "expected"), [(1, 1), (100, 100), (256, 256)])
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [(1, 1), (100, 100), (256, 256), (257, 256), (0, 0), (-100, 0), (14 - 248, 256), (15 - 248, 0), (-248, 256)],
+)
 def test_the_map_ends_where_its_node_is_free(length, expected):
-    """The record begins at byte 248; the last offset of the node says where it ends."""
+    """The record begins at byte 248; the last offset of the node says where it ends.
+
+    Byte 15 is the first that can be free; what lies in the descriptor, or behind byte 504, is no offset.
+    """
     whole = bytearray(header(0b1000_0000, num_nodes=1, tree_depth=0, root_node=0, leaf_records=0))
     whole[SIZE - 8 : SIZE - 6] = (248 + length).to_bytes(2, "big")
     volume, place = volume_of(bytes(whole))
     assert open_tree(volume, place).map_parts == ((248, expected),)
+
+
+@pytest.mark.parametrize("count", [0, 247, 248, 249, 2**16 - 1])
+def test_a_map_node_with_any_number_of_records(count):
+    """Offsets of two bytes each leave 512 - 2 * (count + 1) bytes, of which the descriptor takes 14."""
+    nodes = list(long_tree(leaf=2048, map_node=2))
+    nodes[2] = nodes[2][:10] + count.to_bytes(2, "big") + nodes[2][12:-2] + bytes(2)
+    volume, place = volume_of(*nodes)
+    room = max(SIZE - 2 * (count + 1) - 14, 0)
+    assert open_tree(volume, place).map_parts == ((248, 256), (2 * SIZE + 14, room))
+
+
+def test_map_nodes_that_a_file_does_not_need_are_not_looked_at():
+    """2,048 nodes have their bits in the header node, whose link then leads nowhere."""
+    nodes = list(long_tree(leaf=2047, map_node=2))[:2048]
+    volume, place = volume_of(*nodes)
+    file = open_tree(volume, place)
+    assert (file.map_nodes.tolist(), file.map_parts, file.num_mapped) == ([], ((248, 256),), 2048)
+
+
+def test_the_chain_of_map_nodes_ends_where_one_cannot_be_read():
+    nodes = long_tree(leaf=2048, map_node=2)
+    volume, place = volume_of(*nodes)
+    source = RescuedSource(volume.source, np.array([[HEADER_AT + 2 * SIZE, SIZE]]))
+    file = open_tree(replace(volume, source=source), place)
+    assert (file.map_nodes.tolist(), file.lost_map_nodes.tolist(), file.num_mapped) == ([], [2], 2048)
+    assert np.flatnonzero(~file.readable).tolist() == [2]
+
+
+def test_nodes_in_use_that_were_never_read_are_told():
+    """Leaf 3 was not read, and neither was node 4, which is not in use; leaf 2 gives its record."""
+    spare = bytes(SIZE)
+    volume, place = volume_of(header(num_nodes=5), ROOT, LAST, FIRST, spare)
+    source = RescuedSource(volume.source, np.array([[HEADER_AT + 3 * SIZE, 2 * SIZE]]))
+    volume = replace(volume, source=source)
+    tree = read_tree(volume, place, overflow_leaves())
+    assert tree.records["key.file_id"].tolist() == [9]
+    (finding,) = (item for item in volume.log.findings if item.code == "node-unreadable")
+    assert finding.image_offset == HEADER_AT + 3 * SIZE
+    assert finding.message.startswith("1 nodes")
+
+
+@pytest.mark.parametrize(("batch", "expected"), [(2 * SIZE, [1.0, 0.0]), (3 * SIZE, [1 / 3, 0.0]), (4 * SIZE, [0.0])])
+def test_how_much_is_to_come_is_told_with_each_batch(monkeypatch, batch, expected):
+    """Of four nodes two follow the first two, and one the first three; then there is none."""
+    monkeypatch.setattr("layoutscope.filesystems.hfsplus.btree.BATCH_BYTES", batch)
+    volume, place = volume_of(header(), ROOT, LAST, FIRST)
+    leaves, seen = overflow_leaves(), []
+
+    def decode(records, leaf):
+        seen.append(records.nodes.to_come)
+        return leaves.decode(records, leaf)
+
+    watched = SimpleNamespace(key_type=leaves.key_type, id_field=leaves.id_field, bad=leaves.bad, decode=decode)
+    tree = read_tree(volume, place, watched)
+    assert tree.records["key.file_id"].tolist() == [7, 8, 9]
+    assert seen == pytest.approx([*expected, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("signature", "compare", "expected"),
+    [(0x4858, 0xBC, True), (0x4858, 0xCF, False), (0x482B, 0xBC, False)],
+)
+def test_case_counts_on_hfsx_where_the_catalog_compares_numbers(signature, compare, expected):
+    """BC stands for a comparison of numbers, CF for one that folds case (TN1150, "HFSX")."""
+    volume, place = volume_of(header(key_compare_type=compare), ROOT, LAST, FIRST)
+    known = SimpleNamespace(len_block=SIZE, num_blocks=6, signature=grammar.HfsplusVolume.Signature(signature))
+    volume = replace(volume, header=known)
+    tree = read_tree(volume, place, overflow_leaves())
+    assert is_case_sensitive(volume, tree) == expected
+    assert not is_case_sensitive(volume, None)

@@ -30,3 +30,9 @@ def decoded(leaves, *nodes, size=4096):
     records = locate_records(read, None, leaves.key_type.width)
     assert not (read.kind == INDEX).any()
     return leaves.decode(records, np.ones(len(records.node), np.bool_))
+
+
+def find_misplaced(keys):
+    """Say which keys do not come after the key before them, one pair after the other."""
+    rows = np.arange(1, len(keys.ident), dtype=np.int64)
+    return [*[False] * min(1, len(keys.ident)), *keys.not_after(rows - 1, rows).tolist()]

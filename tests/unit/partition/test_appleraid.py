@@ -117,3 +117,37 @@ def test_what_stands_before_a_header_is_not_its_text():
     other = b"<key>AppleRAID-SetName</key><string>Other</string>"
     disk.put(2 * MIB + 4096 - len(other), other)
     assert "member 1 of 2 of set 'D & E'" in str(refused(disk))
+
+
+@pytest.mark.parametrize("level", ["Stripe", "Concat"])
+def test_a_member_that_its_set_does_not_list_has_no_number(level):
+    """It begins where its partition does, and has all of its 1,056,768 bytes."""
+    disk = gpt_disk(4 * MIB, [gpt_entry(RAID, 2048, 4111)])
+    hfs_plus(disk, MIB, MIB)
+    disk.put(2 * MIB + 4096, raid_header(level, MEMBERS, "CCCC-3"))
+    (found,) = search(disk).candidates
+    assert (found.kind, found.image_offset, found.size_bytes) == ("appleraid", MIB, MIB + 8192)
+    assert found.about == "a member of set 'Data'"
+
+
+def test_a_concatenation_of_one_member_is_all_there():
+    disk = gpt_disk(4 * MIB, [gpt_entry(RAID, 2048, 4111)])
+    hfs_plus(disk, MIB, MIB)
+    disk.put(2 * MIB + 4096, raid_header("Concat", MEMBERS[:1], MEMBERS[0]))
+    found = search(disk)
+    assert [item.image_offset for item in found.readable] == [MIB]
+    assert found.findings == ()
+
+
+@pytest.mark.parametrize("size", [4096, 8191, 8192])
+def test_a_header_at_the_start_is_that_of_before_10_4(size):
+    """Though a header in the last whole 4,096 bytes would be there as well, were there less than two of them."""
+    disk = Disk(size).put(0, former_raid_header(0, 1))
+    (found,) = search(disk).candidates
+    assert (found.label, found.about) == ("AppleRAID stripe", "member 2 of 2 of set 'Data'")
+
+
+def test_a_header_of_before_10_4_has_4096_bytes():
+    header = bytearray(former_raid_header(0, 1))
+    header[16:20] = (4097).to_bytes(4, "big")
+    assert [item.kind for item in search(Disk(MIB).put(0, bytes(header))).candidates] == ["unknown"]

@@ -49,6 +49,7 @@ def test_a_volume_by_its_place(source):
         ({"volume_at": 5 * MIB}, "no volume starts at byte 5,242,880"),
         ({"volume_at": 6 * MIB}, "outside the image"),
         ({"volume_at": -1}, "outside the image"),
+        ({"volume_at": 0}, "no volume starts at byte 0"),
     ],
 )
 def test_what_is_not_there_is_told(source, wish, message):
@@ -115,3 +116,12 @@ def test_volumes_are_numbered_from_one():
         select_name(["Data", "Other"], "3")
     with pytest.raises(UsageError, match="2 volumes are named 'DATA'; choose by number, 1 to 2"):
         select_name(["Data", "data"], "DATA")
+
+
+def test_what_is_known_as_a_whole_is_not_searched():
+    """An image that XFS fills, and one of HFS+ of which the last header is left; zeros are searched."""
+    copy = Disk(MIB)
+    hfs_plus(copy, 0, MIB)
+    copy.put(1024, bytes(512))
+    for disk, words in ((Disk(MIB).put(0, b"XFSB"), ""), (copy, ""), (Disk(MIB), "every sector of the image")):
+        assert find_volumes(MemorySource(bytes(disk.data))).searched == words

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
 from layoutscope.errors import UnsupportedError
 from layoutscope.image import MemorySource, open_image
+from layoutscope.image.source import Window
 from layoutscope.partition import choose, find_volumes
-from layoutscope.partition.corestorage import LogicalVolume, PhysicalVolume, _number
+from layoutscope.partition.corestorage import (
+    LogicalVolume,
+    PhysicalVolume,
+    _number,
+    count_copies,
+    read_physical_volume,
+)
 
 pytest.importorskip("cryptography")
 
-from fixtures.corestorage import BLOCK_BYTES, LABEL_BLOCK, METADATA_BLOCK, PhysicalVolumePlan, physical_volume
+from fixtures.apfs.checksum import crc32c
+from fixtures.corestorage import (
+    BLOCK_BYTES,
+    CONTENT_BLOCK,
+    FAMILY_OBJECT,
+    LABEL_BLOCK,
+    METADATA_BLOCK,
+    UNIT_BYTES,
+    PhysicalVolumePlan,
+    physical_volume,
+)
+from fixtures.corestorage import _block as fixture_block
 from fixtures.hfsplus.plan import VolumePlan
 from fixtures.hfsplus.writer import render
 
@@ -214,3 +233,177 @@ def test_a_header_of_a_physical_volume_without_any_copy_does_not_win():
 def test_numbers_of_property_lists(text, number):
     """Hexadecimal with its prefix, decimal without; up to 16 digits."""
     assert _number(text) == number
+
+
+BEFORE = 4096
+"""Bytes of another partition before the physical volume."""
+
+
+def opened(data, *, size=None, is_lost=False):
+    """Read a physical volume of some bytes behind another partition; its findings without words, or None."""
+    source = MemorySource(bytes(BEFORE) + bytes(data))
+    found = read_physical_volume(Window(source, BEFORE, len(data) if size is None else size), is_lost=is_lost)
+    told = [] if found is None else [(item.code, item.level, item.image_offset - BEFORE) for item in found.findings]
+    return found, told
+
+
+def changed(data, *places):
+    """Return a copy in which the lowest bit of some bytes is changed."""
+    copy = bytearray(data)
+    for place in places:
+        copy[place] ^= 1
+    return copy
+
+
+def test_a_header_is_replaced_by_its_copy_in_the_last_sector():
+    """Byte 400 is in its key; where both are damaged the first is used, and its checksum is told."""
+    sound = physical_volume(PhysicalVolumePlan())
+    for damaged, codes in (
+        (sound, []),
+        (changed(sound, -512 + 400), []),
+        (changed(sound, 400), [("structure-invalid", "warning", 0)]),
+        (changed(sound, 400, -512 + 400), [("checksum-mismatch", "warning", 0)]),
+    ):
+        found, told = opened(damaged)
+        assert told == codes
+        assert found.group == GROUP
+        assert found.logical_volumes[0].name == "Macintosh HD"
+    finding = found.findings[0]
+    stored, computed = crc32c(bytes(sound[8:512])), crc32c(bytes(changed(sound, 400)[8:512]))
+    assert (finding.found, finding.expected) == (f"{stored:#010x}", f"{computed:#010x}")
+
+
+def test_a_lost_header_is_looked_for_in_the_last_sector():
+    sound = physical_volume(PhysicalVolumePlan())
+    lost = bytes(512) + sound[512:]
+    assert opened(lost) == (None, [])
+    found, told = opened(lost, is_lost=True)
+    assert (found.group, told) == (GROUP, [("structure-invalid", "warning", 0)])
+    assert opened(changed(lost, -512 + 400), is_lost=True) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("size", "is_header", "is_copy"), [(511, False, False), (512, True, False), (1024, True, True)]
+)
+def test_header_and_copy_are_two_sectors(size, is_header, is_copy):
+    """One sector is the header, and no copy of itself."""
+    header = physical_volume(PhysicalVolumePlan())[:512]
+    data = bytes(header + header)[:size]
+    found, told = opened(data)
+    assert (found is not None, told) == (is_header, [])
+    assert (opened(data, is_lost=True)[0] is not None) == is_copy
+    damaged = changed(data, 400)
+    assert opened(damaged)[1] == [("structure-invalid" if is_copy else "checksum-mismatch", "warning", 0)] * is_header
+
+
+def test_whole_copies_are_counted():
+    """Of the header there are two, of the label one where three could be more; none without a whole first sector."""
+    sound = physical_volume(PhysicalVolumePlan())
+
+    def count(data):
+        return count_copies(Window(MemorySource(bytes(data)), 0, len(data)))
+
+    assert count(sound) == 3
+    assert count(changed(sound, -512 + 400)) == 2
+    assert count(changed(sound, LABEL_BLOCK * BLOCK_BYTES + 100)) == 2
+    assert count(label_with(8, 0, b"")) == 4
+    assert count(changed(sound, 400)) == 0
+    assert count(bytes(len(sound))) == 0
+
+
+FIRST = METADATA_BLOCK * BLOCK_BYTES
+"""Of the metadata's first copy: a block of zeros, the older and the newer block of the volume, the keys."""
+
+COPY_BYTES = 4 * UNIT_BYTES
+
+
+@pytest.mark.parametrize(
+    ("places", "name", "told"),
+    [
+        ([], "Macintosh HD", []),
+        ([FIRST + 2 * UNIT_BYTES + 99], "Macintosh HD", [("checksum-mismatch", FIRST + 2 * UNIT_BYTES)]),
+        ([FIRST + COPY_BYTES + 2 * UNIT_BYTES + 99], "Macintosh HD", []),
+        (
+            [FIRST + UNIT_BYTES + 99, FIRST + 2 * UNIT_BYTES + 99, FIRST + COPY_BYTES + 3 * UNIT_BYTES + 99],
+            "Macintosh HD",
+            [("checksum-mismatch", FIRST + UNIT_BYTES), ("checksum-mismatch", FIRST + COPY_BYTES + 3 * UNIT_BYTES)],
+        ),
+        (
+            [FIRST + 2 * UNIT_BYTES + 99, FIRST + COPY_BYTES + 2 * UNIT_BYTES + 99],
+            "old Macintosh HD",
+            [
+                ("checksum-mismatch", FIRST + 2 * UNIT_BYTES),
+                ("checksum-mismatch", FIRST + COPY_BYTES + 2 * UNIT_BYTES),
+            ],
+        ),
+    ],
+)
+def test_blocks_of_both_copies_of_the_metadata_are_used(places, name, told):
+    """A changed byte makes 16 others of its block, of 8,192 bytes; a whole first copy is enough."""
+    found, findings = opened(changed(physical_volume(PhysicalVolumePlan()), *places))
+    assert [item.name for item in found.logical_volumes] == [name]
+    assert [(code, place) for code, _, place in findings] == told
+    counts = [item.message.partition(" ")[0] for item in found.findings]
+    assert counts == (["2", "1"] if len(places) == 3 else ["1"] * len(told))
+
+
+def test_a_copy_of_the_metadata_that_was_never_written_is_told():
+    data = physical_volume(PhysicalVolumePlan())
+    data[FIRST : FIRST + COPY_BYTES] = bytes(COPY_BYTES)
+    found, told = opened(data)
+    assert [item.name for item in found.logical_volumes] == ["Macintosh HD"]
+    assert told == [("structure-invalid", "warning", FIRST)]
+
+
+@pytest.mark.parametrize(("blocks", "is_inside"), [(CONTENT_BLOCK, False), (CONTENT_BLOCK + 1, True)])
+def test_a_logical_volume_begins_inside_of_its_physical_volume(blocks, is_inside):
+    """At block 256: the space ends there, or a block behind. Its size is as the metadata say."""
+    plan = PhysicalVolumePlan(content=bytes(4 * BLOCK_BYTES), is_encrypted=False)
+    found, _ = opened(physical_volume(plan), size=blocks * BLOCK_BYTES)
+    (volume,) = found.logical_volumes
+    assert volume.volume_offset == (CONTENT_BLOCK * BLOCK_BYTES if is_inside else None)
+    assert (volume.reason == "which lies outside of this physical volume") != is_inside
+    assert (volume.size_bytes, volume.is_encrypted) == (4 * BLOCK_BYTES, False)
+
+
+@pytest.mark.parametrize(
+    ("extents", "place", "reason"),
+    [
+        (((0, 4, 300),), 300, ""),
+        (((2, 2, 302), (0, 2, 300)), 300, ""),  # in any order
+        (((0, 3, 300),), None, "of which only 12.0 KiB have a place"),
+        (((0, 5, 300),), 300, ""),
+        (((0, 2, 300), (3, 1, 303)), None, "which lies in 2 pieces"),
+        (((0, 2, 300), (2, 2, 303)), None, "which lies in 2 pieces"),
+        (((1, 3, 300),), None, "which lies in 1 piece"),
+    ],
+)
+def test_pieces_of_a_logical_volume(extents, place, reason):
+    """Blocks of 4,096 bytes, of which it has four."""
+    plan = PhysicalVolumePlan(content=bytes(4 * BLOCK_BYTES), is_encrypted=False)
+    (volume,) = opened(physical_volume(replace(plan, extents=extents)))[0].logical_volumes
+    assert (volume.volume_offset, volume.reason) == (None if place is None else place * BLOCK_BYTES, reason)
+
+
+@pytest.mark.parametrize(("place", "name"), [(8, "old Macintosh HD"), (48, "old Macintosh HD"), (52, "Macintosh HD")])
+def test_blocks_of_another_version_or_length_are_none(monkeypatch, place, name):
+    """Version 1 is at byte 8, the length at 48, flags at 52; with another one the newer block of the volume is none."""
+
+    def write_block(block_type, object_id, body, transaction=1):
+        block = fixture_block(block_type, object_id, body, transaction)
+        if transaction == 9:
+            block = block[:place] + bytes([block[place] ^ 2]) + block[place + 1 :]
+        return crc32c(block[8:]).to_bytes(4, "little") + block[4:]
+
+    monkeypatch.setattr("fixtures.corestorage._block", write_block)
+    found, told = opened(physical_volume(PhysicalVolumePlan()))
+    assert ([item.name for item in found.logical_volumes], told) == ([name], [])
+
+
+@pytest.mark.parametrize("blocks", [[], [fixture_block(0x24, FAMILY_OBJECT, bytes(512))]])
+def test_a_volume_without_its_family_may_be_encrypted(monkeypatch, blocks):
+    """No block has its number, or one of another type has it: 24 is a text that goes on."""
+    monkeypatch.setattr("fixtures.corestorage._family", lambda _: blocks)
+    found, told = opened(physical_volume(PhysicalVolumePlan()))
+    (volume,) = found.logical_volumes
+    assert (volume.name, volume.is_encrypted, volume.keys, told) == ("Macintosh HD", None, b"", [])

@@ -5,12 +5,15 @@ Every number is that of the specification, or a product of the sizes that the te
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from layoutscope.errors import UsageError
+from layoutscope.filesystems.recognition import Content
 from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import choose, find_volumes
-from layoutscope.partition.search import volumes_in_gaps
+from layoutscope.partition.search import missing_entry, volumes_in_gaps
 from tests.unit.partition.builders import (
     GPT_ENTRY,
     HFS,
@@ -279,6 +282,8 @@ def sparse_disk(path, size_bytes: int, starts: list[int], disk: Disk | None = No
         (512 * MIB, True),
         (513 * MIB, False),
         (700 * MIB - 65_536, True),  # within the last MiB
+        (700 * MIB - 65_536 - 4096, True),
+        (699 * MIB, True),
         (699 * MIB - 65_536, False),
     ],
 )
@@ -325,6 +330,25 @@ def test_the_entry_that_is_missing(tmp_path, start, entry):
     assert (finding.code, finding.level, finding.image_offset) == ("volume-unpartitioned", "info", start)
     assert f"the GPT entry for it: type {HFS}, {entry}" in finding.message
     assert finding.message.startswith("HFS+ of 64.0 KiB begins here, where no partition does; ")
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "words"),
+    [
+        (8192, 65_536, "first sector 2, 16 sectors of 4,096 bytes (last sector 17)"),
+        (8192 + 512, 65_536, "first sector 17, 128 sectors of 512 bytes (last sector 144)"),
+        (8192, 65_536 + 512, "first sector 16, 129 sectors of 512 bytes (last sector 144)"),
+        (8192, 65_536 + 1, "first sector 16, 129 sectors of 512 bytes (last sector 144)"),
+        (8192 + 256, 65_536, "a map could not name it, as it does not begin with a sector"),
+    ],
+)
+def test_the_entry_of_a_volume_on_a_device_of_large_sectors(start, size, words):
+    """It counts in sectors of 4,096 bytes where start and size do, else in those of 512, of which the last is begun."""
+    content = Content("hfsplus", "HFS+", start, size)
+    source = SimpleNamespace(sector_size_bytes=4096)
+    finding = missing_entry(source, content, "GPT", has_map=True)
+    assert (finding.level, finding.image_offset) == ("warning", start)
+    assert finding.message.endswith(words)
 
 
 def test_volumes_beside_each_other_are_all_found(tmp_path):

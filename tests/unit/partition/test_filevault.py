@@ -207,12 +207,22 @@ def test_a_file_of_keys_may_be_any_text_with_users(written, bare):
     assert_same(first, bare, DISK_START + START)
 
 
-@pytest.mark.parametrize("options", [{"with_keys": False}, {"password_file": b"no keys" * 100}])
+@pytest.mark.parametrize(
+    "options",
+    [{"with_keys": False}, *({"password_file": data} for data in (b"no keys" * 100, b"a", b"15 bytes of keys"[:15]))],
+)
 def test_keys_that_are_nowhere_are_said_to_be_missing(written, options):
     """No password is called wrong where no key was tried; the partition stays named, and says where keys would be."""
     result = scan(written(system_disk(**options)), password=PASSWORD, drives=())
     assert len(result.volumes) == 1
     assert "EncryptedRoot.plist.wipekey on Recovery HD" in result.image.partitions[0].content
+
+
+def test_a_file_of_keys_is_not_read_with_two_keys_of_zeros(written, monkeypatch):
+    """Its second key is zeros, and AES-XTS refuses two that are equal; the header may say that the first is so, too."""
+    monkeypatch.setattr("fixtures.corestorage.METADATA_KEY", bytes(16))
+    disk = written(system_disk(password_file=b"no keys" * 100))
+    assert len(scan(disk, password=PASSWORD, drives=()).volumes) == 1
 
 
 def test_a_damaged_header_is_replaced_by_its_copy(written, bare):

@@ -46,6 +46,16 @@ def test_a_volume_before_the_first_partition(start):
     assert gaps(disk) == [("apfs", start, MIB - start)]
 
 
+@pytest.mark.parametrize(("before_end", "is_found"), [(1536, True), (1024, False)])
+def test_a_volume_in_the_first_mib_of_a_gap(before_end, is_found):
+    """Its header, the third of its sectors, is the last sector that is looked at, or lies behind it."""
+    disk = gpt_disk(6 * MIB, [gpt_entry(HFS, 2048, 4095)])
+    hfs_plus(disk, MIB, MIB)
+    start = 3 * MIB - before_end
+    hfs_plus(disk, start, MIB)
+    assert gaps(disk) == [("hfsplus", start, 6 * MIB - 512 - 16_384 - start)] * is_found
+
+
 @pytest.mark.parametrize(
     "disk",
     [

@@ -1,0 +1,107 @@
+"""A hard disk in a hundred lines, for readers who want to check the drive model's arithmetic.
+
+It knows a drive by its data sheet alone and shares no code with :mod:`layoutscope.drive`: tracks are all as long as the
+outermost, a seek takes the root of its distance, a platter's angle follows from the clock, and the buffer holds
+segments of a track that are filled as the platter turns. ``python -m tests.validation.arithmetic TRACE.csv PROFILE``
+prints the seconds of a trace that ``layoutscope trace IMAGE -o TRACE.csv`` wrote.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutscope.drive import load_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass
+class Segment:
+    """A part of the buffer: bytes from `begin` to `end` are in it, and look-ahead goes on up to `limit`."""
+
+    begin: float
+    end: float
+    limit: float
+    time_s: float  # when `end` was reached
+
+
+def serve_seconds(
+    reads: Iterable[tuple[int, int, float]],  # offset and length in bytes, seconds of the computer before it
+    sheet: Mapping[str, float],  # the figures of a profile, by name
+) -> float:
+    """Return how long reads take that are issued one after another."""
+    turn_s = 60 / sheet["rpm"]
+    track = int(sheet["outer_mb_s"] * 1e6 * turn_s)
+    bytes_per_s = track / turn_s
+    mean_track = (sheet["outer_mb_s"] + sheet["inner_mb_s"]) / 2 * 1e6 * turn_s
+    cylinders = sheet["capacity_bytes"] / (mean_track * sheet["heads"])
+    one_track_s = sheet["track_to_track_ms"] / 1000
+    # Two random cylinders are a third of the stroke apart: that distance takes the average seek.
+    root_s = (sheet["average_seek_ms"] / 1000 - one_track_s) / math.sqrt(cylinders / 3)
+    max_segments = int(sheet["buffer_bytes"] / track)
+
+    now_s, cylinder = 0.0, 0
+    segments: list[Segment] = []  # the one used last is the last
+    active: Segment | None = None  # the one that look-ahead fills
+    for offset, length, think_s in reads:
+        now_s += think_s
+        stop = offset + length
+        if active is not None:
+            read_ahead = active.end + (now_s - active.time_s) * bytes_per_s
+            active.end, active.time_s = min(active.limit, read_ahead), now_s
+            active.begin = max(active.begin, active.end - track)
+        found = active if active is not None and _may_wait(active, offset, track) else None
+        if found is None:
+            held = [item for item in segments if item.begin <= offset and stop <= item.end]
+            found = held[-1] if held else None
+        if found is None:
+            now_s += sheet["read_miss_ms"] / 1000
+            target = offset // track // int(sheet["heads"])
+            if target != cylinder:
+                now_s += one_track_s + root_s * math.sqrt(abs(target - cylinder) - 1)
+            # Each track begins later by the time of a seek to it, so reading goes on without losing a turn.
+            angle = offset / track + offset // track * one_track_s / turn_s
+            now_s += (angle - now_s / turn_s) % 1 * turn_s + length / bytes_per_s
+            cylinder = target
+            active = Segment(offset, stop, stop + track / 2, now_s)
+            segments = [*segments, active][-max_segments:]
+            continue
+        if found is active and stop > found.end:
+            now_s += (stop - found.end) / bytes_per_s
+            found.end, found.time_s = stop, now_s
+        else:
+            now_s += sheet["read_hit_ms"] / 1000
+        if found is active:
+            found.limit = max(found.limit, stop + track / 2)
+            cylinder = int(found.end) // track // int(sheet["heads"])
+        else:
+            active = None  # a hit in another segment ends the look-ahead
+        segments.remove(found)
+        segments.append(found)
+    return now_s
+
+
+def _may_wait(active: Segment, offset: int, track: int) -> bool:
+    """Whether a read begins in the active segment, or less than a track ahead of what look-ahead reads now."""
+    return active.begin <= offset < min(active.limit, active.end + track)
+
+
+def main(trace: str, profile: str) -> None:
+    """Print the seconds of a trace on a drive."""
+    with Path(trace).open(encoding="utf-8", newline="") as file:
+        rows = [
+            (int(row["image_offset"]), int(row["length_bytes"]), float(row["think_us"]) / 1e6)
+            for row in csv.DictReader(file)
+        ]
+    sheet = {name: figure.value for name, figure in load_profile(profile).figures.items()}
+    sys.stdout.write(f"{serve_seconds(rows, sheet):.3g} s\n")  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,49 @@
+"""The drive model against a model of a hundred lines that shares no code with it."""
+
+from __future__ import annotations
+
+import pytest
+
+import layoutscope
+from layoutscope.drive import load_profile
+from tests.validation.arithmetic import serve_seconds
+
+WALKS = ("apfs-20000-c00", "apfs-20000-c20", "hfsplus-20000-c00", "hfsplus-20000-c20")
+DRIVES = ("generic-7200", "generic-5400-2.5")
+SHEET = {
+    "rpm": 6000, "outer_mb_s": 100, "inner_mb_s": 100, "capacity_bytes": 10**12, "heads": 1,
+    "track_to_track_ms": 1, "average_seek_ms": 10, "buffer_bytes": 16 * 10**6, "read_miss_ms": 0.1, "read_hit_ms": 0.1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_eight_listings_of_aged_and_fresh_volumes(reference_image, name):
+    """Within 25 % of what the drive model says, on two drives each."""
+    image = reference_image(f"aged/{name}.img")
+    trace = layoutscope.trace(image, host="macos")
+    reads = list(zip(trace.image_offset, trace.length_bytes, trace.think_us / 1e6, strict=True))
+    cases = layoutscope.predict(image, drives=DRIVES, host="macos").volumes[0].drives
+    for drive, case in zip(DRIVES, cases, strict=True):
+        sheet = {key: figure.value for key, figure in load_profile(drive).figures.items()}
+        assert serve_seconds(reads, sheet) == pytest.approx(case.prediction.seconds, rel=0.25), drive
+
+
+@pytest.mark.parametrize(
+    ("reads", "milliseconds"),
+    [
+        # A turn is 10 ms and a track 1 MB. The clock starts with angle 0, of which 0.1 ms have passed: 9.9 ms to wait.
+        ([(0, 10_000, 0.0)], 10 + 0.1),
+        # The next bytes come from the buffer as the platter brings them.
+        ([(0, 10_000, 0.0), (10_000, 10_000, 0.0)], 10 + 0.2),
+        # After 5 ms they have long been read: a hit.
+        ([(0, 10_000, 0.0), (10_000, 10_000, 5e-3)], 10 + 0.1 + 5 + 0.1),
+        # Bytes before the first read were never read. At 5.2 ms the head is at 520,000: 9.7 ms until 490,000 comes.
+        ([(500_000, 10_000, 0.0), (490_000, 10_000, 0.0)], 5 + 0.1 + 0.1 + 9.7 + 0.1),
+        # One track on: the seek ends at 11.2 ms. The track begins 1 ms later than the first, so its byte 700,000 comes
+        # at 8 ms of each turn: 6.8 ms to wait.
+        ([(0, 10_000, 0.0), (1_700_000, 10_000, 0.0)], 10 + 0.1 + 0.1 + 1 + 6.8 + 0.1),
+    ],
+)
+def test_reads_that_are_worked_out_by_hand(reads, milliseconds):
+    """Rotation, transfer, buffer and seek, each by itself."""
+    assert serve_seconds(reads, SHEET) * 1000 == pytest.approx(milliseconds)

@@ -23,7 +23,7 @@ from layoutscope.display import Struct
 from layoutscope.errors import ChecksumError, FormatError, UnreadError
 from layoutscope.filesystems.recognition import MapRegion, parse_at
 from layoutscope.filesystems.registry import filesystem_names, promised_by
-from layoutscope.findings import Finding, FindingLog, from_error
+from layoutscope.findings import FindingLog
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.records import APM_PARTITION_ENTRY, BOOT_RECORD, DRIVER_DESCRIPTOR_MAP, GPT_HEADER
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.findings import Finding
     from layoutscope.image.source import Source
 
 
@@ -467,14 +468,13 @@ def read_mbr(
         return None
     partitions: list[Partition] = []
     regions = [MapRegion("mbr", 0, BOOT_RECORD.width, "master")]
-    findings: list[Finding] = []
+    log = FindingLog()
 
     def add(number: int, base_lba: int, entry: grammar.Mbr.PartitionRecord) -> None:
         start, size = (base_lba + entry.starting_lba) * sector_size, entry.num_sectors * sector_size
         if not size or start >= source.size_bytes:
             message, found = f"partition {number} does not lie in the image", f"{start:,} to {start + size:,}"
-            place = base_lba * sector_size
-            findings.append(Finding("partition-outside", "error", "boot record", place, message, found=found))
+            log.at("boot record", base_lba * sector_size).add("partition-outside", "error", message, found=found)
             return
         kind = _type_name(entry)
         promised = promised_by("mbr", kind)
@@ -486,14 +486,14 @@ def read_mbr(
             add(number, 0, entry)
     for entry in record.partitions:
         if _type_name(entry) in _EXTENDED:
-            for lba, logical in _logical_partitions(source, sector_size, entry.starting_lba, regions, findings):
+            for lba, logical in _logical_partitions(source, sector_size, entry.starting_lba, regions, log):
                 # Logical partitions are numbered from 5 on, even where primary entries are unused.
                 add(5 + sum(partition.number >= 5 for partition in partitions), lba, logical)
-    return PartitionTable("MBR", tuple(partitions), tuple(regions), tuple(findings))
+    return PartitionTable("MBR", tuple(partitions), tuple(regions), tuple(log.findings))
 
 
 def _logical_partitions(
-    source: Source, sector_size: int, first_lba: int, regions: list[MapRegion], findings: list[Finding]
+    source: Source, sector_size: int, first_lba: int, regions: list[MapRegion], log: FindingLog
 ) -> Iterator[tuple[int, grammar.Mbr.PartitionRecord]]:
     """Follow the extended records: the sector of each, and the entry of its logical partition."""
     visited: set[int] = set()
@@ -502,13 +502,13 @@ def _logical_partitions(
         place = lba * sector_size
         if lba in visited or len(visited) >= MAX_LOGICAL:
             message = "the chain of extended records returns to one of its links, or never ends"
-            findings.append(Finding("partition-chain", "error", "boot record", place, message))
+            log.at("boot record", place).add("partition-chain", "error", message)
             return
         visited.add(lba)
         try:
             record = _boot_record(source, place)
         except FormatError as error:
-            findings.append(from_error(error, code="partition-chain"))
+            log.survive(error, code="partition-chain")
             return
         regions.append(MapRegion("mbr", place, BOOT_RECORD.width, "extended"))
         following = None

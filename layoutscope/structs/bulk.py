@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.structs.recordtypes import Field
+from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
-
-    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
     Gather = Callable[[Field], NDArray[Any]]
 

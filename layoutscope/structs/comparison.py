@@ -8,17 +8,15 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import signed
+from layoutscope.structs.arrays import I64, U8, signed
 from layoutscope.structs.bulk import decode_columns
-from layoutscope.structs.leaves import NO_LEAF, LeafTables, Texts
+from layoutscope.structs.leaves import NO_LEAF, Leaf, LeafBatch, LeafPlan, LeafTables, Texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from layoutscope.structs.arrays import I64, U8
-    from layoutscope.structs.leaves import Leaf, LeafBatch, LeafPlan
     from layoutscope.structs.recordtypes import RecordType
 
     ItemsOf = Callable[[bytes], Iterator[tuple[int, int, int]]]

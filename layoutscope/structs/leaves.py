@@ -51,18 +51,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from layoutscope.structs.arrays import GrowingColumn, take_ranges
+from layoutscope.structs.arrays import I64, U8, Columns, GrowingColumn, Mask, take_ranges
+from layoutscope.structs.native import Columns as KernelColumns
 from layoutscope.structs.native import Kernel, prepare_columns
-from layoutscope.structs.recordtypes import Field
+from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
-
-    from layoutscope.structs.arrays import I64, U8, Columns, Mask
-    from layoutscope.structs.native import Columns as KernelColumns
-    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
 Part = Literal["key", "val"]

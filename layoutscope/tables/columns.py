@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutscope.display import Displayed
 from layoutscope.frames import pl
-from layoutscope.structs.arrays import ranges, starts_of
+from layoutscope.structs.arrays import I64, U8, Mask, ranges, starts_of
 from layoutscope.tables.schema import DEFAULTS, NUMBERS, OPTIONAL, REFERENCE, TABLES
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.tables.schema import Column
 
 

@@ -346,7 +346,7 @@ def files_defragmented(case: Case) -> Changed | str:
 def _in_one_piece(extents: Table) -> Values:
     """Places of extents behind the first one of their fork; holes stay holes."""
     offset, logical = extents["image_offset"], extents["logical_offset"].data
-    number, fork = extents["file_id"].data, extents["fork"].number_entries()[0]
+    number, fork = extents["file_id"].data, extents["fork"].numbered()[0]
     order = np.lexsort((logical, fork, number))
     begins = is_head(number[order], fork[order])
     first = np.empty(len(order), np.int64)

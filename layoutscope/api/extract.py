@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 from layoutscope.api.images import metadata_ranges
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, output
-from layoutscope.api.reading import one_volume, read_images, request_of, told, with_chosen
+from layoutscope.api.reading import one_volume, read_images, report_damage, request_of, told, with_chosen
 from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.crypto import UnlockedSource
 from layoutscope.image.opening import ImageSet, open_images
@@ -136,7 +136,7 @@ def wanted_ranges(images: ImageSet, request: ReadOptions) -> list[NDArray[np.int
     """
     recorders = [RecordingSource(source) for source in images.devices]
     read = read_images(ImageSet(*recorders), request)
-    found = told(with_chosen(read, request), request)
+    found = report_damage(with_chosen(read, request), request)
     wanted = {layout.facts.volume for layout in found.layouts} | {None}
     kept = [layout for layout in read.layouts if layout.facts.volume in wanted]
     others = [_without_headers(layout) for layout in read.layouts if layout.facts.volume not in wanted]

@@ -102,23 +102,23 @@ def opened(path: str | os.PathLike[str], request: ReadOptions, kept: dict[int, A
         return
     path, request = one_volume(path, request)
     if is_capture(Path(path)):
-        yield _known_to_all(with_chosen(load_capture(Path(path), request), request), request)
+        yield _notify_listeners(with_chosen(load_capture(Path(path), request), request), request)
         return
     with open_images(path, request) as images:
-        yield _known_to_all(with_chosen(read_images(images, request, kept), request), request)
+        yield _notify_listeners(with_chosen(read_images(images, request, kept), request), request)
 
 
-def _known_to_all(image: Opened, request: ReadOptions) -> Opened:
-    """Say what is damaged and what is locked to whoever asked for that, and refuse a wrong password."""
+def _notify_listeners(image: Opened, request: ReadOptions) -> Opened:
+    """Call the damage and lock listeners; raise on a wrong password."""
     refuse_wrong_secret(image.about.name, image.layouts, request)
     locked = how_to_open(image.layouts)
     if locked and request["on_locked"] is not None:
         request["on_locked"](f"{image.about.name}: {locked}")
-    return told(image, request)
+    return report_damage(image, request)
 
 
 def one_volume(path: str | os.PathLike[str], request: ReadOptions) -> tuple[str, ReadOptions]:
-    """Take the volume that an image's name ends in behind a colon for the one that is asked for."""
+    """Treat `IMAGE:VOLUME` as a request for that volume."""
     image, volume = inputs.split_volume(path)
     if volume is None:
         return image, request
@@ -129,8 +129,8 @@ def one_volume(path: str | os.PathLike[str], request: ReadOptions) -> tuple[str,
     return image, {**request, "volume": volume}
 
 
-def told(image: Opened, request: ReadOptions) -> Opened:
-    """Say of an image what could not be read of it, to whoever asked for that."""
+def report_damage(image: Opened, request: ReadOptions) -> Opened:
+    """Call the damage listener if a part of an image could not be read."""
     tell = request["on_damage"]
     if tell is None:
         return image
@@ -155,7 +155,7 @@ def _read_once(images: ImageSet, request: ReadOptions, kept: dict[int, Any] | No
     images, search = _found(images, request)
     source = images.main
     try:
-        wanted, lost = _wanted(source, search, request)
+        wanted, lost = _choose_volumes(source, search, request)
         search = replace(search, findings=_about_wanted(search.findings, wanted, request))
         try:
             with phase(f"reading {source.name}", count=lambda: source.counter.bytes):
@@ -251,7 +251,7 @@ def _check_states(source: Source, layouts: list[VolumeLayout], request: ReadOpti
         raise UsageError(f"{source.name}: holds no {' or '.join(able)} volume, whose {asked} was asked for")
 
 
-def _wanted(
+def _choose_volumes(
     source: Source, search: VolumeSearch, request: ReadOptions
 ) -> tuple[tuple[VolumeCandidate, ...], LayoutscopeError | None]:
     """Choose among the volumes.
@@ -310,7 +310,9 @@ def _read_all(
             named = candidate.partition is not None or request["volume_at"] is not None
             where = images.main, candidate.image_offset, candidate.size_bytes, candidate.stack
             place = VolumeRequest(*where, is_start_named=named, kept=kept)
-            found = _read_one(images, candidate.kind, replace(place, first_volume=_num_volumes(layouts) + 1), asked)
+            place = replace(place, first_volume=sum(layout.facts.volume is not None for layout in layouts) + 1)
+            chosen = filesystem(candidate.kind)
+            found = chosen.read(with_options(place, images, chosen, asked))
             read.add(candidate.image_offset)
             layouts += found
             cut |= {item.image_offset: item for layout in found for item in _cut_off(images.main, layout, candidate)}
@@ -350,11 +352,6 @@ def _is_free(layout: VolumeLayout, image_offset: int) -> bool:
     return bool(((start <= image_offset) & (image_offset < start + length)).any())
 
 
-def _read_one(images: ImageSet, kind: str, place: VolumeRequest, request: ReadOptions) -> list[VolumeLayout]:
-    chosen = filesystem(kind)
-    return chosen.read(with_options(place, images, chosen, request))
-
-
 def with_options(place: VolumeRequest, images: ImageSet, chosen: FileSystem, request: ReadOptions) -> VolumeRequest:
     """Say of a place how it is to be read."""
     given: Mapping[str, Any] = request
@@ -373,11 +370,6 @@ def second_part(images: ImageSet, chosen: FileSystem) -> tuple[Source, int] | No
     found = find_volumes(images.second)
     parts = [candidate for candidate in found.readable if candidate.kind == chosen.name]
     return images.second, parts[0].image_offset if parts else 0
-
-
-def _num_volumes(layouts: list[VolumeLayout]) -> int:
-    """Count volumes; a container's own layout is none."""
-    return sum(layout.facts.volume is not None for layout in layouts)
 
 
 def _selected(layouts: tuple[VolumeLayout, ...], wanted: str | int | None) -> tuple[VolumeLayout, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -87,8 +86,10 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     """
     seen = check_capture(path, force=force)
     layouts = [volume.layout for volume in result.volumes]
-    salt = secrets.token_bytes(16)
     if hash_names:
+        import secrets
+
+        salt = secrets.token_bytes(16)
         layouts = [with_hashed_names(layout, salt) for layout in layouts]
     has_names = not hash_names and any(layout.columns("entries").texts("name").is_known.any() for layout in layouts)
     partitions = tuple(item if has_names else replace(item, name="") for item in result.image.partitions)

@@ -107,7 +107,7 @@ def _same_place(layout: VolumeLayout, other: VolumeLayout) -> bool:
     return layout.facts.filesystem == other.facts.filesystem and layout.facts.image_offset == other.facts.image_offset
 
 
-def _remedied(layout: VolumeLayout, host: str) -> Callable[[ReadsOfNodes, DriveProfile], tuple[Remedy, ...]]:
+def _make_remedy_trial(layout: VolumeLayout, host: str) -> Callable[[ReadsOfNodes, DriveProfile], tuple[Remedy, ...]]:
     """Make what tries remedies on a volume's walk: the quick ones of a plan."""
 
     def tried(reads: ReadsOfNodes, profile: DriveProfile) -> tuple[Remedy, ...]:
@@ -116,7 +116,7 @@ def _remedied(layout: VolumeLayout, host: str) -> Callable[[ReadsOfNodes, DriveP
         from layoutscope.walk.host import host_profile
 
         case = Case(layout, profile, options_of(Workload)["order"].default, host_profile(host))
-        return quick_remedies(case.having(reads))
+        return quick_remedies(case.with_reads(reads))
 
     return tried
 
@@ -133,7 +133,7 @@ def _scan_volume(
     """Enumerate and measure one layout; its space is measured together with that of the layouts that share it."""
     walk, predictions = predict_enumeration(layout, profiles, host=host, may_skip=may_skip)
     with phase("asking what it is spent for"):
-        verdict = judge(layout, walk, predictions, profiles, _remedied(layout, host))
+        verdict = judge(layout, walk, predictions, profiles, _make_remedy_trial(layout, host))
     with phase("measuring"):
         return VolumeScan(
             layout=layout,

@@ -86,12 +86,12 @@ class Case:
         """Work out the reads of an order on this volume."""
         return trace_on(self.model, ORDERS[order], work or Work())
 
-    def having(self, reads: ReadsOfNodes) -> Case:
+    def with_reads(self, reads: ReadsOfNodes) -> Case:
         """Take what the work reads from somebody who has walked already, and return the same case."""
         self.reads, self.by_node = reads.trace, reads
         return self
 
-    def on(self, layout: VolumeLayout, host: HostProfile | None = None) -> Case:
+    def with_layout(self, layout: VolumeLayout, host: HostProfile | None = None) -> Case:
         """Return the same work on another layout, or done by another host."""
         return Case(layout, self.drive, self.order, host or self.host, self.start_offset_bytes)
 
@@ -115,7 +115,7 @@ class Changed(Struct, frozen=True):
     case: Case | None = None
     least_s: float = 0.0  # the computer's time, where it passes beside the drive's: the work takes no less
     # the same, if what nobody knows turns out otherwise: the draws take turns; empty where nothing can
-    otherwise: tuple[tuple[Part, ...], ...] = ()
+    alternatives: tuple[tuple[Part, ...], ...] = ()
     # by what share of the time the model of the remedy was off: of the draws of each outcome a third takes so much
     # less, and a third so much more
     error_share: float = 0.0
@@ -130,15 +130,15 @@ class Treatment(Protocol):
         """Say what is read then."""
 
 
-def read_by(case: Case, reads: AccessTrace, effort_s: float | None = 0.0) -> Changed:
+def change_reads(case: Case, reads: AccessTrace, effort_s: float | None = 0.0) -> Changed:
     """Say that other reads do the work, on the same drive."""
     return Changed((Part(reads, case.drive, start_offset_bytes=case.start_offset_bytes),), effort_s)
 
 
-def lying_so(case: Case, layout: VolumeLayout, effort_s: float | None) -> Changed:
+def change_layout(case: Case, layout: VolumeLayout, effort_s: float | None) -> Changed:
     """Say that the same work is done on another layout."""
-    then = case.on(layout)
-    return Changed(read_by(then, then.reads).parts, effort_s, then)
+    then = case.with_layout(layout)
+    return Changed(change_reads(then, then.reads).parts, effort_s, then)
 
 
 ERROR_SIGNS = np.array([0, -1, 1])
@@ -164,11 +164,11 @@ class Served(Struct, frozen=True):
         return Served(self.seconds * factor, self.draws_s * factor)
 
 
-def served(changed: Changed, host: Host, scale: float = 1.0) -> Served:
+def serve_change(changed: Changed, host: Host, scale: float = 1.0) -> Served:
     """Serve what changed work reads."""
-    parts = [_served(part, host, scale) for part in changed.parts]
+    parts = [_serve_part(part, host, scale) for part in changed.parts]
     seconds = max(sum(part.seconds for part in parts), changed.least_s)
-    others = [_summed([_served(part, host, scale) for part in other]) for other in changed.otherwise]
+    others = [_summed([_serve_part(part, host, scale) for part in other]) for other in changed.alternatives]
     every = np.array([_summed(parts), *others])
     turn = np.arange(every.shape[1])
     error = 1 + changed.error_share * ERROR_SIGNS[turn // len(every) % len(ERROR_SIGNS)]
@@ -179,15 +179,15 @@ def _summed(parts: list[Served]) -> F64:
     return sum((part.draws_s for part in parts[1:]), parts[0].draws_s)
 
 
-def _served(part: Part, host: Host, scale: float) -> Served:
-    result, factor = _of_sample(part, PHASES, scale)
+def _serve_part(part: Part, host: Host, scale: float) -> Served:
+    result, factor = _serve_sample(part, PHASES, scale)
     found = on_host(result, part.drive, host)
     return Served(found.seconds, np.array(found.draws_s)).scaled(factor)
 
 
-def _of_sample(part: Part, phases: int, scale: float) -> tuple[ServiceResult, float]:
+def _serve_sample(part: Part, phases: int, scale: float) -> tuple[ServiceResult, float]:
     """Serve a part, or of a disk a sample of it; and say how many times as long the whole takes."""
-    chosen = sampled(part.reads) if serves_a_sample(part) else part.reads
+    chosen = sampled(part.reads) if is_sampled(part.reads, part.drive) else part.reads
     result = service(
         chosen,
         part.drive,
@@ -201,23 +201,18 @@ def _of_sample(part: Part, phases: int, scale: float) -> tuple[ServiceResult, fl
 
 def seconds_alone(changed: Changed, scale: float = 1.0) -> float:
     """Serve what changed work reads as :func:`served` does, for its time on the named drive alone."""
-    found = [_of_sample(part, 1, scale) for part in changed.parts]
+    found = [_serve_sample(part, 1, scale) for part in changed.parts]
     return max(sum(result.seconds * factor for result, factor in found), changed.least_s)
 
 
-def serves_a_sample(part: Part) -> bool:
-    """Whether a part of the reads stands for all of them."""
-    return is_sampled(part.reads, part.drive)
-
-
-def whole(part: Part, host: Host) -> tuple[Served, float]:
+def serve_whole(part: Part, host: Host) -> tuple[Served, float]:
     """Serve all reads of unchanged work; and how many times its sample, reads counted, that is."""
     result = service(part.reads, part.drive, start_offset_bytes=part.start_offset_bytes, phases=PHASES)
     found = on_host(result, part.drive, host)
     plain = Served(found.seconds, np.array(found.draws_s))
-    if not serves_a_sample(part):
+    if not is_sampled(part.reads, part.drive):
         return plain, 1.0
-    estimate = _served(part, host, 1.0)
+    estimate = _serve_part(part, host, 1.0)
     return plain, plain.seconds / estimate.seconds if estimate.seconds else 1.0
 
 
@@ -368,7 +363,7 @@ def level_by_level(case: Case) -> I64:
     return ranges(descent.first[chosen], descent.count[chosen])
 
 
-def as_dense(case: Case, made: VolumeLayout) -> VolumeLayout:
+def space_nodes(case: Case, made: VolumeLayout) -> VolumeLayout:
     """Leave as much room between the nodes of a new volume as there is between those of the old one.
 
     Where every node has a place of its own, a file system puts nodes among the data as these come, or keeps them
@@ -391,7 +386,7 @@ EMPTIER: Final = 1.68
 1,510 bytes in a leaf of a fresh volume, where the one that was measured left 2,541."""
 
 
-def as_split(made: VolumeLayout) -> VolumeLayout:
+def split_leaves(made: VolumeLayout) -> VolumeLayout:
     """Move every second leaf behind all others.
 
     A leaf that is full is split, and half of it goes to a new node, which lies where the disk is being filled by then:
@@ -410,7 +405,7 @@ NODE_BYTES: Final = 4096
 """Size of the nodes that are laid out one by one."""
 
 
-def numbered(case: Case, order: I64) -> VolumeLayout:
+def number_entries(case: Case, order: I64) -> VolumeLayout:
     """Give the entries of a volume the numbers that they get when they are made in an order."""
     entries, layout = case.model.entries, case.layout
     rows = np.arange(len(entries))[entries.order]

@@ -21,18 +21,18 @@ from layoutscope.remedies.case import (
     Changed,
     Part,
     Treatment,
-    as_dense,
-    as_split,
     by_name,
+    change_layout,
+    change_reads,
     copying_s,
     data_bytes,
     in_walk_order,
     level_by_level,
-    lying_so,
     metadata_bytes,
-    numbered,
-    read_by,
+    number_entries,
     rewriting_s,
+    space_nodes,
+    split_leaves,
     stream_rate,
 )
 from layoutscope.results.frames import BATCH_ROWS, NAMED
@@ -88,7 +88,7 @@ def names_only(case: Case) -> Changed | str:
         return NO_LISTING
     if case.order in OF_ATTRIBUTES:
         return "the work is about sizes or dates"
-    return read_by(case, case.walk("fts", Work(stat=False)))
+    return change_reads(case, case.walk("fts", Work(stat=False)))
 
 
 @remedy
@@ -98,7 +98,7 @@ def attributes_at_once(case: Case) -> Changed | str:
         return NO_LISTING
     if not case.host.listing_carries_attributes:
         return f"{case.host.name} has no such call"
-    return read_by(case, case.walk("bulk"))
+    return change_reads(case, case.walk("bulk"))
 
 
 @remedy
@@ -106,7 +106,7 @@ def stat_by_inode(case: Case) -> Changed | str:
     """Walk with the stats of a directory sorted."""
     if case.order not in LISTINGS:
         return NO_LISTING
-    return read_by(case, stat_by_number(case, is_whole=False))
+    return change_reads(case, stat_by_number(case, is_whole=False))
 
 
 @remedy
@@ -114,7 +114,7 @@ def stat_all_by_inode(case: Case) -> Changed | str:
     """Walk the names, then stat by number."""
     if case.order not in LISTINGS:
         return NO_LISTING
-    return read_by(case, stat_by_number(case, is_whole=True))
+    return change_reads(case, stat_by_number(case, is_whole=True))
 
 
 @remedy
@@ -122,7 +122,7 @@ def tree_in_key_order(case: Case) -> Changed | str:
     """Walk the leaves, as searchfs does where the system has it."""
     if case.order not in LISTINGS:
         return NO_LISTING
-    return read_by(case, case.walk("searchfs" if case.host.listing_carries_attributes else "catalog"))
+    return change_reads(case, case.walk("searchfs" if case.host.listing_carries_attributes else "catalog"))
 
 
 @remedy
@@ -135,7 +135,7 @@ def one_sweep(case: Case) -> Changed | str:
     place = np.empty(len(nodes.trace), np.int64)
     place[nodes.by_place] = np.arange(len(place))
     turn = order_of(((int(level.max(initial=0)) - level) << 40) + place)
-    return read_by(case, nodes.trace[turn])
+    return change_reads(case, nodes.trace[turn])
 
 
 @remedy
@@ -151,7 +151,7 @@ def files_by_place(case: Case) -> Changed | str:
     files = files[np.argsort(place, kind="stable")]
     before = WalkPart(walked, np.zeros(len(per_buffer), np.int64), per_buffer)
     reads = data_trace(model, read_in_turn(model, [before], (files, np.arange(1, len(files) + 1)), nothing()))
-    return read_by(case, reads)
+    return change_reads(case, reads)
 
 
 READ_AHEAD: Final = 8 * MIB
@@ -162,9 +162,9 @@ def larger_requests(case: Case) -> Changed | str:
     """Join the pages of nodes; of work with contents, walk with more read-ahead."""
     if case.reads_data:
         host = host_profile(case.host, read_ahead_bytes=READ_AHEAD, optimal_read_bytes=READ_AHEAD)
-        return read_by(case, case.on(case.layout, host).reads)
+        return change_reads(case, case.with_layout(case.layout, host).reads)
     joined = in_whole_nodes(case.by_node)
-    return "every node is one request already" if joined is case.reads else read_by(case, joined)
+    return "every node is one request already" if joined is case.reads else change_reads(case, joined)
 
 
 THREADS: Final = 8
@@ -200,7 +200,7 @@ def remembered_walk(case: Case) -> Changed | str:
         return f"with {format_count(len(descent), 'directory')} there is little to leave out"
     chosen = np.zeros(len(descent), bool)
     chosen[::CHANGED_SHARE] = True
-    return read_by(case, some_folders(case, chosen))
+    return change_reads(case, walk_folders(case, chosen))
 
 
 @remedy
@@ -209,7 +209,7 @@ def rewritten_in_key_order(case: Case) -> Changed | str:
     made = what_if("packed", case.layout, case.host, case.reads).layout
     if made is case.layout:
         return "the nodes lie one behind the other in key order already"
-    return lying_so(case, made, rewriting_s(case))
+    return change_layout(case, made, rewriting_s(case))
 
 
 @remedy
@@ -236,29 +236,29 @@ def _new(case: Case, target: FileSystem, order: Callable[[Case], NDArray[np.int6
         return WITH_CONTENTS
     if case.layout.coverage != 1:
         return DAMAGED
-    source = numbered(case, order(case))
+    source = number_entries(case, order(case))
     found = target.copied(source, case.host)
     if not found:
         return _as_dense_as_now(case, target.remade(source))
-    changed = lying_so(case, found[0], copying_s(case))
-    otherwise = tuple(lying_so(case, other, None).parts for other in found[1:])
-    return replace(changed, otherwise=otherwise, error_share=FILLED_ERROR)
+    changed = change_layout(case, found[0], copying_s(case))
+    alternatives = tuple(change_layout(case, other, None).parts for other in found[1:])
+    return replace(changed, alternatives=alternatives, error_share=FILLED_ERROR)
 
 
 def _as_dense_as_now(case: Case, made: VolumeLayout | None) -> Changed | str:
     """Say that the nodes come to lie as dense as they do now; whether they are as full and in order is not known."""
     if made is None:
         return UNKNOWN_NAMES
-    made = as_dense(case, made)
-    (part,) = lying_so(case, as_split(made), None).parts
-    return replace(lying_so(case, made, copying_s(case)), otherwise=((replace(part, times=EMPTIER),),))
+    made = space_nodes(case, made)
+    (part,) = change_layout(case, split_leaves(made), None).parts
+    return replace(change_layout(case, made, copying_s(case)), alternatives=((replace(part, times=EMPTIER),),))
 
 
 @remedy
 def block_copy(case: Case) -> Changed | str:
     """Leave every read where it is."""
     copied = (data_bytes(case) + metadata_bytes(case)) / stream_rate(case.drive)
-    return read_by(case, case.reads, copied)
+    return change_reads(case, case.reads, copied)
 
 
 @remedy
@@ -266,7 +266,7 @@ def condensed(case: Case) -> Changed | str:
     """Fill a tree with the same numbers."""
     if not case.traits.maps_every_node:
         return "there is such a tool for trees alone whose nodes each have a place of their own"
-    return _filled_anew(case)
+    return _refill_tree(case)
 
 
 @remedy
@@ -275,7 +275,7 @@ def snapshots_removed(case: Case) -> Changed | str:
     made = what_if("no-snapshots", case.layout, case.host, case.reads).layout
     if made is case.layout:
         return "no node is held by snapshots alone"
-    return lying_so(case, made, None)
+    return change_layout(case, made, None)
 
 
 @remedy
@@ -283,17 +283,17 @@ def catalog_rebuilt(case: Case) -> Changed | str:
     """Fill a catalog with the same numbers."""
     if case.traits.maps_every_node:
         return f"{case.traits.label} has no catalog file"
-    return _filled_anew(case)
+    return _refill_tree(case)
 
 
-def _filled_anew(case: Case) -> Changed | str:
+def _refill_tree(case: Case) -> Changed | str:
     """Fill the tree with names in the order of its keys; numbers stay."""
     if case.reads_data:
         return WITH_CONTENTS
     if case.layout.coverage != 1:
         return DAMAGED
     made = filesystem_of(case.layout).remade(case.layout)
-    return UNKNOWN_NAMES if made is None else lying_so(case, as_dense(case, made), rewriting_s(case))
+    return UNKNOWN_NAMES if made is None else change_layout(case, space_nodes(case, made), rewriting_s(case))
 
 
 CLUMPED: Final = LAYOUTS[-1]
@@ -313,7 +313,7 @@ def metadata_zone_free(case: Case) -> Changed | str:
     made = what_if(CLUMPED, case.layout, case.host, case.reads).layout
     if made is case.layout:
         return "no data lie between the nodes"
-    return lying_so(case, made, None)
+    return change_layout(case, made, None)
 
 
 @remedy
@@ -339,7 +339,7 @@ def files_defragmented(case: Case) -> Changed | str:
     made = _in_one_piece(extents)
     if np.array_equal(made.signed(), extents["image_offset"].signed()):
         return "every file lies in one piece"
-    return lying_so(case, case.layout.changed(extents=extents.changed("image_offset", made)), None)
+    return change_layout(case, case.layout.changed(extents=extents.changed("image_offset", made)), None)
 
 
 def _in_one_piece(extents: Table) -> Values:
@@ -454,11 +454,11 @@ def _one_thread(count: int) -> NDArray[np.uint16]:
     return np.zeros(count, np.uint16)
 
 
-def some_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
+def walk_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
     """Go down to some folders of the walk, each by its path, and list and stat what lies in them."""
     model, descent = case.model, case.descent.take(np.flatnonzero(chosen))
     is_below = np.flatnonzero(descent.entry >= 0)
-    needed, owner = new_on_the_way(case, descent.entry[is_below])
+    needed, owner = find_needed_entries(case, descent.entry[is_below])
     found, each = lookups(model, needed)
     cut = buffers(model, descent)
     listed, per_buffer = stat_walk(model, drop_unlisted_entries(model, descent), cut).laid_out()
@@ -467,7 +467,7 @@ def some_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
     return metadata_reads(model, [(concatenated([touches]), _one_thread(len(touches)))])
 
 
-def new_on_the_way(case: Case, files: I64) -> tuple[I64, I64]:
+def find_needed_entries(case: Case, files: I64) -> tuple[I64, I64]:
     """Find what each file or folder is the first to need: entries on the way to it from the root down, itself last.
 
     Entries, each once, and the place in `files` of what is the first to need it, ascending.
@@ -592,7 +592,7 @@ def _windows(paths: list[bytes], memory_bytes: int | None) -> I64:
 def _seconds(case: Case, files: I64) -> float:
     """Look each file up by its path, and read it when its turn comes."""
     model = case.model
-    needed, owner = new_on_the_way(case, files)
+    needed, owner = find_needed_entries(case, files)
     found, each = lookups(model, needed)
     step = WalkPart(found, owner, np.full(len(needed), each))
     _, first = np.unique(model.entries.file_id[files], return_index=True)

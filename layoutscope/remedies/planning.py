@@ -8,7 +8,16 @@ from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystems
 from layoutscope.progress import each
-from layoutscope.remedies.case import Changed, Part, Served, read_by, seconds_alone, served, whole, words_of
+from layoutscope.remedies.case import (
+    Changed,
+    Part,
+    Served,
+    change_reads,
+    seconds_alone,
+    serve_change,
+    serve_whole,
+    words_of,
+)
 from layoutscope.remedies.changes import TREATMENTS, on_other_file_system
 from layoutscope.results.plan import FEW_READS, HARDWARE, SOFTWARE, VOLUME, PlannedRemedy, RemedyPair, VolumePlan
 from layoutscope.results.scan import volume_name
@@ -55,7 +64,7 @@ class _Trial:
     def __init__(self, case: Case) -> None:
         self.case = case
         self._host = Host(case.host.name, case.host.threads, case.host.processors)
-        self.now, self._scale = whole(
+        self.now, self._scale = serve_whole(
             Part(case.reads, case.drive, start_offset_bytes=case.start_offset_bytes), self._host
         )
         self.changed: dict[str, Changed] = {}
@@ -83,7 +92,7 @@ class _Trial:
             changed = treatment(case)
             if isinstance(changed, str):
                 return changed
-            return (served(changed, self._host, self._scale), changed) if len(case.reads) else NO_READS
+            return (serve_change(changed, self._host, self._scale), changed) if len(case.reads) else NO_READS
         except UsageError as error:
             return f"it cannot be modelled on this drive: {error}"
 
@@ -148,8 +157,8 @@ def quick_remedies(case: Case) -> tuple[Remedy, ...]:
 
 def _tried(case: Case) -> Iterator[Remedy]:
     host = Host(case.host.name, case.host.threads, case.host.processors)
-    (part,) = read_by(case, case.reads).parts
-    now, scale = whole(part, host)
+    (part,) = change_reads(case, case.reads).parts
+    now, scale = serve_whole(part, host)
     # Of short work nothing is told: other drives are not drawn for it.
     is_told = now.seconds >= WORTH_S
     for name, treatment in QUICK.items():
@@ -157,7 +166,7 @@ def _tried(case: Case) -> Iterator[Remedy]:
         if isinstance(changed, str):
             continue
         try:
-            then = served(changed, host, scale) if is_told else Served(seconds_alone(changed, scale), now.draws_s)
+            then = serve_change(changed, host, scale) if is_told else Served(seconds_alone(changed, scale), now.draws_s)
         except UsageError:
             # The volume does not fit on that drive: the plan says so.
             continue

@@ -11,7 +11,7 @@ import pytest
 
 from layoutscope.drive import load_profile
 from layoutscope.remedies.case import Case
-from layoutscope.remedies.changes import INODES, NAMES, PLACE, WALK, file_list, new_on_the_way
+from layoutscope.remedies.changes import INODES, NAMES, PLACE, WALK, file_list, find_needed_entries
 from layoutscope.report.filescript import file_script
 from layoutscope.results.plan import MissingFiles
 from layoutscope.walk.host import host_profile
@@ -109,7 +109,7 @@ def test_the_first_to_need_a_folder_looks_it_up():
     case = case_of(["a", "b"])
     table = case.model.entries
     numbers = {number: place for place, number in enumerate(table.file_id.tolist())}
-    needed, owner = new_on_the_way(case, np.array([numbers[31], numbers[30]]))
+    needed, owner = find_needed_entries(case, np.array([numbers[31], numbers[30]]))
     assert table.file_id[needed].tolist()[-3:] == [20, 31, 30]
     assert owner.tolist()[-3:] == [0, 0, 1]
     random = np.random.default_rng(5)
@@ -126,7 +126,7 @@ def test_the_first_to_need_a_folder_looks_it_up():
             seen.add(at)
             at = parents[at - 100]
         expected += reversed(way)
-    found, owner = new_on_the_way(case, files)
+    found, owner = find_needed_entries(case, files)
     assert [pair for pair in zip(ids[found].tolist(), owner.tolist(), strict=True) if pair[0] != 2] == expected
 
 

@@ -10,7 +10,15 @@ import pytest
 from layoutscope.drive import load_profile
 from layoutscope.filesystems.apfs import writing as apfs
 from layoutscope.filesystems.registry import filesystem
-from layoutscope.remedies.case import Case, as_dense, as_split, by_name, in_walk_order, level_by_level, numbered
+from layoutscope.remedies.case import (
+    Case,
+    by_name,
+    in_walk_order,
+    level_by_level,
+    number_entries,
+    space_nodes,
+    split_leaves,
+)
 from layoutscope.walk.host import host_profile
 from tests.layouts import NODE, entries, layout, leaves
 
@@ -57,7 +65,7 @@ def test_a_level_is_done_before_the_next_begins():
 
 def test_numbers_are_given_in_the_order_of_the_copy(tree):
     """The first that is made gets 16, as on both file systems; the root stays 2, and children follow their folders."""
-    made = numbered(tree, in_walk_order(tree)).entries
+    made = number_entries(tree, in_walk_order(tree)).entries
     number = dict(zip(made["name"], made["file_id"], strict=True))
     parent = dict(zip(made["name"], made["parent_id"], strict=True))
     assert number == {"b": 16, "a": 17, "y": 18, "aa": 19, "x": 20}
@@ -68,14 +76,14 @@ def test_names_of_one_file_get_one_number():
     """A hard link is made when its first name is."""
     rows = entries((2, 40, "one", "file", 0), (2, 41, "other", "file", 0), (2, 40, "two", "file", 0))
     case = case_of(layout(nodes=leaves(1), entries=rows))
-    assert numbered(case, in_walk_order(case)).entries["file_id"].to_list() == [16, 17, 16]
+    assert number_entries(case, in_walk_order(case)).entries["file_id"].to_list() == [16, 17, 16]
 
 
 def test_what_no_walk_lists_is_made_last():
     """An entry whose folder is gone gets a number, too, behind all others."""
     rows = entries((77, 40, "lost", "file", 0), (2, 41, "found", "file", 0))
     case = case_of(layout(nodes=leaves(1), entries=rows))
-    made = numbered(case, in_walk_order(case)).entries
+    made = number_entries(case, in_walk_order(case)).entries
     assert dict(zip(made["name"], made["file_id"], strict=True)) == {"found": 16, "lost": 17}
 
 
@@ -109,16 +117,16 @@ def test_nodes_of_a_copy_are_as_dense_as_now():
     old = layout(nodes=leaves(*range(0, 200, 2)), entries=rows, size_bytes=2**30)
     case = case_of(old)
     fresh = apfs.remade(old)
-    apart = as_dense(case, fresh).nodes["image_offset"].to_list()
+    apart = space_nodes(case, fresh).nodes["image_offset"].to_list()
     # 99 nodes of 98 % lie in a span of 197 blocks: half of it, less the last gap.
     assert {later - earlier for earlier, later in itertools.pairwise(apart)} <= {NODE, 2 * NODE}
     catalog = filesystem("hfsplus").remade(old)
-    assert as_dense(case, catalog) is catalog
+    assert space_nodes(case, catalog) is catalog
 
 
 def test_every_second_leaf_of_a_split_tree_lies_behind_the_others():
     """Of five leaves in key order the second and the fourth come last on the disk; nothing else moves."""
     made = layout(nodes=leaves(10, 11, 12, 13, 14))
-    split = as_split(made).columns("nodes")
+    split = split_leaves(made).columns("nodes")
     assert (split["image_offset"].signed() // NODE).tolist() == [10, 13, 11, 14, 12]
     assert sorted(split["image_offset"].data) == sorted(made.columns("nodes")["image_offset"].data)

@@ -12,7 +12,7 @@ from rich.console import Console
 from layoutscope import read_layouts
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.uncertain import Host, interval_of
-from layoutscope.remedies.case import Case, Changed, Part, read_by, served, whole, words_of
+from layoutscope.remedies.case import Case, Changed, Part, change_reads, serve_change, serve_whole, words_of
 from layoutscope.remedies.changes import block_copy, copied_in_walk_order, on_other_file_system
 from layoutscope.remedies.planning import QUICK, plan_of, quick_remedies
 from layoutscope.report.text.plan import lasting, print_plan
@@ -98,9 +98,9 @@ def test_parts_follow_one_another(apfs):
     flash, host = load_profile("sata-ssd"), Host("linux")
     half = len(case.reads) // 2
     parts = (Part(replace(case.reads[:half], after_us=0.0), DISK), Part(case.reads[half:], flash))
-    alone = [served(Changed((part,)), host).seconds for part in parts]
-    assert served(Changed(parts), host).seconds == pytest.approx(sum(alone))
-    assert served(Changed(parts, least_s=1e6), host).seconds == 1e6
+    alone = [serve_change(Changed((part,)), host).seconds for part in parts]
+    assert serve_change(Changed(parts), host).seconds == pytest.approx(sum(alone))
+    assert serve_change(Changed(parts, least_s=1e6), host).seconds == 1e6
 
 
 def test_long_walks_are_scaled_to_their_whole():
@@ -109,9 +109,9 @@ def test_long_walks_are_scaled_to_their_whole():
     blocks = generator.integers(0, 10**6, 80_000)
     case = case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0))))
     case.reads = type(case.reads).from_reads(blocks * NODE, np.full(80_000, NODE))
-    found, scale = whole(Part(case.reads, DISK), Host("linux"))
+    found, scale = serve_whole(Part(case.reads, DISK), Host("linux"))
     assert scale == pytest.approx(1, rel=0.02)
-    assert served(read_by(case, case.reads), Host("linux"), scale).seconds == pytest.approx(found.seconds)
+    assert serve_change(change_reads(case, case.reads), Host("linux"), scale).seconds == pytest.approx(found.seconds)
 
 
 def test_a_drive_that_a_remedy_cannot_use_is_no_failure(apfs):
@@ -195,9 +195,9 @@ def test_no_remedy_is_refused_silently():
 def test_draws_take_turns_with_what_may_turn_out_otherwise(apfs):
     """A third of the draws are those of the reads alone, others take longer; the named drive's time stays."""
     part = Part(case_of(apfs).reads, DISK)
-    plain = served(Changed((part,)), Host("linux"))
-    all_three = served(
-        Changed((part,), otherwise=tuple((replace(part, times=times),) for times in (3.0, 5.0))), Host("linux")
+    plain = serve_change(Changed((part,)), Host("linux"))
+    all_three = serve_change(
+        Changed((part,), alternatives=tuple((replace(part, times=times),) for times in (3.0, 5.0))), Host("linux")
     )
     assert all_three.seconds == plain.seconds
     for turn, times in enumerate((1.0, 3.0, 5.0)):
@@ -207,7 +207,7 @@ def test_draws_take_turns_with_what_may_turn_out_otherwise(apfs):
 def test_draws_are_as_far_off_as_the_model_was(apfs):
     """A third as it is said, a third so much less, a third so much more; the named drive's time stays."""
     part = Part(case_of(apfs).reads, DISK)
-    plain, off = (served(Changed((part,), error_share=share), Host("linux")) for share in (0.0, 0.1))
+    plain, off = (serve_change(Changed((part,), error_share=share), Host("linux")) for share in (0.0, 0.1))
     assert off.seconds == plain.seconds
     for turn, times in enumerate((1.0, 0.9, 1.1)):
         assert off.draws_s[turn::3] == pytest.approx(times * plain.draws_s[turn::3])
@@ -217,14 +217,14 @@ def test_draws_are_as_far_off_as_the_model_was(apfs):
 def test_a_copy_has_as_many_outcomes_as_there_are_rules_that_may_hold(apfs, host, to_apfs, to_hfsplus):
     """Linux's driver of HFS+ has one rule, that of APFS differs by its version; of macOS none was held against any."""
     case = Case(apfs, DISK, "fts", host_profile(host))
-    assert len(copied_in_walk_order(case).otherwise) == to_apfs
-    assert len(on_other_file_system("hfsplus")(case).otherwise) == to_hfsplus
+    assert len(copied_in_walk_order(case).alternatives) == to_apfs
+    assert len(on_other_file_system("hfsplus")(case).alternatives) == to_hfsplus
 
 
 def test_of_a_copy_from_hfsplus_it_is_not_known_where_the_nodes_come_to_lie():
     """Another version of the driver, or nodes apart from the data; on APFS it is seen which of both."""
     made = next(item for item in read_layouts("fixtures/images/hfsplus-scattered.img.zst") if item.entries.height)
-    assert len(on_other_file_system("apfs")(case_of(made)).otherwise) == 2
+    assert len(on_other_file_system("apfs")(case_of(made)).alternatives) == 2
 
 
 @pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered"])

@@ -187,7 +187,7 @@ def _gather(known: FleetViews, place: Path, maps: Mapping[str, str], left_out: l
                 map_page=maps.get(source, ""),
             )
         )
-    gravity = {status: number for number, status in enumerate(STATUSES)}
+    gravity: dict[str, int] = {status: number for number, status in enumerate(STATUSES)}
     incomplete = [row for row in sources.values() if row["status"] != STATUSES[0]]
     incomplete.sort(key=lambda row: -gravity.get(row["status"] or "", 0))
     left_out += [line for line in known.left_out if line not in left_out]

@@ -137,7 +137,8 @@ class AgingTree:
         """List the nodes without a number, in the order in which they are written first."""
         node = self.places_of(touched)[np.argsort(touched.turn, kind="stable")]
         new = node[self.join("ident")[node] == NOWHERE]
-        return new[np.sort(np.unique(new, return_index=True)[1])]
+        found: I64 = new[np.sort(np.unique(new, return_index=True)[1])]
+        return found
 
     def select_records(self, key: I64, turn: I64) -> tuple[I64, I64]:
         """Return those of some keys that the tree has, each once, with their turns."""

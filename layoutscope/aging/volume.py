@@ -365,7 +365,8 @@ class AgingEntries:
     def files_by_seat(self) -> I64:
         """Return the files that a cycle may replace, in the order in which they were created."""
         files = np.flatnonzero(self.is_file)
-        return files[np.argsort(self.seat[files], kind="stable")]
+        found: I64 = files[np.argsort(self.seat[files], kind="stable")]
+        return found
 
     def taken(self, rows: Any) -> AgingEntries:
         """Return some of them."""

@@ -305,7 +305,8 @@ class Keys(Struct, frozen=True):
             """Decide the rows that differ; return the others."""
             wrong[rows[first > second]] = True
             wrong[rows[first < second]] = False
-            return rows[first == second]
+            left: I64 = rows[first == second]
+            return left
 
         padded = np.concatenate([names.swap_to_disk_order(self.units), np.zeros(_WORD_UNITS, np.uint16)])
         rows = decide(np.arange(len(before)), self.ident[before], self.ident[after])

@@ -96,6 +96,19 @@ def test_a_chain_ends_at_what_is_no_leaf_of_the_file(link):
     assert follow_chain(FILE, nodes, reach(nodes, 3)).leaves.tolist() == [3, 4]
 
 
+def test_the_first_node_behind_the_header_may_be_a_lost_leaf():
+    """The root is node 4 and leads to leaf 3, which links to 1; that is the end."""
+    nodes = NodeRows.blank(5)
+    nodes.f_link[:], nodes.kind[:], nodes.height[:] = (
+        (-1, 0, 0, 1, 0),
+        (HEADER, LEAF, LEAF, LEAF, INDEX),
+        (0, 1, 1, 1, 2),
+    )
+    file = SimpleNamespace(num_nodes=5, header=SimpleNamespace(root_node=4, first_leaf_node=3))
+    found = find_reach(file, nodes, [{"node": some(4), "child": some(3)}])
+    assert follow_chain(file, nodes, found).leaves.tolist() == [3, 1]
+
+
 @pytest.mark.parametrize("first", [0, 5])
 def test_no_chain_begins_outside_of_the_file(first):
     """The header names node 0 or one behind the file as its first leaf, and pointers lead to no other."""

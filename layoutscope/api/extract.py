@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 from layoutscope.api.images import metadata_ranges
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, output
-from layoutscope.api.reading import one_volume, read_images, report_damage, request_of, told, with_chosen
+from layoutscope.api.reading import one_volume, read_images, report_damage, request_of, with_chosen
 from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.crypto import UnlockedSource
 from layoutscope.image.opening import ImageSet, open_images

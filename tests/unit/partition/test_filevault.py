@@ -39,6 +39,7 @@ from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import MemorySource
 from layoutscope.image.unlocked import UnlockedSource
 from layoutscope.partition import find_volumes
+from layoutscope.partition.filevault import unlocked
 from tests.unit.partition.builders import CORE_STORAGE, HFS, gpt_disk, gpt_entry
 
 MIB = 1 << 20
@@ -108,6 +109,14 @@ def test_check_and_verify_take_the_password(written):
     path = written(physical_volume(plan_of()))
     assert check(path, password=PASSWORD).exit_code == 0
     assert verify(path, password=PASSWORD).exit_code == 0
+
+
+def test_a_partition_that_was_not_asked_for_is_not_opened():
+    """The volume fills the image, and so is in no partition."""
+    source = MemorySource(bytes(physical_volume(plan_of())))
+    candidates = find_volumes(source).candidates
+    assert unlocked(source, candidates, PASSWORD) is not None
+    assert unlocked(source, candidates, PASSWORD, partition=3) is None
 
 
 def test_without_a_password_it_is_named(written):

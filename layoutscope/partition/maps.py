@@ -457,7 +457,7 @@ _EXTENDED: Final = ("extended", "extended_lba", "extended_linux")
 
 def read_mbr(
     source: Source,
-    sector_size: int = 512,  # the unit of its addresses, in bytes
+    sector_size: int,  # the unit of its addresses, in bytes
 ) -> PartitionTable | None:
     """Read the master boot record and the records that it leads to; None if there is none."""
     try:

@@ -406,6 +406,9 @@ def test_what_was_never_read_is_passed_over():
     data = b"".join(node(number, [], xid=4) for number in (1, 2, 3))
     source = RescuedSource(MemorySource(data), np.array([[BLOCK + 10, 20]]))
     assert sweep(Blocks((source,), (0,), BLOCK)).paddr.tolist() == [0, 2]
+    data = b"".join(node(number, [], xid=4) for number in range(1, 7))
+    source = RescuedSource(MemorySource(data), np.array([[BLOCK, 3 * BLOCK]]))
+    assert sweep(Blocks((source,), (0,), BLOCK)).paddr.tolist() == [0, 4, 5]
 
 
 def test_regions_at_the_bounds_of_a_device():

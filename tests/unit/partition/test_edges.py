@@ -353,9 +353,11 @@ def test_the_entry_of_a_volume_on_a_device_of_large_sectors(start, size, words):
 
 def test_volumes_beside_each_other_are_all_found(tmp_path):
     """The second one begins with the byte behind the first."""
-    starts = [63 * 512, 63 * 512 + 65_536, MIB]
-    found = find_volumes(sparse_disk(tmp_path / "disk.img", 2 * MIB, starts))
-    assert [(item.image_offset, item.size_bytes) for item in found.readable] == [(start, 65_536) for start in starts]
+    for last in (MIB, 2 * MIB - 65_536):  # that at the end is known by its copy, before others are searched
+        starts = [63 * 512, 63 * 512 + 65_536, last]
+        found = find_volumes(sparse_disk(tmp_path / f"{last}.img", 2 * MIB, starts))
+        places = sorted((item.image_offset, item.size_bytes) for item in found.readable)
+        assert places == [(start, 65_536) for start in starts]
 
 
 @pytest.mark.parametrize(("gap", "is_found"), [(128 * MIB, True), (128 * MIB + 512, False), (127 * MIB, False)])

@@ -110,6 +110,14 @@ def test_check_and_verify_take_the_password(written):
     assert verify(path, password=PASSWORD).exit_code == 0
 
 
+def test_a_partition_that_was_not_asked_for_is_not_opened():
+    """The volume fills the image, and so is in no partition."""
+    source = MemorySource(bytes(physical_volume(plan_of())))
+    candidates = find_volumes(source).candidates
+    assert unlocked(source, candidates, PASSWORD) is not None
+    assert unlocked(source, candidates, PASSWORD, partition=3) is None
+
+
 def test_without_a_password_it_is_named(written):
     """With name and size of the logical volume, and what opens it; a wrong one is an error of its own."""
     path = written(physical_volume(plan_of()))

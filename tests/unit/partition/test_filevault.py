@@ -114,8 +114,8 @@ def test_a_partition_that_was_not_asked_for_is_not_opened():
     """The volume fills the image, and so is in no partition."""
     source = MemorySource(bytes(physical_volume(plan_of())))
     candidates = find_volumes(source).candidates
-    assert unlocked(source, candidates, PASSWORD) is not None
-    assert unlocked(source, candidates, PASSWORD, partition=3) is None
+    assert unlock_volumes(source, candidates, PASSWORD) is not None
+    assert unlock_volumes(source, candidates, PASSWORD, partition=3) is None
 
 
 def test_without_a_password_it_is_named(written):

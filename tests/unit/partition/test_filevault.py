@@ -39,6 +39,7 @@ from layoutscope.image.crypto import UnlockedSource
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import MemorySource
 from layoutscope.partition import find_volumes
+from layoutscope.partition.filevault import unlock_volumes
 from tests.unit.partition.builders import CORE_STORAGE, HFS, gpt_disk, gpt_entry
 
 MIB = 1 << 20

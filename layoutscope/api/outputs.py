@@ -174,7 +174,7 @@ def disk_in(path: Path) -> str:
     """
     from layoutscope.image.cache import compression_of
     from layoutscope.image.raw import RawFile
-    from layoutscope.image.signatures import head_of, signature_of, trailer_of, udif_trailer_at
+    from layoutscope.image.signatures import peek, signature_of, trailer_of, udif_trailer_at
     from layoutscope.partition import find_volumes
 
     try:
@@ -183,7 +183,7 @@ def disk_in(path: Path) -> str:
     except (OSError, LayoutscopeError):
         return ""
     with source:
-        head = head_of(source)
+        head = peek(source)
         found = signature_of(head, trailer_of(source)) or compression_of(head)
         if found is not None:
             return found.name

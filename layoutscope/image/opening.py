@@ -28,8 +28,8 @@ from layoutscope.image.remote import RemoteSource, is_address
 from layoutscope.image.signatures import (
     encrypted_refusal,
     former_trailer_of,
-    head_of,
     header_of,
+    peek,
     refuse_containers,
     signature_of,
     trailer_of,
@@ -57,7 +57,7 @@ def files_of(path: Path) -> list[Path]:
     if parts:
         return parts
     with open_plain(path) as source:
-        head = head_of(source)
+        head = peek(source)
         if wrappers.is_cue(head):
             return [path, wrappers.data_track(source)[0]]
         found = signature_of(head, trailer_of(source))
@@ -116,7 +116,7 @@ def open_image(
     try:
         if type(source) in COMPRESSIBLE:
             _refuse_empty(source)
-            way = cache.compression_of(head_of(source))
+            way = cache.compression_of(peek(source))
             if way is not None and udif_trailer_at(source) is None:  # a disk image may begin with a compressed piece
                 source = _decompress(source, way, None if cache_dir is None else Path(cache_dir))
         if map_file is not None:
@@ -187,7 +187,7 @@ def _unwrap_once(source: Source) -> Source:
     trailer_at = udif_trailer_at(source)
     if trailer_at is not None:
         return udif.open_udif(source, trailer_at)
-    head = head_of(source)
+    head = peek(source)
     found = signature_of(head, trailer_of(source))
     if found is None:
         return _unwrap_file(source, head)
@@ -234,7 +234,7 @@ def _decompress(source: Source, way: cache.Compression, cache_dir: Path | None) 
     image = cache.unpack(source, way, cache_dir=cache_dir)
     source.close()
     _refuse_empty(image)
-    if cache.compression_of(head_of(image)) is not None:
+    if cache.compression_of(peek(image)) is not None:
         image.close()
         raise ImageError(f"{source.name}: is compressed twice; decompress it once first")
     return image

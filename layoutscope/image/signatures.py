@@ -143,7 +143,7 @@ LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 
 def refuse_containers(source: Source) -> None:
     """Refuse what is no raw image."""
-    head = head_of(source)
+    head = peek(source)
     if head.startswith(LFS_POINTER):
         raise UnsupportedError(
             f"{source.name}: is a git LFS pointer", code="lfs-pointer", advice="fetch the file with: git lfs pull"
@@ -159,19 +159,15 @@ def refuse_containers(source: Source) -> None:
         raise ImageError(f"{source.name}: is a text file, not a disk image")
 
 
-def head_of(source: Source) -> bytes:
-    """Return the start of a file; zeros where it was never read."""
-    return _peek(source, 0, min(HEAD_BYTES, source.size_bytes))
-
-
 def trailer_of(source: Source) -> bytes:
     """Return the last 512 bytes, with zeros before them where there are fewer; zeros where they were never read."""
     length = min(TRAILER_BYTES, source.size_bytes)
-    return _peek(source, source.size_bytes - length, length).rjust(TRAILER_BYTES, b"\0")
+    return peek(source, source.size_bytes - length, length).rjust(TRAILER_BYTES, b"\0")
 
 
-def _peek(source: Source, image_offset: int, length_bytes: int) -> bytes:
-    """Read what may tell the kind of a file; a sector that the disk does not give tells nothing, and stops nothing."""
+def peek(source: Source, image_offset: int = 0, length_bytes: int = HEAD_BYTES) -> bytes:
+    """Read what may show the kind of a file, up to its end; zeros where a sector cannot be read."""
+    length_bytes = min(length_bytes, source.size_bytes - image_offset)
     data = bytearray(length_bytes)
     try:
         source.read_into(image_offset, memoryview(data))
@@ -195,7 +191,7 @@ def signature_of(head: bytes, trailer: bytes) -> Signature | None:
 def _is_aff4(source: Source) -> bool:
     """Whether a zip archive is an AFF4 image, by the names of its first and of its last files."""
     length = min(UDIF_SEARCH_BYTES, source.size_bytes)
-    ends = head_of(source) + _peek(source, source.size_bytes - length, length)
+    ends = peek(source) + peek(source, source.size_bytes - length, length)
     return any(name in ends for name in AFF4_MEMBERS)
 
 
@@ -216,13 +212,13 @@ def udif_trailer_at(source: Source) -> int | None:
     """
     if trailer_of(source).startswith(UDIF_MAGIC):
         return source.size_bytes - TRAILER_BYTES
-    head = head_of(source)
+    head = peek(source)
     if head.startswith(UDIF_TRAILER):
         return 0
     if any(head.startswith(magic, offset) for offset, magic in DISK_MAGICS):
         return None
     start = max(0, source.size_bytes - UDIF_SEARCH_BYTES)
-    found = _peek(source, start, source.size_bytes - start).rfind(UDIF_TRAILER)
+    found = peek(source, start, source.size_bytes - start).rfind(UDIF_TRAILER)
     return start + found if 0 <= found <= source.size_bytes - start - TRAILER_BYTES else None
 
 

@@ -10,7 +10,7 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "images"
 MAX_FRAMES = 10
-MAX_COMMAND_FRAMES = 12
+MAX_COMMAND_FRAMES = 11
 MAX_MODULES = 120
 
 SCRIPT = """

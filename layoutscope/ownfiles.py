@@ -170,7 +170,7 @@ def new_file(
     with stack:
         yield file
         # A temporary file is made for its owner alone.
-        finish(file, part, mode=0o666 & ~umask())
+        finish(file, part, mode=mode_of(target, seen))
         # A name that a crash leaves must not lead to a file that it has emptied.
         os.fsync(file.fileno())
         file.close()
@@ -286,6 +286,14 @@ def umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
+
+
+def mode_of(target: Path, seen: Seen, widest: int = 0o666) -> int:
+    """Return the mode of a result: that of the one it replaces, which its user may have closed to others, if any."""
+    with suppress(FileNotFoundError):
+        if seen:
+            return os.lstat(target).st_mode & 0o777
+    return widest & ~umask()
 
 
 def place(

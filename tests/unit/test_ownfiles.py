@@ -463,6 +463,17 @@ def test_modes_are_those_of_the_file_that_was_written(tmp_path):
     assert part.read_text() == "mine"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="this system has no modes")
+@pytest.mark.parametrize("mode", [0o600, 0o755])
+def test_a_result_keeps_the_mode_of_the_one_it_replaces(tmp_path, marks, mode):
+    """Whoever closed a result to others, or made a script executable, need not do so again."""
+    target = marks(tmp_path / "a.csv")
+    target.chmod(mode)
+    with output(target, force=True) as file:
+        file.write(b"result")
+    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"result", mode)
+
+
 def test_temporary_files_that_are_left_go_and_those_of_others_stay(tmp_path, marks):
     """While names are exchanged, a user's file may have got the name; what is put aside in a folder is one, too."""
     begun, user, folder = tmp_path / "begun", tmp_path / "user", tmp_path / "folder"

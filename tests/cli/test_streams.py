@@ -120,7 +120,8 @@ def test_nothing_is_printed_into_what_is_read_whatever_it_holds(disks, stream):
         assert is_unchanged, (name, words)
         assert result.returncode == 2, (name, words, said)
         assert said.count("\n") == 1, said
-        assert f"is read as input, and {NAMES[stream]} leads there" in said
+        what = f"is inside of {disks / 'c.lscope'}, which is a capture" if "c.lscope" in name else "is read as input"
+        assert f"{what}, and {NAMES[stream]} leads there" in said
 
 
 def test_nothing_is_printed_into_a_part_of_a_disk_or_a_capture(disks):

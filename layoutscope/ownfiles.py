@@ -108,8 +108,11 @@ def refuse_strangers(path: Path, seen: Seen, *, is_folder: bool = False) -> None
     if seen and stat.S_ISDIR(seen[""].type) and not is_folder:
         raise UsageError(f"{path}: is a folder, and was not written by layoutscope. {REMEDY}")
     for name, state in seen.items():
-        if not stat.S_ISDIR(state.type) and (why := _stranger(path / name if name else path, state)):
+        found = path / name if name else path
+        if not stat.S_ISDIR(state.type) and (why := _stranger(found, state)):
             raise UsageError(why)
+        if added := _added_attribute(found):
+            raise UsageError(f"{found}: has the attribute {added}, which layoutscope did not write. {REMEDY}")
 
 
 def is_own(path: Path) -> bool:
@@ -167,7 +170,7 @@ def new_file(
     with stack:
         yield file
         # A temporary file is made for its owner alone.
-        finish(file, part, mode=0o666 & ~umask())
+        finish(file, part, mode=mode_of(target, seen))
         # A name that a crash leaves must not lead to a file that it has emptied.
         os.fsync(file.fileno())
         file.close()
@@ -200,6 +203,7 @@ def part_file(folder: Path, prefix: str) -> Iterator[tuple[IO[bytes], Path]]:
 def write_new(path: Path, data: bytes | memoryview) -> None:
     """Write a file, with a mark, into a folder that this process made: nothing is there under its name."""
     with path.open("xb") as file:
+        _set_mark(file.fileno(), f"{UNFINISHED} {os.fstat(file.fileno()).st_ino}")
         file.write(data)
         finish(file, path)
 
@@ -257,6 +261,18 @@ def _mark_of(path: Path) -> str:
     return held.raw[:length].decode("ascii", "replace")
 
 
+def _added_attribute(path: Path) -> str:
+    """Return the name of an attribute that a user or another program added, such as a tag or a comment; empty if none.
+
+    macOS adds attributes to any file by itself, so none is looked for there.
+    """
+    with suppress(OSError):
+        for name in os.listxattr(path, follow_symlinks=False) if hasattr(os, "listxattr") else ():
+            if name.startswith("user.") and name != ATTRIBUTE:
+                return name
+    return ""
+
+
 def _check(result: int) -> None:
     """Raise what a function of the system failed with."""
     import ctypes
@@ -270,6 +286,14 @@ def umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
+
+
+def mode_of(target: Path, seen: Seen, widest: int = 0o666) -> int:
+    """Return the mode of a result: that of the one it replaces, which its user may have closed to others, if any."""
+    with suppress(FileNotFoundError):
+        if seen:
+            return os.lstat(target).st_mode & 0o777
+    return widest & ~umask()
 
 
 def place(
@@ -455,12 +479,23 @@ def _is_made(path: Path) -> bool:
 
 
 def remove_abandoned(path: Path, inode: int) -> None:
-    """Remove a folder that another process of this tool made, and said so: one of another inode is not that."""
+    """Remove what another process of this tool left in a folder that it made, and the folder once it is empty.
+
+    A folder of another inode is not the one that was made, and what others put into it stays.
+    """
     with suppress(OSError):
         state = _state(os.lstat(path))
-        if stat.S_ISDIR(state.type) and state.inode == inode:
-            _MADE.add(state.identity)
-            remove_folder(path)
+        if not stat.S_ISDIR(state.type) or state.inode != inode:
+            return
+        _MADE.discard(state.identity)
+        for folder, folders, names in os.walk(path, topdown=False):
+            own = [file for name in names if _is_ours(file := Path(folder, name))]
+            for file in own:
+                file.unlink()
+            # An empty folder that held nothing of this tool may be anybody's.
+            if own or folders or Path(folder) == path:
+                with suppress(OSError):
+                    os.rmdir(folder)  # noqa: PTH106
 
 
 def remove(path: Path, seen: Seen, *, aside: Path | None = None) -> None:
@@ -489,6 +524,9 @@ def _discard(aside: Path, seen: Seen) -> None:
                 raise OutputError(f"{aside}: was replaced, but is left: {why}") from error
         elif _is_moved({name: _state(os.lstat(path))}, {name: seen[name]}):
             path.unlink()
+        elif not name:
+            # Whoever had it open wrote to it at last.
+            raise OutputError(f"{aside}: was replaced, but is left: it was changed meanwhile")
 
 
 def remove_temporary(path: bytes) -> None:
@@ -500,19 +538,22 @@ def remove_temporary(path: bytes) -> None:
     waiting: list[bytes] = []
     if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114  (names may be no UTF-8)
         waiting = [name for name in os.listdir(path) if name.endswith(OLD.encode())]  # noqa: PTH208
-    elif not os.path.islink(path) and not _is_temporary(Path(os.fsdecode(path))):  # noqa: PTH114
+    # An empty file has no mark yet.
+    elif not os.path.islink(path) and os.lstat(path).st_size and not _is_ours(Path(os.fsdecode(path))):  # noqa: PTH114
         raise OutputError("was written by another program")
     _remove_all(path, waiting)
 
 
-def _is_temporary(path: Path) -> bool:
-    """Whether a file was begun or written here, as far as its file system keeps marks; an empty one has none yet."""
-    size_bytes = os.lstat(path).st_size
+def _is_ours(path: Path) -> bool:
+    """Whether a file was begun or written here, as far as its file system keeps marks."""
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        return False
     try:
         _mark_of(path)
     except OSError as error:
-        return error.errno in _UNSUPPORTED
-    return not size_bytes or is_unfinished(path) or is_own(path)
+        # EACCES is of a file that this user may not read.
+        return error.errno in _UNSUPPORTED and error.errno != errno.EACCES
+    return is_unfinished(path) or is_own(path)
 
 
 def _remove_all(path: bytes, kept: list[bytes]) -> None:

@@ -115,7 +115,7 @@ def _write(target: Path, seen: ownfiles.Seen, layouts: list[VolumeLayout], about
     try:
         part.mkdir()
         write_capture(part, layouts, about)
-        part.chmod(0o777 & ~ownfiles.umask())
+        part.chmod(ownfiles.mode_of(target, seen, 0o777))
         ownfiles.place(part, target, seen)
     finally:
         ownfiles.remove_folder(work)

@@ -259,16 +259,23 @@ def refuse_disks() -> None:
     """Refuse standard output or standard error that leads to a disk, as ``>> disk.img`` asks for."""
     for stream, name in ((1, "standard output"), (2, "standard error")):
         status = os.fstat(stream)
-        if not stat.S_ISBLK(status.st_mode) and not (stat.S_ISREG(status.st_mode) and status.st_size):
+        if not stat.S_ISBLK(status.st_mode) and not stat.S_ISREG(status.st_mode):
             continue
         from layoutscope.api.outputs import disk_in
+        from layoutscope.image.split import find_beginning, whole_folder
 
         path = inputs.stream_path(stream)
-        held = disk_in(path) if stat.S_ISREG(status.st_mode) else ""
-        if held or stat.S_ISBLK(status.st_mode):
+        what = "is a disk" if stat.S_ISBLK(status.st_mode) else ""
+        if stat.S_ISREG(status.st_mode):
+            begins = find_beginning(path)
+            if held := disk_in(begins):
+                what = f"holds a disk ({held})" if begins == path else f"is a part of {begins}, a disk ({held})"
+            for folder in path.parents:
+                if kind := whole_folder(folder):
+                    what = f"is inside of {folder}, which is {kind}"
+        if what:
             with suppress(UsageError):
                 inputs.note(path, stream)  # from now on nothing is printed there
-            what = f"holds a disk ({held})" if held else "is a disk"
             raise UsageError(f"{path}: {what}, and {name} leads there; send it elsewhere")
 
 

@@ -329,9 +329,10 @@ def is_cache(folder: Path) -> bool:
     strangers = [name for name in names if name != TAG and not _NAMES.fullmatch(name)]
     is_tagged = _has_tag(folder)
     if not is_tagged:
+        strangers += [TAG] if TAG in names else []
         images = [name for name in names if _OWN.fullmatch(name)]
-        unsealed = (name for name in images if not strangers and not _is_sealed(folder / name))
-        strangers += [*unsealed, *([TAG] if TAG in names else [])]
+        # Before it is known that all is a cache's, no seal is written.
+        strangers += [name for name in images if not strangers and not _is_sealed(folder / name, renew=False)]
     if strangers:
         why = f"{folder}: holds {strangers[0]}, which is not of a cache"
         raise UsageError(f"{why}. {NO_CACHE}", options=CACHE_DIR)
@@ -357,7 +358,7 @@ def list_cached_images(folder: Path) -> list[KeptImage]:
     return sorted(found, key=lambda item: item.used, reverse=True)
 
 
-def _is_sealed(path: Path) -> bool:
+def _is_sealed(path: Path, *, renew: bool = True) -> bool:
     """Whether an image is what its seal says: in the state of then, or with the same contents, which are read."""
     if not stat.S_ISREG(os.lstat(path).st_mode):
         return False
@@ -369,7 +370,7 @@ def _is_sealed(path: Path) -> bool:
             is_same = digest_of(image) == digest
     except ImageError:
         return False
-    return is_same and seal(path, digest)
+    return is_same and (not renew or seal(path, digest))
 
 
 def open_cached(path: Path) -> RawFile:

@@ -165,6 +165,13 @@ def find_parts(path: Path) -> list[Path]:
     return parts
 
 
+def find_beginning(path: Path) -> Path:
+    """Return the file with which the split image begins that a file would be a part of by its name; else the file."""
+    match = NUMBERED.fullmatch(path.name) or LETTERED.fullmatch(path.name)
+    siblings = {} if match is None else _siblings(path, match["stem"], match["suffix"])
+    return siblings[min(siblings)] if siblings else path
+
+
 def _siblings(path: Path, stem: str, suffix: str) -> dict[str, Path]:
     """List the files beside it whose names differ only in the suffix, by suffix."""
     found = {suffix: path}

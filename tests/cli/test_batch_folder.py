@@ -14,6 +14,7 @@ import pytest
 import layoutscope
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
+from layoutscope import ownfiles
 from layoutscope.errors import UsageError
 from layoutscope.fleet.store import WORK, FleetFolder
 from layoutscope.tables.capture import is_capture
@@ -108,17 +109,20 @@ def test_a_lock_that_is_no_file_is_refused(run, made, fleet, kind):
 
 
 def test_only_what_the_batch_made_goes_from_its_work(made, fleet):
-    """A folder that it lists goes; one that has such a name and is another, or is not listed, stays."""
+    """A folder that it lists goes; one that is another, or is not listed, stays, and so does what others put there."""
     folder = FleetFolder(fleet)
-    ours, moved = folder.new_work("0a"), folder.new_work("0b")
-    (ours / "half").write_text("half")
+    ours, moved, shared = (folder.new_work(name) for name in ("0a", "0b", "0d"))
+    with ownfiles.part_file(ours, "half") as (_, half):
+        half.rename(ours / "half")
+    (shared / "notes.txt").write_text("mine")
     moved.rename(moved.with_name("aside"))
     for name in (moved.name, "evidence", "0c.abcdefgh"):
         (fleet / "work" / name).mkdir()
         (fleet / "work" / name / "disk.img").write_bytes(b"disk")
     layoutscope.batch(made / "disks", fleet, drives=["generic-7200"], resume=True, workers=1)
     left = sorted(path.name for path in (fleet / "work").iterdir())
-    assert left == sorted([moved.name, "aside", "evidence", "0c.abcdefgh"])
+    assert left == sorted([moved.name, shared.name, "aside", "evidence", "0c.abcdefgh"])
+    assert (shared / "notes.txt").read_text() == "mine"
     assert (fleet / "work" / "evidence" / "disk.img").read_bytes() == b"disk"
 
 

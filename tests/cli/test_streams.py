@@ -120,7 +120,36 @@ def test_nothing_is_printed_into_what_is_read_whatever_it_holds(disks, stream):
         assert is_unchanged, (name, words)
         assert result.returncode == 2, (name, words, said)
         assert said.count("\n") == 1, said
-        assert f"is read as input, and {NAMES[stream]} leads there" in said
+        what = f"is inside of {disks / 'c.lscope'}, which is a capture" if "c.lscope" in name else "is read as input"
+        assert f"{what}, and {NAMES[stream]} leads there" in said
+
+
+def test_nothing_is_printed_into_a_part_of_a_disk_or_a_capture(disks):
+    """By itself such a file holds no disk, and it need not be what the command reads."""
+    disk = (disks / "H").read_bytes()
+    for number in range(3):
+        (disks / f"disk.00{number + 1}").write_bytes(disk[number * (len(disk) // 3) :][: len(disk) // 3])
+    for place, data in (("c.lscope/0/nodes.parquet", b""), ("x.sparsebundle/bands/1f", b""), ("run01", b"log\n")):
+        (disks / place).parent.mkdir(parents=True, exist_ok=True)
+        (disks / place).write_bytes(data or b"data")
+    (disks / "run02").write_bytes(b"log\n")
+    parts = {
+        "disk.003": f"is a part of {disks / 'disk.001'}, a disk (HFS+)",
+        "c.lscope/0/nodes.parquet": f"is inside of {disks / 'c.lscope'}, which is a capture",
+        "x.sparsebundle/bands/1f": f"is inside of {disks / 'x.sparsebundle'}, which is an Apple sparse bundle",
+    }
+    for name, what in parts.items():
+        result, is_unchanged = printed_into(disks / name, os.O_RDWR, "stdout", "check", "A", folder=disks)
+        assert (result.returncode, is_unchanged) == (2, True), name
+        assert (
+            result.stderr
+            == f"layoutscope: {disks / name}: {what}, and standard output leads there; send it elsewhere\n"
+        )
+    # Logs with numbers are none.
+    result, is_unchanged = printed_into(
+        disks / "run02", os.O_WRONLY | os.O_APPEND, "stdout", "check", "A", folder=disks
+    )
+    assert (result.returncode, is_unchanged) == (0, False)
 
 
 def test_other_files_are_printed_to_as_ever(disks):

@@ -347,6 +347,65 @@ def test_only_folders_that_were_made_here_go(tmp_path):
     assert not (tmp_path / "aside").exists()
 
 
+def test_what_others_put_into_an_abandoned_folder_stays(tmp_path, marks):
+    """Whoever looks at what a crash left may save a file there, edit one, or rescue one under another name."""
+    work = ownfiles.make_folder(tmp_path, "work.")
+    (work / "new" / "0").mkdir(parents=True)
+    marks(work / "new" / "0" / "ours")
+    with pytest.raises(TypeError):  # what it began, and did not finish
+        ownfiles.write_new(work / "new" / "begun", None)
+    (work / "aside").mkdir()
+    for name in ("notes", "empty", "new/notes"):
+        (work / name).write_text("mine" if "notes" in name else "")
+    marks(work / "edited").write_text("mine")
+    (work / "link").symlink_to(work / "new" / "0" / "ours")
+    os.mkfifo(work / "pipe")
+    ownfiles.remove_abandoned(work, work.stat().st_ino + 1)
+    assert (work / "new" / "0" / "ours").exists()
+    ownfiles.remove_abandoned(work, work.stat().st_ino)
+    left = sorted(path.relative_to(work).as_posix() for path in work.rglob("*"))
+    assert left == ["aside", "edited", "empty", "link", "new", "new/notes", "notes", "pipe"]
+    for name in ("aside", "new"):
+        (work / name).rename(tmp_path / name)
+    for path in work.iterdir():
+        path.unlink()
+    ownfiles.remove_abandoned(work, work.stat().st_ino)
+    assert not work.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="this system lists no attributes")
+@pytest.mark.parametrize("name", ["", "0", "0/nodes"])
+def test_what_a_user_noted_on_a_result_is_not_lost(tmp_path, marks, name):
+    """Tags and comments are kept in attributes, which change neither the length nor the time of a file."""
+    folder = tmp_path / "folder"
+    (folder / "0").mkdir(parents=True)
+    marks(folder / "0" / "nodes")
+    ownfiles.refuse_strangers(folder, ownfiles.look(folder), is_folder=True)
+    os.setxattr(folder / name, "user.xdg.comment", b"mine")
+    with pytest.raises(UsageError, match=r"has the attribute user\.xdg\.comment, which layoutscope did not write"):
+        ownfiles.refuse_strangers(folder, ownfiles.look(folder), is_folder=True)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("way", ["renameat2"], indirect=True)
+def test_an_edit_of_the_old_result_at_last_is_left_and_named(tmp_path, marks, monkeypatch):
+    """A program that has the old file open may write to it until it is removed."""
+    target = marks(tmp_path / "a.csv", "four")
+    discard = ownfiles._discard
+
+    def discarded(aside, seen):
+        put(aside, "mine")
+        discard(aside, seen)
+
+    monkeypatch.setattr(ownfiles, "_discard", discarded)
+    with (
+        pytest.raises(OutputError, match=r"\.part: was replaced, but is left: it was changed meanwhile"),
+        output(target, force=True) as file,
+    ):
+        file.write(b"result")
+    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"mine", b"result"]
+
+
 @pytest.mark.parametrize("way", ["link", "placeholder"], indirect=True)
 def test_what_is_put_where_an_old_result_just_left_stays(tmp_path, marks, monkeypatch, way):
     """Where names cannot be exchanged, the old result is moved aside, and its name is free for a moment."""
@@ -402,6 +461,17 @@ def test_modes_are_those_of_the_file_that_was_written(tmp_path):
         ownfiles.finish(file, part, mode=0o644)
     assert [path.stat().st_mode & 0o777 for path in (part, tmp_path / "moved")] == [0o600, 0o644]
     assert part.read_text() == "mine"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="this system has no modes")
+@pytest.mark.parametrize("mode", [0o600, 0o755])
+def test_a_result_keeps_the_mode_of_the_one_it_replaces(tmp_path, marks, mode):
+    """Whoever closed a result to others, or made a script executable, need not do so again."""
+    target = marks(tmp_path / "a.csv")
+    target.chmod(mode)
+    with output(target, force=True) as file:
+        file.write(b"result")
+    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"result", mode)
 
 
 def test_temporary_files_that_are_left_go_and_those_of_others_stay(tmp_path, marks):

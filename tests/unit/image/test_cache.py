@@ -179,6 +179,25 @@ def test_a_folder_that_holds_anything_else_is_no_cache(tmp_path, stranger, is_ta
     assert names(folder) == before
 
 
+@pytest.mark.parametrize("stranger", ["another tag", "another image"])
+def test_no_seal_is_written_in_a_folder_that_is_refused(tmp_path, stranger):
+    """An image that was copied with its seal gets a new one, but not where something else keeps the folder from use."""
+    folder, image = tmp_path / "kept", packed(tmp_path / "b.zst", 1)
+    first_byte(image, folder)
+    (kept,) = folder.glob("*.raw")
+    os.utime(kept)
+    if stranger == "another tag":
+        (folder / cache.TAG).write_text("Signature: 8a477f597d28d172789f06886806bc55\n# of another program\n")
+    else:
+        (folder / cache.TAG).unlink()
+        (folder / ("c" + kept.name[1:])).write_bytes(b"mine")
+    seal = kept.with_suffix(cache.SEAL)
+    before = seal.stat().st_ino, seal.read_bytes()
+    with pytest.raises(UsageError, match="which is not of a cache"):
+        first_byte(image, folder)
+    assert (seal.stat().st_ino, seal.read_bytes()) == before
+
+
 @pytest.mark.parametrize("is_there", [False, True])
 @pytest.mark.parametrize("way", ["as it is", "behind a link"])
 def test_a_folder_of_the_system_is_no_cache(tmp_path, monkeypatch, is_there, way):

@@ -557,13 +557,14 @@ def test_a_file_in_place_of_the_null_device_stays(run, disk, tmp_path, monkeypat
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
 def test_permissions_are_those_of_the_mask(run, disk, tmp_path, marks, mask, mode):
-    """New files, files in place of old ones, and captures."""
+    """New files and captures follow the mask; a file in place of an old one keeps the mode of that one."""
     marks(tmp_path / "old.csv")
+    (tmp_path / "old.csv").chmod(0o640)
     before = os.umask(mask)
     try:
-        for name in ("new.csv", "old.csv"):
+        for name, expected in (("new.csv", mode), ("old.csv", 0o640)):
             assert run("export", disk, "--table", "nodes", "-o", tmp_path / name, "--force").exit_code == 0
-            assert (tmp_path / name).stat().st_mode & 0o777 == mode
+            assert (tmp_path / name).stat().st_mode & 0o777 == expected
         assert run("scan", disk, "--save", tmp_path / "a.lscope").exit_code == 0
         assert (tmp_path / "a.lscope").stat().st_mode & 0o777 == mode | (mode & 0o444) >> 2
     finally:

@@ -6,8 +6,7 @@ import pytest
 import typer
 
 from layoutscope.api.compare import ORDERINGS
-from layoutscope.api.export import ALL, EXPORTED
-from layoutscope.api.export import FORMATS as DOCUMENT_FORMATS
+from layoutscope.api.export import ALL, DOCUMENT_FORMATS, EXPORTED
 from layoutscope.api.plan import PLANNED
 from layoutscope.api.predict import WHAT_IF_NAMES
 from layoutscope.api.trace import FORMATS as TRACE_FORMATS

@@ -16,7 +16,7 @@ import pytest
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope import read_layouts, save, scan, trace
-from layoutscope.api.export import FORMATS, export_document
+from layoutscope.api.export import DOCUMENT_FORMATS, export_document
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
 
@@ -243,7 +243,7 @@ def test_walks_are_of_the_order_that_was_asked_for():
     assert count["names"] == len(trace(SCATTERED, order="names"))
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("file_format", DOCUMENT_FORMATS)
 def test_documents_have_no_control_characters(odd_names, file_format):
     """Nothing that a terminal would act on leaves the tool in any of them; tabs and returns are shown, too."""
     text = exported(odd_names, file_format)

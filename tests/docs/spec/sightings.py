@@ -23,7 +23,7 @@ from layoutscope.structs.recordtypes import Field, RecordType
 from tests.docs.spec.grammars import types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from layoutscope.tables import VolumeLayout
@@ -82,19 +82,18 @@ class Sightings:
             if self.around is not None and length:
                 self.places[address].append((*self.around, start, length, holds))
 
-    def gathered(self, found: bulk.Records) -> None:
+    def gathered(self, record_type: RecordType, gather: bulk.Gather) -> None:
         """Take note of records that are gathered in bulk."""
-        if len(found):
-            self._members(found.record_type, found.record_type, found)
+        self._members(record_type, record_type, gather)
 
-    def _members(self, outer: RecordType, inner: RecordType, found: Any) -> bool:
+    def _members(self, outer: RecordType, inner: RecordType, gather: bulk.Gather) -> bool:
         holds = False
         for name in inner._members:
             member = getattr(inner, name)
             if isinstance(member, RecordType):
-                own = self._members(outer, member, found)
+                own = self._members(outer, member, gather)
             elif isinstance(member, Field):
-                values = found[str(member)]
+                values = gather(member)
                 own = bool((values != np.zeros((), values.dtype)).any())
             else:
                 continue
@@ -121,23 +120,28 @@ def _camel(name: str) -> str:
 def watched() -> Iterator[Sightings]:
     """Look over the shoulders of bulk decoding and the grammars for a while."""
     sightings = Sightings()
-    parse, records = grammar.parse, bulk.records
+    parse, in_place, from_rows = grammar.parse, bulk._gather_in_place, bulk._gather_from_rows
 
-    def watching(cls: Any, data: Any, *, structure: str, image_offset: int, params: tuple[Any, ...] = ()) -> Any:
+    def watching(cls: Any, data: Any, *, structure: str, image_offset: int = 0, params: tuple[Any, ...] = ()) -> Any:
         found = parse(cls, data, structure=structure, image_offset=image_offset, params=params)
         sightings.parsed(found, image_offset)
         return found
 
-    def gathering(record: Any, buffer: Any, starts: Any) -> Any:
-        found = records(record, buffer, starts)
-        sightings.gathered(found)
-        return found
+    def watching_gather(make: Callable[..., bulk.Gather]) -> Callable[..., bulk.Gather]:
+        def gathering(record_type: RecordType, buffer: Any, positions: Any) -> bulk.Gather:
+            gather = make(record_type, buffer, positions)
+            if len(positions):
+                sightings.gathered(record_type, gather)
+            return gather
 
-    grammar.parse, bulk.records = watching, gathering
+        return gathering
+
+    grammar.parse = watching
+    bulk._gather_in_place, bulk._gather_from_rows = watching_gather(in_place), watching_gather(from_rows)
     try:
         yield sightings
     finally:
-        grammar.parse, bulk.records = parse, records
+        grammar.parse, bulk._gather_in_place, bulk._gather_from_rows = parse, in_place, from_rows
 
 
 def look_at(sightings: Sightings, path: Path, **options: Any) -> None:

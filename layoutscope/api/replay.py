@@ -37,8 +37,15 @@ from layoutscope.drive.uncertain import uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.options import ReplayOptions, fill, leave_out
-from layoutscope.results.predict import ReplayResult
-from layoutscope.results.recorded import HostTimes, MeasuredTimes, OutcomeTimes, PlacedDevice, Recording, Wanted
+from layoutscope.results.recorded import (
+    HostTimes,
+    MeasuredTimes,
+    OutcomeTimes,
+    PlacedDevice,
+    Recording,
+    ReplayResult,
+    Wanted,
+)
 from layoutscope.results.scan import Prediction
 from layoutscope.units import format_share
 from layoutscope.walk.orders import model_of

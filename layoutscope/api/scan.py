@@ -16,8 +16,8 @@ from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
 from layoutscope.options import ScanOptions, Workload, fill, options_of
 from layoutscope.progress import phase
+from layoutscope.results.explanation import judge
 from layoutscope.results.scan import ScanResult, VolumeScan
-from layoutscope.results.verdict import judge
 
 if TYPE_CHECKING:
     import os
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from layoutscope.drive import DriveProfile
     from layoutscope.findings import Finding
-    from layoutscope.results.verdict import ReadsOfNodes, Remedy
+    from layoutscope.results.explanation import ReadsOfNodes
+    from layoutscope.results.verdict import Remedy
     from layoutscope.tables import VolumeLayout
 
 

@@ -304,7 +304,7 @@ class VolumesAlike:
 
     def __init__(self, layout: VolumeLayout, work: Workload) -> None:
 
-        from layoutscope.api.forecast import volumes_alike
+        from layoutscope.api.alike import volumes_alike
 
         self._layout, self._host = layout, said_of(host_of(work))
         self._volumes = volumes_alike(layout, work["host"])

@@ -42,7 +42,7 @@ from layoutscope.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from layoutscope.fleet.batch import FleetJob, FleetLimits
+    from layoutscope.fleet.jobs import FleetJob, FleetLimits
 
 
 FEW_THREADS: Final = {"POLARS_MAX_THREADS": "2", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
@@ -386,7 +386,7 @@ def read_by_scheduler(
     with ExitStack() as stack:
         stack.enter_context(_quiet())
         if address == HERE:
-            address = stack.enter_context(_make_cluster(workers, has_dashboard=has_dashboard))
+            address = stack.enter_context(_start_cluster(workers, has_dashboard=has_dashboard))
         try:
             link = stack.enter_context(Client(address, timeout=CONNECT_S, set_as_default=False))
             if has_dashboard:
@@ -400,7 +400,7 @@ def read_by_scheduler(
 
 
 @contextmanager
-def _make_cluster(workers: int, *, has_dashboard: bool) -> Iterator[str]:
+def _start_cluster(workers: int, *, has_dashboard: bool) -> Iterator[str]:
     """Make a scheduler in this process, and workers as programs of their own, which load nobody's script."""
     from distributed import LocalCluster
 

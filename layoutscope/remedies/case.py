@@ -17,8 +17,8 @@ from layoutscope.drive import service
 from layoutscope.drive.simulation import is_sampled, on_host, sampled
 from layoutscope.drive.uncertain import LAYOUT, interval_of
 from layoutscope.filesystems.registry import filesystem, filesystem_of
+from layoutscope.results.explanation import ReadsOfNodes, placement, walked
 from layoutscope.results.plan import RemedyWords
-from layoutscope.results.verdict import ReadsOfNodes, placement, walked
 from layoutscope.structs.arrays import find, ranges
 from layoutscope.tables import Values
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on

@@ -35,9 +35,9 @@ from layoutscope.remedies.case import (
     split_leaves,
     stream_rate,
 )
+from layoutscope.results.explanation import in_whole_nodes
 from layoutscope.results.frames import BATCH_ROWS, NAMED
 from layoutscope.results.plan import MissingFiles
-from layoutscope.results.verdict import in_whole_nodes
 from layoutscope.structs.arrays import find, is_head, order_of, ranges
 from layoutscope.tables import Values
 from layoutscope.units import GIB, MIB, format_count

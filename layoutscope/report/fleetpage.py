@@ -20,8 +20,8 @@ from urllib.parse import quote
 from layoutscope.display import Struct
 from layoutscope.report import escape_text
 from layoutscope.report.map.page import asset
+from layoutscope.results.explanation import drive_words
 from layoutscope.results.fleet import STATUSES
-from layoutscope.results.verdict import drive_words
 from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:

@@ -37,6 +37,7 @@ from layoutscope.results.compare import (
     ratio,
     ratios,
 )
+from layoutscope.results.explanation import story as sentences
 from layoutscope.results.fleet import FleetResult, QueryResult, ReportResult, ViewList
 from layoutscope.results.forecast import ForecastResult
 from layoutscope.results.inspect import Inspection, StructureLines
@@ -48,13 +49,11 @@ from layoutscope.results.predict import (
     OrderCase,
     OrdersCase,
     PredictResult,
-    ReplayResult,
     VolumeCase,
 )
-from layoutscope.results.recorded import KitResult, KitWalk, MeasuredTimes, PlacedDevice, Recording
+from layoutscope.results.recorded import KitResult, KitWalk, MeasuredTimes, PlacedDevice, Recording, ReplayResult
 from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
 from layoutscope.results.verdict import Cause, Placement, Remedy
-from layoutscope.results.verdict import story as sentences
 from layoutscope.tables import TreeFacts, VolumeFacts
 from layoutscope.tables.schema import Column
 from layoutscope.units import NOTHING

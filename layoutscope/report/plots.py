@@ -14,7 +14,7 @@ from layoutscope.drive.geometry import seek_curve
 from layoutscope.report import escape_text
 from layoutscope.report.map.page import asset, pack_plotly, start_script
 from layoutscope.report.map.pyramid import script_json
-from layoutscope.results.verdict import drive_words
+from layoutscope.results.explanation import drive_words
 from layoutscope.units import GIB, KIB, MIB, TIB
 
 if TYPE_CHECKING:

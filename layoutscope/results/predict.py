@@ -20,12 +20,10 @@ if TYPE_CHECKING:
     from layoutscope.drive import DriveProfile
     from layoutscope.drive.uncertain import Interval
     from layoutscope.frames import pl
-    from layoutscope.results.recorded import HostTimes, MeasuredTimes, Recording
     from layoutscope.results.scan import ImageFacts, Prediction, WalkFacts
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.host import HostTime
     from layoutscope.walk.programs import LeastWritten
-    from layoutscope.walk.score import Score
 
 
 class Alternative(Displayed, Struct, frozen=True):
@@ -148,24 +146,6 @@ class PredictResult(Shown, Struct, frozen=True):
     def reads(self) -> pl.DataFrame:
         """Every read in order, with its times; of each volume on each drive."""
         return self._frame("reads")
-
-
-class ReplayResult(Shown, Struct, frozen=True):
-    """A real trace on drives, beside the prediction for the image it was taken from."""
-
-    trace: str  # its file
-    reads: int  # its reads
-    read_bytes: int  # their bytes
-    times: tuple[Prediction, ...]  # service time of the trace on each drive
-    expected: tuple[Prediction, ...] = ()  # the prediction for the image, on the same drives; empty without an image
-    agreement: Score | None = None  # how well the predicted reads meet the real ones
-    # of a recording by blocks: where these are on the image, and what was used of it
-    recording: Recording | None = None
-    measured: tuple[MeasuredTimes, ...] = ()  # of a recording that tells times: these beside those of each drive
-    host: HostTimes | None = None  # of such a one, with an image: the time between reads beside that of the model
-    # the driver whose reads are predicted, where the trace meets another version better than the usual one, and
-    # the properties of the host that say so
-    driver: str = ""
 
 
 class DriveFacts(Displayed, Struct, frozen=True):

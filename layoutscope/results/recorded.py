@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from layoutscope.drive.recordings import LineCounts, Place
-    from layoutscope.results.predict import ReplayResult
+    from layoutscope.results.scan import Prediction
     from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.score import Score
 
 
 class Wanted(Struct, frozen=True):
@@ -209,3 +210,21 @@ class KitResult(Shown, Struct, frozen=True):
     def scored(self) -> tuple[KitWalk, ...]:
         """The walks that could be held against a prediction."""
         return tuple(walk for walk in self.walks if walk.replay is not None)
+
+
+class ReplayResult(Shown, Struct, frozen=True):
+    """A real trace on drives, beside the prediction for the image it was taken from."""
+
+    trace: str  # its file
+    reads: int  # its reads
+    read_bytes: int  # their bytes
+    times: tuple[Prediction, ...]  # service time of the trace on each drive
+    expected: tuple[Prediction, ...] = ()  # the prediction for the image, on the same drives; empty without an image
+    agreement: Score | None = None  # how well the predicted reads meet the real ones
+    # of a recording by blocks: where these are on the image, and what was used of it
+    recording: Recording | None = None
+    measured: tuple[MeasuredTimes, ...] = ()  # of a recording that tells times: these beside those of each drive
+    host: HostTimes | None = None  # of such a one, with an image: the time between reads beside that of the model
+    # the driver whose reads are predicted, where the trace meets another version better than the usual one, and
+    # the properties of the host that say so
+    driver: str = ""

@@ -7,7 +7,7 @@ import pytest
 from layoutscope import read_layouts
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.simulation import SAMPLE_READS
-from layoutscope.results.verdict import CAUSES, seconds_of, walked
+from layoutscope.results.explanation import CAUSES, seconds_of, walked
 from layoutscope.walk import trace
 
 WORST = 0.02

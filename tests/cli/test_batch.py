@@ -225,7 +225,7 @@ def test_what_is_locked_is_not_called_damaged_unless_it_is(tmp_path):
 def test_workers_do_not_take_over_the_memory_settings_of_dask(monkeypatch):
     """What Dask says to its workers would have every large buffer of a reader mapped anew."""
     from layoutscope.fleet import engines
-    from layoutscope.fleet.batch import FleetLimits
+    from layoutscope.fleet.jobs import FleetLimits
 
     seen = []
     begin = subprocess.Popen

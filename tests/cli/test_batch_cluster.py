@@ -15,8 +15,8 @@ import pytest
 import layoutscope
 from layoutscope.errors import LayoutscopeError, UnsupportedError, UsageError
 from layoutscope.fleet import engines
-from layoutscope.fleet.batch import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.engines import attempt_there
+from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.store import FleetFolder
 from tests.cli.conftest import files_of
 

@@ -10,7 +10,7 @@ import pytest
 
 import layoutscope
 from layoutscope.api.outputs import OutputError
-from layoutscope.fleet.batch import FleetJob, FleetLimits, FleetSource
+from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.store import LEAST_ROOM_BYTES, FleetFolder
 from layoutscope.tables.capture import is_capture
 from tests.cli.test_batch_cluster import TABLES, assert_same

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from layoutscope.fleet import engines
-from layoutscope.fleet.batch import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.engines import MAX_SOURCES, WorkerPool, attempt
+from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.store import FleetFolder
 from tests.cli.conftest import ends, files_of
 

@@ -17,7 +17,8 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope.aging.layouts import build_aged_layout
 from layoutscope.aging.volume import model_errors, workload
-from layoutscope.api.forecast import churn_of, plan_steps, readable
+from layoutscope.api.alike import readable
+from layoutscope.api.forecast import churn_of, plan_steps
 from layoutscope.errors import LayoutscopeError, UsageError
 
 HFSPLUS = "fixtures/images/hfsplus-scattered.img.zst"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from layoutscope.api.forecast import VOLUMES
+from layoutscope.api.alike import VOLUMES
 from layoutscope.api.replay import SURE
 from layoutscope.drive import load_profile
 from layoutscope.drive.simulation import SAMPLE_READS, SAMPLES

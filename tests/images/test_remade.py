@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from layoutscope import read_layouts, scan
 from layoutscope.drive import load_profile, service
 from layoutscope.filesystems.hfsplus.writing import FILL, has_names, remade
-from layoutscope.results.verdict import MODEL_ERROR, judge
+from layoutscope.results.explanation import MODEL_ERROR, judge
 from layoutscope.walk import trace
 
 PAGE = (Path(__file__).parents[2] / "docs/verdict.md").read_text(encoding="utf-8")

@@ -207,7 +207,7 @@ def test_a_cut_image_does_not_say_that_nothing_need_be_read(scattered, tmp_path)
 
     from layoutscope.report.text.console import make_console
     from layoutscope.report.text.scan import print_scan
-    from layoutscope.results.verdict import story
+    from layoutscope.results.explanation import story
 
     whole = scattered["apfs-scattered"].path
     half = tmp_path / "half.img"

@@ -19,8 +19,8 @@ from layoutscope.results.check import CheckResult, Verification
 from layoutscope.results.compare import Comparison, Series
 from layoutscope.results.fleet import FleetResult, QueryResult
 from layoutscope.results.inspect import Extract, Inspection, StateLine
-from layoutscope.results.predict import DriveFacts, PredictResult, ReplayResult
-from layoutscope.results.recorded import KitResult
+from layoutscope.results.predict import DriveFacts, PredictResult
+from layoutscope.results.recorded import KitResult, ReplayResult
 from layoutscope.results.scan import ScanResult, VolumeScan
 from layoutscope.tables import VolumeLayout
 from layoutscope.tables.frames import WalkCosts

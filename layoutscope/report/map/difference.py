@@ -39,7 +39,7 @@ from layoutscope.report.map.pyramid import (
 from layoutscope.report.map.scans import DEVICES, MapDisk, first_walks
 from layoutscope.results import compare
 from layoutscope.results.compare import NODE_APPEARED, NODE_MOVED, NODE_STAYED, NODE_WENT
-from layoutscope.results.verdict import drive_words
+from layoutscope.results.explanation import drive_words
 from layoutscope.structs.arrays import dense_codes, intersect, runs_of, subtract, union
 from layoutscope.units import format_bytes, format_count, format_seconds
 

@@ -18,7 +18,7 @@ from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report import escape_text
 from layoutscope.report.map import pyramid
 from layoutscope.report.map.pyramid import verified_xids
-from layoutscope.results.verdict import drive_words
+from layoutscope.results.explanation import drive_words
 from layoutscope.structs.arrays import dense_codes, find, first_places, match, owners, ranges
 from layoutscope.tables.columns import stacked
 from layoutscope.tables.schema import CONDITIONS, LIVE_STATES

@@ -15,7 +15,7 @@ from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.findings import ABSENT
 from layoutscope.report import escape_text
 from layoutscope.report.map.pyramid import verified_xids
-from layoutscope.results.verdict import drive_words, story
+from layoutscope.results.explanation import drive_words, story
 from layoutscope.structs.arrays import match
 from layoutscope.tables import coverage_of
 from layoutscope.units import format_bytes, format_list, format_seconds, format_share, format_value

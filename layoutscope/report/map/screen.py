@@ -31,7 +31,7 @@ from layoutscope.report.map.pyramid import (
     verified_xids,
 )
 from layoutscope.report.map.scans import first_walks, images_of
-from layoutscope.results.verdict import drive_words
+from layoutscope.results.explanation import drive_words
 from layoutscope.structs.arrays import total, union
 from layoutscope.units import format_bytes, format_count, format_seconds, format_share
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         OrderCase,
         OrdersCase,
         PredictResult,
-        ReplayResult,
         VolumeCase,
     )
     from layoutscope.results.recorded import (
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
         MeasuredTimes,
         PlacedDevice,
         Recording,
+        ReplayResult,
     )
     from layoutscope.results.scan import Prediction, WalkFacts
     from layoutscope.walk.score import Score

@@ -24,10 +24,9 @@ from layoutscope.report import escape_text
 from layoutscope.report.text.console import COLUMNS, STYLES, count_findings, image_line, plain_table, print_parts
 from layoutscope.report.text.predict import prediction_notes, prediction_table
 from layoutscope.results.check import what_to_do
-from layoutscope.results.verdict import (
+from layoutscope.results.explanation import (
     SHORT,
     WHY,
-    WORTH_S,
     besides,
     drive_words,
     elsewhere,
@@ -40,6 +39,7 @@ from layoutscope.results.verdict import (
     why,
     yardstick,
 )
+from layoutscope.results.verdict import WORTH_S
 from layoutscope.tables import coverage_of
 from layoutscope.tables.layout import layout_findings
 from layoutscope.units import NOTHING, format_bytes, format_count, format_seconds, format_share, format_value

@@ -12,7 +12,7 @@ import layoutscope
 from layoutscope.aging.layouts import build_aged_layout
 from layoutscope.aging.trees import NOWHERE
 from layoutscope.aging.volume import WORKLOADS, workload
-from layoutscope.api.forecast import LAID_OUT, VOLUMES, readable, volumes_alike
+from layoutscope.api.alike import LAID_OUT, VOLUMES, readable, volumes_alike
 from layoutscope.filesystems.apfs import writing
 from layoutscope.filesystems.apfs.driver import POLICIES, policy_of
 from layoutscope.metrics import measure

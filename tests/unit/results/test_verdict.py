@@ -10,15 +10,10 @@ from layoutscope import plan, predict, read_layouts, scan
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.simulation import SAMPLE_READS, is_sampled
-from layoutscope.results.verdict import (
+from layoutscope.results.explanation import (
     CAUSES,
     SHORT,
     WHY,
-    Cause,
-    Placement,
-    Remedy,
-    Verdict,
-    Why,
     by_address,
     close_together,
     in_full_leaves,
@@ -30,6 +25,7 @@ from layoutscope.results.verdict import (
     walked,
     without_maps,
 )
+from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why
 from layoutscope.walk import Work, trace
 from tests.layouts import NODE, entries, layout, leaves
 

@@ -14,8 +14,8 @@ from layoutscope.metrics import measure, measure_trace, tree_summaries
 from layoutscope.metrics.space import space_use
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan, volumes_first
+from layoutscope.results.explanation import story
 from layoutscope.results.scan import ImageFacts, Prediction, ScanResult, VolumeScan, WalkFacts
-from layoutscope.results.verdict import story
 from layoutscope.tables import findings_table
 from tests.layouts import NODE, data, entries, layout, leaves
 

@@ -1,0 +1,81 @@
+"""Volumes like one that is known: with its files in other orders, and aged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.aging.layouts import build_aged_layout
+from layoutscope.aging.volume import FullError
+from layoutscope.aging.volume import workload as workload_of
+from layoutscope.drive.uncertain import drawn, priors
+from layoutscope.errors import UsageError
+from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.progress import phase
+from layoutscope.walk.whatif import what_if
+
+if TYPE_CHECKING:
+    from layoutscope.aging.volume import AgingVolume
+    from layoutscope.tables import VolumeLayout
+
+
+def readable(layout: VolumeLayout, host: str) -> AgingVolume:
+    """Make a volume that can age of a layout, by the driver of a host."""
+    # A file system that another package adds may have no model of what its driver writes.
+    make = getattr(filesystem_of(layout), "aging", None)
+    name = layout.facts.name
+    if make is None:
+        raise UsageError(f"{name}: how {layout.facts.variant} places what it is given is not known here")
+    volume: AgingVolume | None = make(layout, host)
+    if volume is None:
+        raise UsageError(f"{name}: no forecast of a volume whose tree was not read, or lies on two devices")
+    if not volume.entries.is_file.any():
+        raise UsageError(f"{name}: no forecast of a volume without files: nothing would change")
+    return volume
+
+
+VOLUMES: Final = 8
+
+
+DRAWN_VOLUMES: Final = 16
+"""Volumes that are made, the first of those that are drawn."""
+
+
+AGED_SHARE: Final = 0.05
+"""Of the files that a cycle replaces, as the age of a volume in use is meant."""
+
+
+LAID_OUT: Final = {"hash": "walk-order", "alphabetical": "packed", "numbered": "packed"}
+"""How nodes of new volumes lie, by the order in which their files came: as they are walked, or by their keys."""
+
+
+def volumes_alike(layout: VolumeLayout, host: str) -> list[tuple[str, int, VolumeLayout]]:
+    """Make volumes with the files of one that is known: how their files came, their ages in cycles, their layouts."""
+    prior = priors()["placement"]
+    names = [str(word) for word in drawn("placement.creation", prior["creation"], DRAWN_VOLUMES)[:VOLUMES]]
+    ages = [int(age) for age in drawn("placement.age", prior["age"], DRAWN_VOLUMES)[:VOLUMES]]
+    made: dict[tuple[str, int], VolumeLayout] = {}
+    wanted = {way: {age for name, age in zip(names, ages, strict=True) if LAID_OUT[name] == way} for way in NEW}
+    steps = sum(max(each, default=0) for each in wanted.values())
+    with phase("ageing volumes like that", max(steps, 1), unit="steps") as under_way:
+        for way, at in wanted.items():
+            new = what_if(way, layout, host).layout
+            volume, rng = readable(new, host).copy(), np.random.default_rng(1)
+            for cycle in range(max(at, default=-1) + 1):
+                if cycle:
+                    try:
+                        volume.age(
+                            workload_of("replace"), max(round(AGED_SHARE * volume.entries.is_file.sum()), 1), rng
+                        )
+                    except FullError:
+                        # What no longer fits stays as old as it became.
+                        made |= {(way, age): build_aged_layout(new, volume) for age in at if age >= cycle}
+                        break
+                    under_way.advance()
+                if cycle in at:
+                    made[way, cycle] = build_aged_layout(new, volume) if cycle else new
+    return [(name, age, made[LAID_OUT[name], age]) for name, age in zip(names, ages, strict=True)]
+
+
+NEW: Final = tuple(dict.fromkeys(LAID_OUT.values()))

@@ -1,0 +1,527 @@
+"""What explains a prediction: the shares of its causes, the placement of the nodes, and the sentences about both.
+
+A change is made to the reads that exist, not by another walk, so all changes together cost little next to one walk. A
+changed walk visits its nodes in the same order. Service times of long walks are those of stretches spread over them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from layoutscope.access.entries import node_table
+from layoutscope.access.trace import place_of
+from layoutscope.display import Struct
+from layoutscope.drive import service
+from layoutscope.drive.simulation import is_sampled, sampled
+from layoutscope.filesystems.registry import filesystem_of, filesystems
+from layoutscope.results.verdict import (
+    HELPS_FROM,
+    NAMED_FROM,
+    WORTH_S,
+    Cause,
+    Placement,
+    Remedy,
+    Verdict,
+    Why,
+    Yardstick,
+)
+from layoutscope.structs.arrays import distinct, first_places, heads, order_of, starts_of
+from layoutscope.tables.schema import FLAG_PRIVATE
+from layoutscope.units import format_bytes, format_count, format_seconds, format_share
+from layoutscope.walk import trace
+from layoutscope.walk.whatif import what_if
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.access.entries import NodeTable
+    from layoutscope.access.trace import AccessTrace
+    from layoutscope.drive import DriveProfile
+    from layoutscope.results.scan import Prediction, VolumeScan, WalkFacts
+    from layoutscope.tables import VolumeLayout
+
+    I64 = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+
+SMALLEST_READ: Final = 4096
+
+
+PAGES: Final = 16
+"""Pages of the largest nodes, of 64 KiB."""
+
+
+DEEPEST: Final = 16
+"""Levels of trees, maps included, that are followed upwards; sound ones have fewer."""
+
+
+NEEDED_FOR_NAMES: Final = ("entry_node_row", "listing_node_row", "listing_end_node_row")
+"""Columns of entries with the leaves that listing their names needs."""
+
+
+class ReadsOfNodes(Struct, frozen=True):
+    """The reads of a walk, and the node that each of them reads."""
+
+    layout: VolumeLayout  # the volume
+    trace: AccessTrace  # the reads
+    nodes: NodeTable  # the nodes of the volume
+    node: I64  # node that each read lies in, -1 where it lies in none
+    within: I64  # byte of that node at which the read starts
+    used: I64  # nodes that are read, in the order in which they lie on the disk
+    by_place: I64  # reads in the order in which they lie there
+
+    def of_node(self, values: NDArray[np.generic], missing: int) -> I64:
+        """Return a value of the node of each read, and another one where there is no node."""
+        found = values[np.maximum(self.node, 0)].astype(np.int64)
+        return np.where(self.node >= 0, found, missing)
+
+    def moved(self, offset: I64) -> AccessTrace:
+        """Return the reads of the same nodes at other places, shape (n_nodes,)."""
+        to = np.where(self.node >= 0, self.of_node(offset, 0) + self.within, self.trace.image_offset)
+        return replace(self.trace, image_offset=to)
+
+
+def walked(layout: VolumeLayout, trace: AccessTrace) -> ReadsOfNodes:
+    """Find the node of each read."""
+    nodes = node_table(layout)
+    key, length, owner, before = _pieces(layout, nodes)
+    at = place_of(trace.device, trace.image_offset)
+    by_place = order_of(at)
+    node, within = np.full(len(trace), -1), np.zeros(len(trace), np.int64)
+    if len(key):
+        # Sorted keys are found many times quicker than those that jump about.
+        at = at[by_place]
+        found = np.maximum(np.searchsorted(key, at, side="right") - 1, 0)
+        into = at - key[found]
+        node[by_place] = np.where((into >= 0) & (into < length[found]), owner[found], -1)
+        within[by_place] = before[found] + into
+    is_used = np.zeros(len(nodes) + 1, bool)
+    is_used[node] = True
+    order = order_of(place_of(nodes.device, nodes.image_offset))
+    return ReadsOfNodes(layout, trace, nodes, node, within, order[is_used[order]], by_place)
+
+
+def _pieces(layout: VolumeLayout, nodes: NodeTable) -> tuple[I64, I64, I64, I64]:
+    """Return where nodes are, in one piece or several: keys, ascending, lengths, nodes, bytes in earlier pieces."""
+    own, fragments = np.flatnonzero(nodes.level >= 0), layout.columns("node_fragments")
+    key, length = place_of(nodes.device, nodes.image_offset)[own], nodes.size_bytes[own]
+    before = np.zeros(len(own), np.int64)
+    if len(fragments):
+        # Pieces of a node stand together, in its order.
+        owner = nodes.nodes_of(fragments["node_row"]).astype(np.int64)
+        held = fragments["length_bytes"].data.astype(np.int64)
+        head = heads(owner)
+        ahead = np.cumsum(held) - held
+        ahead -= np.repeat(ahead[head], np.diff(head, append=len(owner)))
+        place = place_of(fragments["device"].filled(0), fragments["image_offset"].signed())
+        whole, of_tree = ~np.isin(own, owner), np.isin(owner, own)
+        columns = ((key, place), (length, held), (own, owner), (before, ahead))
+        key, length, own, before = (np.concatenate([one[whole], other[of_tree]]) for one, other in columns)
+    order = order_of(key)
+    return key[order], length[order], own[order], before[order]
+
+
+def by_address(reads: ReadsOfNodes) -> AccessTrace:
+    """The same reads in the order in which they lie on the disk."""
+    return reads.trace[reads.by_place]
+
+
+def close_together(reads: ReadsOfNodes) -> AccessTrace:
+    """The same reads, with nothing between the nodes that are read; their order on disk stays."""
+    return reads.moved(_laid_out(reads.nodes, reads.used))
+
+
+def _laid_out(nodes: NodeTable, order: I64) -> I64:
+    """Lay nodes end to end from where the first of them lies now, on each device of a set its own."""
+    offset = nodes.image_offset.copy()
+    for device in distinct(nodes.device[order]):
+        own = order[nodes.device[order] == device]
+        offset[own] = offset[own].min() + starts_of(nodes.size_bytes[own])
+    return offset
+
+
+def without_maps(reads: ReadsOfNodes) -> AccessTrace:
+    """The reads that are left if every node's place were known."""
+    return reads.trace[~_is_map_read(reads)]
+
+
+def _is_map_read(reads: ReadsOfNodes) -> Mask:
+    return np.isin(reads.of_node(reads.nodes.tree, -1), _maps(reads))
+
+
+def _maps(reads: ReadsOfNodes) -> list[int]:
+    trees = filesystem_of(reads.layout).traits.trees
+    codes = [reads.nodes.tree_code(tree.name) for tree in trees if tree.role == "map"]
+    return [code for code in codes if code >= 0]
+
+
+def _main(reads: ReadsOfNodes) -> int:
+    return reads.nodes.tree_code(filesystem_of(reads.layout).traits.main_tree)
+
+
+def in_whole_nodes(reads: ReadsOfNodes) -> AccessTrace:
+    """The same bytes, each node in one request instead of page by page."""
+    # Linux reads a node of 8 KiB as two pages of 4 KiB, one request after the other; Apple's drivers read it whole.
+    trace, node = reads.trace, reads.node
+    goes_on = np.zeros(len(trace), bool)
+    end = trace.image_offset + trace.length_bytes
+    goes_on[1:] = (node[1:] == node[:-1]) & (node[1:] >= 0) & (trace.image_offset[1:] == end[:-1])
+    first = np.flatnonzero(~goes_on)
+    if len(first) in (0, len(trace)):
+        return trace
+    joined = trace[first]
+    return replace(
+        joined,
+        length_bytes=np.add.reduceat(trace.length_bytes, first),
+        think_us=np.add.reduceat(trace.think_us, first),
+    )
+
+
+def in_full_leaves(reads: ReadsOfNodes) -> AccessTrace:
+    """The reads that are left if neighbouring leaves were merged as far as their records fit into one."""
+    nodes = reads.nodes
+    main = nodes.leaves(_main(reads))
+    table = reads.layout.columns("nodes")
+    used, free = (table[name].filled(0)[main].astype(np.int64) for name in ("used_bytes", "free_bytes"))
+    room = int((used + free).max(initial=0))
+    if not room:
+        return reads.trace
+    merged = np.arange(len(nodes), dtype=np.int64)
+    # As if every leaf were filled to the last byte: whole records leave gaps, so no real tree gets as far.
+    group = (np.cumsum(used) - 1) // room
+    # The leaf that is kept of each group is its first.
+    merged[main] = main[np.searchsorted(group, group)]
+    after = np.where(reads.node >= 0, merged[np.maximum(reads.node, 0)], -1)
+    # A node of several pages is read page by page, and each page is read once.
+    page = reads.within // SMALLEST_READ % PAGES
+    first = first_places(np.where(after >= 0, after * PAGES + page, len(nodes) * PAGES), len(nodes) * PAGES + 1)
+    kept = after < 0
+    kept[first] = True
+    return reads.trace[kept]
+
+
+def names_only(reads: ReadsOfNodes) -> AccessTrace:
+    """The reads that are left if only directories are stat'ed: leaves with names or their inodes, what leads there."""
+    nodes, entries = reads.nodes, reads.layout.columns("entries")
+    # A listing tells types (d_type), so only directories are stat'ed, to see whether they were entered already. Who
+    # lists backwards sees the end of a directory in the leaf before its first record.
+    columns = [entries[name] for name in NEEDED_FOR_NAMES]
+    columns.append(entries["inode_node_row"].take(entries["kind"].equals("directory")))
+    # Entries of a directory stand together, and so do their leaves.
+    keys = [(column.data,) if column.known is None else (column.data, column.known) for column in columns]
+    wanted = [nodes.nodes_of(column.take(heads(*key))) for column, key in zip(columns, keys, strict=True)]
+    return needed_alone(reads, np.concatenate(wanted))
+
+
+def needed_alone(
+    reads: ReadsOfNodes,
+    wanted: NDArray[np.int32],  # the nodes, -1 for none
+) -> AccessTrace:
+    """Return the reads that are left if only some nodes are needed, and what leads to them."""
+    nodes = reads.nodes
+    needed = np.zeros(len(nodes) + 1, bool)
+    needed[wanted] = True
+    for _ in range(DEEPEST):
+        rows = np.flatnonzero(needed[:-1])
+        above = np.concatenate([nodes.parent[rows], nodes.mapper[rows]])
+        if needed[above].all():
+            break
+        needed[above] = True
+    needed[-1] = True
+    return reads.trace[needed[reads.node]]
+
+
+CAUSES: Final[dict[Why, Callable[[ReadsOfNodes], AccessTrace]]] = {
+    Why.STAT: names_only,
+    Why.ORDER: by_address,
+    Why.DISTANCE: close_together,
+    Why.MAPS: without_maps,
+    Why.FILL: in_full_leaves,
+    Why.REQUESTS: in_whole_nodes,
+}
+"""What a walk may take long for, and the reads of one where it is not so."""
+
+
+def seconds_of(trace: AccessTrace, profile: DriveProfile) -> float:
+    """Serve reads on a drive, of long traces on a disk the stretches of :func:`~layoutscope.drive.simulation.sampled`.
+
+    >>> from layoutscope.access.trace import AccessTrace
+    >>> from layoutscope.drive import load_profile
+    >>> reads = AccessTrace.from_reads(np.arange(100_000) * 4096, np.full(100_000, 4096))
+    >>> round(seconds_of(reads, load_profile("sata-ssd")) / service(reads, load_profile("sata-ssd")).seconds, 3)
+    1.0
+    """
+    if not is_sampled(trace, profile):
+        return service(trace, profile, phases=1).seconds
+    part = sampled(trace)
+    return service(part, profile, phases=1).seconds * len(trace) / len(part)
+
+
+WHY: Final = {
+    Why.STAT: "each file is looked up once more for its attributes (stat)",
+    Why.ORDER: "nodes are visited in another order than they lie in",
+    Why.DISTANCE: "other data lie between the nodes",
+    Why.MAPS: "maps are read to learn where nodes lie",
+    Why.FILL: "leaves are partly empty: full ones would be fewer",
+    Why.REQUESTS: "nodes are read page by page, not whole",
+}
+"""Causes as a table tells them, behind the share of the time that each of them alone would save."""
+
+
+SHORT: Final = {
+    Why.STAT: "stat of each file",
+    Why.ORDER: "nodes out of order",
+    Why.DISTANCE: "data between nodes",
+    Why.MAPS: "reading maps",
+    Why.FILL: "half-empty leaves",
+    Why.REQUESTS: "reading by pages",
+}
+"""Causes where several volumes share the screen."""
+
+
+DRIVES: Final = {
+    "generic-5400-2.5": "notebook disk (5400 rpm)",
+    "generic-7200": "desktop disk (7200 rpm)",
+    "sata-ssd": "SATA SSD",
+}
+"""The usual drives in words; others by their names."""
+
+
+def besides(layout: VolumeLayout) -> str:
+    """Count what a volume has besides what it counts as files and folders: snapshots, and other names of any kind."""
+    facts = layout.facts
+    names = int(((layout.columns("entries")["flags"].filled(0) & FLAG_PRIVATE) == 0).sum())
+    # The root directory is an entry, and no folder in it.
+    others = names - 1 - facts.num_files - facts.num_directories if layout.coverage == 1 else 0
+    told = [f"{format_count(others, 'other name')} (hard links, symbolic links, devices)"] if others > 0 else []
+    kept = facts.details.get("snapshots", 0) if facts.view == "live" else 0
+    return " and ".join([*told, *([format_count(kept, "snapshot")] if isinstance(kept, int) and kept else [])])
+
+
+def drive_words(name: str) -> str:
+    """Say what a drive is."""
+    return DRIVES.get(name, name)
+
+
+def interval(item: Prediction) -> str:
+    """Say between which times a prediction lies; nothing where it is exact."""
+    low, high = format_seconds(item.seconds_low), format_seconds(item.seconds_high)
+    return "" if low == high else f"{low} to {high}"
+
+
+def quick(item: Prediction) -> str:
+    """Say of a short time whether it is short on most drives like that."""
+    if item.seconds_high < WORTH_S:
+        return "Under a second: there is little to be gained."
+    if not item.is_mostly_from(WORTH_S):
+        return "Under a second, most likely: there is little to be gained."
+    return "Under a second on the first drive, but more on most drives like it: see plan."
+
+
+def story(volume: VolumeScan) -> tuple[str, ...]:
+    """Tell the verdict of a volume in sentences: time, causes, how nodes lie, what would help and what would not."""
+    return tuple(_sentences(volume))
+
+
+def _sentences(volume: VolumeScan) -> Iterator[str]:
+    verdict = volume.verdict
+    if verdict is None or volume.walk is None:
+        return
+    yield _cost(verdict, volume)
+    if verdict.yardsticks:
+        yield f"{elsewhere(verdict)}."
+    if verdict.named_causes:
+        told = "; ".join(f"{format_share(cause.share)}: {WHY[cause.name]}" for cause in verdict.named_causes)
+        yield f"Why, and what each alone would save: {told}."
+    if verdict.placement is not None:
+        yield lie(verdict.placement)
+    if verdict.helpful:
+        yield f"What would help: {_listed(verdict.helpful)}."
+    if verdict.unsure:
+        yield f"What would help on some such drives: {_listed(verdict.unsure)}."
+    if verdict.useless:
+        how = little(verdict).lower().replace("under", "would save under")
+        yield f"What {how}: {_listed(verdict.useless)}."
+
+
+def _cost(verdict: Verdict, volume: VolumeScan) -> str:
+    reads, first = volume.walk.reads if volume.walk else 0, volume.predictions[0]
+    what = f"Listing {'every file' if is_all_read(volume.layout) else 'what was read of it'}"
+    if not reads:
+        if not is_all_read(volume.layout):
+            return "No time can be given: the metadata that lists the files was not read."
+        return f"{what} reads nothing more: mounting has read it all."
+    between = f" ({interval(first)})" if interval(first) else ""
+    return (
+        f"{what} takes about {format_seconds(verdict.seconds)}{between} on a {drive_words(verdict.drive)}, "
+        f"with {format_count(reads, 'read')}{'; ' + yardstick(verdict) if verdict.is_worth_a_word else ''}."
+    )
+
+
+def is_all_read(layout: VolumeLayout) -> bool:
+    """Tell whether all of a volume was read, as far as anything tells, and nothing of it or its container is wrong."""
+    return layout.coverage == 1 and not (layout.container or layout).num_errors
+
+
+def yardstick(verdict: Verdict) -> str:
+    """Say what a time is to be held against: 1,000 entries, and the same nodes packed.
+
+    Of a walk of a few reads neither means anything: where its first read finds the disk turned, decides.
+    """
+    packed = format_seconds(verdict.packed_seconds)
+    return f"{format_seconds(verdict.seconds_per_1000)} per 1,000 entries; packed in key order {packed}"
+
+
+def elsewhere(verdict: Verdict) -> str:
+    """Say what the same files would take on other file systems; nothing where that is not modelled."""
+    return "; ".join(
+        f"{item.filesystem} with the same files: about {format_seconds(item.seconds)} "
+        f"({format_seconds(item.seconds_low)} to {format_seconds(item.seconds_high)})"
+        for item in verdict.yardsticks
+    )
+
+
+def why(verdict: Verdict) -> str:
+    """Head the causes that are named, or say that none is, and whether only for nodes that lie close already."""
+    if verdict.named_causes:
+        return "Why: the share of that time that would be saved if it were not so, each alone"
+    if any(cause.share >= NAMED_FROM for cause in verdict.causes):
+        return "Why: of what was tried, nodes without any gap alone would save a tenth of it"
+    return "Why: no single cause that was tried carries a tenth of it"
+
+
+def little(verdict: Verdict) -> str:
+    """Say of the remedies that do not help whether some save a little all the same."""
+    now = format_seconds(verdict.seconds)
+    is_none = all(item.share <= 0 or format_seconds(item.seconds) == now for item in verdict.useless)
+    return "Would not" if is_none else f"Under {HELPS_FROM * 100:.0f} %"
+
+
+def _listed(chosen: Sequence[Remedy]) -> str:
+    return "; ".join(f"{item.title}, {format_seconds(item.seconds)}" for item in chosen)
+
+
+def lie(found: Placement) -> str:
+    """Say how the nodes of a walk lie."""
+    span, share = format_bytes(found.span_bytes), format_share(found.volume_share)
+    numbers = f"the middle 98 % of them fill {format_share(found.density)} of {span}, {share} of the volume"
+    if found.is_close:
+        return f"Its nodes lie close together: {numbers}."
+    if found.is_near:
+        return f"Its nodes lie with gaps between them, which cost little: {numbers}."
+    where = "all over the volume" if found.is_all_over else "apart"
+    return f"Its nodes lie {where}: {numbers}."
+
+
+def most(items: Sequence[str], room: int, noun: str = "") -> str:
+    """Join as many items as there is room for, and count the others.
+
+    >>> most(["one", "two", "three"], 12)
+    'one, 2 more'
+    >>> most(["one", "twenty-seven", "three"], 18, "drive")
+    'one, 2 more drives'
+    """
+    for count in range(len(items), 0, -1):
+        left = len(items) - count
+        others = f" {noun}{'s' * (left > 1)}" if noun else ""
+        text = ", ".join([*items[:count], *([f"{left} more{others}"] if left else [])])
+        if len(text) <= room:
+            return text
+    return f"{len(items)} of them"
+
+
+SPAN_ENDS: Final = (0.01, 0.99)
+"""Shares of the bytes before which a span begins and ends: a single stray node makes no span."""
+
+
+MODELLED_ENTRIES: Final = (10_000, 500_000)
+"""Volumes of 22,000 and of 222,000 entries were held against their like: nothing is said of much smaller or larger."""
+
+
+PACKED: Final = "packed"
+"""The what-if that a volume is compared with; `predict` prints the same number."""
+
+
+MODELLED_HOST: Final = "linux"
+"""Whose driver filled those volumes."""
+
+
+MODEL_ERROR: Final = 0.25
+"""By how much a remade volume may miss a real one: by 23 % at most on three drives, on four pairs whose fill it has."""
+
+
+def judge(
+    layout: VolumeLayout,
+    walk: WalkFacts | None,
+    predictions: Sequence[Prediction],
+    profiles: Sequence[DriveProfile],
+    remedied: Callable[[ReadsOfNodes, DriveProfile], tuple[Remedy, ...]] | None = None,
+) -> Verdict | None:
+    """Draw the conclusions from a walk.
+
+    None where nothing is walked, or on no drive.
+    """
+    if walk is None or not predictions:
+        return None
+    first = predictions[0]
+    profile = next(item for item in profiles if item.name == first.drive)
+    entries = len(layout.columns("entries"))
+    plain = Verdict(first.drive, first.seconds, first.seconds, 1000 * first.seconds / max(entries, 1), (), (), None)
+    if not len(walk.trace):
+        return plain
+    reads = walked(layout, walk.trace)
+    # Of long walks a part is served, changed and unchanged alike, so that both err alike.
+    scale = first.seconds / seconds_of(walk.trace, profile) if is_sampled(walk.trace, profile) else 1.0
+    runs = {change: scale * seconds_of(change(reads), profile) for change in CAUSES.values()}
+    packed = what_if(PACKED, layout, walk.host).layout
+    causes = [Cause(name, runs[change], _saved(first.seconds, runs[change])) for name, change in CAUSES.items()]
+    return replace(
+        plain,
+        packed_seconds=scale * seconds_of(trace(packed, order=walk.order, host=walk.host), profile),
+        causes=tuple(sorted(causes, key=lambda cause: -cause.share)),
+        remedies=() if remedied is None else remedied(reads, profile),
+        placement=placement(reads, _saved(first.seconds, runs[CAUSES[Why.DISTANCE]])) if first.rotates else None,
+        yardsticks=tuple(_yardsticks(layout, walk, profile)) if plain.is_worth_a_word else (),
+    )
+
+
+def _yardsticks(layout: VolumeLayout, walk: WalkFacts, profile: DriveProfile) -> Iterator[Yardstick]:
+    """List the same files on other file systems, within what that was held against real volumes for."""
+    entries = len(layout.columns("entries"))
+    if layout.coverage != 1 or not MODELLED_ENTRIES[0] <= entries <= MODELLED_ENTRIES[1] or walk.host != MODELLED_HOST:
+        return
+    own = filesystem_of(layout)
+    for other in filesystems():
+        # Where every node has a place of its own, how long it takes depends on the order in which it was filled.
+        is_comparable = other.name != own.name and not other.traits.maps_every_node
+        made = other.remade(layout) if is_comparable else None
+        if made is not None:
+            seconds = seconds_of(trace(made, order=walk.order, host=walk.host), profile)
+            low, high = (seconds * (1 + sign * MODEL_ERROR) for sign in (-1, 1))
+            yield Yardstick(other.traits.label, seconds, low, high)
+
+
+def _saved(before: float, after: float) -> float:
+    return 1 - after / before if before else 0.0
+
+
+def placement(reads: ReadsOfNodes, saved_by_nearness: float) -> Placement | None:
+    """Say how far apart the nodes of a walk lie, by their span and by what the drive's arm makes of it."""
+    nodes = reads.nodes
+    order = reads.used[nodes.device[reads.used] == 0]
+    if len(order) < 2:
+        return None
+    start, size = nodes.image_offset[order], nodes.size_bytes[order]
+    low, high = np.searchsorted(np.cumsum(size), np.array(SPAN_ENDS) * size.sum())
+    span = int(start[high] + size[high] - start[low])
+    return Placement(
+        span_bytes=span,
+        volume_share=min(span / max(reads.layout.facts.size_bytes, 1), 1.0),
+        density=min(int(size[low : high + 1].sum()) / span, 1.0),
+        saved_by_nearness=saved_by_nearness,
+    )

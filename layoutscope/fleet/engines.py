@@ -386,7 +386,7 @@ def read_by_scheduler(
     with ExitStack() as stack:
         stack.enter_context(_quiet())
         if address == HERE:
-            address = stack.enter_context(_start_cluster(workers, has_dashboard=has_dashboard))
+            address = stack.enter_context(_start_local_workers(workers, has_dashboard=has_dashboard))
         try:
             link = stack.enter_context(Client(address, timeout=CONNECT_S, set_as_default=False))
             if has_dashboard:
@@ -400,7 +400,7 @@ def read_by_scheduler(
 
 
 @contextmanager
-def _start_cluster(workers: int, *, has_dashboard: bool) -> Iterator[str]:
+def _start_local_workers(workers: int, *, has_dashboard: bool) -> Iterator[str]:
     """Make a scheduler in this process, and workers as programs of their own, which load nobody's script."""
     from distributed import LocalCluster
 

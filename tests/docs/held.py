@@ -16,7 +16,7 @@ from layoutscope.drive.uncertain import num_draws
 from layoutscope.filesystems.apfs.check.names import FEW
 from layoutscope.filesystems.apfs.rescue import SEARCHED_BYTES
 from layoutscope.filesystems.hfsplus import writing
-from layoutscope.results import verdict
+from layoutscope.results import explanation
 from layoutscope.results.predict import NAMED_SHARE
 from layoutscope.results.verdict import ALL_OVER, DENSE, HELPS_FROM, NAMED_FROM, WORTH_S
 from layoutscope.walk.programs import SORTED_ABOVE
@@ -48,8 +48,8 @@ HELD: Final = {
     "docs/verdict.md": (
         f"left out of walks under {COUNTS[WORTH_S]}",
         f"its leaves filled to {writing.FILL:.0%}".replace("%", " %"),
-        f"the interval is {SHARES[verdict.MODEL_ERROR]} to either side",
-        "with {:,} to {:,} entries".format(*verdict.MODELLED_ENTRIES),
+        f"the interval is {SHARES[explanation.MODEL_ERROR]} to either side",
+        "with {:,} to {:,} entries".format(*explanation.MODELLED_ENTRIES),
         f"would save at least {SHARES[NAMED_FROM]} of its time without it",
         f"A listing of less than {COUNTS[WORTH_S]} is neither",
         f"Of walks of more than {SAMPLE_READS:,} reads on a disk that many are served, in {SAMPLES} stretches",
@@ -57,7 +57,7 @@ HELD: Final = {
         f"with nothing between them (`distance`) the listing would save less than {SHARES[NAMED_FROM]}",
         f"it would save {SHARES[NAMED_FROM]} or more",
         f"their span is {SHARES[ALL_OVER]} of the volume or more",
-        f"the middle {verdict.SPAN_ENDS[1] - verdict.SPAN_ENDS[0]:.0%} of the nodes' bytes".replace("%", " %"),
+        f"the middle {explanation.SPAN_ENDS[1] - explanation.SPAN_ENDS[0]:.0%} of the nodes' bytes".replace("%", " %"),
         f"What saves {SHARES[HELPS_FROM]} or more is listed",
     ),
 }

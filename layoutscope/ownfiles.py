@@ -111,6 +111,9 @@ def refuse_strangers(path: Path, seen: Seen, *, is_folder: bool = False) -> None
         found = path / name if name else path
         if not stat.S_ISDIR(state.type) and (why := _stranger(found, state)):
             raise UsageError(why)
+        # A folder carries no mark: one that holds a file of this tool is taken for its own.
+        if stat.S_ISDIR(state.type) and name and not any(other.startswith(f"{name}/") for other in seen):
+            raise UsageError(f"{found}: is an empty folder, and was not written by layoutscope. {REMEDY}")
         if added := _added_attribute(found):
             raise UsageError(f"{found}: has the attribute {added}, which layoutscope did not write. {REMEDY}")
 

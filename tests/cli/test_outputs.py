@@ -399,6 +399,15 @@ def test_a_capture_with_other_files_stays(run, disk, tmp_path, stranger):
     assert stranger.split("/")[-1] in refused(run, [capture, disk], "scan", disk, "--save", capture)
 
 
+def test_a_folder_in_the_place_of_a_table_stays(run, disk, tmp_path):
+    """It is empty, has the name of a file of the capture, and is the user's all the same."""
+    capture = tmp_path / "disk.lscope"
+    assert run("scan", disk, "--save", capture).exit_code == 0
+    (capture / "0" / "nodes.parquet").unlink()
+    (capture / "0" / "nodes.parquet").mkdir()
+    assert "is an empty folder" in refused(run, [capture, disk], "scan", disk, "--save", capture)
+
+
 def test_a_folder_that_holds_the_image_stays(run, tmp_path):
     """A capture's folder with the image in it is not removed."""
     capture = tmp_path / "disk.lscope"

@@ -307,7 +307,9 @@ def _read_all(
         before = images.main.counter.bytes
         found: list[VolumeLayout] = []
         try:
-            named = candidate.partition is not None or request["volume_at"] is not None
+            # A map whose type promises a volume where nothing begins like one may name the wrong start.
+            is_named_by_map = candidate.partition is not None and not candidate.is_promised
+            named = is_named_by_map or request["volume_at"] is not None
             where = images.main, candidate.image_offset, candidate.size_bytes, candidate.stack
             place = VolumeRequest(*where, is_start_named=named, kept=kept)
             place = replace(place, first_volume=sum(layout.facts.volume is not None for layout in layouts) + 1)

@@ -159,6 +159,15 @@ def test_a_start_that_nothing_confirms_is_called_uncertain(volumes, scan):
     assert "start-uncertain" not in codes(named)
 
 
+def test_a_map_does_not_confirm_a_start_where_nothing_begins_like_a_volume(volumes, scan):
+    """The entry is eight sectors late: leaves are found, and their files have addresses 4,096 bytes too high."""
+    volume = volumes["hfsplus"][:-1024] + bytes(1024)  # without its second header
+    late, count = 63 + 8, len(volume) // SECTOR
+    result = scan(mbr((0xAF, late, count)) + bytes(62 * SECTOR) + volume, sweep=True, partition=1)
+    assert result.volumes[0].layout.facts.image_offset == late * SECTOR
+    assert "start-uncertain" in codes(result, "error")
+
+
 def test_a_lone_superblock_does_not_confirm_itself(volumes):
     """One sound copy of the ring and nothing where it leads: its place in the ring is believed, with a warning."""
     image = volumes["apfs"]

@@ -8,7 +8,7 @@ was sent to it alone. Without a limit (``ulimit -v``, ``ulimit -d``) there is no
 A process that ends in this way removes none of its temporary files. It records where it makes them, and the waiting
 process removes those that are left.
 
-The end of the module says how a part of this program is started where there is no Python besides its executable.
+The end of the module starts a part of this program, also from an executable that brings its own Python.
 """
 
 from __future__ import annotations

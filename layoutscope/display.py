@@ -51,7 +51,7 @@ class StructType(StructMeta):  # noqa: D101  (its docstring is that of each stru
         try:
             described = {name: text for name, text in describe_fields(self).items() if text}
         except (OSError, TypeError):
-            return own  # there is no source, as in an interpreter
+            return own  # a class typed into an interpreter has no source file
         if not described or own is None:
             return own
         kinds = vars(self)["__annotations__"]

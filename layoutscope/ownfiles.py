@@ -107,12 +107,13 @@ def refuse_strangers(path: Path, seen: Seen, *, is_folder: bool = False) -> None
     """Refuse to replace what was not written here, or was changed since, or a folder where a file would be."""
     if seen and stat.S_ISDIR(seen[""].type) and not is_folder:
         raise UsageError(f"{path}: is a folder, and was not written by layoutscope. {REMEDY}")
+    filled = {name.rpartition("/")[0] for name in seen}
     for name, state in seen.items():
         found = path / name if name else path
         if not stat.S_ISDIR(state.type) and (why := _stranger(found, state)):
             raise UsageError(why)
         # A folder carries no mark: one that holds a file of this tool is taken for its own.
-        if stat.S_ISDIR(state.type) and name and not any(other.startswith(f"{name}/") for other in seen):
+        if stat.S_ISDIR(state.type) and name and name not in filled:
             raise UsageError(f"{found}: is an empty folder, and was not written by layoutscope. {REMEDY}")
         if added := _added_attribute(found):
             raise UsageError(f"{found}: has the attribute {added}, which layoutscope did not write. {REMEDY}")

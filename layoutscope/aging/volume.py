@@ -88,7 +88,7 @@ def model_errors(filesystem: str, host: str) -> Mapping[tuple[str, str], float]:
 class CycleWork(NamedTuple):
     """What a cycle does, in this order; arrays of places among the files of a volume."""
 
-    replaced: I64  # files that are written anew under a temporary name, which then takes the place of theirs
+    replaced: I64  # files that are written again under a temporary name and then renamed over the old ones
     added: I64  # files beside which another one of the same size is made
     deleted: I64  # files that go
 
@@ -183,7 +183,7 @@ def plan_cycle(
     new = entries.taken(files[written])
     num = len(written)
     new.ident = next_ident + np.arange(num) * ids_per_file
-    # A file that is written anew has another size: that of any file of the volume.
+    # A file that is written again gets another size, drawn from the sizes of the volume's files.
     new.size_bytes = entries.size_bytes[files[rng.integers(0, max(len(files), 1), num)]] if num else new.size_bytes
     new.has_sibling = np.zeros(num, bool)
     fresh = ~is_replaced

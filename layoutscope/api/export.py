@@ -202,7 +202,7 @@ LISTS: Final = ("bodyfile", "dfxml")
 
 
 DOCUMENT_FORMATS: Final = (*LISTS, *PROFILES)
-"""Formats of whole documents; those that are no lists of files are of a walk."""
+"""Formats of whole documents: lists of files, and profiles of a listing."""
 
 
 ENDINGS: Final = {
@@ -213,7 +213,7 @@ ENDINGS: Final = {
     ".perfetto.json": "perfetto",
     ".folded": "folded",
 }
-"""Which document a file is, by how its name ends; others may end in anything that is no other format."""
+"""Formats by the ending of a file name. The other formats accept any ending that is not one of these."""
 
 
 _ALSO: Final = {"speedscope": "json", "perfetto": "json"}

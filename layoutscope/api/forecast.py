@@ -234,7 +234,7 @@ TAIL: Final = 0.05
 def plan_steps(cycles: int, share: float) -> tuple[int, int, tuple[int, ...]]:
     """Return how many cycles one step follows, how many steps there are, and after which the volume is looked at.
 
-    There are no more than :data:`MAX_STEPS` steps, none with more than half of the files.
+    There are at most :data:`MAX_STEPS` steps, and each changes at most half of the files.
 
     >>> plan_steps(20, 0.05), plan_steps(400, 0.05), plan_steps(0, 0.05)
     ((1, 20, (0, 5, 10, 15, 20)), (10, 40, (0, 10, 20, 30, 40)), (1, 0, (0,)))

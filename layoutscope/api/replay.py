@@ -287,7 +287,7 @@ def measured_times(reads: Recorded, served: ServiceResult) -> MeasuredTimes:
     """Set the recorded times of reads beside those of a drive that serves the same ones."""
     taken_ms = (reads.done_us - reads.issued_us) / 1000
     predicted_ms, outcome = served.reads_ms.service_ms, served.reads_ms.outcome
-    # What several reads took that were under way together is no one's time.
+    # Overlapping reads share their time, so it cannot be assigned to one of them.
     alone = ~reads.overlaps()
     outcomes = [
         OutcomeTimes(words, int(rows.sum()), _middle(taken_ms[rows]), _middle(predicted_ms[rows]))
@@ -422,7 +422,7 @@ def place(
     # the volume that was read; without it the device with most reads is taken, and nothing is tried
     layout: VolumeLayout | None = None,
 ) -> tuple[Recorded, Recording]:
-    """Find out where the reads of a recording are, and which of them are held against a prediction."""
+    """Find where the reads of a recording are, and which of them are compared with a prediction."""
     own = reads[reads.select_devices(wanted.devices)] if wanted.devices else reads
     layer = FILE_SYSTEM if (own.layer == FILE_SYSTEM).any() else CHUNK
     told = reads[reads.layer == layer]

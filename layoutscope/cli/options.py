@@ -463,5 +463,5 @@ def _option_of(annotation: Any) -> Any:
 
 
 def _is_argument(item: inspect.Parameter) -> bool:
-    """Whether a parameter is no option, as images are."""
+    """Whether a parameter is an argument, such as an image."""
     return any(isinstance(mark, ArgumentInfo) for mark in getattr(item.annotation, "__metadata__", ()))

@@ -208,7 +208,7 @@ class KitResult(Shown, Struct, frozen=True):
 
     @property
     def scored(self) -> tuple[KitWalk, ...]:
-        """The walks that could be held against a prediction."""
+        """The walks that can be compared with a prediction."""
         return tuple(walk for walk in self.walks if walk.replay is not None)
 
 

@@ -585,7 +585,7 @@ def _check_chunks(subject: Subject, device: int) -> None:
     def at_head(number: int) -> FindingLog:
         return subject.log.at("chunk information", int(heads["paddr"][number]), plus=CIB_HEAD.hdr.xid.offset)
 
-    # A block of chunks is written anew with a chunk, and only then.
+    # A chunk-info block is rewritten when one of its chunks changes, and only then.
     subject.log.cases(wrong, what, at_head)
 
 

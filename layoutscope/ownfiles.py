@@ -363,7 +363,7 @@ def _put_back(aside: Path, path: Path) -> None:
 
 def _left(aside: Path, target: Path) -> OutputError:
     """Have what is aside stay there, with the folder around it; return an error that says where."""
-    _MADE.discard(_state(os.lstat(aside.parent)).identity)
+    _MADE.pop(aside.parent.absolute(), None)
     return OutputError(f"{target}: another program writes there; what was there before is in {aside}")
 
 
@@ -438,18 +438,22 @@ def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-_MADE: Final[set[tuple[int, int, int]]] = set()
-"""Folders that this process made for its own use."""
+_MADE: Final[dict[Path, tuple[int, int, int]]] = {}
+"""Folders that this process made for its own use: file systems give the number of one that is gone to a new one."""
 
 
-def make_folder(parent: Path, prefix: str, suffix: str = "") -> Path:
+def new_name(prefix: str, suffix: str = "") -> str:
+    """Return a name that nobody can guess."""
+    return f"{prefix}{os.urandom(8).hex()}{suffix}"
+
+
+def make_folder(path: Path) -> Path:
     """Make a folder for what this process writes; it goes with all that is in it by :func:`remove_folder`."""
-    import tempfile
-
     if os.name != "nt" and umask() & stat.S_IRWXU:
         raise PermissionError(errno.EACCES, "the umask keeps new folders from their owner")
-    made = Path(tempfile.mkdtemp(dir=parent, prefix=prefix, suffix=suffix))
-    _MADE.add(_state(os.lstat(made)).identity)
+    made = path.absolute()
+    made.mkdir(0o700)
+    _MADE[made] = _state(os.lstat(made)).identity
     return made
 
 
@@ -471,27 +475,30 @@ def remove_folder(path: Path) -> None:
     """Remove a folder that this process made, with all that is in it."""
     if _is_made(path):
         empty_folder(path)
-        _MADE.discard(_state(os.lstat(path)).identity)
+        _MADE.pop(path.absolute(), None)
         with suppress(OSError):
             path.rmdir()
 
 
 def _is_made(path: Path) -> bool:
     with suppress(OSError):
-        return _state(os.lstat(path)).identity in _MADE
+        return _MADE.get(path.absolute()) == _state(os.lstat(path)).identity
     return False
 
 
-def remove_abandoned(path: Path, inode: int) -> None:
+def remove_abandoned(path: Path, inode: int | None) -> None:
     """Remove what another process of this tool left in a folder that it made, and the folder once it is empty.
 
-    A folder of another inode is not the one that was made, and what others put into it stays.
+    A folder of another inode is not the one that was made, and what others put into it stays. Without an inode the
+    process may have ended before it made the folder: only an empty one goes.
     """
     with suppress(OSError):
         state = _state(os.lstat(path))
+        if inode is None:
+            path.rmdir()
         if not stat.S_ISDIR(state.type) or state.inode != inode:
             return
-        _MADE.discard(state.identity)
+        _MADE.pop(path.absolute(), None)
         for folder, folders, names in os.walk(path, topdown=False):
             own = [file for name in names if _is_ours(file := Path(folder, name))]
             for file in own:
@@ -523,7 +530,7 @@ def _discard(aside: Path, seen: Seen) -> None:
             try:
                 path.rmdir()
             except OSError as error:
-                _MADE.discard(_state(os.lstat(aside.parent)).identity)
+                _MADE.pop(aside.parent.absolute(), None)
                 why = (error.strerror or str(error)).lower()
                 raise OutputError(f"{aside}: was replaced, but is left: {why}") from error
         elif _is_moved({name: _state(os.lstat(path))}, {name: seen[name]}):

@@ -110,7 +110,8 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
 
 def _write(target: Path, seen: ownfiles.Seen, layouts: list[VolumeLayout], about: dict[str, Any]) -> None:
     """Write into a folder beside the target, and move it there when it is complete."""
-    work = ownfiles.make_folder(target.absolute().parent, f".{ownfiles.beginning(target.name, 64)}.", ownfiles.PART)
+    name = ownfiles.new_name(f".{ownfiles.beginning(target.name, 64)}.", ownfiles.PART)
+    work = ownfiles.make_folder(target.absolute().parent / name)
     part = work / "new"
     try:
         part.mkdir()

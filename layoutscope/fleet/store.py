@@ -96,9 +96,9 @@ FLEET_MANIFEST: Final = "batch.json"
 LOCK: Final = "batch.lock"
 FOLDERS: Final = ("captures", "rows", "work")
 WORK: Final = "batch.work"
-"""The list of what was made in ``work``, a line each: the folder's name, and the number of its inode."""
+"""The list of what is made in ``work``: a line with a folder's name, and one with the number of its inode as well."""
 
-_WORK_LINE: Final = re.compile(r"(?P<name>[0-9a-f]+\.[a-z0-9_]{8}) (?P<inode>\d+)")
+_WORK_LINE: Final = re.compile(r"(?P<name>[0-9a-f]+\.[a-z0-9_]{8,16})(?: (?P<inode>\d+))?")
 LOCK_TRIES: Final = 20
 LOCK_WAIT_S: Final = 0.1
 LONGEST_NAME: Final = 64
@@ -239,14 +239,19 @@ class FleetFolder:
     def new_work(self, identifier: str) -> Path:
         """Make an empty folder for what a source's process writes."""
         # Of its own: a worker that is thought to be lost may still be at it.
-        made = ownfiles.make_folder(self.path.absolute() / "work", f"{identifier}.")
-        try:
-            with self._appended(WORK) as file:
-                file.write(f"{made.name} {made.stat().st_ino}\n")
-        except OSError:
-            ownfiles.remove_folder(made)
-            raise
-        return made
+        work = self.path.absolute() / "work" / ownfiles.new_name(f"{identifier}.")
+        with self._appended(WORK) as file:
+            # In the list first: what a kill leaves is known by it.
+            file.write(f"{work.name}\n")
+            file.flush()
+            ownfiles.make_folder(work)
+            try:
+                file.write(f"{work.name} {work.stat().st_ino}\n")
+                file.flush()
+            except OSError:
+                ownfiles.remove_folder(work)
+                raise
+        return work
 
     def commit(self, document: dict[str, Any], capture: Path) -> None:
         """Put a capture and then its row in their places."""
@@ -277,7 +282,8 @@ class FleetFolder:
         found = [_WORK_LINE.fullmatch(line) for line in lines]
         for line in found:
             if line is not None and not (self.path / "work").is_symlink():
-                ownfiles.remove_abandoned(self.path / "work" / line["name"], int(line["inode"]))
+                inode = None if line["inode"] is None else int(line["inode"])
+                ownfiles.remove_abandoned(self.path / "work" / line["name"], inode)
         # A list of something else is not ours.
         if None in found:
             raise UsageError(f"{path}: is not the list of what a batch has under way. Remove it.")

@@ -66,6 +66,19 @@ def test_a_batch_is_taken_up_as_often_as_one_likes(run, made, fleet):
     assert not (fleet / WORK).exists()
 
 
+def test_a_folder_is_in_the_list_before_it_is_made(fleet, monkeypatch):
+    """A batch that is killed in between leaves a line, and none that was made stays without one."""
+    batch = FleetFolder(fleet)
+    batch.prepare({})
+    with monkeypatch.context() as patch:
+        patch.setattr(ownfiles, "_state", None)  # as a kill just after the folder was made
+        with pytest.raises(TypeError):
+            batch.new_work("0123456789abcdef")
+    assert len(list((fleet / "work").iterdir())) == 1
+    FleetFolder(fleet).clear_work()
+    assert list((fleet / "work").iterdir()) == []
+
+
 @pytest.mark.parametrize("name", ["work", "rows", "captures"])
 def test_folders_behind_links_are_refused(run, made, fleet, tmp_path, name):
     """The sub-folders of another folder stay, although a link in the batch leads to it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import errno
 import os
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -282,7 +281,7 @@ def test_results_get_their_names_in_every_way(tmp_path, marks, force):
     with output(target, force=force) as file:
         file.write(b"result")
     assert (target.read_bytes(), ownfiles.is_own(target)) == (b"result", True)
-    work = ownfiles.make_folder(tmp_path, ".work.")
+    work = ownfiles.make_folder(tmp_path / ".work")
     for text in (b"one", b"two"):
         (work / "new").mkdir()
         ownfiles.write_new(work / "new" / "file", text)
@@ -306,7 +305,7 @@ def test_an_edit_of_the_same_length_and_moment_is_seen(tmp_path, marks):
 @pytest.mark.parametrize("change", ["edited", "added", "removed", "linked"])
 def test_a_folder_that_was_changed_meanwhile_stays(tmp_path, marks, change):
     """As a file does: a capture with a file that was changed while the new one was made is not replaced."""
-    goal, work = tmp_path / "folder", ownfiles.make_folder(tmp_path, ".work.")
+    goal, work = tmp_path / "folder", ownfiles.make_folder(tmp_path / ".work")
     for folder in (goal, work / "new"):
         (folder / "0").mkdir(parents=True)
         marks(folder / "0" / "file")
@@ -328,7 +327,7 @@ def test_a_folder_that_was_changed_meanwhile_stays(tmp_path, marks, change):
 
 def test_only_folders_that_were_made_here_go(tmp_path):
     """One that has the name of such a folder by now is another one's, and so is what a link in it leads to."""
-    made, evidence = ownfiles.make_folder(tmp_path, "work."), tmp_path / "evidence"
+    made, evidence = ownfiles.make_folder(tmp_path / "work"), tmp_path / "evidence"
     (evidence / "case1").mkdir(parents=True)
     (evidence / "case1" / "disk.img").write_bytes(b"disk")
     (made / "link").symlink_to(evidence)
@@ -342,14 +341,25 @@ def test_only_folders_that_were_made_here_go(tmp_path):
         ownfiles.remove_abandoned(other, 0)
     ownfiles.remove_abandoned(made, evidence.stat().st_ino)
     assert (evidence / "case1" / "disk.img").read_bytes() == b"disk"
-    with suppress(OSError):
-        ownfiles.remove_folder(tmp_path / "aside")
-    assert not (tmp_path / "aside").exists()
+    # As a new folder that got the inode of one that is gone.
+    ownfiles.remove_folder(tmp_path / "aside")
+    assert (tmp_path / "aside").is_dir()
+
+
+def test_a_folder_that_was_perhaps_never_made_goes_only_when_it_is_empty(tmp_path):
+    """Its process may have ended between the line in its list and the folder, or just after it."""
+    for name in ("never", "empty", "filled"):
+        if name != "never":
+            (tmp_path / name).mkdir()
+        if name == "filled":
+            (tmp_path / name / "notes").write_text("mine")
+        ownfiles.remove_abandoned(tmp_path / name, None)
+    assert [path.name for path in tmp_path.rglob("*")] == ["filled", "notes"]
 
 
 def test_what_others_put_into_an_abandoned_folder_stays(tmp_path, marks):
     """Whoever looks at what a crash left may save a file there, edit one, or rescue one under another name."""
-    work = ownfiles.make_folder(tmp_path, "work.")
+    work = ownfiles.make_folder(tmp_path / "work")
     (work / "new" / "0").mkdir(parents=True)
     marks(work / "new" / "0" / "ours")
     with pytest.raises(TypeError):  # what it began, and did not finish
@@ -434,7 +444,7 @@ def test_what_is_put_where_an_old_result_just_left_stays(tmp_path, marks, monkey
 @pytest.mark.usefixtures("way")
 def test_a_file_that_gets_into_an_old_folder_at_last_stays(tmp_path, marks, monkeypatch):
     """A program that works in the folder of a capture may write there while that is replaced."""
-    goal, work = tmp_path / "folder", ownfiles.make_folder(tmp_path, ".work.")
+    goal, work = tmp_path / "folder", ownfiles.make_folder(tmp_path / ".work")
     for folder in (goal, work / "new"):
         folder.mkdir()
         marks(folder / "file")

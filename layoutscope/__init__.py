@@ -37,6 +37,7 @@ __all__ = [
     "scan",
     "series",
     "service",
+    "simulate",
     "trace",
     "validate",
     "verify",
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from layoutscope.api.session import open_session as open  # noqa: A004  (as `gzip.open` and others are called)
     from layoutscope.api.trace import trace, write_trace
     from layoutscope.api.validate import kit, validate
-    from layoutscope.drive import load_profile, service
+    from layoutscope.drive import load_profile, service, simulate
     from layoutscope.fleet.batch import batch
     from layoutscope.fleet.query import query
     from layoutscope.fleet.report import write_report
@@ -84,6 +85,7 @@ else:
         "read_layouts": "api.reading",
         "series": "api.compare",
         "service": "drive",
+        "simulate": "drive",
         "verify": "api.check",
         "write_forecast_plot": "api.forecast",
         "write_map": "api.map",

@@ -50,6 +50,10 @@ class AccessTrace(Displayed, Struct, frozen=True):
         """Host time of the whole workload."""
         return float(self.think_us.sum()) + self.after_us
 
+    def paced(self, factor: float) -> AccessTrace:
+        """Return the same reads by a computer that takes so many times as long between them."""
+        return replace(self, think_us=self.think_us * factor, after_us=self.after_us * factor)
+
     def __len__(self) -> int:
         return len(self.image_offset)
 

@@ -63,8 +63,8 @@ def drives(names: Drives = ()) -> tuple[DriveFacts, ...]:
 
 def describe(profile: DriveProfile) -> DriveFacts:
     """Describe one profile; latencies are those of its own simulation."""
-    latencies = service(random_reads(profile), profile, phases=1).reads_ms.service_ms
-    sequential = service(sequential_reads(), profile, phases=1)
+    latencies = service(random_reads(profile), profile).reads_ms.service_ms
+    sequential = service(sequential_reads(), profile)
     return DriveFacts(
         profile=profile,
         random_ms=tuple(float(np.percentile(latencies, p)) for p in (50, 90, 99)),

@@ -17,10 +17,9 @@ from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.api.outputs import write_page
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, host_of, knows_offset, said_of, walk
-from layoutscope.drive import service
-from layoutscope.drive.simulation import draw_seconds
-from layoutscope.drive.uncertain import num_draws, quantiles, uncertain
+from layoutscope.api.workloads import checked, host_of, said_of, walk
+from layoutscope.drive import simulate
+from layoutscope.drive.uncertain import num_draws, quantiles
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure
@@ -36,6 +35,7 @@ from layoutscope.results.forecast import (
     ForecastResult,
     ForecastTime,
 )
+from layoutscope.results.scan import knows_offset
 
 if TYPE_CHECKING:
     import os
@@ -178,9 +178,9 @@ class _Look:
         mine = np.arange(num_draws())[seed % num_draws() :: self._seeds]
         seconds, drives = [], []
         for profile in self._profiles:
-            seconds.append(service(reads, profile, phases=1).seconds)
-            unknown = uncertain(profile, host, knows_offset=knows_offset(layout, 0))
-            drives.append(draw_seconds(reads, profile, unknown, numbers=mine))
+            found = simulate(reads, profile, host, knows_offset=knows_offset(layout))
+            seconds.append(found.seconds)
+            drives.append(np.array(found.draws_s)[mine])
         files, nodes, metrics = measured_layout(layout)
         names = tuple(profile.name for profile in self._profiles)
         return Drawn(files, nodes, len(reads), names, tuple(seconds), tuple(drives), metrics)

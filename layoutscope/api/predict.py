@@ -21,25 +21,23 @@ from layoutscope.api.workloads import (
     check_placement,
     checked,
     host_of,
-    knows_offset,
     over_orders,
-    quick_prediction,
+    prediction,
     refuse_unused,
     said_of,
     walk,
     work_of,
 )
-from layoutscope.drive import load_profile, service
-from layoutscope.drive.simulation import draw_interval
-from layoutscope.drive.uncertain import is_measured, uncertain
+from layoutscope.drive import load_profile, simulate
+from layoutscope.drive.uncertain import LAYOUT, START, interval_of, is_measured, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.metrics import measure_trace
 from layoutscope.options import Predict, PredictOptions, fill, leave_out
 from layoutscope.report.profiles import ncdu_text
-from layoutscope.results.frames import directory_name
+from layoutscope.results.frames import directory_name, read_seconds
 from layoutscope.results.locked import several_volumes
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
-from layoutscope.results.scan import Prediction, WalkFacts, volume_name, volume_names
+from layoutscope.results.scan import Prediction, WalkFacts, knows_offset, volume_name, volume_names
 from layoutscope.walk.whatif import LAYOUTS, WHAT_IFS, what_if
 
 if TYPE_CHECKING:
@@ -188,9 +186,11 @@ def _drive(
     work: Predict,
 ) -> DriveCase:
     host, start = said_of(host_of(work)), work["start_offset_bytes"]
-    result = service(reads, profile, start_offset_bytes=start)
-    unknown = uncertain(profile, host, knows_offset=knows_offset(layout, start))
-    interval = draw_interval(reads, profile, unknown, start_offset_bytes=start)
+    knows = knows_offset(layout, start)
+    result = simulate(reads, profile, host, start_offset_bytes=start, knows_offset=knows)
+    unknown = uncertain(profile, host, knows_offset=knows)
+    drawn = {**unknown.columns(), START: (START, unknown.angle)}
+    interval = interval_of(np.array(result.draws_s), drawn, LAYOUT, result.sampling_error)
     made = {name: serve(profile) for name, serve in changes.items()}
     asked = tuple(made[name] for name in dict.fromkeys(work["what_ifs"]) if name != PACKED)
     layouts = [made[name] for name in LAYOUTS if made[name].is_applicable]
@@ -213,7 +213,7 @@ def _change(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) 
         flash = load_profile(SSD_PROFILE)
 
         def serve_on_flash(profile: DriveProfile) -> Alternative:
-            seconds = service(reads, flash, start_offset_bytes=start, phases=1).seconds
+            seconds = prediction(layout, reads, flash, said_of(host_of(work)), start).seconds
             why_not = "the drive is one already" if profile.geometry == flash.geometry else ""
             return Alternative(name, f"the drive is a {flash.title}", seconds, why_not)
 
@@ -227,7 +227,8 @@ def _change(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) 
         reads = walk(case.layout, work, case.host).reads
 
     def serve(profile: DriveProfile) -> Alternative:
-        seconds = service(reads, profile, start_offset_bytes=moved, phases=1).seconds
+        is_placed = case.start_offset_bytes is not None
+        seconds = prediction(layout, reads, profile, said_of(host), moved, is_placed=is_placed).seconds
         return Alternative(name, case.because, seconds, why_not)
 
     return serve
@@ -251,14 +252,10 @@ _Costs = tuple["NDArray[np.uint64]", "NDArray[np.float64]", "NDArray[np.int64]"]
 
 
 def _costs_by_directory(reads: AccessTrace, result: ServiceResult) -> _Costs:
-    """Sum up service and host time by directory: ids, seconds and reads, shape (n_directories,) each.
-
-    The host time behind the last read is charged to that read's directory.
-    """
+    """Sum up service and host time by directory: ids, seconds and reads, shape (n_directories,) each."""
     ids, place = np.unique(reads.directory_id, return_inverse=True)
-    each = result.reads_ms.service_ms / 1e3 + reads.think_us / 1e6
+    each = read_seconds(reads, result.reads_ms.service_ms / 1000, result.host_factor)
     seconds = np.bincount(place, each, minlength=len(ids)).astype(np.float64)
-    seconds[place[-1:]] += reads.after_us / 1e6
     return ids, seconds, np.bincount(place, minlength=len(ids))
 
 
@@ -268,7 +265,9 @@ def _write_ncdu(
     """Write the cost of every directory for ``ncdu -f``, in milliseconds."""
     with output(path, force=force) as file:
         reads = walk(layout, work).reads
-        result = service(reads, profile, start_offset_bytes=work["start_offset_bytes"])
+        start = work["start_offset_bytes"]
+        knows = knows_offset(layout, start)
+        result = simulate(reads, profile, said_of(host_of(work)), start_offset_bytes=start, knows_offset=knows)
         ids, seconds, _ = _costs_by_directory(reads, result)
         costs = dict(zip(ids.tolist(), (seconds * 1000).tolist(), strict=True))
         for text in ncdu_text(layout, costs):
@@ -297,7 +296,7 @@ def predict_enumeration(
     reads = walk(layout, work).reads
     fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
     said = said_of(host_of(work))
-    results = tuple(quick_prediction(layout, reads, profile, said) for profile in fitting)
+    results = tuple(prediction(layout, reads, profile, said) for profile in fitting)
     return _walk_facts(layout, reads, work), results
 
 

@@ -23,17 +23,15 @@ from layoutscope.api.workloads import (
     checked,
     entries_of,
     host_of,
-    knows_offset,
     refuse_unused,
     said_of,
     walk_on,
     work_of,
 )
 from layoutscope.display import Struct
-from layoutscope.drive import hdd, service
+from layoutscope.drive import hdd, simulate
 from layoutscope.drive.recordings import BELOW, CHUNK, FILE_SYSTEM, Place, Recorded, check_reads, load_trace
-from layoutscope.drive.simulation import draw_interval
-from layoutscope.drive.uncertain import uncertain
+from layoutscope.drive.uncertain import UNSAID
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.options import ReplayOptions, fill, leave_out
@@ -46,7 +44,7 @@ from layoutscope.results.recorded import (
     ReplayResult,
     Wanted,
 )
-from layoutscope.results.scan import Prediction
+from layoutscope.results.scan import Prediction, knows_offset
 from layoutscope.units import format_share
 from layoutscope.walk.orders import model_of
 from layoutscope.walk.score import score
@@ -58,10 +56,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.driver import HostProfile, Model
+    from layoutscope.access.driver import Model
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
-    from layoutscope.drive.uncertain import Interval
+    from layoutscope.drive.uncertain import Host
     from layoutscope.options import Workload
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.score import Score
@@ -135,31 +133,25 @@ class Real(Struct, frozen=True):
 
 
 class Serving(Struct, frozen=True):
-    """How reads are served: by which drives, with which buffer, from where, at which pace.
-
-    With `draws` predictions have the interval over drives and computers like that, as those of ``predict`` have.
-    """
+    """How reads are served: by which drives, with which buffer, from where, at which pace."""
 
     profiles: tuple[DriveProfile, ...]
     buffer: str = "own"
     start_offset_bytes: int = 0
     queue_depth: int = 1
     think_us: float | None = None
+    # whether what is not known of the host is drawn where the reads are predicted, as ``predict`` does
     draws: bool = False
 
-    def serve(self, reads: AccessTrace) -> list[tuple[ServiceResult, DriveProfile]]:
-        """Serve reads on each drive."""
+    def serve(
+        self, reads: AccessTrace, host: Host = UNSAID, *, knows_offset: bool = True
+    ) -> list[tuple[ServiceResult, DriveProfile]]:
+        """Serve reads on each drive, with the think times of a host or those of a recording."""
         how = {"start_offset_bytes": self.start_offset_bytes, "queue_depth": self.queue_depth}
-        return [(service(reads, each.with_cache(self.buffer), **how), each) for each in self.profiles]
-
-    def interval(
-        self, reads: AccessTrace, profile: DriveProfile, host: HostProfile, *, knows_offset: bool
-    ) -> Interval | None:
-        """Draw drives and hosts like these, where that is asked for."""
-        if not self.draws:
-            return None
-        unknown = uncertain(profile, said_of(host), knows_offset=knows_offset)
-        return draw_interval(reads, profile, unknown, start_offset_bytes=self.start_offset_bytes)
+        return [
+            (simulate(reads, each.with_cache(self.buffer), host, knows_offset=knows_offset, **how), each)
+            for each in self.profiles
+        ]
 
 
 def served_by(asked: ReplayOptions, real: Real) -> Serving:
@@ -190,12 +182,12 @@ def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: Wo
         return result
     model, predicted, agreement, driver = predict_best(real.reads, layout, work)
     paced = _paced_alike(predicted, real.reads, serving.think_us)
-    knows = knows_offset(layout, serving.start_offset_bytes)
+    said = said_of(model.host) if serving.draws else UNSAID
+    knows = not serving.draws or knows_offset(layout, serving.start_offset_bytes)
     return replace(
         result,
         expected=tuple(
-            Prediction.of(each, profile, serving.interval(paced, profile, model.host, knows_offset=knows))
-            for each, profile in serving.serve(paced)
+            Prediction.of(each, profile) for each, profile in serving.serve(paced, said, knows_offset=knows)
         ),
         agreement=agreement,
         host=host_times(timed, predicted, entries_of(model, work)) if timed is not None else None,

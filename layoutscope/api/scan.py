@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -10,6 +10,9 @@ from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import opened, request_of
+from layoutscope.api.workloads import prediction, said_of
+from layoutscope.drive.simulation import serve_draw
+from layoutscope.drive.uncertain import uncertain
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
@@ -17,17 +20,21 @@ from layoutscope.metrics.space import space_use
 from layoutscope.options import ScanOptions, Workload, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.results.explanation import judge
-from layoutscope.results.scan import ScanResult, VolumeScan
+from layoutscope.results.scan import ScanResult, VolumeScan, knows_offset
+from layoutscope.walk.host import host_profile
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Unpack
 
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile
     from layoutscope.findings import Finding
+    from layoutscope.remedies.case import Case
     from layoutscope.results.explanation import ReadsOfNodes
-    from layoutscope.results.verdict import Remedy
+    from layoutscope.results.scan import Prediction
+    from layoutscope.results.verdict import Remedy, Yardstick
     from layoutscope.tables import VolumeLayout
 
 
@@ -108,18 +115,44 @@ def _same_place(layout: VolumeLayout, other: VolumeLayout) -> bool:
     return layout.facts.filesystem == other.facts.filesystem and layout.facts.image_offset == other.facts.image_offset
 
 
-def _make_remedy_trial(layout: VolumeLayout, host: str) -> Callable[[ReadsOfNodes, DriveProfile], tuple[Remedy, ...]]:
-    """Make what tries remedies on a volume's walk: the quick ones of a plan."""
+class _Trials:
+    """What a verdict asks of the model, on the first drive."""
 
-    def tried(reads: ReadsOfNodes, profile: DriveProfile) -> tuple[Remedy, ...]:
-        from layoutscope.remedies.case import Case
+    def __init__(self, layout: VolumeLayout, first: Prediction, profile: DriveProfile, host: str) -> None:
+        self._layout, self._first, self._profile = layout, first, profile
+        self._host = host_profile(host)
+        self._unknown = uncertain(profile, said_of(self._host), knows_offset=knows_offset(layout))
+
+    def seconds(self, reads: AccessTrace) -> float:
+        """Serve reads on the drive of the simulation in the middle."""
+        return serve_draw(reads, self._profile, self._unknown, self._first.middle).seconds
+
+    def predicted(self, reads: AccessTrace) -> float:
+        """Predict what reads take."""
+        return prediction(self._layout, reads, self._profile, said_of(self._host)).seconds
+
+    def remedies(self, reads: ReadsOfNodes) -> tuple[Remedy, ...]:
+        """Try the quick remedies of a plan."""
         from layoutscope.remedies.planning import quick_remedies
-        from layoutscope.walk.host import host_profile
 
-        case = Case(layout, profile, options_of(Workload)["order"].default, host_profile(host))
-        return quick_remedies(case.with_reads(reads))
+        return quick_remedies(self._case(reads), self._first)
 
-    return tried
+    def yardsticks(self, reads: ReadsOfNodes) -> tuple[Yardstick, ...]:
+        """Take the copies to other file systems from a plan; of large volumes they would take long."""
+        from layoutscope.remedies.planning import copies_elsewhere
+
+        if len(self._layout.columns("entries")) > MOST_COPIED:
+            return ()
+        return tuple(copies_elsewhere(self._case(reads)))
+
+    def _case(self, reads: ReadsOfNodes) -> Case:
+        from layoutscope.remedies.case import Case
+
+        return Case(self._layout, self._profile, options_of(Workload)["order"].default, self._host).with_reads(reads)
+
+
+MOST_COPIED: Final = 500_000
+"""Entries of the largest volume of which a scan says what it would take on another file system."""
 
 
 def _scan_volume(
@@ -134,7 +167,10 @@ def _scan_volume(
     """Enumerate and measure one layout; its space is measured together with that of the layouts that share it."""
     walk, predictions = predict_enumeration(layout, profiles, host=host, may_skip=may_skip)
     with phase("asking what it is spent for"):
-        verdict = judge(layout, walk, predictions, profiles, _make_remedy_trial(layout, host))
+        verdict = None
+        if predictions:
+            profile = next(item for item in profiles if item.name == predictions[0].drive)
+            verdict = judge(layout, walk, predictions, _Trials(layout, predictions[0], profile, host))
     with phase("measuring"):
         return VolumeScan(
             layout=layout,

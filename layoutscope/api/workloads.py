@@ -10,15 +10,15 @@ from msgspec.structs import replace
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.api.keywords import profiles_of
 from layoutscope.display import Struct
-from layoutscope.drive import service
-from layoutscope.drive.simulation import ALIGNED_BYTES, draw_seconds, quick_service
+from layoutscope.drive import service, simulate
+from layoutscope.drive.simulation import ALIGNED_BYTES, draw_seconds
 from layoutscope.drive.uncertain import START, VOLUME, Host, interval_of, num_draws, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.options import Predict, Workload, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.results.inspect import resolve
 from layoutscope.results.predict import PLACEMENT, OrderCase, OrdersCase
-from layoutscope.results.scan import Prediction, volume_name
+from layoutscope.results.scan import Prediction, knows_offset, volume_name
 from layoutscope.walk.data import random_records
 from layoutscope.walk.directories import components_of, entries_on_paths, missing_paths
 from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, set_properties
@@ -183,8 +183,7 @@ def walk_on(model: Model, asked: Workload) -> Walk:
         writes = None if order.least_written is None else order.least_written(model, work)
     # What a second of work takes on the wall, done by so many threads on so many processors.
     wall = host_time(1e6, model.host).wall_s
-    paced = replace(reads, think_us=reads.think_us * wall, after_us=reads.after_us * wall)
-    return Walk(paced, host_time(reads.host_us, model.host), writes, missing_paths(paths, found))
+    return Walk(reads.paced(wall), host_time(reads.host_us, model.host), writes, missing_paths(paths, found))
 
 
 def _record_bytes(asked: Workload) -> int:
@@ -225,22 +224,23 @@ def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: Worklo
 
     (profile,) = profiles_of(drive)
     reads = walk(layout, work).reads
-    found = quick_prediction(layout, reads, profile, said_of(host_of(work)))
+    found = prediction(layout, reads, profile, said_of(host_of(work)))
     return costs_of(layout, reads, found, work["order"])
 
 
-def quick_prediction(
-    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, host: Host, start_offset_bytes: int = 0
+def prediction(
+    layout: VolumeLayout,
+    reads: AccessTrace,
+    profile: DriveProfile,
+    host: Host,
+    start_offset_bytes: int = 0,
+    *,
+    is_placed: bool = False,  # whether the image begins there for sure, also where nothing tells
 ) -> Prediction:
-    """Serve what work reads on a drive, and on those that are drawn."""
-    knows = knows_offset(layout, start_offset_bytes)
-    result = quick_service(reads, profile, host, start_offset_bytes=start_offset_bytes, knows_offset=knows)
+    """Say what reads on a volume take on a drive like that."""
+    knows = is_placed or knows_offset(layout, start_offset_bytes)
+    result = simulate(reads, profile, host, start_offset_bytes=start_offset_bytes, knows_offset=knows)
     return Prediction.of(result, profile)
-
-
-def knows_offset(layout: VolumeLayout, start_offset_bytes: int) -> bool:
-    """Tell whether a volume's place on its drive is known: from a partition map around it, or as stated."""
-    return layout.facts.image_offset > 0 or start_offset_bytes > 0
 
 
 ALL: Final = "all"
@@ -269,7 +269,7 @@ def _case(model: Model, profiles: Sequence[DriveProfile], work: Workload, start_
         return OrderCase(work["order"], reason)
     reads = walk_on(model, work).reads
     said = said_of(model.host)
-    times = tuple(quick_prediction(model.layout, reads, profile, said, start_offset_bytes) for profile in profiles)
+    times = tuple(prediction(model.layout, reads, profile, said, start_offset_bytes) for profile in profiles)
     read_bytes = int(reads.length_bytes.sum())
     return OrderCase(work["order"], "", len(reads), read_bytes, entries_of(model, work), times)
 
@@ -322,7 +322,7 @@ class VolumesAlike:
         seconds = np.zeros(num_draws())
         for volume, reads in enumerate(self._walks):
             mine = number[taken == volume]
-            seconds[mine] = draw_seconds(reads, profile, unknown, numbers=mine)
+            seconds[mine] = draw_seconds(reads, profile, unknown, numbers=mine).seconds
         placed = {
             "creation": (PLACEMENT, np.array([creation for creation, _, _ in self._volumes])[taken]),
             "age": (PLACEMENT, np.array([age for _, age, _ in self._volumes])[taken]),
@@ -335,4 +335,4 @@ class VolumesAlike:
         if profile.geometry == "none" or self._layout.facts.size_bytes > half:
             return ()
         begins = -self._layout.facts.image_offset
-        return tuple(service(reads, profile, start_offset_bytes=begins + at, phases=1).seconds for at in (0, half))
+        return tuple(service(reads, profile, start_offset_bytes=begins + at).seconds for at in (0, half))

@@ -10,7 +10,7 @@ Examples
 from __future__ import annotations
 
 from layoutscope.drive.profile import FIGURES, DriveProfile, Figure, fusion_set, list_profiles, load_profile
-from layoutscope.drive.simulation import ReadTimes, ServiceResult, service
+from layoutscope.drive.simulation import ReadTimes, ServiceResult, service, simulate
 
 __all__ = [
     "FIGURES",
@@ -22,4 +22,5 @@ __all__ = [
     "list_profiles",
     "load_profile",
     "service",
+    "simulate",
 ]

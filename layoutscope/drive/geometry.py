@@ -173,11 +173,6 @@ def buffer_fields(profile: DriveProfile) -> dict[str, int]:
     }
 
 
-def with_buffer_of(tracks: hdd.Surface, profile: DriveProfile) -> hdd.Surface:
-    """Return the same tracks behind the buffer of another drive."""
-    return hdd.Surface(**{**tracks._asdict(), **buffer_fields(profile)})
-
-
 def bus_ms(profile: DriveProfile) -> float:
     """Return how long a sector takes from the buffer to the host."""
     rate = profile.number("interface_mb_s", 0.0)

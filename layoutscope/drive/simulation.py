@@ -22,7 +22,6 @@ from layoutscope.drive.geometry import (
     split,
     total_cylinders,
     turn_ms,
-    with_buffer_of,
 )
 from layoutscope.drive.hdd import MAX_THINK_S, SECTOR_BYTES, TURN
 from layoutscope.drive.profile import fusion_set, load_profile
@@ -31,12 +30,11 @@ from layoutscope.drive.uncertain import (
     HOST,
     LAYOUT,
     MODEL,
-    START,
     T_95,
     UNSAID,
-    Interval,
     draw_drive,
     interval_of,
+    median_draw,
     model_drives,
     model_error,
     num_draws,
@@ -46,7 +44,7 @@ from layoutscope.errors import UsageError
 from layoutscope.progress import each
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -92,8 +90,7 @@ class ServiceResult(Displayed, Struct, frozen=True):
     seconds : float
         From the start to the end of the last read and of what the host does behind it: `service_s` + `host_s`.
     seconds_low, seconds_high : float
-        Between which times nine in ten draws of what is not known of the drive and the host lie
-        (:func:`scale_seconds`); they reach to `seconds` where that lies outside.
+        Between which times nine in ten simulations lie; `seconds` itself of a drive as its profile stands.
     service_s : float
         Sum of the service times: `seek_s` + `rotation_s` + `transfer_s` + `overhead_s`.
     seek_s, rotation_s, transfer_s : float
@@ -102,6 +99,8 @@ class ServiceResult(Displayed, Struct, frozen=True):
         Commands, and waiting for the look-ahead.
     host_s : float
         Host time between the reads and behind the last one.
+    host_factor : float
+        How many times as long as the trace says that is, on the computer of this simulation.
     reads, seeks : int
         Reads; those that moved the arm.
     head_travel_bytes : int
@@ -110,14 +109,17 @@ class ServiceResult(Displayed, Struct, frozen=True):
         Way of the arm in full strokes.
     whole_hit, part_hit, miss : float
         Shares of reads that the buffer had whole, in part, not at all.
-    phases_s : tuple of float
-        Seconds for each start phase.
     reads_ms : ReadTimes
-        Each read, for the first start phase.
+        Each read.
+    nominal_s : float
+        Seconds of the drive as its profile stands.
     draws_s : tuple of float
-        Seconds of each draw; those of two traces on one drive belong together one by one.
-    buffers : tuple of float
-        By how much the drive's time differs with the buffer of each draw; empty where the drive's own is known.
+        Seconds of each simulation, of which `seconds` is the median; those of two traces on one drive belong together
+        one by one. Empty of a drive as its profile stands.
+    middle : int
+        Which of them is the median.
+    sampling_error : float
+        What a sample of the reads leaves open of the simulations: the logarithm of a factor, 0 where all were served.
     """
 
     drive: str
@@ -138,10 +140,12 @@ class ServiceResult(Displayed, Struct, frozen=True):
     whole_hit: float
     part_hit: float
     miss: float
-    phases_s: tuple[float, ...]
     reads_ms: ReadTimes
+    nominal_s: float
     draws_s: tuple[float, ...] = ()
-    buffers: tuple[float, ...] = ()
+    middle: int = 0
+    sampling_error: float = 0.0
+    host_factor: float = 1.0
 
     @property
     def knowledge(self) -> str:
@@ -209,23 +213,20 @@ def service_percentiles(service_ms: NDArray[np.float64]) -> dict[str, float]:
     return dict(zip(("median_ms", "p90_ms", "p99_ms", "max_ms"), (median, *high.tolist()), strict=True))
 
 
-def summarise(
-    profile: DriveProfile, trace: AccessTrace, runs: Sequence[ReadTimes], buffers: tuple[float, ...] = ()
-) -> ServiceResult:
-    """Sum up the runs over the start phases: the first is the result, all make the 90 % range."""
-    times = runs[0]
+def summarise(profile: DriveProfile, trace: AccessTrace, times: ReadTimes) -> ServiceResult:
+    """Sum up the times of reads."""
     host_s = trace.host_us / 1e6
-    served_s = tuple(float(run.service_ms.sum()) / 1000 for run in runs)
     service_s, seek_s, rotation_s, transfer_s = (
         float(values.sum()) / 1000 for values in (times.service_ms, times.seek_ms, times.rotation_ms, times.transfer_ms)
     )
     shares = np.bincount(times.outcome, minlength=3) / max(len(times.outcome), 1)
-    result = ServiceResult(
+    seconds = service_s + host_s
+    return ServiceResult(
         drive=profile.name,
         geometry=profile.geometry,
-        seconds=served_s[0] + host_s,
-        seconds_low=served_s[0] + host_s,
-        seconds_high=served_s[0] + host_s,
+        seconds=seconds,
+        seconds_low=seconds,
+        seconds_high=seconds,
         service_s=service_s,
         seek_s=seek_s,
         rotation_s=rotation_s,
@@ -236,70 +237,12 @@ def summarise(
         seeks=int((times.cylinders != 0).sum()),
         head_travel_bytes=head_travel_bytes(trace, times.outcome) if profile.geometry != "none" else 0,
         head_travel_strokes=float(times.cylinders.sum()) / max(total_cylinders(profile), 1),
-        phases_s=tuple(seconds + host_s for seconds in served_s),
         reads_ms=times,
         whole_hit=float(shares[hdd.WHOLE_HIT]),
         part_hit=float(shares[hdd.PART_HIT]),
         miss=float(shares[hdd.MISS]),
-        buffers=buffers,
+        nominal_s=seconds,
     )
-    return on_host(result, profile, UNSAID)
-
-
-def on_host(result: ServiceResult, profile: DriveProfile, host: Host) -> ServiceResult:
-    """Give a time its 90 % range, with what is not known of the host whose work the trace is."""
-    served_s = [seconds - result.host_s for seconds in result.phases_s]
-    likely = scale_seconds(result.causes_s, served_s, profile, uncertain(profile, host), result.buffers)
-    return _with_draws(result, likely)
-
-
-def _with_draws(result: ServiceResult, draws_s: F64) -> ServiceResult:
-    """Give a time the seconds of draws, and the range that they make."""
-    found = interval_of(draws_s, {}).reaching(result.seconds)
-    return replace(result, seconds_low=found.low_s, seconds_high=found.high_s, draws_s=tuple(draws_s.tolist()))
-
-
-def scale_seconds(
-    causes_s: Mapping[str, float],
-    phases: Sequence[float],  # seconds of the drive for each start angle, the first being that of the causes
-    profile: DriveProfile,
-    unknown: Uncertain,
-    buffers: Sequence[float] = (),  # as of `ServiceResult`
-) -> F64:
-    """Scale the causes of a time by what is not known: where its difference to another time matters.
-
-    To first order a slower arm makes the seeks longer and nothing else. What another buffer would do is no factor on a
-    cause: a sample of the reads is served with each that is drawn. :func:`draw_seconds` serves the reads once for each
-    draw and is more exact; this takes a few milliseconds, which the many changed walks of a plan can afford.
-    """
-    seconds = np.zeros(num_draws())
-    for cause, factor in cause_factors(profile, unknown).items():
-        seconds += causes_s[cause] * factor
-    seconds *= np.array(buffers) if buffers else 1.0
-    started = np.resize(np.array(phases) / max(phases[0], 1e-12), num_draws())
-    return np.asarray(seconds * started * unknown.of(MODEL) + causes_s["host"] * unknown.of(HOST))
-
-
-def cause_factors(profile: DriveProfile, unknown: Uncertain) -> dict[str, NDArray[np.float64]]:
-    """Return by how much each cause of a drive's time differs, draw by draw."""
-    if profile.geometry == "none":
-        latency = unknown.of("flash_latency")
-        return {
-            "seek": np.ones(num_draws()),
-            "rotation": np.ones(num_draws()),
-            "transfer": 1 / unknown.of("flash_rate"),
-            "overhead": latency,
-        }
-    turn = np.ones(num_draws())
-    if "rpm" in unknown.choice:
-        rotating = profile if not profile.members else next(m for m in profile.members if m.geometry != "none")
-        turn = rotating.number("rpm") / unknown.choice["rpm"].astype(np.float64)
-    return {
-        "seek": unknown.of("seek"),
-        "rotation": turn,
-        "transfer": 1 / unknown.of("rate"),
-        "overhead": unknown.of("overhead"),
-    }
 
 
 def head_travel_bytes(trace: AccessTrace, outcome: NDArray[np.uint8]) -> int:
@@ -310,25 +253,16 @@ def head_travel_bytes(trace: AccessTrace, outcome: NDArray[np.uint8]) -> int:
     return int(np.abs(start[1:] - end[:-1]).sum())
 
 
-DRAWN_ANGLES: Final = (3_653_403_231, 2_735_729_615)
-"""What ``numpy.random.default_rng(0)`` draws first; to load it takes longer than a simulation of a small scan."""
-
-BUFFER: Final = frozenset({"buffer", "join", "look_ahead"})
-"""Inputs that decide what the buffer serves."""
-SAMPLE_PIECES: Final = 2048
-STRETCHES: Final = 16
-"""To judge other buffers so many pieces are served, in so many stretches."""
-
-
 def service(
     trace: AccessTrace,
     profile: DriveProfile | str | os.PathLike[str],
     *,
     start_offset_bytes: int = 0,
-    phases: int = 3,
     queue_depth: int = 1,
 ) -> ServiceResult:
-    """Predict how long a drive takes for a trace, and why.
+    """Say how long a drive takes for a trace, and why, if all is as its profile says.
+
+    What to expect of a drive of which not all is known, :func:`simulate` says.
 
     Parameters
     ----------
@@ -339,8 +273,6 @@ def service(
         set's own, else two of this kind.
     start_offset_bytes : int, bytes, default 0
         Where the image starts on the drive: 0 for a whole disk, else the start of the partition.
-    phases : int, count, default 3
-        How many start angles are tried. The first is 0, the others are drawn; the result is that of the first.
     queue_depth : int, count, default 1
         Reads that are outstanding. More than one: think times do not count, a disk picks the nearest among those of
         its window, flash serves some side by side.
@@ -366,49 +298,14 @@ def service(
     if isinstance(profile, str | os.PathLike):
         profile = load_profile(os.fspath(profile))
     profile = _for_devices(profile, trace)
-    if queue_depth > 1:
-        # With several reads outstanding the host's time passes beside the drive's.
-        trace = replace(trace, think_us=np.zeros(len(trace)), after_us=0.0)
+    trace = _asked_at_once(trace, queue_depth)
     work = place_reads(trace, profile, start_offset_bytes, queue_depth, starts_outside=True)
-    runs = [serve(work, angle) for angle in each(start_angles(phases), f"simulating {profile.name}")]
-    # Who asks for one angle asks for a time, not for an interval.
-    return summarise(profile, trace, runs, _other_buffers(work, profile) if phases > 1 else ())
+    return summarise(profile, trace, serve(work, 0))
 
 
-def _other_buffers(work: Placed, profile: DriveProfile) -> tuple[float, ...]:
-    """Say by how much the disk's time differs with the buffers that are drawn for it; nothing where its own is known.
-
-    What a look-ahead catches depends on the reads alone: a few stretches of them are served again, on the same tracks.
-    """
-    unknown = uncertain(profile, UNSAID)
-    surface = work.surface
-    if surface is None or work.queue_depth > 1 or BUFFER.isdisjoint((*unknown.choice, *unknown.factor)):
-        return ()
-    taken = np.arange(len(work.pieces))
-    if len(taken) > SAMPLE_PIECES:
-        starts = np.arange(STRETCHES)[:, None] * (len(taken) // STRETCHES)
-        taken = (starts + np.arange(SAMPLE_PIECES // STRETCHES)).ravel()
-    sample = replace(work, pieces=work.pieces[taken])
-    own = max(_ticks(sample, surface, profile), 1.0)
-    drawn = (draw_drive(profile, unknown, number) for number in range(GEOMETRIES))
-    return tuple(np.resize([_ticks(sample, surface, drive) / own for drive in drawn], num_draws()).tolist())
-
-
-def _ticks(work: Placed, tracks: Surface, profile: DriveProfile) -> float:
-    """Serve pieces on tracks that are laid out, with the buffer of a drive."""
-    disk = next(drive for drive in single_drives(profile) if drive.kind == "hdd")
-    times, _ = _serve_disks(work, disk, with_buffer_of(tracks, disk), 0)
-    return float(times[:, hdd.SERVICE].sum())
-
-
-def start_angles(phases: int) -> list[int]:
-    """Return the start angles in ticks: 0, then drawn ones, always the same."""
-    # Nobody knows at which angle a disk stood when the trace began, and a chain of dependent reads carries that on: the
-    # spread over angles is a part of the prediction's interval.
-    drawn = max(phases - 1, 0)
-    if drawn <= len(DRAWN_ANGLES):
-        return [0, *DRAWN_ANGLES[:drawn]]
-    return [0, *np.random.default_rng(0).integers(0, TURN, drawn).tolist()]
+def _asked_at_once(trace: AccessTrace, queue_depth: int) -> AccessTrace:
+    """Return the reads as a drive gets them: with several outstanding the host's time passes beside the drive's."""
+    return replace(trace, think_us=np.zeros(len(trace)), after_us=0.0) if queue_depth > 1 else trace
 
 
 class Placed(Struct, frozen=True):
@@ -553,22 +450,21 @@ def flash_ms(
 
 ALIGNED_BYTES: Final = 4096
 """Volumes begin at multiples of this."""
-SAMPLE_READS: Final = 1 << 16
-SAMPLES: Final = 32
-"""Of longer traces so many reads are served, in so many stretches at even distances: see :func:`sampled`."""
-QUICK_READS: Final = 1 << 13
-QUICK_STRETCHES: Final = 4
-"""Of longer traces so many reads are served, in so many stretches: few and long, as many reads fill a buffer."""
+SAMPLE_READS: Final = 1 << 13
+STRETCHES: Final = 4
+"""Of longer traces so many reads are served in each simulation, in so many stretches: few and long, as many reads fill
+a buffer."""
 WARM_UP: Final = 256
 """Reads at the start of each stretch that do not count: there the buffer lacks what the reads before had left in it."""
 
 
-def draw_interval(
-    trace: AccessTrace, profile: DriveProfile, unknown: Uncertain, *, start_offset_bytes: int = 0
-) -> Interval:
-    """Predict between which times a drive like that takes for a trace."""
-    seconds = draw_seconds(trace, profile, unknown, start_offset_bytes=start_offset_bytes)
-    return interval_of(seconds, {**unknown.columns(), START: (START, unknown.angle)}, LAYOUT)
+class Draws(Struct, frozen=True):
+    """A trace on drives of a kind, a simulation for each draw of what is not known."""
+
+    seconds: F64  # of each simulation, the host's time among them
+    drive_s: F64  # the drive's part of that
+    nominal_s: float  # on the drive as its profile stands
+    sampling_error: float = 0.0  # what a sample of the reads leaves open, as the logarithm of a factor
 
 
 def draw_seconds(
@@ -577,110 +473,171 @@ def draw_seconds(
     unknown: Uncertain,
     *,
     start_offset_bytes: int = 0,
-    numbers: NDArray[np.int64] | None = None,
-) -> F64:
-    """Serve a trace once for each draw.
-
-    Seconds, the host's among them; of the draws that were asked for.
-    """
+    queue_depth: int = 1,
+    numbers: NDArray[np.int64] | None = None,  # the draws that are wanted, all without; those of the others take 0 s
+) -> Draws:
+    """Serve a trace, or of a long one stretches, once for each draw of what is not known."""
     numbers = np.arange(num_draws()) if numbers is None else numbers
-    sample = sampled(trace)
-    host_s = trace.host_us / 1e6 * unknown.of(HOST)
-    scale = 1.0
-    if len(sample) < len(trace):
-        known, part = (_serve_nominal(reads, profile, start_offset_bytes).sum() for reads in (trace, sample))
-        scale = known / max(part, 1e-9)
-    seconds = np.zeros(num_draws())
+    trace = _asked_at_once(trace, queue_depth)
+    nominal = service(trace, profile, start_offset_bytes=start_offset_bytes, queue_depth=queue_depth)
+    is_sample = len(trace) > SAMPLE_READS
+    sample = take_evenly(trace, SAMPLE_READS, STRETCHES) if is_sample else trace
+    drawn = np.zeros((num_draws(), STRETCHES if is_sample else 1))
     # No drive takes any time for no reads: the many small volumes of a disk are read as they are mounted.
-    wanted = numbers if len(sample) else numbers[:0]
-    for number, service_ms in _serve_each_draw(sample, profile, unknown, start_offset_bytes, wanted):
-        seconds[number] = service_ms.sum() / 1000
-    return np.asarray((seconds * scale * unknown.of(MODEL) + host_s)[numbers])
+    wanted = numbers if len(trace) else numbers[:0]
+    for number, work in _each_draw(sample, profile, unknown, start_offset_bytes, queue_depth, wanted):
+        service_ms = serve(work, round(unknown.angle[number] * TURN)).service_ms
+        drawn[number] = _sum_by_stretch(service_ms) if is_sample else service_ms.sum() / 1000
+    scale, error = 1.0, 0.0
+    if is_sample:
+        named = place_reads(sample, _for_devices(profile, trace), start_offset_bytes, queue_depth)
+        own = _sum_by_stretch(serve(named, 0).service_ms)
+        scale = nominal.service_s / max(float(own.sum()), 1e-12)
+        error = _sampling_error(drawn[wanted], own, len(trace))
+    drive_s = drawn.sum(axis=1) * scale * unknown.of(MODEL)
+    seconds = drive_s + trace.host_us / 1e6 * unknown.of(HOST)
+    return Draws(seconds[numbers], drive_s[numbers], nominal.seconds, error)
 
 
-def quick_service(
-    trace: AccessTrace, profile: DriveProfile, host: Host, *, start_offset_bytes: int = 0, knows_offset: bool = True
+def simulate(
+    trace: AccessTrace,
+    profile: DriveProfile | str | os.PathLike[str],
+    host: Host = UNSAID,
+    *,
+    start_offset_bytes: int = 0,
+    knows_offset: bool = True,
+    queue_depth: int = 1,
 ) -> ServiceResult:
-    """Predict how long a drive takes for a trace, and between which times drives like it take."""
-    result = service(trace, profile, start_offset_bytes=start_offset_bytes, phases=1)
+    """Say how long a drive of which not all is known takes for a trace, why, and between which times.
+
+    What the profile and the host leave open is drawn :func:`~layoutscope.drive.uncertain.num_draws` times, and the
+    trace served each time. The result is the simulation in the middle, with its causes and the times of its reads.
+
+    Parameters
+    ----------
+    trace : AccessTrace
+        The reads, with the host's think times.
+    profile : DriveProfile, str or path
+        What `load_profile` returns or takes.
+    host : Host, optional
+        Whose think times these are, which are drawn, too; those of a recording are known.
+    start_offset_bytes : int, bytes, default 0
+        Where the image starts on the drive: 0 for a whole disk, else the start of the partition.
+    knows_offset : bool, default True
+        Whether the image lies there; else it lies anywhere on the drive that it fits.
+    queue_depth : int, count, default 1
+        Reads that are outstanding, as of :func:`service`.
+
+    Returns
+    -------
+    ServiceResult
+
+    Raises
+    ------
+    UsageError
+        If the trace does not fit the drive, or the profile lacks a figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import layoutscope
+    >>> from layoutscope.access.trace import AccessTrace
+    >>> reads = AccessTrace.from_reads(np.array([0, 10**9]), np.array([4096, 4096]))
+    >>> found = layoutscope.simulate(reads, "generic-7200")
+    >>> found.seconds_low < found.seconds < found.seconds_high
+    True
+    """
+    if isinstance(profile, str | os.PathLike):
+        profile = load_profile(os.fspath(profile))
     unknown = uncertain(profile, host, knows_offset=knows_offset)
-    if len(trace) <= QUICK_READS:
-        likely = draw_seconds(trace, profile, unknown, start_offset_bytes=start_offset_bytes)
-    else:
-        drive_s = result.service_s * _ratios(trace, profile, unknown, start_offset_bytes)
-        likely = drive_s * unknown.of(MODEL) + result.host_s * unknown.of(HOST)
-    return _with_draws(result, likely)
+    start = start_offset_bytes
+    draws = draw_seconds(trace, profile, unknown, start_offset_bytes=start, queue_depth=queue_depth)
+    middle, found = median_draw(draws.seconds), interval_of(draws.seconds, {}, LAYOUT, draws.sampling_error)
+    result = serve_draw(trace, profile, unknown, middle, start_offset_bytes=start, queue_depth=queue_depth)
+    # Of a long trace what the sample says is printed; the whole tells where that time goes.
+    result = _lasting(result, float(draws.drive_s[middle]))
+    return replace(
+        result,
+        seconds=found.median_s,
+        seconds_low=found.low_s,
+        seconds_high=found.high_s,
+        nominal_s=draws.nominal_s,
+        draws_s=tuple(draws.seconds.tolist()),
+        middle=middle,
+        sampling_error=draws.sampling_error,
+    )
 
 
-def _ratios(trace: AccessTrace, profile: DriveProfile, unknown: Uncertain, start_offset_bytes: int) -> F64:
-    """Say how many times as long as the named drive each drawn one takes, apart by what the sample leaves open."""
-    sample = take_evenly(trace, QUICK_READS, QUICK_STRETCHES)
-    own = _sum_by_stretch(_serve_nominal(sample, profile, start_offset_bytes))
-    drawn = np.zeros((num_draws(), QUICK_STRETCHES))
-    for number, service_ms in _serve_each_draw(sample, profile, unknown, start_offset_bytes, np.arange(num_draws())):
-        drawn[number] = _sum_by_stretch(service_ms)
-    ratio = drawn.sum(axis=1) / max(own.sum(), 1e-12)
-    # The error of a ratio of two sums over a sample of clusters (Cochran, "Sampling techniques", 1977, chapter 6).
-    off = drawn - ratio[:, None] * own
-    left = 1 - (QUICK_READS - QUICK_STRETCHES * WARM_UP) / len(trace)
-    error = np.sqrt(left * QUICK_STRETCHES / (QUICK_STRETCHES - 1) * np.square(off).sum(axis=1))
-    error *= T_95[QUICK_STRETCHES - 1] / np.maximum(drawn.sum(axis=1), 1e-12)
-    return np.asarray(ratio * np.exp(np.where(ratio < np.median(ratio), -error, error)))
+def serve_draw(
+    trace: AccessTrace,
+    profile: DriveProfile,
+    unknown: Uncertain,
+    number: int,
+    *,
+    start_offset_bytes: int = 0,
+    queue_depth: int = 1,
+) -> ServiceResult:
+    """Serve a whole trace on the drive of one draw, by the computer of that draw."""
+    trace, factor = _asked_at_once(trace, queue_depth), float(unknown.of(HOST)[number])
+    one = np.array([number])
+    ((_, work),) = _each_draw(trace, profile, unknown, start_offset_bytes, queue_depth, one)
+    times = serve(work, round(unknown.angle[number] * TURN))
+    found = replace(summarise(profile, trace.paced(factor), times), host_factor=factor)
+    return _lasting(found, found.service_s * float(unknown.of(MODEL)[number]))
+
+
+def _lasting(result: ServiceResult, service_s: float) -> ServiceResult:
+    """Scale the drive's time, and that of each read, so that it takes as long as was said."""
+    factor = service_s / result.service_s if result.service_s else 1.0
+    names = ("service_ms", "seek_ms", "rotation_ms", "transfer_ms")
+    times = replace(result.reads_ms, **{name: getattr(result.reads_ms, name) * factor for name in names})
+    causes = ("seek_s", "rotation_s", "transfer_s", "overhead_s")
+    parts = {name: getattr(result, name) * factor for name in causes}
+    return replace(result, seconds=service_s + result.host_s, service_s=service_s, reads_ms=times, **parts)
 
 
 def _sum_by_stretch(service_ms: F64) -> F64:
     """Sum up the reads of each stretch behind its warm-up, in seconds."""
-    return np.asarray(service_ms.reshape(QUICK_STRETCHES, -1)[:, WARM_UP:].sum(axis=1) / 1000)
+    return np.asarray(service_ms.reshape(STRETCHES, -1)[:, WARM_UP:].sum(axis=1) / 1000)
 
 
-def _serve_each_draw(
+def _sampling_error(drawn: F64, own: F64, num_reads: int) -> float:
+    """Say by what factor the ratio of drawn drives to the named one may be off, as its logarithm: 19 in 20 are less.
+
+    It is the error of a ratio of two sums over a sample of clusters (Cochran, "Sampling techniques", 1977, chapter 6).
+    """
+    total = drawn.sum(axis=1, keepdims=True)
+    off = drawn - total / max(float(own.sum()), 1e-12) * own
+    left = 1 - (SAMPLE_READS - STRETCHES * WARM_UP) / num_reads
+    spread = np.sqrt(left * STRETCHES / (STRETCHES - 1) * np.square(off).sum(axis=1))
+    return float(np.median(spread / np.maximum(total[:, 0], 1e-12))) * T_95[STRETCHES - 1]
+
+
+def _each_draw(
     trace: AccessTrace,
     profile: DriveProfile,
     unknown: Uncertain,
     start_offset_bytes: int,
+    queue_depth: int,
     numbers: NDArray[np.int64],
-) -> Iterator[tuple[int, F64]]:
-    """Yield the number of each draw, by geometry, and the milliseconds that its drive takes for each read."""
+) -> Iterator[tuple[int, Placed]]:
+    """Yield the number of each draw, by geometry, and the reads placed on its drive."""
     profile = _for_devices(profile, trace)
     shared = GEOMETRIES if unknown.varies_geometry else 1
     for first in each(range(shared), f"drawing drives like {profile.name}"):
         mine = numbers[numbers % shared == first].tolist()
         if mine:
             drive = draw_drive(profile, unknown, first)
-            work = place_reads(trace, drive, _start(trace, drive, unknown, first, start_offset_bytes))
+            start = _start(trace, drive, unknown, first, start_offset_bytes)
+            work = place_reads(trace, drive, start, queue_depth)
             for number in mine:
-                yield number, serve(_vary_work(work, unknown, number), round(unknown.angle[number] * TURN)).service_ms
-
-
-def _serve_nominal(trace: AccessTrace, profile: DriveProfile, start_offset_bytes: int = 0) -> F64:
-    """Return the milliseconds of each read on the drive as it is named, served as on those that are drawn."""
-    return serve(place_reads(trace, _for_devices(profile, trace), start_offset_bytes), 0).service_ms
+                yield number, _vary_work(work, unknown, number)
 
 
 def _for_devices(profile: DriveProfile, trace: AccessTrace) -> DriveProfile:
     """Return two drives of a kind where a trace reads both images of a Fusion set: each image has its own arm."""
     is_of_two = profile.kind != "fusion" and bool(trace.device.any())
     return fusion_set(profile, profile, profile.name) if is_of_two else profile
-
-
-def is_sampled(trace: AccessTrace, profile: DriveProfile) -> bool:
-    """Whether a part of a trace stands for it where it is served many times, changed each time.
-
-    Flash has no arm whose way must be followed: all of its reads are served at once, and as wherever it is predicted.
-    """
-    return profile.geometry != "none" and len(trace) > SAMPLE_READS
-
-
-def sampled(trace: AccessTrace) -> AccessTrace:
-    """Return a trace itself, or of a long one `SAMPLES` stretches at even distances.
-
-    This is the one rule for all that is served many times: draws, what-ifs of a verdict, and remedies. The reads of a
-    sample, counted, are scaled by what the whole of the unchanged trace takes, so that both err alike.
-
-    Of changed walks of a verdict on volumes of 200,000 files a sample is off from the whole by 0.3 % of the unchanged
-    walk on average, and by 1.6 % at most (``tests/bench/test_samples.py``).
-    """
-    return trace if len(trace) <= SAMPLE_READS else take_evenly(trace, SAMPLE_READS, SAMPLES)
 
 
 def take_evenly(trace: AccessTrace, reads: int, count: int) -> AccessTrace:

@@ -318,7 +318,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+QUANTILES: Final = (0.05, 0.25, 0.75, 0.95)
 LAYOUT, VOLUME = "layout", "volume"
 """Of what an interval is: of this very layout on a drive like that, or of a volume like that, placed in other ways."""
 
@@ -354,13 +354,12 @@ class Interval(Displayed, Struct, frozen=True):
         """How many times the lower end the upper end is."""
         return self.high_s / self.low_s if self.low_s else 1.0
 
-    def reaching(self, seconds: float) -> Interval:
-        """Return it with ends that hold the time of the drive as its profile stands."""
-        return replace(self, low_s=min(self.low_s, seconds), high_s=max(self.high_s, seconds))
-
 
 def interval_of(
-    seconds: NDArray[np.float64], columns: Mapping[str, tuple[str, NDArray[Any]]], of: str = LAYOUT
+    seconds: NDArray[np.float64],
+    columns: Mapping[str, tuple[str, NDArray[Any]]],
+    of: str = LAYOUT,
+    sampling_error: float = 0.0,
 ) -> Interval:
     """Make an interval of draws.
 
@@ -372,10 +371,14 @@ def interval_of(
         Inputs with their groups and values.
     of : str
         `LAYOUT` or `VOLUME`.
+    sampling_error : float, default 0
+        What a sample of the reads leaves open, as the logarithm of a factor: it makes the outer quantiles wider.
     """
-    low, quarter, median, three_quarters, high = quantiles(seconds).tolist()
+    low, quarter, three_quarters, high = quantiles(seconds).tolist()
+    median = float(seconds[median_draw(seconds)])
     shares = contributions(seconds, columns)
-    return Interval(of, low, quarter, median, three_quarters, high, shares, len(seconds))
+    wider = float(np.exp(sampling_error))
+    return Interval(of, low / wider, quarter, median, three_quarters, high * wider, shares, len(seconds))
 
 
 def quantiles(seconds: F64, shares: Sequence[float] = QUANTILES) -> F64:
@@ -394,6 +397,11 @@ def quantiles(seconds: F64, shares: Sequence[float] = QUANTILES) -> F64:
     """
     ordered = sorted(seconds.tolist())
     return np.array([_quantile(ordered, share) for share in shares])
+
+
+def median_draw(seconds: F64) -> int:
+    """Return which draw is the one in the middle; of two, the one that takes less time."""
+    return int(np.argsort(seconds, kind="stable")[(len(seconds) - 1) // 2])
 
 
 def _quantile(ordered: list[float], share: float) -> float:

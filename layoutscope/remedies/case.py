@@ -14,11 +14,12 @@ from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Struct
 from layoutscope.drive import service
-from layoutscope.drive.simulation import is_sampled, on_host, sampled
-from layoutscope.drive.uncertain import LAYOUT, interval_of
+from layoutscope.drive.simulation import draw_seconds
+from layoutscope.drive.uncertain import LAYOUT, interval_of, median_draw, uncertain
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.results.explanation import ReadsOfNodes, placement, walked
 from layoutscope.results.plan import RemedyWords
+from layoutscope.results.scan import knows_offset
 from layoutscope.structs.arrays import find, ranges
 from layoutscope.tables import Values
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.driver import Descent, HostProfile, Model
-    from layoutscope.drive import DriveProfile, ServiceResult
+    from layoutscope.drive import DriveProfile
     from layoutscope.drive.uncertain import Host, Interval
     from layoutscope.filesystems.traits import Traits
     from layoutscope.tables import VolumeLayout
@@ -50,6 +51,7 @@ class Case:
     ) -> None:
         self.layout, self.drive, self.order, self.host = layout, drive, order, host
         self.start_offset_bytes = start_offset_bytes
+        self.knows_offset = knows_offset(layout, start_offset_bytes)
         self.efforts_s: dict[str, float] = {}
 
     @cached_property
@@ -86,6 +88,10 @@ class Case:
         """Work out the reads of an order on this volume."""
         return trace_on(self.model, ORDERS[order], work or Work())
 
+    def part(self, reads: AccessTrace, drive: DriveProfile | None = None, queue_depth: int = 1) -> Part:
+        """Say that a drive serves reads, on which the volume lies where it does."""
+        return Part(reads, drive or self.drive, queue_depth, self.start_offset_bytes, self.knows_offset)
+
     def with_reads(self, reads: ReadsOfNodes) -> Case:
         """Take what the work reads from somebody who has walked already, and return the same case."""
         self.reads, self.by_node = reads.trace, reads
@@ -103,6 +109,7 @@ class Part(Struct, frozen=True):
     drive: DriveProfile  # which drive
     queue_depth: int = 1  # reads that are outstanding
     start_offset_bytes: int = 0  # where the image lies on the drive
+    knows_offset: bool = True  # whether it lies there; else anywhere on the drive that it fits
     times: float = 1.0  # how many times as long as these reads the part takes
 
 
@@ -132,7 +139,7 @@ class Treatment(Protocol):
 
 def change_reads(case: Case, reads: AccessTrace, effort_s: float | None = 0.0) -> Changed:
     """Say that other reads do the work, on the same drive."""
-    return Changed((Part(reads, case.drive, start_offset_bytes=case.start_offset_bytes),), effort_s)
+    return Changed((case.part(reads),), effort_s)
 
 
 def change_layout(case: Case, layout: VolumeLayout, effort_s: float | None) -> Changed:
@@ -144,76 +151,65 @@ def change_layout(case: Case, layout: VolumeLayout, effort_s: float | None) -> C
 ERROR_SIGNS = np.array([0, -1, 1])
 """How many times the error of a remedy's model draws have, in turn."""
 
-PHASES = 3
-"""Start angles that are tried of each; the first makes the time."""
-
 
 class Served(Struct, frozen=True):
     """What work takes."""
 
-    seconds: float  # on the drive as it is named
-    draws_s: F64  # on each of the drives like it; those of two works belong together one by one
+    draws_s: F64  # in each simulation; those of two works belong together one by one
+    sampling_error: float = 0.0  # as of `ServiceResult`
+    nominal_s: float = 0.0  # on the drives as their profiles stand
+
+    @property
+    def seconds(self) -> float:
+        """The median of the simulations."""
+        return float(self.draws_s[median_draw(self.draws_s)])
 
     @property
     def interval(self) -> Interval:
-        """Between which times it lies, that of the named drive among them."""
-        return interval_of(self.draws_s, {}, LAYOUT).reaching(self.seconds)
-
-    def scaled(self, factor: float) -> Served:
-        """Return so many times as much."""
-        return Served(self.seconds * factor, self.draws_s * factor)
+        """Between which times the simulations lie."""
+        return interval_of(self.draws_s, {}, LAYOUT, self.sampling_error)
 
 
-def serve_change(changed: Changed, host: Host, scale: float = 1.0) -> Served:
-    """Serve what changed work reads."""
-    parts = [_serve_part(part, host, scale) for part in changed.parts]
-    seconds = max(sum(part.seconds for part in parts), changed.least_s)
-    others = [_summed([_serve_part(part, host, scale) for part in other]) for other in changed.alternatives]
-    every = np.array([_summed(parts), *others])
+def serve_change(changed: Changed, host: Host) -> Served:
+    """Serve what changed work reads, once for each draw of what is not known."""
+    parts = [_serve_part(part, host) for part in changed.parts]
+    others = [[_serve_part(part, host) for part in other] for other in changed.alternatives]
+    every = np.array([_sum_draws(each) for each in (parts, *others)])
     turn = np.arange(every.shape[1])
     error = 1 + changed.error_share * ERROR_SIGNS[turn // len(every) % len(ERROR_SIGNS)]
-    return Served(seconds, np.maximum(every[turn % len(every), turn] * error, changed.least_s))
+    return Served(
+        np.maximum(every[turn % len(every), turn] * error, changed.least_s),
+        max(part.sampling_error for part in parts),
+        max(sum(part.nominal_s for part in parts), changed.least_s),
+    )
 
 
-def _summed(parts: list[Served]) -> F64:
+def _sum_draws(parts: list[Served]) -> F64:
     return sum((part.draws_s for part in parts[1:]), parts[0].draws_s)
 
 
-def _serve_part(part: Part, host: Host, scale: float) -> Served:
-    result, factor = _serve_sample(part, PHASES, scale)
-    found = on_host(result, part.drive, host)
-    return Served(found.seconds, np.array(found.draws_s)).scaled(factor)
-
-
-def _serve_sample(part: Part, phases: int, scale: float) -> tuple[ServiceResult, float]:
-    """Serve a part, or of a disk a sample of it; and say how many times as long the whole takes."""
-    chosen = sampled(part.reads) if is_sampled(part.reads, part.drive) else part.reads
-    result = service(
-        chosen,
+def _serve_part(part: Part, host: Host) -> Served:
+    unknown = uncertain(part.drive, host, knows_offset=part.knows_offset)
+    found = draw_seconds(
+        part.reads,
         part.drive,
+        unknown,
         start_offset_bytes=part.start_offset_bytes,
-        phases=phases,
         queue_depth=part.queue_depth,
     )
-    factor = scale * len(part.reads) / len(chosen) if len(chosen) < len(part.reads) else 1.0
-    return result, factor * part.times
+    return Served(found.seconds * part.times, found.sampling_error, found.nominal_s * part.times)
 
 
-def seconds_alone(changed: Changed, scale: float = 1.0) -> float:
-    """Serve what changed work reads as :func:`served` does, for its time on the named drive alone."""
-    found = [_serve_sample(part, 1, scale) for part in changed.parts]
-    return max(sum(result.seconds * factor for result, factor in found), changed.least_s)
-
-
-def serve_whole(part: Part, host: Host) -> tuple[Served, float]:
-    """Serve all reads of unchanged work; and how many times its sample, reads counted, that is."""
-    result = service(part.reads, part.drive, start_offset_bytes=part.start_offset_bytes, phases=PHASES)
-    found = on_host(result, part.drive, host)
-    plain = Served(found.seconds, np.array(found.draws_s))
-    if not is_sampled(part.reads, part.drive):
-        return plain, 1.0
-    estimate = _serve_part(part, host, 1.0)
-    return plain, plain.seconds / estimate.seconds if estimate.seconds else 1.0
+def nominal_seconds(changed: Changed) -> float:
+    """Say what changed work takes on the drives as their profiles stand."""
+    found = (
+        part.times
+        * service(
+            part.reads, part.drive, start_offset_bytes=part.start_offset_bytes, queue_depth=part.queue_depth
+        ).seconds
+        for part in changed.parts
+    )
+    return max(sum(found), changed.least_s)
 
 
 SAMPLE_FILES: Final = 2048
@@ -229,7 +225,7 @@ def stream_rate(drive: DriveProfile) -> float:
     """Return the bytes a second that a drive reads or writes in one stream at its start."""
     offset = np.arange(STREAM_READS) * STREAM_BYTES
     reads = AccessTrace.from_reads(offset, np.full(STREAM_READS, STREAM_BYTES))
-    return STREAM_READS * STREAM_BYTES / max(service(reads, drive, phases=1).seconds, 1e-9)
+    return STREAM_READS * STREAM_BYTES / max(service(reads, drive).seconds, 1e-9)
 
 
 def reading_everything_s(case: Case, listing_s: float) -> float:
@@ -246,7 +242,7 @@ def reading_everything_s(case: Case, listing_s: float) -> float:
     turns = np.array([place[int(number)] for number in table["file_id"].data[rows]], np.int64)
     rows = rows[np.lexsort((table["logical_offset"].signed()[rows], turns))]
     reads = AccessTrace.from_reads(table["image_offset"].signed()[rows], table["length_bytes"].signed()[rows])
-    served = service(reads, case.drive, phases=1, start_offset_bytes=case.start_offset_bytes).seconds
+    served = service(reads, case.drive, start_offset_bytes=case.start_offset_bytes).seconds
     return listing_s + served * len(files) / len(chosen)
 
 
@@ -276,7 +272,7 @@ def data_bytes(case: Case) -> int:
 def copying_s(case: Case) -> float:
     """Return what copying everything off and back takes at least: reading it all, and writing it in one stream."""
     if "copying" not in case.efforts_s:
-        listing_s = service(case.reads, case.drive, phases=1, start_offset_bytes=case.start_offset_bytes).seconds
+        listing_s = service(case.reads, case.drive, start_offset_bytes=case.start_offset_bytes).seconds
         written_s = (data_bytes(case) + metadata_bytes(case)) / stream_rate(case.drive)
         case.efforts_s["copying"] = reading_everything_s(case, listing_s) + written_s
     return case.efforts_s["copying"]
@@ -292,7 +288,7 @@ def rewriting_s(case: Case) -> float:
     """Return what reading all nodes where they lie and writing them in one stream takes."""
     if "rewriting" not in case.efforts_s:
         reads = case.by_node.trace[case.by_node.by_place]
-        served = service(reads, case.drive, phases=1, start_offset_bytes=case.start_offset_bytes).seconds
+        served = service(reads, case.drive, start_offset_bytes=case.start_offset_bytes).seconds
         case.efforts_s["rewriting"] = served + metadata_bytes(case) / stream_rate(case.drive)
     return case.efforts_s["rewriting"]
 

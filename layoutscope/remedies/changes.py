@@ -180,8 +180,7 @@ def more_in_flight(case: Case) -> Changed | str:
     part = -(-len(reads) // THREADS) or 1
     turn = np.lexsort((np.arange(len(reads)) // part, np.arange(len(reads)) % part))
     wall = host_time(reads.host_us, replace(case.host, threads=THREADS)).wall_s
-    served = Part(reads[turn], case.drive, THREADS, case.start_offset_bytes)
-    return Changed((served,), least_s=wall)
+    return Changed((case.part(reads[turn], queue_depth=THREADS),), least_s=wall)
 
 
 CHANGED_SHARE: Final = 20
@@ -381,7 +380,7 @@ def _on(case: Case, drive: DriveProfile) -> Changed | str:
     end = int((case.reads.image_offset + case.reads.length_bytes).max(initial=0))
     if end > drive.capacity_bytes:
         return "the volume does not fit on it"
-    return Changed((Part(case.reads, drive),), copying_s(case))
+    return Changed((replace(case.part(case.reads, drive), start_offset_bytes=0),), copying_s(case))
 
 
 @remedy
@@ -391,7 +390,7 @@ def metadata_on_flash(case: Case) -> Changed | str:
         return "the metadata lie on flash already, or may do so"
     is_node = case.by_node.node >= 0
     flash = replace(case.reads[is_node], after_us=0.0)
-    rest = Part(case.reads[~is_node], case.drive, start_offset_bytes=case.start_offset_bytes)
+    rest = case.part(case.reads[~is_node])
     drive = load_profile(FLASH)
     if int((flash.image_offset + flash.length_bytes).max(initial=0)) > drive.capacity_bytes:
         # The nodes alone lie on it: where on flash they do makes no difference.
@@ -413,7 +412,7 @@ def striped(case: Case) -> Changed | str:
         case.drive.folder,
         (case.drive,) * 2,
     )
-    return Changed((Part(case.reads, made, start_offset_bytes=case.start_offset_bytes),), copying_s(case))
+    return Changed((case.part(case.reads, made),), copying_s(case))
 
 
 def on_other_file_system(name: str) -> Treatment:
@@ -600,4 +599,4 @@ def _seconds(case: Case, files: I64) -> float:
     wanted = np.sort(first)
     wanted = wanted[has_data[wanted]]
     reads = data_trace(model, read_in_turn(model, [step], (files[wanted], wanted), nothing()))
-    return service(reads, case.drive, phases=1, start_offset_bytes=case.start_offset_bytes).seconds
+    return service(reads, case.drive, start_offset_bytes=case.start_offset_bytes).seconds

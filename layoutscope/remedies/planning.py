@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystems
 from layoutscope.progress import each
 from layoutscope.remedies.case import (
     Changed,
-    Part,
     Served,
     change_reads,
-    seconds_alone,
+    nominal_seconds,
     serve_change,
-    serve_whole,
     words_of,
 )
 from layoutscope.remedies.changes import TREATMENTS, on_other_file_system
 from layoutscope.results.plan import FEW_READS, HARDWARE, SOFTWARE, VOLUME, PlannedRemedy, RemedyPair, VolumePlan
 from layoutscope.results.scan import volume_name
-from layoutscope.results.verdict import WORTH_S, Remedy
+from layoutscope.results.verdict import WORTH_S, Remedy, Yardstick
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from layoutscope.remedies.case import Case, Treatment
+    from layoutscope.results.scan import Prediction
 
 
 def every_treatment() -> dict[str, Treatment]:
@@ -64,9 +65,7 @@ class _Trial:
     def __init__(self, case: Case) -> None:
         self.case = case
         self._host = Host(case.host.name, case.host.threads, case.host.processors)
-        self.now, self._scale = serve_whole(
-            Part(case.reads, case.drive, start_offset_bytes=case.start_offset_bytes), self._host
-        )
+        self.now = serve_change(change_reads(case, case.reads), self._host)
         self.changed: dict[str, Changed] = {}
 
     def of(self, name: str, treatment: Treatment) -> PlannedRemedy:
@@ -77,7 +76,7 @@ class _Trial:
         then, changed = made
         self.changed[name] = changed
         saved_s = self.now.seconds - then.seconds
-        saved = Served(saved_s, self.now.draws_s - then.draws_s).interval
+        saved = Served(self.now.draws_s - then.draws_s).interval
         share = saved_s / self.now.seconds if self.now.seconds else 0.0
         return PlannedRemedy(words, then.seconds, then.interval, saved_s, saved, share, changed.effort_s)
 
@@ -92,7 +91,7 @@ class _Trial:
             changed = treatment(case)
             if isinstance(changed, str):
                 return changed
-            return (serve_change(changed, self._host, self._scale), changed) if len(case.reads) else NO_READS
+            return (serve_change(changed, self._host), changed) if len(case.reads) else NO_READS
         except UsageError as error:
             return f"it cannot be modelled on this drive: {error}"
 
@@ -148,29 +147,47 @@ QUICK: Final = {
 """In the order of a plan, which rows that save alike keep."""
 
 
-def quick_remedies(case: Case) -> tuple[Remedy, ...]:
-    """Try these remedies, and rank them by what they save, as a plan does."""
+def quick_remedies(case: Case, now: Prediction) -> tuple[Remedy, ...]:
+    """Try these remedies on the work of a prediction, and rank them by what they save, as a plan does."""
     # What a remedy itself takes is told by a plan, which has to serve the files for it.
     case.efforts_s["copying"] = 0.0
-    return tuple(sorted(_tried(case), key=lambda item: item.seconds))
+    return tuple(sorted(_tried(case, now), key=lambda item: item.seconds))
 
 
-def _tried(case: Case) -> Iterator[Remedy]:
+def _tried(case: Case, now: Prediction) -> Iterator[Remedy]:
     host = Host(case.host.name, case.host.threads, case.host.processors)
-    (part,) = change_reads(case, case.reads).parts
-    now, scale = serve_whole(part, host)
-    # Of short work nothing is told: other drives are not drawn for it.
-    is_told = now.seconds >= WORTH_S
+    draws_s = np.array(now.draws_s)
     for name, treatment in QUICK.items():
         changed, words = treatment(case), words_of(name)
         if isinstance(changed, str):
             continue
+        is_sure = True
         try:
-            then = serve_change(changed, host, scale) if is_told else Served(seconds_alone(changed, scale), now.draws_s)
+            if now.seconds < WORTH_S:
+                # Of short work nothing is told: other drives are not drawn for it.
+                seconds = nominal_seconds(changed) * (now.seconds / now.nominal_s if now.nominal_s else 1.0)
+            else:
+                then = serve_change(changed, host)
+                seconds, is_sure = then.seconds, Served(draws_s - then.draws_s).interval.low_s > 0
         except UsageError:
             # The volume does not fit on that drive: the plan says so.
             continue
-        saved = Served(now.seconds - then.seconds, now.draws_s - then.draws_s)
-        share = saved.seconds / now.seconds if now.seconds else 0.0
-        is_sure = not is_told or saved.interval.low_s > 0
-        yield Remedy(name, then.seconds, share, words.title, words.kind == HARDWARE, is_sure=is_sure)
+        share = 1 - seconds / now.seconds if now.seconds else 0.0
+        yield Remedy(name, seconds, share, words.title, words.kind == HARDWARE, is_sure=is_sure)
+
+
+def copies_elsewhere(case: Case) -> Iterator[Yardstick]:
+    """Say what the work takes on a copy of the volume on each other file system, as a plan does.
+
+    Where every node has a place of its own, how long it takes depends on where the file system puts it: of those
+    nothing is said.
+    """
+    host = Host(case.host.name, case.host.threads, case.host.processors)
+    case.efforts_s["copying"] = 0.0
+    for other in filesystems():
+        if other.name == case.layout.facts.filesystem or other.traits.maps_every_node:
+            continue
+        changed = on_other_file_system(other.name)(case)
+        if not isinstance(changed, str):
+            found = serve_change(changed, host).interval
+            yield Yardstick(other.traits.label, found.median_s, found.low_s, found.high_s)

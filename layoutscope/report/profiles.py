@@ -48,8 +48,8 @@ class Profile:
 
     @classmethod
     def of(cls, title: str, trace: AccessTrace, result: ServiceResult, paths: Paths) -> Profile:
-        """Lay the reads of a walk one behind the other, as a drive served them for its first start phase."""
-        each = result.reads_ms
+        """Lay the reads of a walk one behind the other, as a drive served them."""
+        each, trace = result.reads_ms, trace.paced(result.host_factor)
         service = each.service_ms * 1000
         start = np.cumsum(trace.think_us + service) - service
         known = np.stack([each.seek_ms, each.rotation_ms, each.transfer_ms], axis=1) * 1000

@@ -6,7 +6,7 @@ changed walk visits its nodes in the same order. Service times of long walks are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,9 +14,7 @@ from msgspec.structs import replace
 from layoutscope.access.entries import node_table
 from layoutscope.access.trace import place_of
 from layoutscope.display import Struct
-from layoutscope.drive import service
-from layoutscope.drive.simulation import is_sampled, sampled
-from layoutscope.filesystems.registry import filesystem_of, filesystems
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.results.verdict import (
     HELPS_FROM,
     NAMED_FROM,
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
 
     from layoutscope.access.entries import NodeTable
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.drive import DriveProfile
     from layoutscope.results.scan import Prediction, VolumeScan, WalkFacts
     from layoutscope.tables import VolumeLayout
 
@@ -247,21 +244,6 @@ CAUSES: Final[dict[Why, Callable[[ReadsOfNodes], AccessTrace]]] = {
 """What a walk may take long for, and the reads of one where it is not so."""
 
 
-def seconds_of(trace: AccessTrace, profile: DriveProfile) -> float:
-    """Serve reads on a drive, of long traces on a disk the stretches of :func:`~layoutscope.drive.simulation.sampled`.
-
-    >>> from layoutscope.access.trace import AccessTrace
-    >>> from layoutscope.drive import load_profile
-    >>> reads = AccessTrace.from_reads(np.arange(100_000) * 4096, np.full(100_000, 4096))
-    >>> round(seconds_of(reads, load_profile("sata-ssd")) / service(reads, load_profile("sata-ssd")).seconds, 3)
-    1.0
-    """
-    if not is_sampled(trace, profile):
-        return service(trace, profile, phases=1).seconds
-    part = sampled(trace)
-    return service(part, profile, phases=1).seconds * len(trace) / len(part)
-
-
 WHY: Final = {
     Why.STAT: "each file is looked up once more for its attributes (stat)",
     Why.ORDER: "nodes are visited in another order than they lie in",
@@ -380,7 +362,7 @@ def yardstick(verdict: Verdict) -> str:
 def elsewhere(verdict: Verdict) -> str:
     """Say what the same files would take on other file systems; nothing where that is not modelled."""
     return "; ".join(
-        f"{item.filesystem} with the same files: about {format_seconds(item.seconds)} "
+        f"The same files copied to {item.filesystem}: about {format_seconds(item.seconds)} "
         f"({format_seconds(item.seconds_low)} to {format_seconds(item.seconds_high)})"
         for item in verdict.yardsticks
     )
@@ -439,28 +421,28 @@ SPAN_ENDS: Final = (0.01, 0.99)
 """Shares of the bytes before which a span begins and ends: a single stray node makes no span."""
 
 
-MODELLED_ENTRIES: Final = (10_000, 500_000)
-"""Volumes of 22,000 and of 222,000 entries were held against their like: nothing is said of much smaller or larger."""
-
-
 PACKED: Final = "packed"
 """The what-if that a volume is compared with; `predict` prints the same number."""
 
 
-MODELLED_HOST: Final = "linux"
-"""Whose driver filled those volumes."""
+class Trials(Protocol):
+    """What a verdict asks of the model, besides the prediction that it is about."""
 
+    def seconds(self, reads: AccessTrace) -> float:
+        """Serve reads on the drive of the simulation in the middle."""
 
-MODEL_ERROR: Final = 0.25
-"""By how much a remade volume may miss a real one: by 23 % at most on three drives, on four pairs whose fill it has."""
+    def predicted(self, reads: AccessTrace) -> float:
+        """Predict what reads take, as `predict` does."""
+
+    def remedies(self, reads: ReadsOfNodes) -> tuple[Remedy, ...]:
+        """Try remedies on a walk."""
+
+    def yardsticks(self, reads: ReadsOfNodes) -> tuple[Yardstick, ...]:
+        """Say what the walk takes elsewhere."""
 
 
 def judge(
-    layout: VolumeLayout,
-    walk: WalkFacts | None,
-    predictions: Sequence[Prediction],
-    profiles: Sequence[DriveProfile],
-    remedied: Callable[[ReadsOfNodes, DriveProfile], tuple[Remedy, ...]] | None = None,
+    layout: VolumeLayout, walk: WalkFacts | None, predictions: Sequence[Prediction], trials: Trials
 ) -> Verdict | None:
     """Draw the conclusions from a walk.
 
@@ -469,41 +451,24 @@ def judge(
     if walk is None or not predictions:
         return None
     first = predictions[0]
-    profile = next(item for item in profiles if item.name == first.drive)
     entries = len(layout.columns("entries"))
     plain = Verdict(first.drive, first.seconds, first.seconds, 1000 * first.seconds / max(entries, 1), (), (), None)
     if not len(walk.trace):
         return plain
     reads = walked(layout, walk.trace)
-    # Of long walks a part is served, changed and unchanged alike, so that both err alike.
-    scale = first.seconds / seconds_of(walk.trace, profile) if is_sampled(walk.trace, profile) else 1.0
-    runs = {change: scale * seconds_of(change(reads), profile) for change in CAUSES.values()}
+    # Of a long walk the prediction is that of a sample.
+    scale = first.seconds / max(trials.seconds(walk.trace), 1e-12)
+    runs = {change: scale * trials.seconds(change(reads)) for change in CAUSES.values()}
     packed = what_if(PACKED, layout, walk.host).layout
     causes = [Cause(name, runs[change], _saved(first.seconds, runs[change])) for name, change in CAUSES.items()]
     return replace(
         plain,
-        packed_seconds=scale * seconds_of(trace(packed, order=walk.order, host=walk.host), profile),
+        packed_seconds=trials.predicted(trace(packed, order=walk.order, host=walk.host)),
         causes=tuple(sorted(causes, key=lambda cause: -cause.share)),
-        remedies=() if remedied is None else remedied(reads, profile),
+        remedies=trials.remedies(reads),
         placement=placement(reads, _saved(first.seconds, runs[CAUSES[Why.DISTANCE]])) if first.rotates else None,
-        yardsticks=tuple(_yardsticks(layout, walk, profile)) if plain.is_worth_a_word else (),
+        yardsticks=trials.yardsticks(reads) if plain.is_worth_a_word else (),
     )
-
-
-def _yardsticks(layout: VolumeLayout, walk: WalkFacts, profile: DriveProfile) -> Iterator[Yardstick]:
-    """List the same files on other file systems, within what that was held against real volumes for."""
-    entries = len(layout.columns("entries"))
-    if layout.coverage != 1 or not MODELLED_ENTRIES[0] <= entries <= MODELLED_ENTRIES[1] or walk.host != MODELLED_HOST:
-        return
-    own = filesystem_of(layout)
-    for other in filesystems():
-        # Where every node has a place of its own, how long it takes depends on the order in which it was filled.
-        is_comparable = other.name != own.name and not other.traits.maps_every_node
-        made = other.remade(layout) if is_comparable else None
-        if made is not None:
-            seconds = seconds_of(trace(made, order=walk.order, host=walk.host), profile)
-            low, high = (seconds * (1 + sign * MODEL_ERROR) for sign in (-1, 1))
-            yield Yardstick(other.traits.label, seconds, low, high)
 
 
 def _saved(before: float, after: float) -> float:

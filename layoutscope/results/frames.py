@@ -55,7 +55,7 @@ RECORDS: Final = ("entry_node_row", "inode_node_row", "thread_node_row", "xattr_
 
 def costs_of(layout: VolumeLayout, reads: AccessTrace, prediction: Prediction, order: str) -> WalkCosts:
     """Charge a walk to whom it belongs."""
-    seconds = read_seconds(reads, prediction.service_s)
+    seconds = read_seconds(reads, prediction.service_s, prediction.host_factor)
     owner, is_data, shares = _shares(layout, reads, seconds)
     records = _records(layout)
     nodes = _nodes(layout, owner[~is_data], shares[~is_data], records, prediction.seconds)
@@ -221,15 +221,15 @@ def _remedy_rows(volume: VolumePlan) -> Iterator[tuple[Any, ...]]:
         yield (*about, item.words.name, item.words.kind, *times, item.effort_s, item.helps, item.why_not)
 
 
-def read_seconds(reads: AccessTrace, service_s: NDArray[np.float64]) -> NDArray[np.float64]:
+def read_seconds(reads: AccessTrace, service_s: NDArray[np.float64], host_factor: float) -> NDArray[np.float64]:
     """Return what each read takes with the host's work before it, shape (n_reads,); all of them are the walk's time."""
-    return service_s + host_seconds(reads)
+    return service_s + host_seconds(reads, host_factor)
 
 
-def host_seconds(reads: AccessTrace) -> NDArray[np.float64]:
+def host_seconds(reads: AccessTrace, host_factor: float) -> NDArray[np.float64]:
     """Return the host's time before each read, shape (n_reads,); what it does behind the last is the last one's."""
-    found: NDArray[np.float64] = reads.think_us / 1e6
-    found[-1:] += reads.after_us / 1e6
+    found: NDArray[np.float64] = reads.think_us * host_factor / 1e6
+    found[-1:] += reads.after_us * host_factor / 1e6
     return found
 
 
@@ -262,8 +262,9 @@ def _directories(case: VolumeCase) -> Iterator[dict[str, Any]]:
         return
     paths = Paths(case.layout)
     for drive in case.drives:
-        made = cost_of_directories(paths, reads, read_seconds(reads, drive.prediction.service_s))
-        yield _labelled(case, drive.prediction.drive, made, len(made["path"]))
+        found = drive.prediction
+        made = cost_of_directories(paths, reads, read_seconds(reads, found.service_s, found.host_factor))
+        yield _labelled(case, found.drive, made, len(made["path"]))
 
 
 def reads_rows(result: PredictResult) -> Rows:
@@ -278,10 +279,12 @@ def _reads(case: VolumeCase) -> Iterator[dict[str, Any]]:
         **{name: getattr(trace, name) for name in ("device", "image_offset", "length_bytes", "directory_id", "issuer")},
         "cause": np.array(trace.causes, object)[trace.cause],
         "tree": np.array(trace.trees, object)[trace.tree],
-        "host_s": host_seconds(trace),
     }
     for drive in case.drives:
-        made = plain | {"service_s": drive.prediction.service_s}
+        made = plain | {
+            "service_s": drive.prediction.service_s,
+            "host_s": host_seconds(trace, drive.prediction.host_factor),
+        }
         yield _labelled(case, drive.prediction.drive, made, len(trace))
 
 

@@ -81,11 +81,8 @@ class Prediction(Displayed, Struct, frozen=True):
     drive: str  # name of the profile
     title: str  # its title
     rotates: bool  # whether the drive has an arm. Without an arm there are no seeks to report.
-    seconds: float  # the time on the drive as its profile stands
-    # lower end of the range in which nine in ten draws of drives and computers like that lie. It reaches to
-    # `seconds` where that lies outside. Where `interval` is None, as in a scan, the draws served a part of many
-    # reads (`layoutscope.drive.simulation.quick_service`), and the ends are somewhat others.
-    seconds_low: float
+    seconds: float  # the median of the simulations of drives and computers like that
+    seconds_low: float  # lower end of the range in which nine in ten of them lie
     seconds_high: float  # upper end of that range
     causes_s: tuple[tuple[str, float], ...]  # seconds by cause; they sum up to `seconds`
     seeks: int  # reads that moved the arm
@@ -95,9 +92,12 @@ class Prediction(Displayed, Struct, frozen=True):
     note: str = ""  # what limits the prediction
     # totals, means and percentiles, see :meth:`layoutscope.drive.ServiceResult.summary`
     summary: tuple[tuple[str, float], ...] = ()
-    # between which times it lies and what contributes; None where that was drawn quickly
-    interval: Interval | None = None
-    draws_s: tuple[float, ...] = ()  # seconds of each draw; those of two walks on one drive belong together one by one
+    interval: Interval | None = None  # what contributes to that range; None where it was not asked for
+    # seconds of each simulation; those of two walks on one drive belong together one by one
+    draws_s: tuple[float, ...] = ()
+    nominal_s: float = 0.0  # the time on the drive as its profile stands, on the computer whose costs are known
+    middle: int = 0  # which simulation is the median, whose causes and reads these are
+    host_factor: float = 1.0  # how many times as long the computer takes there as the trace says
 
     def is_mostly_from(self, seconds: float) -> bool:
         """Tell whether more than half of the drives that were drawn take a time or longer."""
@@ -105,15 +105,14 @@ class Prediction(Displayed, Struct, frozen=True):
 
     @classmethod
     def of(cls, result: ServiceResult, profile: DriveProfile, interval: Interval | None = None) -> Prediction:
-        """Turn the service time of a trace into what reports show, with the range of the result unless given one."""
-        ends = None if interval is None else interval.reaching(result.seconds)
+        """Turn the service time of a trace into what reports show."""
         return cls(
             drive=result.drive,
             title=profile.title,
             rotates=profile.geometry != "none",
             seconds=result.seconds,
-            seconds_low=result.seconds_low if ends is None else ends.low_s,
-            seconds_high=result.seconds_high if ends is None else ends.high_s,
+            seconds_low=result.seconds_low,
+            seconds_high=result.seconds_high,
             causes_s=tuple(result.causes_s.items()),
             seeks=result.seeks,
             head_travel_bytes=result.head_travel_bytes,
@@ -123,6 +122,9 @@ class Prediction(Displayed, Struct, frozen=True):
             summary=tuple(result.summary().items()),
             interval=interval,
             draws_s=result.draws_s,
+            nominal_s=result.nominal_s,
+            middle=result.middle,
+            host_factor=result.host_factor,
         )
 
 
@@ -210,6 +212,11 @@ class ScanResult(Shown, Struct, frozen=True):
         """Whether neither a volume nor a node was read, as of the second device of a Fusion set alone."""
         layouts = [volume.layout for volume in self.volumes]
         return all(layout.facts.volume is None and not len(layout.columns("nodes")) for layout in layouts)
+
+
+def knows_offset(layout: VolumeLayout, start_offset_bytes: int = 0) -> bool:
+    """Tell whether a volume's place on its drive is known: from a partition map around it, or as stated."""
+    return layout.facts.image_offset > 0 or start_offset_bytes > 0
 
 
 def volume_name(layout: VolumeLayout) -> str:

@@ -91,11 +91,11 @@ class Placement(Displayed, Struct, frozen=True):
 
 
 class Yardstick(Displayed, Struct, frozen=True):
-    """The same files on another file system."""
+    """The same files, copied to another file system in the order of the walk: a row of the plan for the same drive."""
 
     filesystem: str  # which one, as people say
     seconds: float  # what listing them takes there
-    seconds_low: float  # lower end of its 90 % range, from comparing the model with real volumes
+    seconds_low: float  # lower end of its 90 % range
     seconds_high: float  # upper end
 
 

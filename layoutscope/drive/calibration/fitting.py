@@ -684,7 +684,7 @@ def _compare_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
     part = log.of("walk")
     if not len(part):
         return ()
-    expected = service(replay_of(part), profile, phases=1).reads_ms.service_ms
+    expected = service(replay_of(part), profile).reads_ms.service_ms
     return (HeldBack("walk", len(part), float(part.ms.mean()), float(expected.mean())),)
 
 

@@ -125,7 +125,7 @@ def _walk(disk: MapDisk) -> Traces:
     if not disk.walks:
         return []
     walk = disk.walks[0]
-    begin = np.cumsum(walk.service_s + walk.trace.think_us * 1e-6) - walk.service_s
+    begin = walk.begin_s
     step = max(1, -(-len(begin) // MAX_POINTS))
     place = (walk.trace.image_offset - disk.image_offset) / MIB
     points, traits = [], filesystem_of(disk.layouts[0]).traits

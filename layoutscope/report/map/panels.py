@@ -336,8 +336,7 @@ def first_of(trace: AccessTrace, walks: Sequence[MapWalk]) -> int:
 def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
     """Return where the head of one disk is over time, and its rates."""
     trace = item.trace
-    end = np.cumsum(item.service_s + trace.think_us * 1e-6)
-    begin = end - item.service_s
+    begin = item.begin_s
     if trace.device.any() or disk.device:
         begin = begin[trace.device == disk.device]
     trace = own_reads(trace, disk.device)

@@ -16,6 +16,7 @@ from layoutscope.findings import ABSENT
 from layoutscope.report import escape_text
 from layoutscope.report.map.pyramid import verified_xids
 from layoutscope.results.explanation import drive_words, story
+from layoutscope.results.frames import read_seconds
 from layoutscope.structs.arrays import match
 from layoutscope.tables import coverage_of
 from layoutscope.units import format_bytes, format_list, format_seconds, format_share, format_value
@@ -46,6 +47,7 @@ class MapWalk(Struct, frozen=True):
     best_s: float | None = None  # time with the best remedy that needs no other drive; None where none helps
     best: str = ""  # that remedy, in a few words
     interval_s: tuple[float, float] | None = None  # low and high end of the prediction
+    host_factor: float = 1.0  # how many times as long the computer takes as the trace says
     entries: int = 0  # files and directories that it lists
     volume: int = 0  # place of the volume that it goes through among its disk's layouts
     name: str = ""  # what tells that volume from others of its disk; empty where there is one
@@ -58,9 +60,12 @@ class MapWalk(Struct, frozen=True):
     @property
     def read_seconds(self) -> NDArray[np.float64]:
         """What each read takes with the host's work before it, (n_reads,); the last one with what follows, too."""
-        found: NDArray[np.float64] = self.service_s + self.trace.think_us * 1e-6
-        found[-1:] += self.trace.after_us * 1e-6
-        return found
+        return read_seconds(self.trace, self.service_s, self.host_factor)
+
+    @property
+    def begin_s(self) -> NDArray[np.float64]:
+        """When the drive begins with each read, (n_reads,)."""
+        return np.cumsum(self.service_s + self.trace.think_us * 1e-6 * self.host_factor) - self.service_s
 
 
 class MapDisk(Struct, frozen=True):
@@ -291,6 +296,7 @@ def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWal
         best_s=None if best is None else best.seconds,
         best="" if best is None else best.title,
         interval_s=(prediction.seconds_low, prediction.seconds_high),
+        host_factor=prediction.host_factor,
         entries=volume.layout.facts.num_files + volume.layout.facts.num_directories,
     )
 

@@ -30,9 +30,9 @@ def _reads(pattern: str) -> AccessTrace:
 def test_reads_per_second(drive, pattern):
     """Prints reads a second, all included but reading the profile and compiling, and serves every read."""
     profile, reads = load_profile(drive), _reads(pattern)
-    service(reads, profile, phases=1)
+    service(reads, profile)
     start = time.perf_counter()
-    result = service(reads, profile, phases=1)
+    result = service(reads, profile)
     seconds = time.perf_counter() - start
     print(f"\n{drive} ({result.geometry}), {pattern}: {READS / seconds / 1e6:.2f} million reads a second")  # noqa: T201
     assert result.reads == READS

@@ -93,7 +93,7 @@ def measures(layout: VolumeLayout) -> dict[str, float]:
         "backward steps": float((steps < 0).mean()),
         "reads of the walk": len(reads),
         "reads in sequence": float((reads.image_offset[1:] == ends).mean()),
-        "service time, s": service(reads, load_profile(DRIVE), phases=3).service_s,
+        "service time, s": service(reads, load_profile(DRIVE)).service_s,
     }
 
 

@@ -82,7 +82,7 @@ def judge(witness: Witness, name: str, jitter_ms: float) -> dict[str, Any]:
     walks = {}
     for walk in WALKS:
         reads = witness.trace(name, walk)
-        true, told = (service(reads, profile, phases=1).service_s for profile in (drive, found.profile))
+        true, told = (service(reads, profile).service_s for profile in (drive, found.profile))
         walks[walk] = told / true - 1
     return {
         "drive": name, "jitter_us": round(jitter_ms * 1000), "reads": len(found.log),

@@ -94,7 +94,7 @@ class Witness:
 
     def _ours(self, profile, result: dict[str, str], cache: str) -> dict[str, float]:
         reads = self.trace(result["drive"], result["workload"], int(result["think_us"]))
-        return service(reads, profile.with_cache(cache), phases=1).summary()
+        return service(reads, profile.with_cache(cache)).summary()
 
     def walk_errors(self, geometry: str, drives: tuple[str, ...] = CHEETAHS) -> list[float]:
         """Return how far off the walks on some drives are, buffer off and on, as shares."""
@@ -168,7 +168,7 @@ def cumulative_figure(witness: Witness, drive: str = "cheetah15k5", files: str =
     for system, label, color in (("hfsplus", "HFS+", "#1f77b4"), ("apfs", "APFS", "#d62728")):
         workload = f"{system}-{files}-stat"
         reads = witness.trace(drive, workload)
-        seconds = np.cumsum(service(reads, load_profile(drive), phases=1).reads_ms.service_ms) / 1000
+        seconds = np.cumsum(service(reads, load_profile(drive)).reads_ms.service_ms) / 1000
         shown = np.unique(np.linspace(0, len(seconds) - 1, 1500).astype(int))
         figure.add_scatter(x=shown, y=seconds[shown], mode="lines", name=label, line={"color": color})
         mark = {"color": color, "size": 12, "symbol": "circle-open"}

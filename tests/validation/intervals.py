@@ -175,8 +175,8 @@ def _side_by_side(reads: AccessTrace, profile: Any, unknown: Uncertain, threads:
         return draw_seconds(reads, profile, unknown)
     host_s = reads.host_us / 1e6 / threads * unknown.of(HOST)
     silent = replace(reads, think_us=np.zeros(len(reads)), after_us=0.0)
-    queued = service(silent, profile, queue_depth=threads, phases=1).service_s
-    alone = service(silent, profile, phases=1).service_s
+    queued = service(silent, profile, queue_depth=threads).service_s
+    alone = service(silent, profile).service_s
     return np.asarray(np.maximum(host_s, draw_seconds(silent, profile, unknown) * queued / alone))
 
 

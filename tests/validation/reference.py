@@ -217,7 +217,7 @@ def _looked_up_s(layout: VolumeLayout, paths: list[str], *, warm: bool = False, 
     """
     host = host_profile("macos", threads=GIT_THREADS, **properties)
     reads = trace(layout, order="paths", host=host, work=Work(paths=paths, warm=warm))
-    drive = service(reads, load_profile("apple-sm0512l-2016"), queue_depth=GIT_THREADS, phases=1)
+    drive = service(reads, load_profile("apple-sm0512l-2016"), queue_depth=GIT_THREADS)
     return max(host_time(reads.host_us, host).wall_s, drive.service_s)
 
 
@@ -238,7 +238,7 @@ def build_rows() -> list[Row]:
     for system, label, measured in (("hfsplus", "HFS+", 6.014), ("apfs", "APFS", 8.193)):
         layout = next(aging(FileSet(files=BUILD_FILES), PLACEMENTS[system], (0,)))
         reads = trace(layout, order="paths", host="macos", work=Work(paths=paths))
-        seconds = BUILD_WARM_S + service(reads, load_profile("apple-sm0512l-2016"), phases=1).seconds
+        seconds = BUILD_WARM_S + service(reads, load_profile("apple-sm0512l-2016")).seconds
         rows.append(
             Row(
                 "null build, cold", label, f"{measured}", measured, measured, seconds, seconds, seconds, "s",
@@ -269,7 +269,7 @@ def device_rows() -> list[Row]:
     for size, text, measured in ((4096, "4 KiB", 66.7), (1 << 20, "1 MiB", 1349.0)):
         offsets = np.arange(1000, dtype=np.int64) * size
         reads = AccessTrace.from_reads(offsets, np.full(1000, size, np.int64))
-        rate = 1000 * size / service(reads, profile, phases=1).service_s / 1e6
+        rate = 1000 * size / service(reads, profile).service_s / 1e6
         made_on = "AP0256J (fitted to this)"
         rows.append(
             Row(f"read {text} after {text}", "raw", f"{measured:,}", measured * 0.99, measured * 1.01, rate, rate, rate,

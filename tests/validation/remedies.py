@@ -364,7 +364,7 @@ def _seconds(case: Case, reads: AccessTrace, like: AccessTrace) -> float:
     at = np.interp(np.linspace(0, len(like), len(reads) + 1), np.arange(len(like) + 1), passed)
     plain = AccessTrace.from_reads(reads.image_offset, reads.length_bytes)
     timed = replace(plain, think_us=np.diff(at), after_us=like.after_us)
-    return service(timed, case.drive, phases=1).seconds
+    return service(timed, case.drive).seconds
 
 
 def main() -> None:

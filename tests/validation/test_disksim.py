@@ -92,6 +92,6 @@ def test_the_published_figures_are_taken_as_they_are(witness, drive):
     """The file beside DiskSim's results is a profile, and gives the times of ours."""
     reads = witness.trace(drive, "hfsplus-20000-c20-stat")
     published = load_profile(witness.images / "disksim" / f"{drive}.toml")
-    ours = service(reads, load_profile(drive), phases=1)
+    ours = service(reads, load_profile(drive))
     assert published.geometry == "map"
-    assert service(reads, published, phases=1).service_s == pytest.approx(ours.service_s, rel=1e-6)
+    assert service(reads, published).service_s == pytest.approx(ours.service_s, rel=1e-6)

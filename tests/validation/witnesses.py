@@ -122,7 +122,7 @@ def why_rows(images: Traces) -> list[dict[str, Any]]:
         for name, layout in cases.items():
             reads = trace(layout, order="fts", host="linux")
             reads = replace(reads, think_us=np.full(len(reads), float(THINK_US)), after_us=0.0)
-            result = service(reads, profile, phases=1)
+            result = service(reads, profile)
             rows.append({"files": files, "case": name, "seconds": result.seconds, "reads": result.reads})
     return rows
 

@@ -53,7 +53,7 @@ class FakeDrive:
         """Return what the model says of a queue."""
         self.reads += len(offsets)
         reads = AccessTrace.from_reads(np.array(offsets), np.full(len(offsets), length))
-        return round(service(reads, self.profile, phases=1, queue_depth=depth).service_s * 1e9)
+        return round(service(reads, self.profile, queue_depth=depth).service_s * 1e9)
 
     def wait(self, milliseconds):
         """Let the time pass."""

@@ -16,7 +16,7 @@ from tests.unit.drive.toys import SECTOR, TRACK, disk, trace
 
 def times(profile, reads, **options):
     """Return service, seek, rotation and transfer of each read, in milliseconds."""
-    result = service(reads, profile, phases=1, **options)
+    result = service(reads, profile, **options)
     each = result.reads_ms
     return np.stack([each.service_ms, each.seek_ms, each.rotation_ms, each.transfer_ms], axis=1)
 
@@ -40,7 +40,7 @@ def test_full_stroke():
 def test_sequential_reads_stream_at_the_zones_rate(count):
     """Reading on takes a turn and the skew a track, whatever the size of a read."""
     reads = trace(*range(0, 12_800, count), count=count)
-    result = service(reads, disk(), phases=1)
+    result = service(reads, disk())
     tracks = 12_800 / 100
     assert result.service_s == pytest.approx(tracks * 0.012 + 0.010, rel=0.005)
     assert result.part_hit > 0.98
@@ -48,7 +48,7 @@ def test_sequential_reads_stream_at_the_zones_rate(count):
 
 def test_sequential_reads_without_buffer_lose_a_turn_each():
     """Without look-ahead the next sector has just gone by when the next read is ready."""
-    result = service(trace(*range(0, 80, 8)), disk().with_cache("off"), phases=1)
+    result = service(trace(*range(0, 80, 8)), disk().with_cache("off"))
     # Overhead 0.5 ms after the end: the next sector is 9.5 ms away.
     assert result.reads_ms.rotation_ms[1:] == pytest.approx(9.5, abs=1e-3)
 
@@ -56,7 +56,7 @@ def test_sequential_reads_without_buffer_lose_a_turn_each():
 def test_uniform_random_reads_average_seek_and_half_a_turn():
     """Mean seek + half a turn + transfer + overhead, within 2 %."""
     sectors = np.random.default_rng(3).integers(0, 12_499, 30_000) * 8
-    result = service(trace(*sectors), disk().with_cache("off"), phases=1)
+    result = service(trace(*sectors), disk().with_cache("off"))
     # Mean distance of two cylinders of 1000 is 333.3, equal ones (1 in 1000) cost no seek.
     seek = 0.999 * (1 + 0.01 * (333.3 / 0.999 - 1))
     # Of the 25 places that multiples of 8 take in a track of 100 one, 96, straddles two tracks, 2 ms of skew apart.
@@ -72,7 +72,7 @@ def test_generic_drives_average_what_their_datasheet_says(name):
     profile = load_profile(name)
     span = 20 << 30
     offsets = np.random.default_rng(5).integers(0, span // 4096, 20_000) * 4096
-    result = service(AccessTrace.from_reads(offsets, np.full(20_000, 4096)), profile.with_cache("off"), phases=1)
+    result = service(AccessTrace.from_reads(offsets, np.full(20_000, 4096)), profile.with_cache("off"))
     turn = 60_000 / profile.number("rpm")
     transfer = 4096 / profile.number("outer_mb_s") / 1000
     overhead = profile.number("read_miss_ms")
@@ -94,7 +94,7 @@ def test_a_forward_skip_within_the_look_ahead_waits_for_the_media(gap, think_ms)
 
 def test_a_skip_beyond_the_window_is_a_read_of_its_own():
     """What lies further ahead than a turn, or than the look-ahead goes, is fetched from the medium."""
-    found = service(trace(0, 8 + 60), disk(), phases=1)
+    found = service(trace(0, 8 + 60), disk())
     assert found.reads_ms.outcome.tolist() == [0, 0]
 
 
@@ -130,8 +130,8 @@ def test_a_longer_seek_is_never_quicker(near, further):
 def test_a_faster_drive_is_never_slower(seed):
     """Random reads take less in sum at a higher rotation speed, and with quicker seeks."""
     sectors = np.random.default_rng(seed).integers(0, 99_000, 400)
-    slow = service(trace(*sectors), disk().with_cache("off"), phases=1)
-    turning = service(trace(*sectors), disk(rpm=12_000).with_cache("off"), phases=1)
+    slow = service(trace(*sectors), disk().with_cache("off"))
+    turning = service(trace(*sectors), disk(rpm=12_000).with_cache("off"))
     assert turning.rotation_s < slow.rotation_s
     assert turning.transfer_s < slow.transfer_s
 
@@ -141,7 +141,7 @@ def test_a_faster_drive_is_never_slower(seed):
 def test_more_segments_never_hit_less(seed):
     """Rereads of a small set hit more, the more segments there are."""
     sectors = np.random.default_rng(seed).integers(0, 12, 300) * 1000
-    hits = [service(trace(*sectors), disk(segments=n), phases=1).whole_hit for n in (1, 4, 16)]
+    hits = [service(trace(*sectors), disk(segments=n)).whole_hit for n in (1, 4, 16)]
     assert hits == sorted(hits)
     assert hits[2] > 0.9
 
@@ -150,6 +150,6 @@ def test_where_the_partition_lies_decides_the_rate():
     """The same reads stream slower where tracks hold fewer sectors."""
     zoned = disk(zones=[[0, 0, 100], [50_000, 500, 50]], capacity_bytes=75_000 * SECTOR)
     reads = trace(*range(0, 8000, 8))
-    outer = service(reads, zoned, phases=1)
-    inner = service(reads, zoned, phases=1, start_offset_bytes=500 * TRACK)
+    outer = service(reads, zoned)
+    inner = service(reads, zoned, start_offset_bytes=500 * TRACK)
     assert inner.service_s == pytest.approx(2 * outer.service_s, rel=0.02)

@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from layoutscope import fit
-from layoutscope.drive import fusion_set, load_profile, service
+from layoutscope.drive import fusion_set, load_profile
 from layoutscope.drive.profile import Figure, Spread
-from layoutscope.drive.simulation import SAMPLE_READS, SAMPLES, draw_interval, draw_seconds, on_host, sampled
+from layoutscope.drive.simulation import draw_seconds
 from layoutscope.drive.uncertain import (
     FIGURES,
     QUANTILES,
@@ -42,6 +42,11 @@ def scattered(reads=3000, span=4 << 30, think_us=50.0):
     offset = rng.integers(0, span // 4096, reads) * 4096
     made = trace(0)
     return type(made).from_reads(offset, np.full(reads, 4096), think_us=think_us)
+
+
+def draw_interval(reads, profile, unknown):
+    """Say between which times the draws lie."""
+    return interval_of(draw_seconds(reads, profile, unknown).seconds, {})
 
 
 def known(profile):
@@ -133,7 +138,7 @@ def test_quantiles_are_in_order_and_hold_the_median():
     """The inner half lies within the outer nine tenths."""
     found = interval_of(np.arange(1.0, 65.0), {})
     assert found.low_s < found.quarter_s < found.median_s < found.three_quarters_s < found.high_s
-    assert (found.quarter_s, found.median_s, found.three_quarters_s) == pytest.approx((16.75, 32.5, 48.25))
+    assert (found.quarter_s, found.median_s, found.three_quarters_s) == pytest.approx((16.75, 32, 48.25))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 20, 64])
@@ -141,38 +146,17 @@ def test_quantiles_are_those_of_numpy(count):
     """Bit for bit, of draws in any order."""
     seconds = np.random.default_rng(count).exponential(3.0, count)
     found = interval_of(seconds, {})
-    ours = [found.low_s, found.quarter_s, found.median_s, found.three_quarters_s, found.high_s]
+    ours = [found.low_s, found.quarter_s, found.three_quarters_s, found.high_s]
+    assert found.median_s == np.quantile(seconds, 0.5, method="lower")
     assert ours == np.quantile(seconds, QUANTILES).tolist()
-
-
-@pytest.mark.parametrize("seconds", [0.5, 2.0, 9.0])
-def test_printed_ends_hold_the_time_that_stands_beside_them(seconds):
-    """A drive that is named at an end of what is drawn stretches the ends to its time, and only then."""
-    drawn_ends = interval_of(np.linspace(1.0, 3.0, 64), {})
-    found = drawn_ends.reaching(seconds)
-    assert (found.low_s, found.high_s) == (min(seconds, drawn_ends.low_s), max(seconds, drawn_ends.high_s))
-    assert found.median_s == drawn_ends.median_s
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_kind_of_drive_has_an_interval(name):
-    """Disks, flash and stripes of both, with the time of the computer: none is without width, by draws or scaled."""
+    """Disks, flash and stripes of both, with the time of the computer: none is without width."""
     profile, reads = load_profile(name), scattered()
     found = draw_interval(reads, profile, uncertain(profile, MAC))
-    quick = on_host(service(reads, profile), profile, MAC)
     assert found.low_s < found.median_s < found.high_s
-    assert quick.seconds_low < quick.seconds < quick.seconds_high
-    assert found.low_s < quick.seconds < found.high_s
-
-
-@pytest.mark.parametrize("name", ["generic-5400-2.5", "generic-7200", "sata-ssd"])
-def test_scaled_causes_stand_for_the_loops(name):
-    """The ends of the quick interval are those of the draws within a tenth."""
-    profile, reads = load_profile(name), scattered()
-    found = draw_interval(reads, profile, uncertain(profile, MAC))
-    quick = on_host(service(reads, profile), profile, MAC)
-    assert quick.seconds_low == pytest.approx(found.low_s, rel=0.1)
-    assert quick.seconds_high == pytest.approx(found.high_s, rel=0.1)
 
 
 def test_a_trace_that_tells_its_own_times_has_no_unknown_host():
@@ -188,14 +172,14 @@ def test_of_a_named_place_nothing_is_drawn():
     anywhere = uncertain(profile, MAC, knows_offset=False)
     assert anywhere.offset is not None
     assert np.ptp(anywhere.offset) > 0.9
-    assert draw_seconds(reads, profile, anywhere).shape == (64,)
+    assert draw_seconds(reads, profile, anywhere).seconds.shape == (64,)
 
 
 def test_an_image_of_a_set_lies_within_its_own_drive():
     """Of a Fusion set each image has a drive of its own: what is left of both together is room for neither."""
     pair = fusion_set(load_profile("sata-ssd"), load_profile("generic-7200"))
     unknown = uncertain(pair, MAC, knows_offset=False)
-    seconds = draw_seconds(scattered(100), pair, unknown)
+    seconds = draw_seconds(scattered(100), pair, unknown).seconds
     assert (seconds > 0).all()
 
 
@@ -257,21 +241,6 @@ def test_what_two_inputs_tell_alike_is_parted_evenly():
     assert shares == pytest.approx({"a": 0.5, "b": 0.5})
     undone = {"one": ("a", one * other), "other": ("b", other * one**0.5)}
     assert min(dict(contributions(one, undone)).values()) >= 0
-
-
-def test_long_traces_are_served_in_samples():
-    """A sample has the reads of 32 stretches; the interval from it is that of the whole within 2 %."""
-    reads = scattered(SAMPLE_READS + 40_000)
-    part = sampled(reads)
-    assert len(part) == SAMPLE_READS
-    assert SAMPLES * (SAMPLE_READS // SAMPLES) == SAMPLE_READS
-    assert sampled(part) is part
-    profile = load_profile("generic-7200")
-    unknown, some = uncertain(profile, MAC), np.array([0, 21, 42])
-    quick = draw_seconds(reads, profile, unknown, numbers=some)
-    halves = [reads[: len(reads) // 2], reads[len(reads) // 2 :]]
-    whole = sum(draw_seconds(half, profile, unknown, numbers=some) for half in halves)
-    assert quick == pytest.approx(whole, rel=0.02)
 
 
 def test_a_drive_that_is_left_out_does_not_judge_itself():

@@ -36,9 +36,9 @@ def test_a_datasheet_makes_a_drive():
     """Its sequential rate is the outer rate, its random reads average seek + half a turn + overhead."""
     profile = from_datasheet("x", **SHEET)
     reads = AccessTrace.from_reads(np.arange(2048) * 131_072, np.full(2048, 131_072))
-    assert 2048 * 131_072 / service(reads, profile, phases=1).service_s / 1e6 == pytest.approx(110, rel=0.03)
+    assert 2048 * 131_072 / service(reads, profile).service_s / 1e6 == pytest.approx(110, rel=0.03)
     # More sectors lie outside, where distances are shorter: the mean seek is a little below the datasheet's.
-    assert service(random_reads(profile), profile, phases=1).summary()["mean_ms"] == pytest.approx(17.7, rel=0.02)
+    assert service(random_reads(profile), profile).summary()["mean_ms"] == pytest.approx(17.7, rel=0.02)
 
 
 def test_a_datasheet_lacks_something():
@@ -53,7 +53,7 @@ def test_fit_to_a_latency():
     # 15 - 5.556 - 0.15 = 9.294 ms of seek.
     assert profile.number("average_seek_ms") == pytest.approx(9.294, abs=1e-3)
     assert profile.figures["average_seek_ms"].kind == "fitted"
-    assert service(random_reads(profile), profile, phases=1).summary()["mean_ms"] == pytest.approx(15, rel=0.04)
+    assert service(random_reads(profile), profile).summary()["mean_ms"] == pytest.approx(15, rel=0.04)
 
 
 def test_a_latency_that_leaves_no_seek_is_refused():
@@ -157,7 +157,7 @@ def test_a_job_that_covered_a_part_is_no_full_stroke():
     narrow = AccessTrace.from_reads(
         np.random.default_rng(2).integers(0, 10**12 // 4096 // 4, 6000) * 4096, np.full(6000, 4096)
     )
-    assert service(narrow, profile, phases=1).summary()["mean_ms"] == pytest.approx(14.7, rel=0.08)
+    assert service(narrow, profile).summary()["mean_ms"] == pytest.approx(14.7, rel=0.08)
 
 
 def test_a_job_in_a_corner_tells_nothing():

@@ -57,7 +57,7 @@ def test_a_fusion_set_follows_the_device_of_each_read():
     fusion = drive_set("fusion", flash(), disk())
     reads = trace(0, 50_000)
     reads.device[:] = [0, 1]
-    result = service(reads, fusion.with_cache("off"), phases=1)
+    result = service(reads, fusion.with_cache("off"))
     assert result.reads_ms.service_ms[0] == pytest.approx(0.1, abs=1e-3)
     # The disk starts at angle 0.01 (0.1 ms of 10): 0.6 ms with overhead, 5.99 ms of seek, sector 0 comes at 10 ms.
     assert result.reads_ms.service_ms[1] == pytest.approx(10 - 0.1 + 0.8, abs=1e-2)
@@ -66,9 +66,9 @@ def test_a_fusion_set_follows_the_device_of_each_read():
 def test_reads_of_two_images_on_one_kind_of_drive_are_served_by_two_such_drives():
     """Reads that alternate between two distant places seek each time on one disk, and never on two."""
     reads = trace(*[0, 100 * 100 + 50_00] * 20)
-    assert service(reads, disk().with_cache("off"), phases=1).seeks == 39
+    assert service(reads, disk().with_cache("off")).seeks == 39
     reads.device[1::2] = 1
-    assert service(reads, disk().with_cache("off"), phases=1).seeks == 1
+    assert service(reads, disk().with_cache("off")).seeks == 1
 
 
 def test_two_kinds_of_drives_serve_a_fusion_set(tmp_path):
@@ -106,8 +106,8 @@ def test_striped_disks_seek_by_themselves():
     """Two disks keep two arms: reads that alternate between distant places on each seek only once."""
     stripe = drive_set("stripe", disk(), disk(), chunk_bytes=100 * TRACK)
     reads = trace(*[0, 100 * 100 + 50_00] * 20)
-    assert service(reads, stripe.with_cache("off"), phases=1).seeks == 1
-    assert service(reads, disk().with_cache("off"), phases=1).seeks == 39
+    assert service(reads, stripe.with_cache("off")).seeks == 1
+    assert service(reads, disk().with_cache("off")).seeks == 39
 
 
 def test_rotating_members_must_be_alike():

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.simulation import service_percentiles, slowest_parts, start_angles
+from layoutscope.drive.simulation import service_percentiles, slowest_parts
 from layoutscope.drive.uncertain import model_error
 from layoutscope.errors import UsageError
 from tests.unit.drive.toys import disk, drive_set, flash, trace
@@ -27,41 +27,23 @@ def test_causes_add_up():
 
 def test_head_travel():
     """From sector 8 to 1000 and from 1008 back to 500: 992 + 508 sectors; cylinders 10 and 5 are 15 of 1000 strokes."""
-    result = service(trace(0, 1000, 500), disk().with_cache("off"), phases=1)
+    result = service(trace(0, 1000, 500), disk().with_cache("off"))
     assert result.head_travel_bytes == (992 + 508) * 512
     assert result.head_travel_strokes * 1000 == pytest.approx(15, rel=0.01)
     assert result.seeks == 2
 
 
-@pytest.mark.parametrize("phases", range(7))
-def test_angles_are_those_of_one_generator(phases):
-    """The angles that are written down are the first ones that numpy's generator draws, however many are wanted."""
-    drawn = np.random.default_rng(0).integers(0, 1 << 32, 10).tolist()
-    assert start_angles(phases) == [0, *drawn[: max(phases - 1, 0)]]
-
-
-def test_start_phases():
-    """The same seed gives the same angles, the first of which make the result; more phases begin with the same."""
-    few, more = (service(trace(*RANDOM), disk(), phases=n) for n in (2, 6))
-    again = service(trace(*RANDOM), disk(), phases=6)
-    assert again.phases_s == more.phases_s
-    assert len(set(more.phases_s)) > 1
-    assert more.phases_s[:2] == few.phases_s
-    assert more.seconds == more.phases_s[0]
-    assert more.seconds_low < more.seconds < more.seconds_high
-
-
 def test_what_is_said_of_the_model_depends_on_what_is_known_of_the_drive():
     """The sentence has the factor of drives of which zones are known; less known, larger factor; of flash nothing."""
-    result = service(trace(*RANDOM), disk(), phases=1)
+    result = service(trace(*RANDOM), disk())
     assert f"{model_error('zones'):.3g}" in result.knowledge
     assert 1 < model_error("map") < model_error("zones")
-    assert "simulator" not in service(trace(0, 8), flash(), phases=1).knowledge
+    assert "simulator" not in service(trace(0, 8), flash()).knowledge
 
 
 def test_summary_has_the_names_of_the_witness():
     """Keys that mean the same as a column of a simulator's table have its name."""
-    summary = service(trace(0, 50_000), disk().with_cache("off"), phases=1).summary()
+    summary = service(trace(0, 50_000), disk().with_cache("off")).summary()
     assert list(summary) == [
         "n", "total_s", "service_s", "mean_ms", "median_ms", "p90_ms", "p99_ms", "max_ms", "seek_ms", "latency_ms",
         "xfer_ms", "rest_ms", "whole_hit", "part_hit", "miss", "arm_moved",
@@ -88,8 +70,8 @@ def test_an_empty_trace_takes_no_time():
 def test_a_queue_picks_the_nearest():
     """Of reads far, near, far, near a drive with a window of four does the near ones of each side together."""
     reads = trace(0, 90_000, 100, 90_100, 200, 90_200)
-    one = service(reads, disk(queue_window=4).with_cache("off"), phases=1, queue_depth=1)
-    four = service(reads, disk(queue_window=4).with_cache("off"), phases=1, queue_depth=32)
+    one = service(reads, disk(queue_window=4).with_cache("off"), queue_depth=1)
+    four = service(reads, disk(queue_window=4).with_cache("off"), queue_depth=32)
     assert one.head_travel_strokes > 4
     assert four.head_travel_strokes < 2
     assert four.service_s < one.service_s
@@ -97,10 +79,10 @@ def test_a_queue_picks_the_nearest():
 
 def test_a_queue_serves_every_read_once():
     """The sum over the reads of a queue is the time from start to end."""
-    result = service(trace(*RANDOM), disk(queue_window=8), phases=1, queue_depth=8)
+    result = service(trace(*RANDOM), disk(queue_window=8), queue_depth=8)
     assert (result.reads_ms.service_ms > 0).all()
-    alone = service(trace(*RANDOM), disk(queue_window=1), phases=1, queue_depth=8)
-    assert alone.service_s == pytest.approx(service(trace(*RANDOM), disk(), phases=1).service_s)
+    alone = service(trace(*RANDOM), disk(queue_window=1), queue_depth=8)
+    assert alone.service_s == pytest.approx(service(trace(*RANDOM), disk()).service_s)
 
 
 def test_sets_have_no_queue():
@@ -129,18 +111,18 @@ class TestMeasuredDrive:
 
     def test_random_median_as_fitted(self, random_reads):
         """The median of single random reads is between the 17.2 and 17.8 ms that were measured."""
-        result = service(random_reads, load_profile("st2000dm006"), phases=1)
+        result = service(random_reads, load_profile("st2000dm006"))
         assert 17.2 <= result.summary()["median_ms"] <= 17.8
 
     def test_random_rate_with_a_queue(self, random_reads):
         """At queue depth 32 it was measured to serve 94 requests a second; not fitted, met within 15 %."""
-        result = service(random_reads, load_profile("st2000dm006"), phases=1, queue_depth=32)
+        result = service(random_reads, load_profile("st2000dm006"), queue_depth=32)
         assert 20_000 / result.service_s == pytest.approx(94, rel=0.15)
 
     def test_sequential_rate(self):
         """Reading on at the start was measured at 143 MB/s; met within 5 %."""
         reads = AccessTrace.from_reads(np.arange(8192) * 131_072, np.full(8192, 131_072))
-        result = service(reads, load_profile("st2000dm006"), phases=1)
+        result = service(reads, load_profile("st2000dm006"))
         assert 8192 * 131_072 / result.service_s / 1e6 == pytest.approx(143, rel=0.05)
 
 

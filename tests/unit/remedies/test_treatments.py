@@ -284,7 +284,7 @@ def test_a_stripe_is_two_of_the_drive():
 def test_a_copy_takes_reading_and_writing():
     """Flash of one latency: the listing, three files of a block, and their bytes and the nodes' at its rate."""
     case = case_of(three_files(), drive=FLASH)
-    listing = service(case.reads, FLASH, phases=1).seconds
-    three = service(AccessTrace.from_reads(np.array([90, 30, 60]) * NODE, np.full(3, NODE)), FLASH, phases=1).seconds
+    listing = service(case.reads, FLASH).seconds
+    three = service(AccessTrace.from_reads(np.array([90, 30, 60]) * NODE, np.full(3, NODE)), FLASH).seconds
     written = 4 * NODE / effort.stream_rate(FLASH)
     assert effort.copying_s(case) == pytest.approx(listing + three + written)

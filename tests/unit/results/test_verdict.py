@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from layoutscope import plan, predict, read_layouts, scan
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.simulation import SAMPLE_READS, is_sampled
 from layoutscope.results.explanation import (
     CAUSES,
     SHORT,
@@ -21,7 +20,6 @@ from layoutscope.results.explanation import (
     lie,
     names_only,
     placement,
-    seconds_of,
     walked,
     without_maps,
 )
@@ -52,7 +50,7 @@ def test_order_on_disk_is_that_of_addresses():
     made = far(1, 2, 3, 4)
     assert blocks_of(by_address(walk_of(made, 3, 1, 4, 2))) == [1, 2, 3, 4]
     forward = walk_of(made, 1, 2, 3, 4)
-    assert seconds_of(by_address(forward), DISK) == seconds_of(forward.trace, DISK)
+    assert service(by_address(forward), DISK).seconds == service(forward.trace, DISK).seconds
 
 
 def test_close_together_keeps_both_orders():
@@ -113,7 +111,7 @@ def test_changed_reads_are_those_of_changed_walks(image):
     made = next(item for item in read_layouts(f"fixtures/images/{image}.img.zst") if item.entries.height)
     reads = walked(made, trace(made))
     names = service(trace(made, work=Work(stat=False)), DISK).seconds
-    assert seconds_of(names_only(reads), DISK) == pytest.approx(names, rel=0.05)
+    assert service(names_only(reads), DISK).seconds == pytest.approx(names, rel=0.05)
 
 
 @pytest.mark.parametrize("image", ["apfs-scattered", "hfsplus-scattered"])
@@ -136,31 +134,6 @@ def test_maps_cost_nothing_where_there_are_none():
     made = next(item for item in read_layouts("fixtures/images/apfs-scattered.img.zst") if item.entries.height)
     reads = walked(made, trace(made))
     assert len(without_maps(reads)) < len(reads.trace)
-
-
-def test_long_walks_are_served_in_part():
-    """Stretches of a walk that is everywhere the same take their share of its time."""
-    generator = np.random.default_rng(1)
-    reads = AccessTrace.from_reads(
-        generator.integers(0, 10**6, 2 * SAMPLE_READS) * NODE, np.full(2 * SAMPLE_READS, NODE)
-    )
-    whole = service(reads, DISK, phases=1).seconds
-    assert seconds_of(reads, DISK) == pytest.approx(whole, rel=0.02)
-    assert seconds_of(reads, DISK) != whole
-
-
-def test_what_is_served_in_part_is_long_and_on_a_disk():
-    """As many reads as a sample has are served all; more of them too, where no arm moves."""
-    reads = AccessTrace.from_reads(np.arange(SAMPLE_READS + 1) * NODE, np.full(SAMPLE_READS + 1, NODE))
-    assert not is_sampled(reads[:SAMPLE_READS], DISK)
-    assert is_sampled(reads, DISK)
-    assert not is_sampled(reads, load_profile("sata-ssd"))
-
-
-def test_a_walk_without_reads_takes_what_its_host_takes():
-    """A change that leaves no read leaves the host's time between them."""
-    nothing = AccessTrace.from_reads(np.empty(0, np.int64), np.empty(0, np.int64))
-    assert seconds_of(replace(nothing, after_us=2500.0), DISK) == 0.0025
 
 
 def test_reads_outside_of_nodes_stay_where_they_are():

@@ -11,7 +11,6 @@ from typing import Final
 from layoutscope.api.alike import VOLUMES
 from layoutscope.api.replay import SURE
 from layoutscope.drive import load_profile
-from layoutscope.drive.simulation import SAMPLE_READS, SAMPLES
 from layoutscope.drive.uncertain import num_draws
 from layoutscope.filesystems.apfs.check.names import FEW
 from layoutscope.filesystems.apfs.rescue import SEARCHED_BYTES
@@ -49,10 +48,8 @@ HELD: Final = {
         f"left out of walks under {COUNTS[WORTH_S]}",
         f"its leaves filled to {writing.FILL:.0%}".replace("%", " %"),
         f"the interval is {SHARES[explanation.MODEL_ERROR]} to either side",
-        "with {:,} to {:,} entries".format(*explanation.MODELLED_ENTRIES),
         f"would save at least {SHARES[NAMED_FROM]} of its time without it",
         f"A listing of less than {COUNTS[WORTH_S]} is neither",
-        f"Of walks of more than {SAMPLE_READS:,} reads on a disk that many are served, in {SAMPLES} stretches",
         f"they fill {SHARES[DENSE]} of their span or more",
         f"with nothing between them (`distance`) the listing would save less than {SHARES[NAMED_FROM]}",
         f"it would save {SHARES[NAMED_FROM]} or more",

@@ -17,7 +17,8 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope import read_layouts, save, scan, trace
 from layoutscope.api.export import DOCUMENT_FORMATS, export_document
-from layoutscope.drive import load_profile, service
+from layoutscope.drive import simulate
+from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError
 
 NAMESPACES = {"d": "http://www.forensicswiki.org/wiki/Category:Digital_Forensics_XML", "ls": "urn:layoutscope:dfxml"}
@@ -177,7 +178,7 @@ def walked():
     """Return the reads of a walk of the committed image, and what a drive makes of them."""
     reads = trace(SCATTERED)
     assert len(reads) > 20
-    return reads, simulate(reads, "generic-7200", Host("linux"), knows_offset=False)
+    return reads, simulate(reads, "generic-7200", Host("linux"))
 
 
 def test_speedscope_has_a_track_a_tree_and_balanced_events(walked):

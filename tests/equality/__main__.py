@@ -82,7 +82,7 @@ def run_case(case: Case, images: Path, out: Path, asks: tuple[str, ...]) -> str:
                 write(folder / f"{name}.txt", kept(clean(text + "".join(written(Path("w"), known)))))
         for name, call in calls(case):
             if wanted(f"library-{name}", asks):
-                text = answered(lambda call=call: object_text(call()))
+                text = answered(lambda call=call: object_text(call(), clean))
                 write(folder / f"library-{name}.txt", kept(clean(text + "".join(written(Path("w"), known)))))
     shutil.rmtree(here)
     return folder.name

@@ -49,7 +49,7 @@ def normalised(version: str, places: dict[str, str]) -> Callable[[str], str]:
         (re.compile(r"-[0-9a-f]{16}(?=\.lscope|\.html)"), "-<source>"),
         (re.compile(r"\b(sources?\W{1,6})[0-9a-f]{16}\b"), r"\1<source>"),
         (re.compile(r"(\"(?:source|identity|peak_memory_bytes|modify_time_ns)\": )[^,\n]+"), r"\1<of the run>"),
-        (re.compile(r"(: \d+ sources in )[\d.,]+ \w+"), r"\1<time>"),
+        (re.compile(r"(: \d+ sources? in )[\d.,]+ \w+"), r"\1<time>"),
         (re.compile(r"(\"seconds\": )[\d.e-]+(?=,\s+\"(?:kept|has_capture|sources?)\")"), r"\1<time>"),
         (re.compile(r"(FleetResult\(.*seconds=)[\d.e-]+"), r"\1<time>"),
         (re.compile(r"^(Command|Started|Ended)(: +).*$", re.MULTILINE), r"\1\2<of the run>"),
@@ -136,8 +136,8 @@ def digest(text: str, items: Any) -> dict[str, Any]:
     return {"n": len(items), "sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
-def object_text(thing: Any) -> str:
-    """Show an object of the library as JSON: all that is public of it, through all that it holds."""
+def object_text(thing: Any, clean: Callable[[str], str]) -> str:
+    """Show an object of the library as JSON: all that is public of it; ``clean`` goes over what is shown as a hash."""
     shown: dict[str, None] = {}
 
     def show(value: Any, above: tuple[int, ...]) -> Any:
@@ -161,7 +161,7 @@ def object_text(thing: Any) -> str:
         text = json.dumps(made, sort_keys=True)
         if len(text) > LONG:
             if text in shown:
-                return {"is": type(value).__name__, "as above": hashlib.sha256(text.encode()).hexdigest()}
+                return {"is": type(value).__name__, "as above": hashlib.sha256(clean(text).encode()).hexdigest()}
             shown[text] = None
         return made
 

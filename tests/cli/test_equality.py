@@ -107,6 +107,11 @@ def test_what_belongs_to_a_run_is_left_out_and_nothing_else():
         == "layoutscope <version> at <b>/x and <a>/x takes 1.5 s"
     )
     assert clean("w/out: 1 source in 1.4 s") == "w/out: 1 source in <time>"
+    assert clean("fork = 0123456789abcdef0123, id = 18446744073709551615") == "fork = <hash>, id = 18446744073709551615"
+    assert (
+        clean('<g class="trace0a1b2c" clip-path="url(#clip0a1b2cxy)">')
+        == '<g class="trace<id>" clip-path="url(#clip<id>xy)">'
+    )
     assert clean("layoutscope: 1 of 2: complete p.img (1.4 s)") == "layoutscope: 1 of 2: complete p.img (<time>)"
     assert clean("Started:    2026-11-26T14:47:43\nVolume: x") == "Started:    <of the run>\nVolume: x"
     assert clean('"seconds": 1.5,\n "reads": 3') == '"seconds": 1.5,\n "reads": 3'

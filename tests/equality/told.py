@@ -56,7 +56,10 @@ def normalised(version: str, places: dict[str, str]) -> Callable[[str], str]:
         (re.compile(r"(a report of the examination, )[\d.]+ \w+"), r"\1<size>"),
         # Names are hashed with a salt of the run.
         (re.compile(r'"name":"[0-9a-f]{20}","name_raw":"[0-9a-f]{40}"'), '"name":"<hash>"'),
-        (re.compile(r'("entries": )"[0-9a-f]{64}"'), r"\1<digest>"),
+        (re.compile(r"\b(?=\d{0,19}[a-f])[0-9a-f]{20}\b"), "<hash>"),
+        (re.compile(r'("(?:entries|extents|node_views)": )"[0-9a-f]{64}"'), r"\1<digest>"),
+        # Pictures have new identifiers each time that they are drawn.
+        (re.compile(r"\b(topdefs-|defs-|clip|trace|legend)[0-9a-f]{6}"), r"\1<id>"),
         (re.compile(r"0x[0-9a-f]{9,16}(?=>)"), "<address>"),
     )
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from layoutscope.report.map import pyramid
-
+ALPHABET = "".join(digit for digit in map(chr, range(ord("!"), ord("}"))) if digit not in "\"&'<>\\`")
+"""Digits that mean nothing in HTML, JSON and scripts, stated here because pages of other versions are read, too."""
 KINDS = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "i4": np.int32, "f4": np.float32, "f8": np.float64}
 
 
 def bytes_of(text: str) -> bytes:
     """Read digits of base 85."""
-    values = [pyramid.ALPHABET.index(digit) for digit in text]
+    values = [ALPHABET.index(digit) for digit in text]
     words = [sum(value * 85 ** (4 - k) for k, value in enumerate(values[i : i + 5])) for i in range(1, len(values), 5)]
     return b"".join(word.to_bytes(4, "big") for word in words)[: 4 * len(words) - values[0]]
 

@@ -155,9 +155,20 @@ def _sectors(
 ) -> NDArray[np.int64]:
     """Where what is kept of an image lies, in sectors: what was read, and all metadata, but not those of others."""
     wanted, other = (_runs(metadata_ranges(layouts, device, recorder.size_bytes)) for layouts in (kept, others))
-    runs = union([wanted, subtract(_runs(recorder.recorded()), other)]) * SECTOR_BYTES
+    # Whatever is in the last blocks of a disk is read, for it may be a trailer or the header of a RAID member.
+    contents = [_runs(_contents(layout, device)) for layout in (*kept, *others)]
+    runs = union([wanted, subtract(_runs(recorder.recorded()), union([other, *contents]))]) * SECTOR_BYTES
     ends: NDArray[np.int64] = np.stack([runs[:, 0], runs.sum(axis=1)], axis=1)
     return np.minimum(ends, recorder.size_bytes)
+
+
+def _contents(layout: VolumeLayout, device: int) -> NDArray[np.int64]:
+    """Start and stop of what the listed files of a volume hold."""
+    extents = layout.columns("extents")
+    is_listed = np.isin(extents["file_id"].data, layout.columns("entries")["file_id"].data)
+    extents = extents.take(is_listed & extents["image_offset"].is_known & (extents["device"].data == device))
+    start = extents["image_offset"].data.astype(np.int64)
+    return np.stack([start, start + extents["length_bytes"].data.astype(np.int64)], axis=1)
 
 
 def _runs(pieces: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from layoutscope.findings import Finding
 from tests.conftest import ROOT
 from tests.equality.asked import VERBS, calls, commands
 from tests.equality.cases import Case
 from tests.equality.differences import compare, report
-from tests.equality.told import normalised, object_text
+from tests.equality.told import LONG, normalised, object_text, unsalted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,6 +76,12 @@ def test_the_package_under_test_is_that_of_the_path(tmp_path, images):
     assert (answers / "library-scan.txt").read_text().startswith("raises AttributeError")
 
 
+def test_nothing_that_shows_answers_asks_the_package_of_this_checkout():
+    """Names in the package move, and the tool must read what an older one wrote."""
+    loads = "import sys, tests.equality.__main__, tests.pages; sys.exit('layoutscope' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", loads], cwd=ROOT, check=False).returncode == 0
+
+
 def test_every_verb_and_every_name_of_the_library_is_asked():
     import layoutscope
     from layoutscope.cli.application import COMMANDS
@@ -99,6 +106,15 @@ def test_what_belongs_to_a_run_is_left_out_and_nothing_else():
         clean("layoutscope 1.2.3 at /a/b/x and /a/x takes 1.5 s")
         == "layoutscope <version> at <b>/x and <a>/x takes 1.5 s"
     )
+    assert clean("w/out: 1 source in 1.4 s") == "w/out: 1 source in <time>"
+    assert clean("fork = 0123456789abcdef0123") == "fork = 0123456789abcdef0123"
+    assert (
+        unsalted("fork = 0123456789abcdef0123, id = 18446744073709551615") == "fork = <hash>, id = 18446744073709551615"
+    )
+    assert (
+        clean('<g class="trace0a1b2c" clip-path="url(#clip0a1b2cxy)">')
+        == '<g class="trace<id>" clip-path="url(#clip<id>xy)">'
+    )
     assert clean("layoutscope: 1 of 2: complete p.img (1.4 s)") == "layoutscope: 1 of 2: complete p.img (<time>)"
     assert clean("Started:    2026-11-26T14:47:43\nVolume: x") == "Started:    <of the run>\nVolume: x"
     assert clean('"seconds": 1.5,\n "reads": 3') == '"seconds": 1.5,\n "reads": 3'
@@ -110,12 +126,24 @@ def test_objects_are_shown_through_all_that_they_hold():
     short, long = np.arange(3, dtype=np.int64), np.arange(100)
     changed = long.copy()
     changed[50] += 1
-    assert object_text({"a": (short, b"x", {2, 1})}).startswith(
+    assert object_text({"a": (short, b"x", {2, 1})}, str).startswith(
         '{\n "a": [\n  {\n   "array": "int64",\n   "shape": [\n    3\n   ],'
     )
-    assert object_text(long) != object_text(changed)
-    assert object_text(short) != object_text(short.astype(np.int32))
-    assert object_text(1) != object_text(1.0) != object_text("1")
+    assert object_text(long, str) != object_text(changed, str)
+    assert object_text(short, str) != object_text(short.astype(np.int32), str)
+    assert object_text(1, str) != object_text(1.0, str) != object_text("1", str)
+
+
+def test_what_belongs_to_a_run_is_left_out_of_what_is_shown_as_a_hash():
+    """An object that stands twice in another one is shown once, then as a hash of what is the same in each run."""
+
+    def shown(place: str) -> str:
+        clean = normalised("1.2.3", {place: "<package>"})
+        finding = Finding("image-incomplete", "error", "image", None, f"{place}/{'a' * LONG}")
+        return clean(object_text((finding, finding), clean))
+
+    assert '"as above"' in shown("/old")
+    assert shown("/old") == shown("/newer")
 
 
 def test_differences_are_listed_by_kinds_of_lines(tmp_path):

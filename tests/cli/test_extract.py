@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from dataclasses import replace
 
 import pytest
 
+from fixtures.apfs.plan import ExtentPlan, FilePlan
 from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from layoutscope import extract, read_layouts, scan
@@ -55,6 +57,22 @@ def test_data_of_files_are_left_out(image, tmp_path):
         pieces = data.filter(data["file_id"] >= 16).select("image_offset", "length_bytes")
         assert pieces.height > 10
         assert all(part.read(*piece) == bytes(piece[1]) for piece in pieces.iter_rows())
+
+
+def test_contents_in_places_that_are_searched_are_left_out(tmp_path):
+    """The last block of a disk may hold a trailer or the header of a RAID member; here it is that of a file."""
+    path, target = tmp_path / "a.img", tmp_path / "meta.img"
+    plan = SCENARIOS["basic"]
+    last = plan.block_count - 1
+    file = FilePlan("last", (ExtentPlan(1, paddr=last),))
+    volume = replace(plan.volumes[0], entries=(*plan.volumes[0].entries, file))
+    write(replace(plan, volumes=(volume,)), path)
+    with path.open("r+b") as image:
+        image.seek(last * plan.block_size)
+        image.write(b"contents" * (plan.block_size // 8))
+    extract(path, target)
+    assert b"contents" not in target.read_bytes()
+    assert document(target) == document(path)
 
 
 def test_zstd_unpacks_what_was_compressed(apfs_image, tmp_path, peer):

@@ -17,7 +17,7 @@ import tests.equality
 from tests.equality.asked import calls, commands
 from tests.equality.cases import cases, chosen_of, folder_of
 from tests.equality.differences import report
-from tests.equality.told import kept, normalised, object_text, written
+from tests.equality.told import kept, normalised, object_text, unsalted, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,10 +79,11 @@ def run_case(case: Case, images: Path, out: Path, asks: tuple[str, ...]) -> str:
         for name, words in commands(case):
             if wanted(name, asks):
                 text = answered(lambda name=name, words=words: typed(words, f"w/{name}"))
-                write(folder / f"{name}.txt", kept(clean(text + "".join(written(Path("w"), known)))))
+                text = clean(text + "".join(written(Path("w"), known)))
+                write(folder / f"{name}.txt", kept(unsalted(text) if "--hash-names" in words else text))
         for name, call in calls(case):
             if wanted(f"library-{name}", asks):
-                text = answered(lambda call=call: object_text(call()))
+                text = answered(lambda call=call: object_text(call(), clean))
                 write(folder / f"library-{name}.txt", kept(clean(text + "".join(written(Path("w"), known)))))
     shutil.rmtree(here)
     return folder.name

@@ -144,7 +144,10 @@ def _of_whole(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
     for view in VIEWS:
         asked = f"SELECT * FROM {view} ORDER BY ALL"  # noqa: S608
         yield f"query-{view}", ("query", case.name, asked, *case.options, "--format", "json")
-    yield "query-table", ("query", case.name, "SELECT tree, count(*) AS n FROM nodes GROUP BY 1", *case.options)
+    yield (
+        "query-table",
+        ("query", case.name, "SELECT tree, count(*) AS n FROM nodes GROUP BY 1 ORDER BY 1", *case.options),
+    )
     yield "extract", ("extract", *image, "-o", "OUT.img")
     for at in ("0", "1024", "4096", "40960", "65536"):
         yield f"inspect-{at}", ("inspect", *image, "--at", at, "--json")

@@ -49,14 +49,13 @@ def normalised(version: str, places: dict[str, str]) -> Callable[[str], str]:
         (re.compile(r"-[0-9a-f]{16}(?=\.lscope|\.html)"), "-<source>"),
         (re.compile(r"\b(sources?\W{1,6})[0-9a-f]{16}\b"), r"\1<source>"),
         (re.compile(r"(\"(?:source|identity|peak_memory_bytes|modify_time_ns)\": )[^,\n]+"), r"\1<of the run>"),
-        (re.compile(r"(: \d+ sources in )[\d.,]+ \w+"), r"\1<time>"),
+        (re.compile(r"(: \d+ sources? in )[\d.,]+ \w+"), r"\1<time>"),
         (re.compile(r"(\"seconds\": )[\d.e-]+(?=,\s+\"(?:kept|has_capture|sources?)\")"), r"\1<time>"),
         (re.compile(r"(FleetResult\(.*seconds=)[\d.e-]+"), r"\1<time>"),
         (re.compile(r"^(Command|Started|Ended)(: +).*$", re.MULTILINE), r"\1\2<of the run>"),
         (re.compile(r"(a report of the examination, )[\d.]+ \w+"), r"\1<size>"),
-        # Names are hashed with a salt of the run.
-        (re.compile(r'"name":"[0-9a-f]{20}","name_raw":"[0-9a-f]{40}"'), '"name":"<hash>"'),
-        (re.compile(r'("entries": )"[0-9a-f]{64}"'), r"\1<digest>"),
+        # Pictures have new identifiers each time that they are drawn.
+        (re.compile(r"\b(topdefs-|defs-|clip|trace|legend)[0-9a-f]{6}"), r"\1<id>"),
         (re.compile(r"0x[0-9a-f]{9,16}(?=>)"), "<address>"),
     )
 
@@ -68,6 +67,14 @@ def normalised(version: str, places: dict[str, str]) -> Callable[[str], str]:
         return text
 
     return clean
+
+
+def unsalted(text: str) -> str:
+    """Take hashes of names out of a text, and of the tables that hold them: they are salted in each run anew."""
+    hashed = re.sub(r'"name":"[0-9a-f]{20}","name_raw":"[0-9a-f]{40}"', '"name":"<hash>"', text)
+    hashed = re.sub(r"\b(?=\d{0,19}[a-f])[0-9a-f]{20}\b", "<hash>", hashed)
+    hashed = re.sub(r"(: \d+ entries, )[\d.]+ \w+", r"\1<size>", hashed)
+    return re.sub(r'("(?:entries|extents|node_views)": )"[0-9a-f]{64}"', r"\1<digest>", hashed)
 
 
 def written(folder: Path, known: set[Path]) -> Iterator[str]:
@@ -136,8 +143,8 @@ def digest(text: str, items: Any) -> dict[str, Any]:
     return {"n": len(items), "sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
-def object_text(thing: Any) -> str:
-    """Show an object of the library as JSON: all that is public of it, through all that it holds."""
+def object_text(thing: Any, clean: Callable[[str], str]) -> str:
+    """Show an object of the library as JSON: all that is public of it; ``clean`` goes over what is shown as a hash."""
     shown: dict[str, None] = {}
 
     def show(value: Any, above: tuple[int, ...]) -> Any:
@@ -161,7 +168,7 @@ def object_text(thing: Any) -> str:
         text = json.dumps(made, sort_keys=True)
         if len(text) > LONG:
             if text in shown:
-                return {"is": type(value).__name__, "as above": hashlib.sha256(text.encode()).hexdigest()}
+                return {"is": type(value).__name__, "as above": hashlib.sha256(clean(text).encode()).hexdigest()}
             shown[text] = None
         return made
 

@@ -195,8 +195,9 @@ def _without_partition(disk: Source, search: VolumeSearch, layouts: Sequence[Vol
     read = [(layout.facts.image_offset, layout.facts.size_bytes) for layout in layouts]
     for found in volumes_in_gaps(disk, search, read):
         size = confirm_volume_size(disk, found)
-        # What is larger than the gap was there before the disk was divided anew.
-        if size is not None and size <= found.size_bytes:
+        # What is larger than the gap was there before the disk was divided anew, unless the image is cut off in it.
+        is_last = found.image_offset + found.size_bytes == disk.size_bytes
+        if size is not None and (size <= found.size_bytes or is_last):
             option = f"--volume-at {found.image_offset} reads it"
             message = f"{found.label} of {format_bytes(size)} begins here, where no partition does; {option}"
             yield Finding("volume-unpartitioned", "info", "partition map", found.image_offset, message)

@@ -484,8 +484,15 @@ def read_mbr(
     for number, entry in enumerate(record.partitions, 1):
         if _type_name(entry) not in ("empty", *_EXTENDED):
             add(number, 0, entry)
-    for entry in record.partitions:
+    for number, entry in enumerate(record.partitions, 1):
         if _type_name(entry) in _EXTENDED:
+            start, end = entry.starting_lba * sector_size, (entry.starting_lba + entry.num_sectors) * sector_size
+            if start < source.size_bytes < end:
+                message = (
+                    f"extended partition {number} ends at {end:,}, the image at {source.size_bytes:,}: the image is "
+                    "cut off"
+                )
+                log.at("MBR partition", start).add("partition-truncated", "warning", message)
             for lba, logical in _logical_partitions(source, sector_size, entry.starting_lba, regions, log):
                 # Logical partitions are numbered from 5 on, even where primary entries are unused.
                 add(5 + sum(partition.number >= 5 for partition in partitions), lba, logical)

@@ -576,10 +576,13 @@ def volumes_in_gaps(
 ) -> Iterator[VolumeCandidate]:
     """Yield what begins like a volume where a partition may have begun that no map names any more.
 
-    At most one for each gap, told by a few bytes at its start, so that reading it may fail.
+    At most one for each place where a gap or an entry begins, told by a few bytes there, so that reading it may fail.
     """
+    found: dict[int, VolumeCandidate] = {}
     for start, stop in islice(_gaps(source, search, read), MAX_GAPS):
-        yield from islice(_search_gap(source, start, stop), 1)
+        for candidate in islice(_search_gap(source, start, stop), 1):
+            found.setdefault(candidate.image_offset, candidate)
+    yield from found.values()
 
 
 def _search_gap(source: Source, start: int, stop: int) -> Iterator[VolumeCandidate]:
@@ -607,28 +610,33 @@ def _confirm(disk: Window, start: int, size_bytes: int) -> Content | None:
 
 
 def _gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each stretch that neither a known partition, nor a map, nor a volume takes up."""
+    """Yield start and end of each stretch that neither a known partition, nor a map, nor a volume takes up.
+
+    An entry with nothing like a volume where it begins is no known partition: a gap is searched from there on, too.
+    """
     # A type that was overwritten hides what the partition holds: of an extended one, or a protective one over the whole
     # disk, the first volume alone is found in its place.
     held = {item.stack[:2]: item for item in search.candidates if item.partition is not None}
     loose = [item for item in search.readable if item.partition is None]
     taken: list[tuple[int, int]] = []
+    borders: set[int] = set()
     for item in (each for each in search.partitions if each.type_name not in NO_VOLUME):
         found = held.get((item.scheme, f"partition {item.number}"))
         if found is not None and found.is_readable and item.declared not in filesystem_names():
             loose.append(found)
-        elif found is None or found.kind != "unknown" or not is_unnamed(item.type_name):
+        elif found is None or not (found.is_promised or (found.kind == "unknown" and is_unnamed(item.type_name))):
             taken.append((item.image_offset, item.size_bytes))
-        taken += (item.image_offset, 0), (item.image_offset + item.size_bytes, 0)
+        borders |= {item.image_offset, item.image_offset + item.size_bytes}
     # Of a volume without a partition of its own, its own size counts once it was read, and else the space it may have.
     starts = {start for start, _ in read}
     taken += [(item.image_offset, item.size_bytes) for item in loose if item.image_offset not in starts]
     taken += [*read, *((region.image_offset, region.length_bytes) for region in search.regions)]
-    end = 0
-    for start, length in sorted([*taken, (source.size_bytes, 0)]) if search.schemes or read else ():
-        if start > end:
-            yield end, min(start, source.size_bytes)
-        end = max(end, start + length)
+    if not search.schemes and not read:
+        return
+    within = ((start, min(length, source.size_bytes)) for start, length in taken)
+    for low, length in arrays.subtract(np.array([[0, source.size_bytes]]), stretches(within)).tolist():
+        stop = low + length
+        yield from ((start, stop) for start in sorted({low, *(each for each in borders if low < each < stop)}))
 
 
 def _odd_extents(source: Source, table: PartitionTable) -> list[Finding]:

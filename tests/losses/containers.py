@@ -9,7 +9,7 @@ compares entries with those of the sound disk, and each address with what stands
 - ``another disk``: the changed fields are a sound description of another disk, which was read: what the container gives
   is what another program makes of it, or the format has nothing that would contradict it (`ANOTHER`);
 - ``silent``: entries are missing or data cannot be read, and nothing is said;
-- ``wrong address``: data are not where an address says, and nothing says that the start is uncertain;
+- ``wrong address``: data are not where an address says, and nothing says that the start of that volume is uncertain;
 - ``failed``: any other exception, more than 20 s or 1.5 GiB, or words of a library in a refusal.
 """
 
@@ -238,12 +238,13 @@ def _verdict_of(base: Base, known: Known, folder: Path, image: Opened, *, torn: 
     code = ScanResult(image.about, volumes, tuple(findings)).exit_code
     said = [*findings, *(item for volume in volumes for item in volume.findings)]
     codes = {item.code for item in said if item.level != "info"} | {item.code for item in said if item.code in TOLD}
-    counts = f"{lost.total()} lost, {more.total()} more, {wrong} wrong, {unread} unread"
+    counts = f"{lost.total()} lost, {more.total()} more, {wrong.total()} wrong, {unread} unread"
     about = f"exit {code}, {counts}, {other} {sorted(codes)}"
     is_told = code == DAMAGED or bool(codes)
     # What stands at an address may itself be other data.
     is_same_disk = not (torn and is_told) if base.is_map else not other
-    if wrong and is_same_disk and "start-uncertain" not in codes:
+    doubted = {item.image_offset for item in said if item.code == "start-uncertain"}
+    if is_same_disk and set(wrong) - doubted:
         return "wrong address", about
     if not lost and not wrong and not unread and not other:
         return "right", about
@@ -258,13 +259,15 @@ TOLD: Final = frozenset({"volume-unpartitioned", "start-uncertain"})
 """Findings of the level of information that say all the same that something is not as it should be."""
 
 
-def _addresses(known: Known, image: Opened) -> tuple[int, int]:
-    """Count sectors of files at whose addresses something else stands, and those that cannot be read."""
+def _addresses(known: Known, image: Opened) -> tuple[Counter[int], int]:
+    """Count sectors of files at whose addresses something else stands, by their volume's start, and unreadable ones."""
     source = image.images.main
-    wrong = unread = 0
+    wrong: Counter[int] = Counter()
+    unread = 0
     for layout in image.layouts:
-        name = layout.facts.name
-        for file, fork, logical, at, length in places(layout) if name in known.volumes else ():
+        # A volume that lost its name is one of them.
+        names = {layout.facts.name}.intersection(known.volumes) or known.volumes
+        for file, fork, logical, at, length in places(layout):
             for step in {0, (length - 1) // SECTOR * SECTOR}:
                 try:
                     data = source.read(at + step, MARK_BYTES)
@@ -273,7 +276,9 @@ def _addresses(known: Known, image: Opened) -> tuple[int, int]:
                 except LayoutscopeError:
                     unread += 1
                 else:
-                    wrong += data != mark(name, file, fork, (logical + step) // SECTOR)
+                    sector = (logical + step) // SECTOR
+                    if data not in {mark(name, file, fork, sector) for name in names}:
+                        wrong[layout.facts.image_offset] += 1
     return wrong, unread
 
 

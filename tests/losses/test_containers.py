@@ -45,6 +45,25 @@ def test_data_elsewhere_are_a_wrong_address(bases, tmp_path):
     assert judged(bases["gpt-512"], tmp_path, disk_img=bytes(disk)) == "wrong address"
 
 
+def test_doubt_about_one_volume_excuses_no_other(bases, tmp_path):
+    """The first volume has no header, a copy with one block more, and no header nodes: its start is uncertain."""
+    base = bases["mbr"]
+    disk = bytearray(base.disk)
+    (low, high), *_ = known_of(base, tmp_path / "case").spaces
+    header, copy = low + 1024, high - 1024
+    for field in (192, 272):  # forks of the extents-overflow and the catalog file, whose first extents are 16 bytes on
+        block = int.from_bytes(disk[header + field + 16 : header + field + 20], "big")
+        disk[low + 512 * block : low + 512 * block + 32] = bytes(32)
+    disk[header : header + 512] = bytes(512)
+    disk[copy + 44 : copy + 48] = (301).to_bytes(4, "big")
+    assert judged(base, tmp_path, disk_img=bytes(disk)) == "right"
+    for name, expected in (("First", "told"), ("Second", "wrong address")):
+        torn = bytearray(disk)
+        at = torn.index(mark(name, 17, "data", 0))
+        torn[at : at + 512] = bytes(512)
+        assert judged(base, tmp_path, disk_img=bytes(torn)) == expected
+
+
 def test_missing_entries_are_silent(bases, tmp_path):
     """An entry that the sound disk is said to have, and that nothing speaks of."""
     row = ("Second", 2, 99, "one more")

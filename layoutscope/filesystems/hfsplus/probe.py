@@ -5,148 +5,49 @@ TN1150, "Volume Header" and "HFS Wrapper".
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_OFFSET, find_alternate, read_header
-from layoutscope.filesystems.recognition import MAX_HITS, SECTOR_BYTES, Content, MapRegion, parse_at, sectors_with
+from layoutscope.filesystems.hfsplus.volume import (
+    CONFIRMING,
+    MAX_BLOCK_BYTES,
+    confirming,
+    find_alternate,
+    read_header,
+    start_by_copy,
+)
+from layoutscope.filesystems.recognition import (
+    MAX_HITS,
+    SECTOR_BYTES,
+    Content,
+    MapRegion,
+    parse_at,
+    sectors_with,
+    stored_pieces,
+)
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import (
-    HEADER_NODE,
     HFS_WRAPPER_VOLUME_START,
-    JOURNAL_INFO_BLOCK,
     MASTER_DIRECTORY_BLOCK,
     VOLUME_HEADER,
     VOLUME_SIGNATURE,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from layoutscope.image.source import Source
-    from layoutscope.structs.arrays import I64, U8, Mask
-    from layoutscope.structs.grammar import HfsplusVolume
-
-
-MAX_BLOCK_BYTES: Final = 1024**2
-"""Of allocation blocks; a larger size is none of HFS+."""
-_LONGEST_KEY: Final = grammar.HfsplusBtree.KeyLengthLimit
-TREES: Final = {
-    "catalog": int(_LONGEST_KEY.catalog),
-    "extents": int(_LONGEST_KEY.extents_overflow),
-    "attributes": int(_LONGEST_KEY.attributes),
-}
-"""Trees by the length of their longest key: with small blocks, a shifted start would meet the header of another one."""
-NUM_HEADER_RECORDS: Final = 3
-"""Header, user data and map (TN1150, Header Nodes)."""
-CONFIRMING: Final = "the header nodes of its trees"
-
-_KIND: Final = HEADER_NODE.descriptor
-_LIMITS: Final = grammar.HfsplusBtree.NodeSizeLimit
-
-
-def starts_by_copy(place: int, copy: HfsplusVolume.VolumeHeader) -> range:
-    """List where a volume may start whose copy of the header is at a place, the likeliest first."""
-    if not SECTOR_BYTES <= copy.len_block <= MAX_BLOCK_BYTES:
-        return range(0)
-    spare = place + END_BYTES - copy.num_blocks * copy.len_block
-    first = max(spare - copy.len_block + SECTOR_BYTES, spare % SECTOR_BYTES)
-    return range(spare, first - 1, -SECTOR_BYTES)
-
-
-def start_by_copy(source: Source, place: int, copy: HfsplusVolume.VolumeHeader) -> tuple[int | None, bool]:
-    """Tell where the volume starts whose copy of the header is at a place, and whether its header is there.
-
-    None if nothing confirms any of the sectors where it may start.
-    """
-    starts = starts_by_copy(place, copy)
-    for start in starts:
-        header = header_at(source, start)
-        if header is not None and _has_same_blocks(header, copy):
-            return start, True
-    votes = confirming(source, starts, copy)
-    best = int(votes.argmax()) if len(votes) else 0
-    if len(votes) and votes[best]:
-        return starts[best], False
-    # A volume that fills what it is in has one place only.
-    return (starts[0] if len(starts) == 1 else None), False
-
-
-def header_at(source: Source, start: int) -> HfsplusVolume.VolumeHeader | None:
-    """Return the header of a volume that would start at a byte; None if there is none."""
-    try:
-        return read_header(source, start + HEADER_OFFSET, "volume header")
-    except FormatError:
-        return None
-
-
-def _has_same_blocks(first: HfsplusVolume.VolumeHeader, second: HfsplusVolume.VolumeHeader) -> bool:
-    return bool(first.len_block == second.len_block and first.num_blocks == second.num_blocks)
-
-
-def confirming(
-    source: Source,
-    starts: Sequence[int],  # assumed starts, a sector apart, in bytes
-    header: HfsplusVolume.VolumeHeader,
-) -> I64:
-    """Count, for each assumed start, the structures that are where a header has them."""
-    votes = np.zeros(len(starts), np.int64)
-    for tree, longest_key in TREES.items():
-        fork = getattr(header, f"{tree}_file")
-        if fork.num_blocks:
-            is_header = partial(_is_header_node, longest_key=longest_key)
-            votes += _are(is_header, source, starts, fork.extents[0].start_block * header.len_block)
-    if header.is_journaled:
-        votes += _are(_is_journal_info, source, starts, header.journal_info_block * header.len_block)
-    return votes
-
-
-def _are(is_one: Callable[[U8, I64], Mask], source: Source, starts: Sequence[int], distance: int) -> Mask:
-    """Say for each assumed start whether a structure is at a distance from it."""
-    if not len(starts):
-        return np.zeros(0, np.bool_)
-    low, high = min(starts) + distance, max(starts) + distance
-    found = np.zeros((high - low) // SECTOR_BYTES + 1, np.bool_)
-    length = min(high + SECTOR_BYTES, source.size_bytes) - low
-    try:
-        data = np.frombuffer(source.read(low, max(length, 0)), np.uint8)
-    except FormatError:
-        data = np.empty(0, np.uint8)
-    places = np.arange(len(data) // SECTOR_BYTES, dtype=np.int64) * SECTOR_BYTES
-    if len(places):
-        found[: len(places)] = is_one(data, places)
-    result: Mask = found if starts[0] == min(starts) else found[::-1]
-    return result
-
-
-def _is_header_node(data: U8, places: I64, longest_key: int) -> Mask:
-    fields = (_KIND.kind, _KIND.height, _KIND.num_records, HEADER_NODE.header.len_node, HEADER_NODE.header.len_key_max)
-    found = decode_columns(HEADER_NODE, data, places, fields)
-    kind, height, count, size, longest = (found[name].astype(np.int64) for name in found)
-    is_size = (size >= int(_LIMITS.minimum)) & (size <= int(_LIMITS.maximum)) & (size & (size - 1) == 0)
-    is_kind = kind == int(grammar.HfsplusBtree.NodeKind.header)
-    result: Mask = is_kind & (height == 0) & (count == NUM_HEADER_RECORDS) & is_size & (longest == longest_key)
-    return result
-
-
-def _is_journal_info(data: U8, places: I64) -> Mask:
-    fields = (JOURNAL_INFO_BLOCK.flags, JOURNAL_INFO_BLOCK.ofs_journal, JOURNAL_INFO_BLOCK.len_journal)
-    found = decode_columns(JOURNAL_INFO_BLOCK, data, places, fields)
-    inside = int(grammar.HfsplusJournal.JournalInfoFlag.in_file_system)
-    result: Mask = (found["flags"] == inside) & (found["ofs_journal"] > 0) & (found["len_journal"] > 0)
-    return result
+    from layoutscope.structs.arrays import U8
 
 
 WRAPPER_HEADER_OFFSET: Final = HFS_WRAPPER_VOLUME_START.header.offset
 """Where the volume header of HFS, HFS+ and HFSX stands, and how far from the end its copy starts."""
 _SIGNATURES: Final = grammar.HfsWrapper.Signature
 _READ: Final = (_SIGNATURES.hfs_plus, _SIGNATURES.hfsx)
+_NEAR_BYTES: Final = 1024**2
+"""How far a header is looked for where the copy does not tell the start for certain."""
 _SIZES: Final = (VOLUME_HEADER.len_block, VOLUME_HEADER.num_blocks)
 
 
@@ -186,10 +87,18 @@ def _find_by_alternate_header(stretch: Window) -> Content | None:
         return _describe_located_volume(
             stretch, 0, place, str(signature), _report_lost_header(stretch, 0, place, is_start_known=False)
         )
-    start, has_header = start_by_copy(stretch, place, copy)
-    # Unless the copy says that there is more than a block before the volume, it is taken to begin with the stretch.
     size = copy.num_blocks * copy.len_block
     spare = place + WRAPPER_HEADER_OFFSET - size
+    start, has_header = start_by_copy(stretch, place, copy)
+    if start is None:
+        # The copy's count may be wrong. Its trees may still be there, or another header's volume may end here.
+        if confirming(stretch, [0], copy)[0]:
+            start = 0
+        elif (found := _find_by_near_header(stretch)) is not None:
+            return found
+        elif 0 <= spare < SECTOR_BYTES:
+            start = spare  # a volume that fills what it is in has one place only
+    # Unless the copy says that there is more than a block before the volume, it is taken to begin with the stretch.
     at = start if start is not None else spare if spare >= copy.len_block else 0
     # A volume that is longer than the stretch does not begin with it, whatever names that place.
     sides = (f"{size:,} bytes, as its copy says", f"{stretch.size_bytes:,}") if spare < 0 else ("", "")
@@ -197,6 +106,13 @@ def _find_by_alternate_header(stretch: Window) -> Content | None:
         () if has_header else _report_lost_header(stretch, at, place, is_start_known=start is not None, sides=sides)
     )
     return _describe_located_volume(stretch, at, place, str(signature), findings)
+
+
+def _find_by_near_header(stretch: Window) -> Content | None:
+    """Find a volume whose header is near the start of a stretch, and which ends with it."""
+    pieces = stored_pieces(stretch, 0, _NEAR_BYTES)
+    found = (item for offset, data in pieces for item in find_in(stretch, data, offset) if not item.findings)
+    return next((item for item in found if item.volume_offset + item.size_bytes == stretch.size_bytes), None)
 
 
 def _describe_located_volume(

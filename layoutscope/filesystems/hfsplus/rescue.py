@@ -40,7 +40,6 @@ from layoutscope.filesystems.hfsplus.nodes import (
     locate_records,
     read_keys,
 )
-from layoutscope.filesystems.hfsplus.probe import CONFIRMING, confirming
 from layoutscope.filesystems.hfsplus.sweep import (
     CHUNK_BYTES,
     STEP_BYTES,
@@ -52,7 +51,14 @@ from layoutscope.filesystems.hfsplus.sweep import (
     sweep,
 )
 from layoutscope.filesystems.hfsplus.tree import Reach, Tree, find_reach, order_by_key
-from layoutscope.filesystems.hfsplus.volume import HEADER_BYTES, HEADER_OFFSET, Volume, read_header
+from layoutscope.filesystems.hfsplus.volume import (
+    CONFIRMING,
+    HEADER_BYTES,
+    HEADER_OFFSET,
+    Volume,
+    confirming,
+    read_header,
+)
 from layoutscope.findings import FindingLog
 from layoutscope.image import Window
 from layoutscope.image.source import overlaps

@@ -8,21 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, LayoutscopeError
+from layoutscope.filesystems.recognition import SECTOR_BYTES
 from layoutscope.findings import FindingLog
 from layoutscope.image import Source, Window
 from layoutscope.image.source import overlaps
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import ordinals, owners
-from layoutscope.structs.records import HFSPLUS_VOLUME_VOLUME_START, VOLUME_END, VOLUME_HEADER
+from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.records import (
+    HEADER_NODE,
+    HFSPLUS_VOLUME_VOLUME_START,
+    JOURNAL_INFO_BLOCK,
+    VOLUME_END,
+    VOLUME_HEADER,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,6 +42,22 @@ if TYPE_CHECKING:
 HEADER_OFFSET: Final = HFSPLUS_VOLUME_VOLUME_START.volume_header.offset
 HEADER_BYTES: Final = VOLUME_HEADER.width
 END_BYTES: Final = VOLUME_END.width
+
+MAX_BLOCK_BYTES: Final = 1024**2
+"""Of allocation blocks; a larger size is none of HFS+."""
+_LONGEST_KEY: Final = grammar.HfsplusBtree.KeyLengthLimit
+_LONGEST_KEYS: Final = {
+    "catalog": int(_LONGEST_KEY.catalog),
+    "extents": int(_LONGEST_KEY.extents_overflow),
+    "attributes": int(_LONGEST_KEY.attributes),
+}
+"""Trees by the length of their longest key: with small blocks, a shifted start would meet the header of another one."""
+_NUM_HEADER_RECORDS: Final = 3
+"""Header, user data and map (TN1150, Header Nodes)."""
+CONFIRMING: Final = "the header nodes of its trees"
+
+_KIND: Final = HEADER_NODE.descriptor
+_LIMITS: Final = grammar.HfsplusBtree.NodeSizeLimit
 
 _UUID_NAMESPACE: Final = uuid.UUID("b3e20f39-f292-11d6-97a4-00306543ecac")
 
@@ -64,6 +89,7 @@ class Volume(Struct, frozen=True):
     end_offset: int | None
     log: FindingLog  # what is wrong, by address in the volume; every part of the reader writes into it
     is_inferred: bool = False  # whether no header stood where it should, so that a sweep had to tell what is known
+    is_by_copy: bool = False  # whether the copy takes the place of a header that cannot be used
 
     @property
     def block_size_bytes(self) -> int:
@@ -103,10 +129,22 @@ def open_volume(source: Source, image_offset: int, space_bytes: int | None = Non
         end, alternate = find_alternate(window, None, space_bytes)
         if alternate is None:
             raise shifted(error, window.origin) from error
-        volume = Volume(window, window.origin, alternate, end, log)
+        volume = Volume(window, window.origin, alternate, end, log, is_by_copy=True)
         volume.log.survive(error, code="volume-header-invalid")
         return volume
     end, alternate = find_alternate(window, header)
+    if alternate is None and not confirming(window, [0], header)[0]:
+        copy_end, copy = find_alternate(window, None, space_bytes)
+        if copy is not None and confirming(window, [0], copy)[0]:
+            volume = Volume(window, window.origin, copy, copy_end, log, is_by_copy=True)
+            message = "the header's trees are not where its blocks would have them, and those of its copy are"
+            expected, found = (
+                f"{int(each.num_blocks):,} blocks of {int(each.len_block):,} bytes" for each in (copy, header)
+            )
+            volume.header_field("len_block").add(
+                "volume-header-invalid", "error", message, expected=expected, found=found
+            )
+            return volume
     volume = Volume(window, window.origin, header, end, log)
     _compare(volume, alternate)
     return volume
@@ -124,12 +162,11 @@ def alternate_header(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
 
 def reread(volume: Volume, source: Source) -> Volume:
     """Return the volume over other bytes, such as after the journal was replayed."""
-    try:
-        header = read_header(source, HEADER_OFFSET, "volume header")
-    except FormatError:
-        # A damaged header stays damaged where no transaction writes it: its copy serves on.
+    header = header_at(source, 0)
+    # A damaged header stays damaged where no transaction writes it: its copy serves on.
+    if header is None or (volume.is_by_copy and not confirming(source, [0], header)[0]):
         header = volume.header
-    return Volume(source, volume.image_offset, header, volume.end_offset, volume.log)
+    return Volume(source, volume.image_offset, header, volume.end_offset, volume.log, is_by_copy=volume.is_by_copy)
 
 
 def read_header(
@@ -166,7 +203,7 @@ def report_change(volume: Volume) -> None:
         now = read_header(volume.source, HEADER_OFFSET, "volume header")
     except FormatError:
         return
-    if volume.header.write_count == now.write_count:
+    if volume.is_by_copy or volume.header.write_count == now.write_count:
         return
     message = "the volume was written to while it was read; what was read is of no single state"
     expected, found = int(volume.header.write_count), int(now.write_count)
@@ -224,9 +261,8 @@ def _end_candidates(
     behind the volume, so that every sector in that block is a candidate.
     """
     if header is None:
-        if space_bytes is not None and END_BYTES <= space_bytes < window.size_bytes:
-            yield space_bytes - END_BYTES
-        yield window.size_bytes - END_BYTES
+        # A copy behind the partition is that of another volume, or of one that starts elsewhere.
+        yield min(window.size_bytes, window.size_bytes if space_bytes is None else space_bytes) - END_BYTES
         return
     blocks_end = int(header.num_blocks) * int(header.len_block)
     if blocks_end <= window.size_bytes <= blocks_end + header.len_block:
@@ -234,6 +270,97 @@ def _end_candidates(
     for slack in range(0, int(header.len_block) + 1, 512):
         if END_BYTES <= blocks_end + slack <= window.size_bytes:
             yield blocks_end + slack - END_BYTES
+
+
+def starts_by_copy(place: int, copy: HfsplusVolume.VolumeHeader) -> range:
+    """List where a volume may start whose copy of the header is at a place, the likeliest first."""
+    if not SECTOR_BYTES <= copy.len_block <= MAX_BLOCK_BYTES:
+        return range(0)
+    spare = place + END_BYTES - copy.num_blocks * copy.len_block
+    first = max(spare - copy.len_block + SECTOR_BYTES, spare % SECTOR_BYTES)
+    return range(spare, first - 1, -SECTOR_BYTES)
+
+
+def start_by_copy(source: Source, place: int, copy: HfsplusVolume.VolumeHeader) -> tuple[int | None, bool]:
+    """Tell where the volume starts whose copy of the header is at a place, and whether its header is there.
+
+    None if nothing confirms any of the sectors where it may start.
+    """
+    starts = starts_by_copy(place, copy)
+    for start in starts:
+        header = header_at(source, start)
+        if header is not None and _has_same_blocks(header, copy):
+            return start, True
+    votes = confirming(source, starts, copy)
+    best = int(votes.argmax()) if len(votes) else 0
+    if len(votes) and votes[best]:
+        return starts[best], False
+    return None, False
+
+
+def header_at(source: Source, start: int) -> HfsplusVolume.VolumeHeader | None:
+    """Return the header of a volume that would start at a byte; None if there is none."""
+    try:
+        return read_header(source, start + HEADER_OFFSET, "volume header")
+    except FormatError:
+        return None
+
+
+def _has_same_blocks(first: HfsplusVolume.VolumeHeader, second: HfsplusVolume.VolumeHeader) -> bool:
+    return bool(first.len_block == second.len_block and first.num_blocks == second.num_blocks)
+
+
+def confirming(
+    source: Source,
+    starts: Sequence[int],  # assumed starts, a sector apart, in bytes
+    header: HfsplusVolume.VolumeHeader,
+) -> I64:
+    """Count, for each assumed start, the structures that are where a header has them."""
+    votes = np.zeros(len(starts), np.int64)
+    for tree, longest_key in _LONGEST_KEYS.items():
+        fork = getattr(header, f"{tree}_file")
+        if fork.num_blocks:
+            is_header = partial(_is_header_node, longest_key=longest_key)
+            votes += _are(is_header, source, starts, fork.extents[0].start_block * header.len_block)
+    if header.is_journaled:
+        votes += _are(_is_journal_info, source, starts, header.journal_info_block * header.len_block)
+    return votes
+
+
+def _are(is_one: Callable[[U8, I64], Mask], source: Source, starts: Sequence[int], distance: int) -> Mask:
+    """Say for each assumed start whether a structure is at a distance from it."""
+    if not len(starts):
+        return np.zeros(0, np.bool_)
+    low, high = min(starts) + distance, max(starts) + distance
+    found = np.zeros((high - low) // SECTOR_BYTES + 1, np.bool_)
+    length = min(high + SECTOR_BYTES, source.size_bytes) - low
+    try:
+        data = np.frombuffer(source.read(low, max(length, 0)), np.uint8)
+    except FormatError:
+        data = np.empty(0, np.uint8)
+    places = np.arange(len(data) // SECTOR_BYTES, dtype=np.int64) * SECTOR_BYTES
+    if len(places):
+        found[: len(places)] = is_one(data, places)
+    result: Mask = found if starts[0] == min(starts) else found[::-1]
+    return result
+
+
+def _is_header_node(data: U8, places: I64, longest_key: int) -> Mask:
+    fields = (_KIND.kind, _KIND.height, _KIND.num_records, HEADER_NODE.header.len_node, HEADER_NODE.header.len_key_max)
+    found = decode_columns(HEADER_NODE, data, places, fields)
+    kind, height, count, size, longest = (found[name].astype(np.int64) for name in found)
+    is_size = (size >= int(_LIMITS.minimum)) & (size <= int(_LIMITS.maximum)) & (size & (size - 1) == 0)
+    is_kind = kind == int(grammar.HfsplusBtree.NodeKind.header)
+    result: Mask = is_kind & (height == 0) & (count == _NUM_HEADER_RECORDS) & is_size & (longest == longest_key)
+    return result
+
+
+def _is_journal_info(data: U8, places: I64) -> Mask:
+    fields = (JOURNAL_INFO_BLOCK.flags, JOURNAL_INFO_BLOCK.ofs_journal, JOURNAL_INFO_BLOCK.len_journal)
+    found = decode_columns(JOURNAL_INFO_BLOCK, data, places, fields)
+    inside = int(grammar.HfsplusJournal.JournalInfoFlag.in_file_system)
+    result: Mask = (found["flags"] == inside) & (found["ofs_journal"] > 0) & (found["len_journal"] > 0)
+    return result
 
 
 _COPIED_FIELDS: Final = (

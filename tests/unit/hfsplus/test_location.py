@@ -19,14 +19,18 @@ from layoutscope.filesystems.hfsplus.forks import (
     read_free_runs,
     read_parts,
 )
-from layoutscope.filesystems.hfsplus.probe import confirming, find_in, header_at, probe, start_by_copy, starts_by_copy
+from layoutscope.filesystems.hfsplus.probe import find_in, probe
 from layoutscope.filesystems.hfsplus.volume import (
     Overlay,
     attribute_names,
+    confirming,
+    header_at,
     open_volume,
     read_header,
     report_change,
     reread,
+    start_by_copy,
+    starts_by_copy,
     volume_uuid,
 )
 from layoutscope.image import MemorySource
@@ -106,8 +110,13 @@ def test_a_header_of_another_volume_confirms_nothing(changed):
     assert start_by_copy(source, SIZE + 512 - 1024, header()) == (None, False)
 
 
-def test_a_volume_that_fills_what_it_is_in_needs_no_confirmation():
-    assert start_by_copy(disk(SIZE), SIZE - 1024, header()) == (0, False)
+@pytest.mark.parametrize("spare", [0, 511, 512, 3072])
+def test_a_copy_does_not_confirm_its_own_counts(spare):
+    """With blocks of a sector the counts allow one place; with a count that is one off it would be another one."""
+    copy = header(len_block=512, num_blocks=100)
+    place = spare + 100 * 512 - 1024
+    assert len(starts_by_copy(place, copy)) == 1
+    assert start_by_copy(disk(place + 1024), place, copy) == (None, False)
     assert start_by_copy(disk(SIZE), SIZE - 1536, header()) == (None, False)
 
 
@@ -247,6 +256,30 @@ def test_a_copy_alone_tells_a_volume():
         assert probed(source) == told
 
 
+@pytest.mark.parametrize("count", [-8, -1, 1, 8])
+def test_a_tree_confirms_the_start_of_a_stretch_where_a_copy_has_a_wrong_count(count):
+    """The count alone would have the volume begin some blocks later, or before the stretch."""
+    copy = raw_header(num_blocks=BLOCKS + count, tree_block=10)
+    for parts, told in (
+        ((), ["volume-header-lost", "start-uncertain"]),
+        (((10 * BLOCK, header_node()),), ["volume-header-lost"]),
+    ):
+        start = -count * BLOCK if not parts and count < 0 else 0
+        found = probed(disk(SIZE, (SIZE - 1024, copy), *parts))
+        assert found == ("hfsplus", start, SIZE - start, told)
+
+
+@pytest.mark.parametrize("count", [BLOCKS - 9, BLOCKS + 1, BLOCKS + 3])
+@pytest.mark.parametrize("before", [512, 3 * BLOCK, 1024**2 - 1536])
+def test_a_header_near_the_start_is_believed_against_the_count_of_the_copy(before, count):
+    """With three blocks before the volume and three more, the copy's volume would fill the stretch."""
+    copy, header = (before + SIZE - 1024, raw_header(num_blocks=count)), (before + 1024, raw_header())
+    assert probed(disk(before + SIZE, header, copy)) == ("hfsplus", before, SIZE, [])
+    # That of an image in a file ends before the stretch does.
+    inner = (before + 1024, raw_header(num_blocks=20)), (before + 20 * BLOCK - 1024, raw_header(num_blocks=20))
+    assert probed(disk(before + SIZE, *inner, copy))[3][0] == "volume-header-lost"
+
+
 def test_a_copy_cannot_be_where_the_header_is():
     """2,048 bytes have the header and no copy; 2,560 have both."""
     assert probed(disk(2560, (1536, raw_header(num_blocks=0)))) == (
@@ -283,6 +316,32 @@ def test_the_header_after_a_replay():
     assert int(reread(volume, disk(SIZE)).header.num_files) == 3
 
 
+@pytest.mark.parametrize("wrong", [{"len_block": 2048}, {"len_block": 8192}, {"tree_block": 11, "num_blocks": 9}])
+def test_a_copy_takes_the_place_of_a_header_that_its_trees_deny(wrong):
+    """The catalog begins in block 10 of 4,096 bytes; nothing confirms the header, which counts otherwise."""
+    copy, tree = raw_header(tree_block=10), (10 * BLOCK, header_node())
+    source = disk(2 * SIZE, (1024, raw_header(**({"tree_block": 10} | wrong))), (SIZE - 1024, copy), tree)
+    volume = open_volume(source, 0, SIZE)
+    assert (volume.block_size_bytes, volume.size_bytes) == (BLOCK, SIZE)
+    (finding,) = volume.log.findings
+    assert (finding.code, finding.level, finding.image_offset) == ("volume-header-invalid", "error", 1024 + 40)
+    assert finding.expected == "64 blocks of 4,096 bytes"
+    # The header stays what it was where no transaction writes it, and is no change of the volume.
+    assert reread(volume, volume.source).block_size_bytes == BLOCK
+    assert int(reread(volume, disk(SIZE, (1024, raw_header(tree_block=10, num_files=7)), tree)).header.num_files) == 7
+    report_change(volume)
+    assert len(volume.log.findings) == 1
+
+
+def test_a_header_that_a_tree_confirms_is_believed_against_its_copy():
+    """The copy is another volume's, whose tree is there as well."""
+    trees = (10 * BLOCK, header_node()), (20 * BLOCK, header_node())
+    parts = (1024, raw_header(tree_block=10, num_blocks=50)), (SIZE - 1024, raw_header(tree_block=20))
+    volume = open_volume(disk(SIZE, *parts, *trees), 0)
+    assert int(volume.header.num_blocks) == 50
+    assert [item.code for item in volume.log.findings] == ["alternate-header-missing"]
+
+
 def test_a_volume_that_changed_is_told_at_its_write_count():
     """Byte 68 of the header, behind 1,024."""
     data = bytearray(disk(SIZE, (1024, raw_header(write_count=7)), (SIZE - 1024, raw_header())).read(0, SIZE))
@@ -292,8 +351,7 @@ def test_a_volume_that_changed_is_told_at_its_write_count():
     data[1024 + 68 : 1024 + 72] = (8).to_bytes(4, "big")
     report_change(reread(volume, MemorySource(bytes(data))))
     assert volume.log.findings == []
-    changed = SimpleNamespace(source=MemorySource(bytes(data)), header=volume.header, header_field=volume.header_field)
-    report_change(changed)
+    report_change(replace(volume, source=MemorySource(bytes(data))))
     (finding,) = volume.log.findings
     assert (finding.code, finding.image_offset, finding.expected, finding.found) == (
         "changed-while-read",
@@ -338,6 +396,15 @@ def test_a_copy_before_the_end_of_a_partition(space, found):
         with pytest.raises(FormatError) as refused:
             open_volume(Window(source, 512, SIZE * 2 - 512), 0, space - 512)
         assert refused.value.image_offset == 512 + 1024
+
+
+@pytest.mark.parametrize("space", [SIZE - 512, SIZE, 2 * SIZE - 512])
+def test_a_copy_behind_a_partition_is_not_its_own(space):
+    """The volume in the image's last sectors has its copy there: it says nothing of one that starts at byte 0."""
+    source = disk(2 * SIZE, (SIZE + 1024, raw_header()), (2 * SIZE - 1024, raw_header()))
+    with pytest.raises(FormatError):
+        open_volume(source, 0, space)
+    assert open_volume(source, SIZE, SIZE).end_offset == SIZE - 1024
 
 
 def test_bits_and_identifier_of_a_header():

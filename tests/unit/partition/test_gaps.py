@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures.hfsplus.plan import VolumePlan
+from fixtures.hfsplus.plan import Tree, VolumePlan
 from fixtures.hfsplus.scenarios import folders
 from fixtures.hfsplus.writer import render
 from layoutscope import check, scan
@@ -156,6 +156,40 @@ def test_a_volume_in_a_gap_has_the_space_up_to_its_end(volume):
     """It begins 63 sectors behind the partition, and the gap ends with the disk of 5 MiB."""
     disk = Disk(5 * MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume).put(2 * MIB + 63 * 512, volume)
     assert gaps(disk) == [("hfsplus", 2 * MIB + 63 * 512, 3 * MIB - 63 * 512)]
+
+
+@pytest.mark.parametrize("off", [-9, -8, -1, 1, 2, 7, 8, 63])
+def test_a_volume_beside_the_sector_that_an_entry_names(tmp_path, off):
+    """The entry has the right length, and its start is some sectors off: no address is told from there.
+
+    Another volume ends with the image, whose second header is no copy of the one that the entry names.
+    """
+    small = render(VolumePlan(block_size=512, total_blocks=600, root=folders(2, 4), catalog=Tree(512)))[
+        0
+    ].to_bytearray()
+    starts = 2048 * 512, 4000 * 512
+    rows = (0xAF, 2048 + off, 600), (0xAF, 4000, 600)
+    disk = Disk(4600 * 512).put(0, mbr(*rows))
+    for start in starts:
+        disk.put(start, small)
+    path = tmp_path / "disk.img"
+    path.write_bytes(disk.data)
+    for run in scan, check:
+        found = run(path)
+        assert [item.layout.facts.image_offset for item in scan(path, drives=()).volumes] == [starts[1]]
+        codes = [(item.code, item.image_offset) for item in found.findings if item.code != "structure-invalid"]
+        assert codes == [("partition-content", starts[0] + off * 512), ("volume-unpartitioned", starts[0])]
+        assert found.exit_code == 3
+
+
+@pytest.mark.parametrize("cut", [512, 4096, MIB // 2])
+def test_a_volume_that_no_entry_names_in_a_cut_image(tmp_path, volume, cut):
+    """The gap that the image ends in is shorter than the volume because the image is; so it was not there before."""
+    path = tmp_path / "disk.img"
+    start = 2 * MIB + 63 * 512
+    disk = Disk(start + MIB).put(0, mbr((0xAF, 2048, 2048))).put(MIB, volume).put(start, volume)
+    path.write_bytes(disk.data[:-cut])
+    assert scanned(path) == [("volume-unpartitioned", "info", start)]
 
 
 def test_a_volume_behind_a_bare_one(tmp_path, volume):

@@ -92,6 +92,15 @@ def test_a_partition_past_the_end_of_a_cut_image():
     assert [item.code for item in found.findings] == ["partition-outside"]
 
 
+@pytest.mark.parametrize(("sectors", "is_cut"), [(2047, True), (2046, False)])
+def test_an_extended_partition_past_the_end_of_a_cut_image(sectors, is_cut):
+    """2 MiB are 4,096 sectors; the entry begins in sector 2,050. Its record names no partition that is cut."""
+    disk = Disk(2 * MIB).put(0, mbr((0xAF, 63, 1985), (0x05, 2050, sectors))).put(2050 * 512, mbr((0, 0, 0)))
+    hfs_plus(disk, 63 * 512, 1985 * 512)
+    found = [(item.code, item.level, item.image_offset) for item in search(disk).findings]
+    assert found == [("partition-truncated", "warning", 2050 * 512)] * is_cut
+
+
 @pytest.mark.parametrize(
     ("oem", "place", "text", "label"),
     [

@@ -411,6 +411,50 @@ def _quantile(ordered: list[float], share: float) -> float:
     return high - (high - low) * (1 - part) if part >= 0.5 else low + (high - low) * part
 
 
+class PairedRatio(NamedTuple):
+    """How many times as long one piece of work takes as another, on the same drives one by one."""
+
+    median: float
+    low: float  # nine in ten drives lie between this and `high`
+    high: float
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is not known which of both takes longer."""
+        return self.low <= 1 <= self.high
+
+    @property
+    def is_one(self) -> bool:
+        """Whether both take as long, as far as two digits tell, on nearly every drive."""
+        return two_digits(self.low) == two_digits(self.high) == "1.0"
+
+    @property
+    def words(self) -> str:
+        """It and its range in words."""
+        median, low, high = map(two_digits, self)
+        return f"{median} times ({low} to {high})"
+
+
+def two_digits(value: float) -> str:
+    """Round to two digits, which is more than is known of a ratio.
+
+    >>> [two_digits(value) for value in (0.2049, 0.999, 3.96, 38.8, 12345.6)]
+    ['0.20', '1.0', '4.0', '39', '12,000']
+    """
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:#.2g}"
+
+
+def paired_ratio(longer_s: Sequence[float] | F64, shorter_s: Sequence[float] | F64) -> PairedRatio | None:
+    """Divide the simulations of two times one by one; None where there are none, or one takes no time."""
+    longer, shorter = np.array(longer_s), np.array(shorter_s)
+    if not shorter.size or longer.shape != shorter.shape or not shorter.min():
+        return None
+    found = longer / shorter
+    low, high = quantiles(found, (QUANTILES[0], QUANTILES[-1])).tolist()
+    return PairedRatio(float(found[median_draw(found)]), low, high)
+
+
 def contributions(
     seconds: NDArray[np.float64], columns: Mapping[str, tuple[str, NDArray[Any]]]
 ) -> tuple[tuple[str, float], ...]:

@@ -277,12 +277,18 @@ def _ratios(row: MetricRow, _: Comparison) -> list[float | None]:
 
 def _ratio_of_times(row: TimeRow, _: Comparison) -> float | None:
     """The last time over the first; null where that makes no sense."""
-    return ratio(row.seconds)
+    found = row.ratios[-1]
+    return None if found is None else found.median
 
 
 def _ratios_of_times(row: TimeRow, _: Comparison) -> list[float | None]:
     """Every time but the first over the first."""
-    return ratios(row.seconds)
+    return [None if found is None else found.median for found in row.ratios]
+
+
+def _ratio_ranges(row: TimeRow, _: Comparison) -> list[tuple[float, float] | None]:
+    """Between which of these nine in ten drives like that lie, the same drive on both sides."""
+    return [None if found is None else (found.low, found.high) for found in row.ratios]
 
 
 def _intervals_s(row: TimeRow, _: Comparison) -> list[list[float] | None]:
@@ -375,8 +381,9 @@ FOUND: Final[Shape] = {
 }
 CHECKED: Final[Shape] = {**FOUND, "field": "field", "meaning": _meaning}
 PREDICTED: Final[Shape] = name_members(
-    *("drive", "title", "rotates", "seconds", "seconds_low", "seconds_high", "causes_s", "seeks"),
-    *("head_travel_bytes", "head_travel_strokes", "note"),
+    *("drive", "title", "rotates", "seconds", "seconds_low", "seconds_high"),
+    "nominal_s",
+    *("causes_s", "seeks", "head_travel_bytes", "head_travel_strokes", "note"),
 )
 SERVED: Final[Shape] = {**PREDICTED, "*": "summary"}
 
@@ -565,6 +572,7 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         ),
         "ratio": _ratio_of_times,
         "ratios": _ratios_of_times,
+        "ratio_ranges": _ratio_ranges,
         "difference_s": (_explained, {"by_cause": _by_cause, "by_reads": _by_reads}),
     },
     MetricRow: {**name_members("name", "subject", "unit", "values"), "ratio": _ratio, "ratios": _ratios},

@@ -18,6 +18,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.display import Displayed, Struct
+from layoutscope.drive.uncertain import paired_ratio, two_digits
 from layoutscope.errors import UsageError
 from layoutscope.metrics.files import ENUMERATION_SCORE, first_touches
 from layoutscope.metrics.space import live_nodes, main_tree
@@ -25,13 +26,14 @@ from layoutscope.results import Shown
 from layoutscope.structs.arrays import is_head, order_of, ranges
 from layoutscope.tables import LIVE_STATES, Column, Values
 from layoutscope.tables.columns import Rows
-from layoutscope.units import format_bytes, format_ratio, format_seconds, format_share
+from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from layoutscope.drive.uncertain import PairedRatio
     from layoutscope.frames import pl
     from layoutscope.metrics import Metric
     from layoutscope.results.scan import Prediction, ScanResult, VolumeScan
@@ -87,6 +89,14 @@ class TimeRow(Displayed, Struct, frozen=True):
     def seconds(self) -> tuple[float | None, ...]:
         """Predicted seconds of each side."""
         return tuple(None if cost is None else cost.seconds for cost in self.costs)
+
+    @property
+    def ratios(self) -> tuple[PairedRatio | None, ...]:
+        """How many times as long each side but the first takes as the first, None where either is not known."""
+        first, *others = self.costs
+        return tuple(
+            None if first is None or cost is None else paired_ratio(cost.draws_s, first.draws_s) for cost in others
+        )
 
 
 class ChangeRow(Displayed, Struct, frozen=True):
@@ -617,25 +627,16 @@ def explain(drive: str, costs: tuple[Cost, Cost], letters: tuple[str, str]) -> s
     (fast, swift), (slow, late) = sorted(zip(costs, letters, strict=True), key=lambda side: side[0].seconds)
     more = slow.seconds - fast.seconds
     times = f"{format_seconds(slow.seconds)} against {format_seconds(fast.seconds)}"
-    if more <= SAME * slow.seconds:
+    ratio = paired_ratio(slow.draws_s, fast.draws_s)
+    if more <= SAME * slow.seconds or (ratio is not None and ratio.is_one):
         return f"On {drive}, {letters[0]} and {letters[1]} take equally long: {times}."
-    factor = f"{format_ratio(slow.seconds / fast.seconds)} times as long as" if fast.seconds else "longer than"
-    longer = f"{late} takes {factor} {swift}"
-    doubt = ", though not on every drive like that" if is_open(fast, slow) else ""
-    return f"On {drive}, {longer} ({times}{doubt}): {_cause(fast, slow, more)}; {_reads(fast, slow, more)}."
-
-
-def is_open(fast: Cost, slow: Cost) -> bool:
-    """Tell whether the slower side is not the slower one in more than one of twenty draws.
-
-    Both sides are on the same drive, whatever that is: where one is slower on each that is drawn, it does not matter
-    that their intervals overlap.
-    """
-    turned = [one >= other for one, other in zip(fast.draws_s, slow.draws_s, strict=False)]
-    return sum(turned) > len(turned) * OPEN_SHARE
-
-
-OPEN_SHARE: Final = 0.05
+    if ratio is not None and ratio.is_open:
+        return f"On {drive}, {late} takes {ratio.words} as long as {swift} ({times}): which takes longer is open."
+    longer = f"{late} takes longer than {swift}"
+    if fast.seconds:
+        factor = f"{two_digits(slow.seconds / fast.seconds)} times" if ratio is None else ratio.words
+        longer = f"{late} takes {factor} as long as {swift}"
+    return f"On {drive}, {longer} ({times}): {_cause(fast, slow, more)}; {_reads(fast, slow, more)}."
 
 
 def _cause(fast: Cost, slow: Cost, more: float) -> str:

@@ -48,6 +48,7 @@ class MapWalk(Struct, frozen=True):
     best: str = ""  # that remedy, in a few words
     interval_s: tuple[float, float] | None = None  # low and high end of the prediction
     host_factor: float = 1.0  # how many times as long the computer takes as the trace says
+    draws_s: tuple[float, ...] = ()  # seconds of each simulation, which belong to those of other walks one by one
     entries: int = 0  # files and directories that it lists
     volume: int = 0  # place of the volume that it goes through among its disk's layouts
     name: str = ""  # what tells that volume from others of its disk; empty where there is one
@@ -297,6 +298,7 @@ def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWal
         best="" if best is None else best.title,
         interval_s=(prediction.seconds_low, prediction.seconds_high),
         host_factor=prediction.host_factor,
+        draws_s=prediction.draws_s,
         entries=volume.layout.facts.num_files + volume.layout.facts.num_directories,
     )
 

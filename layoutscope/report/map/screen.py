@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.display import Struct
+from layoutscope.drive.uncertain import paired_ratio
 from layoutscope.report.map.panels import walk_words
 from layoutscope.report.map.pyramid import (
     CAME,
@@ -273,15 +274,15 @@ def comparison(disks: Sequence[MapDisk]) -> str:
     ranked = sorted(listed, key=lambda disk: _seconds(disk) / _entries(disk))
     quick, slow = ranked[0], ranked[-1]
     most, least = ((_seconds(disk), _entries(disk)) for disk in (slow, quick))
-    ratio = most[0] / most[1] / (least[0] / least[1]) if least[0] else 0.0
-    if ratio < WORTH_TELLING:
+    ratio = paired_ratio(*(_draws(disk) / _entries(disk) for disk in (slow, quick)))
+    if ratio is None or ratio.is_open or ratio.median < WORTH_TELLING:
         return ""
     per = abs(most[1] - least[1]) > SAME * most[1]
     times = [format_seconds(1000 * seconds / entries if per else seconds) for seconds, entries in (most, least)]
     names = (slow.kind, quick.kind) if slow.kind != quick.kind else (slow.title, quick.title)
     what = "1,000 files and folders" if per else "as many files"
     return (
-        f"On a {drive_words(slow.walks[0].drive)}, {names[0]} takes {ratio:.2g} times as long as {names[1]} "
+        f"On a {drive_words(slow.walks[0].drive)}, {names[0]} takes {ratio.words} as long as {names[1]} "
         f"to list {what}: {times[0]} against {times[1]}."
     )
 
@@ -289,6 +290,11 @@ def comparison(disks: Sequence[MapDisk]) -> str:
 def _seconds(disk: MapDisk) -> float:
     """How long all volumes of a disk take, one after the other."""
     return sum(walk.seconds for walk in first_walks(disk))
+
+
+def _draws(disk: MapDisk) -> NDArray[np.float64]:
+    """The same in each simulation."""
+    return np.asarray(np.sum([walk.draws_s for walk in first_walks(disk)], axis=0))
 
 
 def _entries(disk: MapDisk) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from layoutscope.drive.uncertain import paired_ratio
 from layoutscope.results.compare import Cost, Reads, explain, growth_by_cause, growth_by_reads
 
 
@@ -44,7 +45,7 @@ def test_more_reads_and_slower_reads_are_told_apart():
 def test_the_sentence_names_cause_reads_and_what_stands_behind_them():
     """2.1 of 2.9 s are rotation (72.4 %), 2.84 s come from more reads elsewhere (97.9 %), for want of sequence."""
     text = explain("disk", (FAST, SLOW), ("A", "B"))
-    assert "B takes 3.90 times as long as A (3.90 s against 1.00 s)" in text
+    assert "B takes 3.9 times as long as A (3.90 s against 1.00 s)" in text
     assert "72.4 % of the difference is waiting for the platter to turn" in text
     assert "97.9 % of it comes from more reads that do not start where the last one ended: 90 against 20" in text
     assert text.endswith("as 10.0 % of its nodes are read in sequence against 50.0 %.")
@@ -61,10 +62,21 @@ def test_equal_times_are_called_equal():
 
 
 def test_doubt_is_told_only_where_a_drive_could_turn_the_sides():
-    """Slower on every drive that is drawn: no doubt, however wide the intervals; on two of twenty not: doubt."""
+    """Slower on every drive that is drawn: no doubt, however wide the ranges; on two of twenty not: no winner."""
     fast = replace(FAST, draws_s=tuple(range(1, 21)))
-    always = replace(SLOW, seconds_low=0.1, draws_s=tuple(number + 0.5 for number in range(1, 21)))
-    assert "though" not in explain("disk", (fast, always), ("A", "B"))
+    always = replace(SLOW, seconds_low=0.1, draws_s=tuple(1.5 * number for number in range(1, 21)))
+    assert "B takes 1.5 times (1.5 to 1.5) as long as A" in explain("disk", (fast, always), ("A", "B"))
     turned = replace(always, draws_s=(0.5, 0.5, *always.draws_s[2:]))
-    assert "though not on every drive like that" in explain("disk", (fast, turned), ("A", "B"))
-    assert "though" not in explain("disk", (FAST, SLOW), ("A", "B"))
+    assert explain("disk", (fast, turned), ("A", "B")).endswith("which takes longer is open.")
+    assert "open" not in explain("disk", (FAST, SLOW), ("A", "B"))
+
+
+def test_a_ratio_is_that_of_drives_one_by_one():
+    """Whatever the drive is, it is the same for both: the ranges of two times may overlap where that of the ratio is
+    narrow.
+    """
+    found = paired_ratio([2.0, 20.0, 200.0], [1.0, 10.0, 100.0])
+    assert (found, found.is_open) == ((2.0, 2.0, 2.0), False)
+    assert paired_ratio([1.0, 3.0], [2.0, 2.0]).is_open
+    assert paired_ratio([], []) is None
+    assert paired_ratio([1.0], [0.0]) is None

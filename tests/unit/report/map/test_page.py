@@ -99,7 +99,8 @@ def test_arrays_survive_packing(values, delta):
 
 def _disk(entries: int, seconds: float, drive: str = "generic-7200") -> MapDisk:
     trace = np.empty(0)
-    walk = MapWalk("fts", drive, trace, trace, {"seek": seconds}, entries=entries)
+    draws = tuple(seconds * share for share in (0.5, 1.0, 2.0))
+    walk = MapWalk("fts", drive, trace, trace, {"seek": seconds}, entries=entries, draws_s=draws)
     return MapDisk(f"{entries} <entries>", "", [], 0, 1, 1, [walk])
 
 
@@ -109,12 +110,12 @@ def _disk(entries: int, seconds: float, drive: str = "generic-7200") -> MapDisk:
         (
             (1000, 480.0),
             (1000, 40.0),
-            "takes 12 times as long as 1000 <entries> to list as many files: 8 min 00 s against 40.0 s.",
+            "takes 12 times (12 to 12) as long as 1000 <entries> to list as many files: 8 min 00 s against 40.0 s.",
         ),
         (
             (1000, 480.0),
             (2000, 40.0),
-            "takes 24 times as long as 2000 <entries> to list 1,000 files and folders:",
+            "takes 24 times (24 to 24) as long as 2000 <entries> to list 1,000 files and folders:",
         ),
         ((1000, 40.0), (1000, 41.0), None),
         ((1000, 480.0), (0, 40.0), None),

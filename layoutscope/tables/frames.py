@@ -39,7 +39,7 @@ FRAMES: Final[dict[str, tuple[Column, ...]]] = {
         Column("order", "String", "", "what a program does on the volume"),
         Column("host", "String", "", "whose driver and library do it"),
         _ON,
-        Column("seconds", "Float64", "s", "predicted time, on the drive as its profile stands"),
+        Column("seconds", "Float64", "s", "predicted time: the median of the simulations"),
         Column("seconds_low", "Float64", "s", "lower end of its interval; in a batch, of its quick interval"),
         Column("seconds_high", "Float64", "s", "upper end of its interval"),
         _READS,

@@ -102,7 +102,7 @@ def enumerated(folder: Path, filesystem: str, cycle: int) -> Predicted:
         reads = kept(folder, filesystem, number, cycle)
         seconds = np.zeros(num_draws())
         for start, chosen in ((0, DRAWS[is_outer]), (HALF_BYTES, DRAWS[~is_outer])):
-            seconds[chosen] = draw_seconds(reads, profile, unknown, start_offset_bytes=start, numbers=chosen)
+            seconds[chosen] = draw_seconds(reads, profile, unknown, start_offset_bytes=start, numbers=chosen).seconds
         layouts.append(seconds)
     columns = {**unknown.columns(), **placement_columns(), "half": ("offset", is_outer)}
     return Predicted(np.stack(layouts)[volume_of(), DRAWS], columns, layouts)
@@ -172,12 +172,12 @@ def _walks(told: tuple[tuple[str, Any], ...]) -> tuple[AccessTrace, ...]:
 def _side_by_side(reads: AccessTrace, profile: Any, unknown: Uncertain, threads: int) -> F64:
     """Serve reads of one thread one by one; of several, the slower of drive and computer decides."""
     if threads == 1:
-        return draw_seconds(reads, profile, unknown)
+        return draw_seconds(reads, profile, unknown).seconds
     host_s = reads.host_us / 1e6 / threads * unknown.of(HOST)
     silent = replace(reads, think_us=np.zeros(len(reads)), after_us=0.0)
     queued = service(silent, profile, queue_depth=threads).service_s
     alone = service(silent, profile).service_s
-    return np.asarray(np.maximum(host_s, draw_seconds(silent, profile, unknown) * queued / alone))
+    return np.asarray(np.maximum(host_s, draw_seconds(silent, profile, unknown).seconds * queued / alone))
 
 
 def copied(asked: dict[str, Any]) -> Predicted:
@@ -191,7 +191,7 @@ def copied(asked: dict[str, Any]) -> Predicted:
         for filesystem in ("apfs", "hfsplus"):
             made, placement = volume(filesystem, number, files)
             layout = next(aging(made, placement, (0,)))
-            seconds[filesystem] = draw_seconds(trace(layout, order="copy", host="macos"), profile, unknown)
+            seconds[filesystem] = draw_seconds(trace(layout, order="copy", host="macos"), profile, unknown).seconds
         layouts.append(seconds["apfs"] / seconds["hfsplus"])
     volumes = volume_of(len(layouts))
     return Predicted(np.stack(layouts)[volumes, DRAWS], unknown.columns(), layouts)
@@ -208,7 +208,7 @@ def read_through(asked: dict[str, Any]) -> Predicted:
     starts = np.sort(np.random.default_rng(5).permutation(asked["files"])[:count]) * (each * size)
     offset = (starts[:, None] + np.arange(each) * size).ravel()
     reads = AccessTrace.from_reads(offset, np.full(len(offset), size, np.int64))
-    values = draw_seconds(reads, profile, unknown) * asked["files"] / count
+    values = draw_seconds(reads, profile, unknown).seconds * asked["files"] / count
     return Predicted(values, unknown.columns(), [values])
 
 
@@ -304,7 +304,9 @@ def placed(folder: Path) -> list[dict[str, Any]]:
     found = []
     for filesystem, cycle in (("hfsplus", 10), ("apfs", 0), ("apfs", 20)):
         reads = kept(folder, filesystem, 0, cycle)
-        outer, inner = (draw_seconds(reads, profile, unknown, start_offset_bytes=start) for start in (0, HALF_BYTES))
+        outer, inner = (
+            draw_seconds(reads, profile, unknown, start_offset_bytes=start).seconds for start in (0, HALF_BYTES)
+        )
         part = float(np.median(inner / outer))
         found.append({
             "filesystem": filesystem, "cycle": cycle, "outer_s": float(np.median(outer)),
@@ -342,7 +344,7 @@ def walks_left_out(witness: Witness, drive: str, geometry: str, setting: str) ->
         of_this = (result["drive"], result["setting"], result["think_us"]) == (drive, setting, "100")
         if of_this and result["workload"].endswith("-stat"):
             reads = witness.trace(drive, result["workload"])
-            low, high = np.quantile(draw_seconds(reads, profile, unknown), (0.05, 0.95)).tolist()
+            low, high = np.quantile(draw_seconds(reads, profile, unknown).seconds, (0.05, 0.95)).tolist()
             total = float(result["total_s"])
             found.append({
                 "drive": drive, "known": geometry, "buffer": "off" if setting == "off" else "on",

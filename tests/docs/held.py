@@ -47,7 +47,6 @@ HELD: Final = {
     "docs/verdict.md": (
         f"left out of walks under {COUNTS[WORTH_S]}",
         f"its leaves filled to {writing.FILL:.0%}".replace("%", " %"),
-        f"the interval is {SHARES[explanation.MODEL_ERROR]} to either side",
         f"would save at least {SHARES[NAMED_FROM]} of its time without it",
         f"A listing of less than {COUNTS[WORTH_S]} is neither",
         f"they fill {SHARES[DENSE]} of their span or more",

@@ -29,7 +29,7 @@ from layoutscope.api.workloads import (
     work_of,
 )
 from layoutscope.display import Struct
-from layoutscope.drive import hdd, simulate
+from layoutscope.drive import hdd, service, simulate
 from layoutscope.drive.recordings import BELOW, CHUNK, FILE_SYSTEM, Place, Recorded, check_reads, load_trace
 from layoutscope.drive.uncertain import UNSAID
 from layoutscope.errors import UsageError, did_you_mean
@@ -153,6 +153,11 @@ class Serving(Struct, frozen=True):
             for each in self.profiles
         ]
 
+    def named(self, reads: AccessTrace) -> list[ServiceResult]:
+        """Serve reads on each drive as its profile stands: what a measurement of that drive is held against."""
+        how = {"start_offset_bytes": self.start_offset_bytes, "queue_depth": self.queue_depth}
+        return [service(reads, each.with_cache(self.buffer), **how) for each in self.profiles]
+
 
 def served_by(asked: ReplayOptions, real: Real) -> Serving:
     """Say what serves reads; of the usual drives those that are too small for them are left out."""
@@ -176,7 +181,7 @@ def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: Wo
         int(real.reads.length_bytes.sum()),
         tuple(Prediction.of(each, profile) for each, profile in served),
         recording=real.recording,
-        measured=tuple(measured_times(timed, each) for each, _ in served) if timed is not None else (),
+        measured=tuple(measured_times(timed, each) for each in serving.named(real.reads)) if timed is not None else (),
     )
     if layout is None:
         return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.api.images import findings_of
@@ -11,8 +12,9 @@ from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import prediction, said_of
-from layoutscope.drive.simulation import serve_draw
-from layoutscope.drive.uncertain import uncertain
+from layoutscope.drive import service
+from layoutscope.drive.simulation import draw_seconds
+from layoutscope.drive.uncertain import GEOMETRIES, median_draw, uncertain
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
@@ -21,6 +23,7 @@ from layoutscope.options import ScanOptions, Workload, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.results.explanation import judge
 from layoutscope.results.scan import ScanResult, VolumeScan, knows_offset
+from layoutscope.results.verdict import WORTH_S
 from layoutscope.walk.host import host_profile
 
 if TYPE_CHECKING:
@@ -124,8 +127,17 @@ class _Trials:
         self._unknown = uncertain(profile, said_of(self._host), knows_offset=knows_offset(layout))
 
     def seconds(self, reads: AccessTrace) -> float:
-        """Serve reads on the drive of the simulation in the middle."""
-        return serve_draw(reads, self._profile, self._unknown, self._first.middle).seconds
+        """Say what changed reads take, by the ratio to the unchanged ones on the same drives one by one."""
+        first = self._first
+        if first.seconds < WORTH_S:
+            # Of short work no cause is named: other drives are not drawn for it.
+            nominal_s = service(reads, self._profile).seconds
+            return nominal_s * first.seconds / first.nominal_s if first.nominal_s else nominal_s
+        # One simulation for each geometry: there are many causes.
+        some = np.arange(GEOMETRIES)
+        then = draw_seconds(reads, self._profile, self._unknown, numbers=some).seconds
+        ratio = then / np.array(first.draws_s)[some]
+        return first.seconds * float(ratio[median_draw(ratio)])
 
     def predicted(self, reads: AccessTrace) -> float:
         """Predict what reads take."""

@@ -579,9 +579,12 @@ def serve_draw(
 ) -> ServiceResult:
     """Serve a whole trace on the drive of one draw, by the computer of that draw."""
     trace, factor = _asked_at_once(trace, queue_depth), float(unknown.of(HOST)[number])
-    one = np.array([number])
-    ((_, work),) = _each_draw(trace, profile, unknown, start_offset_bytes, queue_depth, one)
-    times = serve(work, round(unknown.angle[number] * TURN))
+    if len(trace):
+        one = np.array([number])
+        ((_, work),) = _each_draw(trace, profile, unknown, start_offset_bytes, queue_depth, one)
+        times = serve(work, round(unknown.angle[number] * TURN))
+    else:
+        times = service(trace, profile).reads_ms
     found = replace(summarise(profile, trace.paced(factor), times), host_factor=factor)
     return _lasting(found, found.service_s * float(unknown.of(MODEL)[number]))
 

@@ -298,11 +298,8 @@ def interval(item: Prediction) -> str:
 
 def quick(item: Prediction) -> str:
     """Say of a short time whether it is short on most drives like that."""
-    if item.seconds_high < WORTH_S:
-        return "Under a second: there is little to be gained."
-    if not item.is_mostly_from(WORTH_S):
-        return "Under a second, most likely: there is little to be gained."
-    return "Under a second on the first drive, but more on most drives like it: see plan."
+    likely = "" if item.seconds_high < WORTH_S else ", most likely"
+    return f"Under a second{likely}: there is little to be gained."
 
 
 def story(volume: VolumeScan) -> tuple[str, ...]:
@@ -429,7 +426,7 @@ class Trials(Protocol):
     """What a verdict asks of the model, besides the prediction that it is about."""
 
     def seconds(self, reads: AccessTrace) -> float:
-        """Serve reads on the drive of the simulation in the middle."""
+        """Say what changed reads of the walk take."""
 
     def predicted(self, reads: AccessTrace) -> float:
         """Predict what reads take, as `predict` does."""
@@ -456,9 +453,7 @@ def judge(
     if not len(walk.trace):
         return plain
     reads = walked(layout, walk.trace)
-    # Of a long walk the prediction is that of a sample.
-    scale = first.seconds / max(trials.seconds(walk.trace), 1e-12)
-    runs = {change: scale * trials.seconds(change(reads)) for change in CAUSES.values()}
+    runs = {change: trials.seconds(change(reads)) for change in CAUSES.values()}
     packed = what_if(PACKED, layout, walk.host).layout
     causes = [Cause(name, runs[change], _saved(first.seconds, runs[change])) for name, change in CAUSES.items()]
     return replace(

@@ -99,10 +99,6 @@ class Prediction(Displayed, Struct, frozen=True):
     middle: int = 0  # which simulation is the median, whose causes and reads these are
     host_factor: float = 1.0  # how many times as long the computer takes there as the trace says
 
-    def is_mostly_from(self, seconds: float) -> bool:
-        """Tell whether more than half of the drives that were drawn take a time or longer."""
-        return 2 * sum(draw >= seconds for draw in self.draws_s) > len(self.draws_s)
-
     @classmethod
     def of(cls, result: ServiceResult, profile: DriveProfile, interval: Interval | None = None) -> Prediction:
         """Turn the service time of a trace into what reports show."""

@@ -296,6 +296,7 @@ def calls(case: Case) -> Iterator[tuple[str, Callable[[], Any]]]:
         "plan": lambda: library.plan(image, shows_all=True, **how),
         "trace": lambda: library.trace(image, order="du", host="macos", **how),
         "service": lambda: library.service(library.trace(image, **how), "generic-7200"),
+        "simulate": lambda: library.simulate(library.trace(image, **how), "generic-7200"),
         "inspect": lambda: library.inspect(image, at=40960, **how),
         "read_layouts": lambda: library.read_layouts(image, **how),
         "layout_map": lambda: library.layout_map(library.scan(image, **how)),

@@ -39,7 +39,6 @@ from layoutscope.results.explanation import (
     why,
     yardstick,
 )
-from layoutscope.results.verdict import WORTH_S
 from layoutscope.tables import coverage_of
 from layoutscope.tables.layout import layout_findings
 from layoutscope.units import NOTHING, format_bytes, format_count, format_seconds, format_share, format_value
@@ -703,6 +702,4 @@ def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:
     plan = ""
     if any(item.verdict and item.verdict.is_worth_a_word for item in volumes):
         plan = "plan (other remedies, and how), "
-    elif any(item.verdict and item.predictions[0].is_mostly_from(WORTH_S) for item in volumes):
-        plan = "plan (what would help), "
     return f"More: {plan}scan --details, map -o FILE.html, check"

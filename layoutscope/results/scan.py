@@ -96,7 +96,6 @@ class Prediction(Displayed, Struct, frozen=True):
     # seconds of each simulation; those of two walks on one drive belong together one by one
     draws_s: tuple[float, ...] = ()
     nominal_s: float = 0.0  # the time on the drive as its profile stands, on the computer whose costs are known
-    middle: int = 0  # which simulation is the median, whose causes and reads these are
     host_factor: float = 1.0  # how many times as long the computer takes there as the trace says
 
     @classmethod
@@ -119,7 +118,6 @@ class Prediction(Displayed, Struct, frozen=True):
             interval=interval,
             draws_s=result.draws_s,
             nominal_s=result.nominal_s,
-            middle=result.middle,
             host_factor=result.host_factor,
         )
 

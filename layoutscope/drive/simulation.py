@@ -502,7 +502,7 @@ def draw_seconds(
 def simulate(
     trace: AccessTrace,
     profile: DriveProfile | str | os.PathLike[str],
-    host: Host = UNSAID,
+    host: Host | None = None,
     *,
     start_offset_bytes: int = 0,
     knows_offset: bool = True,
@@ -520,7 +520,7 @@ def simulate(
     profile : DriveProfile, str or path
         What `load_profile` returns or takes.
     host : Host, optional
-        Whose think times these are, which are drawn, too; those of a recording are known.
+        Whose think times these are, which are drawn, too; without it they are known, as those of a recording.
     start_offset_bytes : int, bytes, default 0
         Where the image starts on the drive: 0 for a whole disk, else the start of the partition.
     knows_offset : bool, default True
@@ -549,7 +549,7 @@ def simulate(
     """
     if isinstance(profile, str | os.PathLike):
         profile = load_profile(os.fspath(profile))
-    unknown = uncertain(profile, host, knows_offset=knows_offset)
+    unknown = uncertain(profile, host or UNSAID, knows_offset=knows_offset)
     start = start_offset_bytes
     draws = draw_seconds(trace, profile, unknown, start_offset_bytes=start, queue_depth=queue_depth)
     middle, found = median_draw(draws.seconds), interval_of(draws.seconds, {}, LAYOUT, draws.sampling_error)

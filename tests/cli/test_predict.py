@@ -98,7 +98,7 @@ def test_packed_nodes_of_a_few_reads_may_take_longer(run, reference_image):
     """Where each node is read just in time, packed ones miss their turn on most drives."""
     image = reference_image("apple/plaso_spotlight10.13.raw")
     text = " ".join(run("predict", image, "--drive", "generic-7200", "--top", "0").stdout.split())
-    found = re.search(r"would take ([\d.]+) ms instead of ([\d.]+) ms \((\d+) % more\)", text)
+    found = re.search(r"would take ([\d.]+) ms instead of ([\d.]+) ms \(([\d.]+) % more\)", text)
     longer, now, percent = (float(number) for number in found.groups())
     assert percent == pytest.approx(100 * (longer / now - 1), abs=1)
     assert percent > 20

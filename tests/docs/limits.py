@@ -151,7 +151,7 @@ LIMITS = tuple(
          "tests/unit/partition/test_gaps.py::test_a_map_full_of_holes_is_looked_at_in_part"),
         ("filesystems.recognition.MAX_HITS", "time, against disks that have the letters of a header in every sector",
          SILENT, "tests/images/test_bases.py::test_chance_letters_are_no_volume"),
-        ("filesystems.hfsplus.probe.MAX_BLOCK_BYTES", "time, against copies of headers with huge blocks",
+        ("filesystems.hfsplus.volume.MAX_BLOCK_BYTES", "time, against copies of headers with huge blocks",
          SILENT, "tests/unit/partition/test_probe.py::test_a_copy_that_claims_huge_blocks_leads_to_the_start"),
         ("partition.maps.MAX_LOGICAL", "time, against chains that lead back to themselves", "or never ends",
          f"{_LIMITS}test_chains_of_logical_partitions"),

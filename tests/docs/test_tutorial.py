@@ -56,14 +56,18 @@ def test_the_causes_add_up_to_more_than_the_whole():
 
 
 def test_the_remedies_are_of_three_kinds():
-    """Drives and HFS+ lead, rewriting takes two seconds, and what costs nothing is among them."""
+    """A drive leads, HFS+ saves most without one, rewriting saves half of the time; some cost nothing."""
     plan = screen("plan")
-    first, second, third = re.findall(r"^ +[\d.]+ m?s +[\d.]+ %.*$", plan, re.MULTILINE)[:3]
-    assert "solid-state" in first
-    assert "Fusion" in second
-    assert "copy everything off" in third
+    rows = re.findall(r"^ +[\d.]+ m?s +([\d.]+) %.*?\d m?s  (?:nothing|[\d.]+ s)  (.*)$", plan, re.MULTILINE)
+    words = [what for _, what in rows]
+    assert words[0].startswith("a solid-state drive")
+    assert words[1].startswith("a Fusion Drive")
+    that_copy = [what for what in words if what.startswith("copy everything off")]
+    assert "to HFS+" in plan.split(that_copy[0], 1)[1].split("\n")[1]
     assert seconds(r"@ +rewrite the nodes", plan) == pytest.approx(2, abs=0.5)
     whole = seconds(r"5400 rpm\) +@", screen("scan"))
+    rewritten = next(float(share) for share, what in rows if what.startswith("rewrite the nodes"))
+    assert rewritten == pytest.approx(50, abs=5)
     names = seconds(r"(?m)^ +@ .*nothing  list names only", plan)
     assert 0.5 < names / whole < 0.65
 

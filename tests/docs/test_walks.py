@@ -25,11 +25,12 @@ def names():
     return made
 
 
-def test_names_are_quicker_and_key_order_is_slower_on_the_disk(names):
+def test_names_are_quicker_and_key_order_is_as_slow_on_the_disk(names):
     """As the text below the first table says."""
     rows = {row["order"]: row for row in names["wide"].to_dicts()}
     assert all(rows["names"][drive] < rows["fts"][drive] for drive in names["DRIVES"])
-    assert rows["catalog"]["generic-7200"] > rows["fts"]["generic-7200"]
+    assert rows["catalog"]["generic-7200"] == pytest.approx(rows["fts"]["generic-7200"], rel=0.1)
+    assert rows["catalog"]["reads"] > rows["fts"]["reads"]
 
 
 def test_less_memory_means_more_reads(names):

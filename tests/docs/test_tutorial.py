@@ -58,7 +58,7 @@ def test_the_causes_add_up_to_more_than_the_whole():
 def test_the_remedies_are_of_three_kinds():
     """A drive leads, HFS+ saves most without one, rewriting saves half of the time; some cost nothing."""
     plan = screen("plan")
-    rows = re.findall(r"^ +[\d.]+ m?s +([\d.]+) %.*?\d m?s  (?:nothing|[\d.]+ s)  (.*)$", plan, re.MULTILINE)
+    rows = re.findall(r"^ +[\d.]+ m?s +([\d.]+) %.*?\d m?s +(?:nothing|[\d.]+ s)  (.*)$", plan, re.MULTILINE)
     words = [what for _, what in rows]
     assert words[0].startswith("a solid-state drive")
     assert words[1].startswith("a Fusion Drive")

@@ -509,8 +509,10 @@ def remove_abandoned(path: Path, inode: int | None) -> None:
             own = [file for name in names if _is_ours(file := Path(folder, name))]
             for file in own:
                 file.unlink()
-            # An empty folder that held nothing of this tool may be anybody's.
-            if own or folders or Path(folder) == path:
+            # An empty folder that held nothing of this tool may be anybody's, but not in a part of a result.
+            inside = Path(folder).relative_to(path).parts
+            is_in_part = any(name.startswith(".") and name.endswith(PART) for name in inside)
+            if own or folders or is_in_part or not inside:
                 with suppress(OSError):
                     os.rmdir(folder)  # noqa: PTH106
 

@@ -357,6 +357,14 @@ def test_a_folder_that_was_perhaps_never_made_goes_only_when_it_is_empty(tmp_pat
     assert [path.name for path in tmp_path.rglob("*")] == ["filled", "notes"]
 
 
+def test_a_part_of_a_result_without_a_file_yet_goes(tmp_path):
+    """Its process may have ended between making the folders and writing the first file."""
+    work = ownfiles.make_folder(tmp_path / "work")
+    (work / ownfiles.new_name(".capture.lscope.", ownfiles.PART) / "new" / "0").mkdir(parents=True)
+    ownfiles.remove_abandoned(work, work.stat().st_ino)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_others_put_into_an_abandoned_folder_stays(tmp_path, marks):
     """Whoever looks at what a crash left may save a file there, edit one, or rescue one under another name."""
     work = ownfiles.make_folder(tmp_path / "work")

@@ -250,7 +250,7 @@ def _record_temporary(into: int) -> None:
     """Record each temporary file and folder of this process before it is made."""
 
     def hear(event: str, arguments: tuple[object, ...]) -> None:
-        if event in ("tempfile.mkstemp", "tempfile.mkdtemp", "layoutscope.make_folder"):
+        if event in ("tempfile.mkstemp", "tempfile.mkdtemp"):
             os.write(into, os.fsencode(os.path.abspath(str(arguments[0]))) + b"\0")  # noqa: PTH100  (pathlib takes memory)
 
     sys.addaudithook(hear)

@@ -442,10 +442,6 @@ _MADE: Final[dict[Path, tuple[int, int, int]]] = {}
 """Folders that this process made for its own use: file systems give the number of one that is gone to a new one."""
 
 
-FOLDER_EVENT: Final = "layoutscope.make_folder"
-"""Event of :func:`sys.audit` with the path of a folder that is about to be made."""
-
-
 def new_name(prefix: str, suffix: str = "") -> str:
     """Return a name that nobody can guess."""
     return f"{prefix}{os.urandom(8).hex()}{suffix}"
@@ -456,8 +452,8 @@ def make_folder(path: Path) -> Path:
     if os.name != "nt" and umask() & stat.S_IRWXU:
         raise PermissionError(errno.EACCES, "the umask keeps new folders from their owner")
     made = path.absolute()
-    # Who removes what a killed process leaves hears of it, as of temporary files.
-    sys.audit(FOLDER_EVENT, str(made))
+    # As tempfile.mkdtemp does: whoever cleans up after a killed process listens for it.
+    sys.audit("tempfile.mkdtemp", str(made))
     made.mkdir(0o700)
     _MADE[made] = _state(os.lstat(made)).identity
     return made

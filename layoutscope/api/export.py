@@ -18,8 +18,8 @@ from layoutscope.api.outputs import check_output, file_form, output, refuse_plac
 from layoutscope.api.predict import DEFAULT_DRIVES, predict
 from layoutscope.api.reading import opened, parts_of_node, request_of, views_of
 from layoutscope.api.scan import scan
-from layoutscope.api.workloads import checked, host_of, said_of, walk, work_of
-from layoutscope.drive import simulate
+from layoutscope.api.workloads import checked, host_of, serve_walk, walk, work_of
+from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.contract import InodeStats
 from layoutscope.options import DocumentOptions, ExportOptions, fill, leave_out
@@ -28,7 +28,7 @@ from layoutscope.report.forensic import bodyfile, dfxml
 from layoutscope.report.profiles import PROFILES, Profile
 from layoutscope.report.tables import FORMATS, joined_table, write_table
 from layoutscope.results.frames import listed_files
-from layoutscope.results.scan import knows_offset, volume_names
+from layoutscope.results.scan import volume_names
 from layoutscope.tables import TABLES
 from layoutscope.tables.columns import Rows
 
@@ -291,6 +291,6 @@ def _walks(image: Opened, work: Workload, drives: Drives | None) -> list[Profile
         reads, paths = walk(layout, work).reads, Paths(layout)
         for profile in profiles_of(drives, DEFAULT_DRIVES[:1]):
             title = f"{name}, {work['order']} on {profile.name}"
-            served = simulate(reads, profile, said_of(host_of(work)), knows_offset=knows_offset(layout))
+            served = serve_walk(layout, reads, profile, Host.of(host_of(work)))
             found.append(Profile.of(title, reads, served, paths))
     return found

@@ -17,9 +17,8 @@ from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.api.outputs import write_page
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, host_of, said_of, walk
-from layoutscope.drive import simulate
-from layoutscope.drive.uncertain import num_draws, quantiles
+from layoutscope.api.workloads import checked, host_of, serve_walk, walk
+from layoutscope.drive.uncertain import Host, num_draws, quantiles
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure
@@ -35,7 +34,6 @@ from layoutscope.results.forecast import (
     ForecastResult,
     ForecastTime,
 )
-from layoutscope.results.scan import knows_offset
 
 if TYPE_CHECKING:
     import os
@@ -174,11 +172,11 @@ class _Look:
     def look(self, layout: VolumeLayout, seed: int) -> Drawn:
         """Measure and walk a layout; each draw of what happens has drives of its own."""
         reads = walk(layout, self._work).reads
-        host = said_of(host_of(self._work))
+        host = Host.of(host_of(self._work))
         mine = np.arange(num_draws())[seed % num_draws() :: self._seeds]
         seconds, drives = [], []
         for profile in self._profiles:
-            found = simulate(reads, profile, host, knows_offset=knows_offset(layout))
+            found = serve_walk(layout, reads, profile, host)
             seconds.append(found.seconds)
             drives.append(np.array(found.draws_s)[mine])
         files, nodes, metrics = measured_layout(layout)

@@ -24,12 +24,12 @@ from layoutscope.api.workloads import (
     over_orders,
     prediction,
     refuse_unused,
-    said_of,
+    serve_walk,
     walk,
     work_of,
 )
-from layoutscope.drive import load_profile, simulate
-from layoutscope.drive.uncertain import LAYOUT, START, interval_of, is_measured, uncertain
+from layoutscope.drive import load_profile
+from layoutscope.drive.uncertain import LAYOUT, START, Host, interval_of, is_measured, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.metrics import measure_trace
 from layoutscope.options import Predict, PredictOptions, fill, leave_out
@@ -185,10 +185,9 @@ def _drive(
     changes: Mapping[str, Serve],
     work: Predict,
 ) -> DriveCase:
-    host, start = said_of(host_of(work)), work["start_offset_bytes"]
-    knows = knows_offset(layout, start)
-    result = simulate(reads, profile, host, start_offset_bytes=start, knows_offset=knows)
-    unknown = uncertain(profile, host, knows_offset=knows)
+    host, start = Host.of(host_of(work)), work["start_offset_bytes"]
+    result = serve_walk(layout, reads, profile, host, start)
+    unknown = uncertain(profile, host, knows_offset=knows_offset(layout, start))
     drawn = {**unknown.columns(), START: (START, unknown.angle)}
     interval = interval_of(np.array(result.draws_s), drawn, LAYOUT, result.sampling_error)
     made = {name: serve(profile) for name, serve in changes.items()}
@@ -213,7 +212,7 @@ def _change(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) 
         flash = load_profile(SSD_PROFILE)
 
         def serve_on_flash(profile: DriveProfile) -> Alternative:
-            seconds = prediction(layout, reads, flash, said_of(host_of(work)), start).seconds
+            seconds = serve_walk(layout, reads, flash, Host.of(host_of(work)), start).seconds
             why_not = "the drive is one already" if profile.geometry == flash.geometry else ""
             return Alternative(name, f"the drive is a {flash.title}", seconds, why_not)
 
@@ -228,7 +227,7 @@ def _change(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) 
 
     def serve(profile: DriveProfile) -> Alternative:
         is_placed = case.start_offset_bytes is not None
-        seconds = prediction(layout, reads, profile, said_of(host), moved, is_placed=is_placed).seconds
+        seconds = serve_walk(layout, reads, profile, Host.of(host), moved, is_placed=is_placed).seconds
         return Alternative(name, case.because, seconds, why_not)
 
     return serve
@@ -265,9 +264,7 @@ def _write_ncdu(
     """Write the cost of every directory for ``ncdu -f``, in milliseconds."""
     with output(path, force=force) as file:
         reads = walk(layout, work).reads
-        start = work["start_offset_bytes"]
-        knows = knows_offset(layout, start)
-        result = simulate(reads, profile, said_of(host_of(work)), start_offset_bytes=start, knows_offset=knows)
+        result = serve_walk(layout, reads, profile, Host.of(host_of(work)), work["start_offset_bytes"])
         ids, seconds, _ = _costs_by_directory(reads, result)
         costs = dict(zip(ids.tolist(), (seconds * 1000).tolist(), strict=True))
         for text in ncdu_text(layout, costs):
@@ -295,7 +292,7 @@ def predict_enumeration(
         return None, ()
     reads = walk(layout, work).reads
     fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
-    said = said_of(host_of(work))
+    said = Host.of(host_of(work))
     results = tuple(prediction(layout, reads, profile, said) for profile in fitting)
     return _walk_facts(layout, reads, work), results
 

@@ -195,7 +195,7 @@ def _without_partition(disk: Source, search: VolumeSearch, layouts: Sequence[Vol
     read = [(layout.facts.image_offset, layout.facts.size_bytes) for layout in layouts]
     for found in volumes_in_gaps(disk, search, read):
         size = confirm_volume_size(disk, found)
-        # What is larger than the gap was there before the disk was divided anew, unless the image is cut off in it.
+        # A volume larger than its gap predates the current partition map, unless the image ends within it.
         is_last = found.image_offset + found.size_bytes == disk.size_bytes
         if size is not None and (size <= found.size_bytes or is_last):
             option = f"--volume-at {found.image_offset} reads it"

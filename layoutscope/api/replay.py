@@ -24,14 +24,13 @@ from layoutscope.api.workloads import (
     entries_of,
     host_of,
     refuse_unused,
-    said_of,
     walk_on,
     work_of,
 )
 from layoutscope.display import Struct
 from layoutscope.drive import hdd, service, simulate
 from layoutscope.drive.recordings import BELOW, CHUNK, FILE_SYSTEM, Place, Recorded, check_reads, load_trace
-from layoutscope.drive.uncertain import UNSAID
+from layoutscope.drive.uncertain import UNSAID, Host
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.options import ReplayOptions, fill, leave_out
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from layoutscope.access.driver import Model
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
-    from layoutscope.drive.uncertain import Host
     from layoutscope.options import Workload
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.score import Score
@@ -154,7 +152,7 @@ class Serving(Struct, frozen=True):
         ]
 
     def named(self, reads: AccessTrace) -> list[ServiceResult]:
-        """Serve reads on each drive as its profile stands: what a measurement of that drive is held against."""
+        """Serve reads on each drive as its profile stands, to compare them with a measurement of that drive."""
         how = {"start_offset_bytes": self.start_offset_bytes, "queue_depth": self.queue_depth}
         return [service(reads, each.with_cache(self.buffer), **how) for each in self.profiles]
 
@@ -187,7 +185,7 @@ def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: Wo
         return result
     model, predicted, agreement, driver = predict_best(real.reads, layout, work)
     paced = _paced_alike(predicted, real.reads, serving.think_us)
-    said = said_of(model.host) if serving.draws else UNSAID
+    said = Host.of(model.host) if serving.draws else UNSAID
     knows = not serving.draws or knows_offset(layout, serving.start_offset_bytes)
     return replace(
         result,

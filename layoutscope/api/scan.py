@@ -11,10 +11,10 @@ from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import prediction, said_of
+from layoutscope.api.workloads import serve_walk
 from layoutscope.drive import service
 from layoutscope.drive.simulation import draw_seconds
-from layoutscope.drive.uncertain import GEOMETRIES, median_draw, uncertain
+from layoutscope.drive.uncertain import GEOMETRIES, Host, median_draw, uncertain
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
@@ -124,13 +124,14 @@ class _Trials:
     def __init__(self, layout: VolumeLayout, first: Prediction, profile: DriveProfile, host: str) -> None:
         self._layout, self._first, self._profile = layout, first, profile
         self._host = host_profile(host)
-        self._unknown = uncertain(profile, said_of(self._host), knows_offset=knows_offset(layout))
+        self._case: Case | None = None
+        self._unknown = uncertain(profile, Host.of(self._host), knows_offset=knows_offset(layout))
 
     def seconds(self, reads: AccessTrace) -> float:
         """Say what changed reads take, by the ratio to the unchanged ones on the same drives one by one."""
         first = self._first
         if first.seconds < WORTH_S:
-            # Of short work no cause is named: other drives are not drawn for it.
+            # No cause is named where the time is short, so the profile as it stands will do.
             nominal_s = service(reads, self._profile).seconds
             return nominal_s * first.seconds / first.nominal_s if first.nominal_s else nominal_s
         # One simulation for each geometry: there are many causes.
@@ -141,13 +142,13 @@ class _Trials:
 
     def predicted(self, reads: AccessTrace) -> float:
         """Predict what reads take."""
-        return prediction(self._layout, reads, self._profile, said_of(self._host)).seconds
+        return serve_walk(self._layout, reads, self._profile, Host.of(self._host)).seconds
 
     def remedies(self, reads: ReadsOfNodes) -> tuple[Remedy, ...]:
         """Try the quick remedies of a plan."""
         from layoutscope.remedies.planning import quick_remedies
 
-        return quick_remedies(self._case(reads), self._first)
+        return quick_remedies(self._case_of(reads), self._first)
 
     def yardsticks(self, reads: ReadsOfNodes) -> tuple[Yardstick, ...]:
         """Take the copies to other file systems from a plan; of large volumes they would take long."""
@@ -155,12 +156,16 @@ class _Trials:
 
         if len(self._layout.columns("entries")) > MOST_COPIED:
             return ()
-        return tuple(copies_elsewhere(self._case(reads)))
+        return tuple(copies_elsewhere(self._case_of(reads)))
 
-    def _case(self, reads: ReadsOfNodes) -> Case:
+    def _case_of(self, reads: ReadsOfNodes) -> Case:
+        """Make the case once: what it works out of the volume serves remedies and copies."""
         from layoutscope.remedies.case import Case
 
-        return Case(self._layout, self._profile, options_of(Workload)["order"].default, self._host).with_reads(reads)
+        if self._case is None:
+            order = options_of(Workload)["order"].default
+            self._case = Case(self._layout, self._profile, order, self._host).with_reads(reads)
+        return self._case
 
 
 MOST_COPIED: Final = 500_000

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import HostProfile, Model
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.drive import DriveProfile
+    from layoutscope.drive import DriveProfile, ServiceResult
     from layoutscope.drive.uncertain import Interval
     from layoutscope.options import Option
     from layoutscope.results.predict import DriveCase
@@ -136,11 +136,6 @@ def host_of(work: Workload) -> HostProfile:
         raise UsageError(str(error)) from error
 
 
-def said_of(host: HostProfile) -> Host:
-    """Return what is said of a host where its time is drawn."""
-    return Host(host.name, host.threads, host.processors)
-
-
 class Walk(Struct, frozen=True):
     """What a workload does."""
 
@@ -224,23 +219,29 @@ def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: Worklo
 
     (profile,) = profiles_of(drive)
     reads = walk(layout, work).reads
-    found = prediction(layout, reads, profile, said_of(host_of(work)))
+    found = prediction(layout, reads, profile, Host.of(host_of(work)))
     return costs_of(layout, reads, found, work["order"])
 
 
-def prediction(
+def serve_walk(
     layout: VolumeLayout,
     reads: AccessTrace,
     profile: DriveProfile,
     host: Host,
     start_offset_bytes: int = 0,
     *,
-    is_placed: bool = False,  # whether the image begins there for sure, also where nothing tells
-) -> Prediction:
-    """Say what reads on a volume take on a drive like that."""
+    is_placed: bool = False,  # whether the image certainly starts there; else its place may have to be drawn
+) -> ServiceResult:
+    """Simulate the reads of a walk on a volume."""
     knows = is_placed or knows_offset(layout, start_offset_bytes)
-    result = simulate(reads, profile, host, start_offset_bytes=start_offset_bytes, knows_offset=knows)
-    return Prediction.of(result, profile)
+    return simulate(reads, profile, host, start_offset_bytes=start_offset_bytes, knows_offset=knows)
+
+
+def prediction(
+    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, host: Host, start_offset_bytes: int = 0
+) -> Prediction:
+    """Predict the time of a walk on a volume."""
+    return Prediction.of(serve_walk(layout, reads, profile, host, start_offset_bytes), profile)
 
 
 ALL: Final = "all"
@@ -268,7 +269,7 @@ def _case(model: Model, profiles: Sequence[DriveProfile], work: Workload, start_
     if reason:
         return OrderCase(work["order"], reason)
     reads = walk_on(model, work).reads
-    said = said_of(model.host)
+    said = Host.of(model.host)
     times = tuple(prediction(model.layout, reads, profile, said, start_offset_bytes) for profile in profiles)
     read_bytes = int(reads.length_bytes.sum())
     return OrderCase(work["order"], "", len(reads), read_bytes, entries_of(model, work), times)
@@ -306,7 +307,7 @@ class VolumesAlike:
 
         from layoutscope.api.alike import volumes_alike
 
-        self._layout, self._host = layout, said_of(host_of(work))
+        self._layout, self._host = layout, Host.of(host_of(work))
         self._volumes = volumes_alike(layout, work["host"])
         self._walks = [walk(made, work).reads for _, _, made in self._volumes]
 

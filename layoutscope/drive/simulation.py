@@ -116,8 +116,6 @@ class ServiceResult(Displayed, Struct, frozen=True):
     draws_s : tuple of float
         Seconds of each simulation, of which `seconds` is the median; those of two traces on one drive belong together
         one by one. Empty of a drive as its profile stands.
-    middle : int
-        Which of them is the median.
     sampling_error : float
         What a sample of the reads leaves open of the simulations: the logarithm of a factor, 0 where all were served.
     """
@@ -143,7 +141,6 @@ class ServiceResult(Displayed, Struct, frozen=True):
     reads_ms: ReadTimes
     nominal_s: float
     draws_s: tuple[float, ...] = ()
-    middle: int = 0
     sampling_error: float = 0.0
     host_factor: float = 1.0
 
@@ -260,9 +257,9 @@ def service(
     start_offset_bytes: int = 0,
     queue_depth: int = 1,
 ) -> ServiceResult:
-    """Say how long a drive takes for a trace, and why, if all is as its profile says.
+    """Compute how long a drive takes for a trace, and why, taking every figure of its profile as exact.
 
-    What to expect of a drive of which not all is known, :func:`simulate` says.
+    :func:`simulate` predicts the time of a drive whose figures are uncertain.
 
     Parameters
     ----------
@@ -459,7 +456,7 @@ WARM_UP: Final = 256
 
 
 class Draws(Struct, frozen=True):
-    """A trace on drives of a kind, a simulation for each draw of what is not known."""
+    """The times of a trace in simulations with different draws."""
 
     seconds: F64  # of each simulation, the host's time among them
     drive_s: F64  # the drive's part of that
@@ -474,9 +471,9 @@ def draw_seconds(
     *,
     start_offset_bytes: int = 0,
     queue_depth: int = 1,
-    numbers: NDArray[np.int64] | None = None,  # the draws that are wanted, all without; those of the others take 0 s
+    numbers: NDArray[np.int64] | None = None,  # the draws that are wanted, in this order; by default all of them
 ) -> Draws:
-    """Serve a trace, or of a long one stretches, once for each draw of what is not known."""
+    """Serve a trace, or a sample of a long one, once for each draw."""
     numbers = np.arange(num_draws()) if numbers is None else numbers
     trace = _asked_at_once(trace, queue_depth)
     nominal = service(trace, profile, start_offset_bytes=start_offset_bytes, queue_depth=queue_depth)
@@ -508,10 +505,10 @@ def simulate(
     knows_offset: bool = True,
     queue_depth: int = 1,
 ) -> ServiceResult:
-    """Say how long a drive of which not all is known takes for a trace, why, and between which times.
+    """Predict how long a drive with uncertain figures takes for a trace, why, and within which range.
 
-    What the profile and the host leave open is drawn :func:`~layoutscope.drive.uncertain.num_draws` times, and the
-    trace served each time. The result is the simulation in the middle, with its causes and the times of its reads.
+    The uncertain figures of drive and host are drawn :func:`~layoutscope.drive.uncertain.num_draws` times, and the
+    trace is served with each draw. The result is the median simulation, with its causes and the times of its reads.
 
     Parameters
     ----------
@@ -520,13 +517,14 @@ def simulate(
     profile : DriveProfile, str or path
         What `load_profile` returns or takes.
     host : Host, optional
-        Whose think times these are, which are drawn, too; without it they are known, as those of a recording.
+        The host whose think times these are; their error is drawn too. Without a host they are taken as exact, as
+        in a recording.
     start_offset_bytes : int, bytes, default 0
         Where the image starts on the drive: 0 for a whole disk, else the start of the partition.
     knows_offset : bool, default True
-        Whether the image lies there; else it lies anywhere on the drive that it fits.
+        Whether the image is known to start there. Otherwise its place on the drive is drawn.
     queue_depth : int, count, default 1
-        Reads that are outstanding, as of :func:`service`.
+        Outstanding reads, as in :func:`service`.
 
     Returns
     -------
@@ -554,7 +552,7 @@ def simulate(
     draws = draw_seconds(trace, profile, unknown, start_offset_bytes=start, queue_depth=queue_depth)
     middle, found = median_draw(draws.seconds), interval_of(draws.seconds, {}, LAYOUT, draws.sampling_error)
     result = serve_draw(trace, profile, unknown, middle, start_offset_bytes=start, queue_depth=queue_depth)
-    # Of a long trace what the sample says is printed; the whole tells where that time goes.
+    # The time of a long trace comes from a sample of it, and the whole trace shows what that time is spent on.
     result = _lasting(result, float(draws.drive_s[middle]))
     return replace(
         result,
@@ -563,7 +561,6 @@ def simulate(
         seconds_high=found.high_s,
         nominal_s=draws.nominal_s,
         draws_s=tuple(draws.seconds.tolist()),
-        middle=middle,
         sampling_error=draws.sampling_error,
     )
 
@@ -577,7 +574,7 @@ def serve_draw(
     start_offset_bytes: int = 0,
     queue_depth: int = 1,
 ) -> ServiceResult:
-    """Serve a whole trace on the drive of one draw, by the computer of that draw."""
+    """Serve a whole trace with one draw of drive and host."""
     trace, factor = _asked_at_once(trace, queue_depth), float(unknown.of(HOST)[number])
     if len(trace):
         one = np.array([number])
@@ -590,7 +587,7 @@ def serve_draw(
 
 
 def _lasting(result: ServiceResult, service_s: float) -> ServiceResult:
-    """Scale the drive's time, and that of each read, so that it takes as long as was said."""
+    """Scale the drive's time, and that of each read, to a given total."""
     factor = service_s / result.service_s if result.service_s else 1.0
     names = ("service_ms", "seek_ms", "rotation_ms", "transfer_ms")
     times = replace(result.reads_ms, **{name: getattr(result.reads_ms, name) * factor for name in names})
@@ -605,7 +602,7 @@ def _sum_by_stretch(service_ms: F64) -> F64:
 
 
 def _sampling_error(drawn: F64, own: F64, num_reads: int) -> float:
-    """Say by what factor the ratio of drawn drives to the named one may be off, as its logarithm: 19 in 20 are less.
+    """Return the logarithm of the factor that nine in ten ratios of a drawn drive to the named one are within.
 
     It is the error of a ratio of two sums over a sample of clusters (Cochran, "Sampling techniques", 1977, chapter 6).
     """

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.driver import HostProfile
     from layoutscope.drive.profile import DriveProfile, Figure
 
     F64 = NDArray[np.float64]
@@ -114,6 +115,11 @@ class Host(NamedTuple):
     threads: int = 1
     processors: int = 4
     machine: float = 0.0
+
+    @classmethod
+    def of(cls, host: HostProfile) -> Host:
+        """Return what a host's profile says."""
+        return cls(host.name, host.threads, host.processors)
 
 
 UNSAID: Final = Host()

@@ -162,7 +162,8 @@ def _predict_each(volume: VolumeScan, orders: list[str], options: Mapping[str, A
     """Serve each order on each drive that the volume fits on; the scan's own walk is one of them."""
     from layoutscope.api.keywords import profiles_of
     from layoutscope.api.predict import DEFAULT_DRIVES, fits
-    from layoutscope.api.workloads import checked, host_of, prediction, said_of, walk
+    from layoutscope.api.workloads import checked, host_of, prediction, walk
+    from layoutscope.drive.uncertain import Host
 
     if volume.walk is None:
         return []
@@ -171,7 +172,7 @@ def _predict_each(volume: VolumeScan, orders: list[str], options: Mapping[str, A
     for order in orders:
         work = checked({"host": options.get("host", "linux"), "order": order})
         reads = volume.walk.trace if order == volume.walk.order else walk(volume.layout, work).reads
-        said = said_of(host_of(work))
+        said = Host.of(host_of(work))
         for profile in (each for each in profiles if fits(each, reads)):
             time = prediction(volume.layout, reads, profile, said)
             made.append(

@@ -157,7 +157,6 @@ class Served(Struct, frozen=True):
 
     draws_s: F64  # in each simulation; those of two works belong together one by one
     sampling_error: float = 0.0  # as of `ServiceResult`
-    nominal_s: float = 0.0  # on the drives as their profiles stand
 
     @property
     def seconds(self) -> float:
@@ -180,7 +179,6 @@ def serve_change(changed: Changed, host: Host) -> Served:
     return Served(
         np.maximum(every[turn % len(every), turn] * error, changed.least_s),
         max(part.sampling_error for part in parts),
-        max(sum(part.nominal_s for part in parts), changed.least_s),
     )
 
 
@@ -197,7 +195,7 @@ def _serve_part(part: Part, host: Host) -> Served:
         start_offset_bytes=part.start_offset_bytes,
         queue_depth=part.queue_depth,
     )
-    return Served(found.seconds * part.times, found.sampling_error, found.nominal_s * part.times)
+    return Served(found.seconds * part.times, found.sampling_error)
 
 
 def nominal_seconds(changed: Changed) -> float:

@@ -64,7 +64,7 @@ class _Trial:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self._host = Host(case.host.name, case.host.threads, case.host.processors)
+        self._host = Host.of(case.host)
         self.now = serve_change(change_reads(case, case.reads), self._host)
         self.changed: dict[str, Changed] = {}
 
@@ -155,7 +155,7 @@ def quick_remedies(case: Case, now: Prediction) -> tuple[Remedy, ...]:
 
 
 def _tried(case: Case, now: Prediction) -> Iterator[Remedy]:
-    host = Host(case.host.name, case.host.threads, case.host.processors)
+    host = Host.of(case.host)
     draws_s = np.array(now.draws_s)
     for name, treatment in QUICK.items():
         changed, words = treatment(case), words_of(name)
@@ -164,7 +164,7 @@ def _tried(case: Case, now: Prediction) -> Iterator[Remedy]:
         is_sure = True
         try:
             if now.seconds < WORTH_S:
-                # Of short work nothing is told: other drives are not drawn for it.
+                # No remedy is shown for short work, so the profile as it stands will do.
                 seconds = nominal_seconds(changed) * (now.seconds / now.nominal_s if now.nominal_s else 1.0)
             else:
                 then = serve_change(changed, host)
@@ -177,12 +177,11 @@ def _tried(case: Case, now: Prediction) -> Iterator[Remedy]:
 
 
 def copies_elsewhere(case: Case) -> Iterator[Yardstick]:
-    """Say what the work takes on a copy of the volume on each other file system, as a plan does.
+    """Predict the work on a copy of the volume on each other file system, as a plan does.
 
-    Where every node has a place of its own, how long it takes depends on where the file system puts it: of those
-    nothing is said.
+    File systems that place every node by itself are left out: their time depends on where they put the nodes.
     """
-    host = Host(case.host.name, case.host.threads, case.host.processors)
+    host = Host.of(case.host)
     case.efforts_s["copying"] = 0.0
     for other in filesystems():
         if other.name == case.layout.facts.filesystem or other.traits.maps_every_node:

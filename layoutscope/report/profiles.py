@@ -48,7 +48,7 @@ class Profile:
 
     @classmethod
     def of(cls, title: str, trace: AccessTrace, result: ServiceResult, paths: Paths) -> Profile:
-        """Lay the reads of a walk one behind the other, as a drive served them."""
+        """Put the reads of a walk on a time line, as a drive served them."""
         each, trace = result.reads_ms, trace.paced(result.host_factor)
         service = each.service_ms * 1000
         start = np.cumsum(trace.think_us + service) - service

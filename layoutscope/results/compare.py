@@ -90,13 +90,15 @@ class TimeRow(Displayed, Struct, frozen=True):
         """Predicted seconds of each side."""
         return tuple(None if cost is None else cost.seconds for cost in self.costs)
 
+    def ratio(self, side: int, first: int = 0) -> PairedRatio | None:
+        """Return how many times as long one side takes as another; None where either time is unknown."""
+        cost, base = self.costs[side], self.costs[first]
+        return None if cost is None or base is None else paired_ratio(cost.draws_s, base.draws_s)
+
     @property
     def ratios(self) -> tuple[PairedRatio | None, ...]:
-        """How many times as long each side but the first takes as the first, None where either is not known."""
-        first, *others = self.costs
-        return tuple(
-            None if first is None or cost is None else paired_ratio(cost.draws_s, first.draws_s) for cost in others
-        )
+        """The ratio of each side but the first to the first."""
+        return tuple(self.ratio(side) for side in range(1, len(self.costs)))
 
 
 class ChangeRow(Displayed, Struct, frozen=True):

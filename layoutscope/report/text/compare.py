@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from layoutscope.drive.uncertain import paired_ratio, two_digits
+from layoutscope.drive.uncertain import two_digits
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import make_printer, plain_table, print_parts
 from layoutscope.results.compare import Comparison, Series, costs_of_ends, explained_row, ratios, side_letters
@@ -74,16 +74,10 @@ def _times(found: Comparison, letters: Sequence[str], chosen: Sequence[int]) -> 
     rows = []
     for row in found.times:
         values = [row.seconds[number] for number in chosen]
-        ratios = [_ratio(row, chosen[0], number) for number in chosen[1:]]
+        found_ratios = [row.ratio(number, chosen[0]) for number in chosen[1:]]
+        ratios = [NOTHING if each is None else two_digits(each.median) for each in found_ratios]
         rows.append((row.drive, *map(_seconds, values), *(ratios if len(values) <= MAX_RATIOS else ratios[-1:])))
     return plain_table("Predicted enumeration", [("Drive", False), *_columns(letters, chosen)], rows)
-
-
-def _ratio(row: TimeRow, first: int, other: int) -> str:
-    """Show how many times as long one side takes as another, in two digits."""
-    one, two = row.costs[first], row.costs[other]
-    found = None if one is None or two is None else paired_ratio(two.draws_s, one.draws_s)
-    return NOTHING if found is None else two_digits(found.median)
 
 
 def _seconds(value: float | None) -> str:

@@ -612,7 +612,7 @@ def _confirm(disk: Window, start: int, size_bytes: int) -> Content | None:
 def _gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield start and end of each stretch that neither a known partition, nor a map, nor a volume takes up.
 
-    An entry with nothing like a volume where it begins is no known partition: a gap is searched from there on, too.
+    If nothing at the start of an entry looks like a volume, the space from there on is searched as well.
     """
     # A type that was overwritten hides what the partition holds: of an extended one, or a protective one over the whole
     # disk, the first volume alone is found in its place.

@@ -43,7 +43,7 @@ HELD: Final = {
         f"more than {COUNTS[FEW]} names",
     ),
     "docs/decisions/0013-one-time.md": (
-        f"is drawn {num_draws()} times",
+        f"are drawn {num_draws()} times",
         f"served in {GEOMETRIES} of the draws",
     ),
     "docs/orders.md": (f"above {SORTED_ABOVE:,} entries by inode number",),

@@ -70,7 +70,7 @@ def normalised(version: str, places: dict[str, str]) -> Callable[[str], str]:
 
 
 def unsalted(text: str) -> str:
-    """Take hashes of names out of a text, and of the tables that hold them: they are salted in each run anew."""
+    """Remove hashes of names, and of tables with such hashes, from a text: every run has another salt."""
     hashed = re.sub(r'"name":"[0-9a-f]{20}","name_raw":"[0-9a-f]{40}"', '"name":"<hash>"', text)
     hashed = re.sub(r"\b(?=\d{0,19}[a-f])[0-9a-f]{20}\b", "<hash>", hashed)
     hashed = re.sub(r"(: \d+ entries, )[\d.]+ \w+", r"\1<size>", hashed)

@@ -117,7 +117,7 @@ def test_a_scan_and_a_plan_say_the_same_of_another_file_system(reference_image, 
 
 
 def test_nothing_is_said_of_what_cannot_be_copied(scanned):
-    """Of a volume that was not read whole there is no copy, and so no time of one."""
+    """No copy of an incompletely read volume is predicted, so a scan gives no time for one."""
     assert yardsticks(scanned.layout)
     facts = replace(scanned.layout.facts, num_missing_entries=3)
     assert not yardsticks(scanned.layout.changed(facts=facts))

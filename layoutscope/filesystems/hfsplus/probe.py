@@ -15,6 +15,7 @@ from layoutscope.filesystems.hfsplus.volume import (
     MAX_BLOCK_BYTES,
     confirming,
     find_alternate,
+    header_at,
     read_header,
     start_by_copy,
 )
@@ -92,8 +93,11 @@ def _find_by_alternate_header(stretch: Window) -> Content | None:
     start, has_header = start_by_copy(stretch, place, copy)
     if start is None:
         # The copy's count may be wrong. Its trees may still be there, or another header's volume may end here.
-        if confirming(stretch, [0], copy)[0]:
-            start = 0
+        near = range(0, min(_NEAR_BYTES, place), SECTOR_BYTES)
+        votes = confirming(stretch, near, copy)
+        if votes.any():
+            start = near[int(votes.argmax())]
+            has_header = header_at(stretch, start) is not None
         elif (found := _find_by_near_header(stretch)) is not None:
             return found
         elif 0 <= spare < SECTOR_BYTES:

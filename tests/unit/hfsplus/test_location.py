@@ -280,6 +280,16 @@ def test_a_header_near_the_start_is_believed_against_the_count_of_the_copy(befor
     assert probed(disk(before + SIZE, *inner, copy))[3][0] == "volume-header-lost"
 
 
+@pytest.mark.parametrize("count", [20, BLOCKS + 9])
+@pytest.mark.parametrize("before", [BLOCK, 3 * BLOCK, 1024**2 - BLOCK])
+def test_trees_tell_the_start_where_header_and_copy_have_wrong_counts(before, count):
+    """The copy's count would have its volume fill the stretch, from byte 0."""
+    copy = before + SIZE - 1024, raw_header(num_blocks=before // BLOCK + BLOCKS, tree_block=10)
+    header, tree = (before + 1024, raw_header(num_blocks=count)), (before + 10 * BLOCK, header_node())
+    assert probed(disk(before + SIZE, copy, tree, header)) == ("hfsplus", before, SIZE, [])
+    assert probed(disk(before + SIZE, copy, tree)) == ("hfsplus", before, SIZE, ["volume-header-lost"])
+
+
 def test_a_copy_cannot_be_where_the_header_is():
     """2,048 bytes have the header and no copy; 2,560 have both."""
     assert probed(disk(2560, (1536, raw_header(num_blocks=0)))) == (

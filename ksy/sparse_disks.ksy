@@ -284,6 +284,10 @@ types:
         -orig-id: gdOffset
         type: u8le
         doc: Sector of the file where the directory lies; all bits set where a copy of this header at the end says it.
+    instances:
+      has_copy_of_tables:
+        value: flags & 2
+        doc: Whether the directory and the tables are stored twice.
   vmdk_reference:
     doc: An entry of the directory, which names a table, or of a table, which names a grain.
     doc-ref: 'https://github.com/libyal/libvmdk/blob/main/documentation/VMWare%20Virtual%20Disk%20Format%20(VMDK).asciidoc VMware Virtual Disk Format (VMDK), Grain directory'

@@ -2174,6 +2174,7 @@ VMDK_HEADER = RecordType(
     num_references='<u4',
     second_directory_sector='<u8',
     directory_sector='<u8',
+    has_copy_of_tables=lambda r: r['flags'] & 2,
 )
 
 VMDK_REFERENCE = RecordType(

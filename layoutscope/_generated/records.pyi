@@ -2170,6 +2170,7 @@ class VmdkHeader(RecordType):
     num_references: Field
     second_directory_sector: Field
     directory_sector: Field
+    has_copy_of_tables: Instance
 
 VMDK_HEADER: VmdkHeader
 

@@ -836,6 +836,15 @@ class SparseDisks(KaitaiStruct):
         def _fetch_instances(self):
             pass
 
+        @property
+        def has_copy_of_tables(self):
+            """Whether the directory and the tables are stored twice."""
+            if hasattr(self, '_m_has_copy_of_tables'):
+                return self._m_has_copy_of_tables
+
+            self._m_has_copy_of_tables = self.flags & 2
+            return getattr(self, '_m_has_copy_of_tables', None)
+
 
     class VmdkReference(KaitaiStruct):
         """An entry of the directory, which names a table, or of a table, which names a grain.

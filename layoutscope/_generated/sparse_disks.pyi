@@ -100,6 +100,8 @@ class SparseDisks(Struct):
         num_references: int
         second_directory_sector: int
         directory_sector: int
+        @property
+        def has_copy_of_tables(self) -> int: ...
     class VmdkReference(Struct):
         sector: int
     class SparseImageHeader(Struct):

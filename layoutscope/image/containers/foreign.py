@@ -28,6 +28,7 @@ from layoutscope import bounded
 from layoutscope.errors import FormatError, ImageError, UnreadError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import (
+    find_differing_table,
     last_block,
     refuse_expansion,
     refuse_extent,
@@ -334,6 +335,8 @@ class ForeignSource(FillingSource):
             self._close_others()
             raise self._damaged(error) if isinstance(error, ParserError) else error from error
         self.size_bytes = self._parser.size_bytes
+        if found.reader == "pyvmdk":
+            self._compare_tables()
         try:
             self._refuse_claims()
         except (ImageError, UnsupportedError):
@@ -367,6 +370,14 @@ class ForeignSource(FillingSource):
             message = "the file has no footer at its end; the copy that begins it is used"
             self.own_findings = (Finding("container-invalid", "warning", self._kind, size, message),)
         return _Footed(self._source, max(size, end))
+
+    def _compare_tables(self) -> None:
+        for each in (self._source, *self._others):
+            at = find_differing_table(each)
+            if at is not None:
+                message = f"a table of {Path(each.name).name} and its copy differ; which is right is not known"
+                told = Finding("container-invalid", "error", self._kind, at, message)
+                self.own_findings = (*self.own_findings, told)
 
     def _refuse_claims(self) -> None:
         if self._parser.layer is not None:

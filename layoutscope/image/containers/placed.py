@@ -470,20 +470,46 @@ def _read_named_table(
     return {UUID(bytes_le=each.guid): each for each in found}
 
 
-def _vmdk(source: Source) -> Tables:
+def _vmdk_header(source: Source) -> grammar.SparseDisks.VmdkHeader:
     kind = grammar.SparseDisks.VmdkHeader
     header = read_structure(kind, VMDK_HEADER, source, 0)
     if header.directory_sector == AT_END:
         header = read_structure(kind, VMDK_HEADER, source, source.size_bytes - FOOTER_FROM_END)
-    grain, count, field = header.num_grain_sectors, header.num_references, VMDK_REFERENCE.sector
-    tables = _count(_count(header.num_sectors, grain), count)
-    first = _table(source, header.directory_sector * SECTOR_BYTES, tables, VMDK_REFERENCE, field)[field]
+    return header
+
+
+def _vmdk_table(source: Source, sector: int, count: int) -> NDArray[np.uint64]:
+    return _table(source, sector * SECTOR_BYTES, count, VMDK_REFERENCE, VMDK_REFERENCE.sector)[VMDK_REFERENCE.sector]
+
+
+def find_differing_table(source: Source) -> int | None:
+    """Find the first table of a VMware disk that differs from its copy: where it lies in the file."""
+    try:
+        header = _vmdk_header(source)
+        if not header.has_copy_of_tables:
+            return None
+        count = header.num_references
+        tables = _count(_count(header.num_sectors, header.num_grain_sectors), count)
+        places = (header.directory_sector, header.second_directory_sector)
+        for at, copy in zip(*(_vmdk_table(source, place, tables).tolist() for place in places), strict=True):
+            pair = [_vmdk_table(source, each, count) for each in (at, copy) if each]
+            if len(pair) == 1 or not np.array_equal(pair[:1], pair[1:]):
+                return int(at or copy) * SECTOR_BYTES
+    except (UnknownError, FormatError):
+        pass
+    return None
+
+
+def _vmdk(source: Source) -> Tables:
+    header = _vmdk_header(source)
+    grain, count = header.num_grain_sectors, header.num_references
+    first = _vmdk_table(source, header.directory_sector, _count(_count(header.num_sectors, grain), count))
 
     places = [np.empty(0, np.uint64)]
 
     def is_stored(sector: int) -> I64:
         # A grain in sector 1 is all zeros: there the description lies.
-        sectors = _table(source, sector * SECTOR_BYTES, count, VMDK_REFERENCE, field)[field]
+        sectors = _vmdk_table(source, sector, count)
         places.append(sectors)
         return np.flatnonzero(sectors > 1)
 

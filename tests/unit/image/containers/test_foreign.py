@@ -107,6 +107,34 @@ def test_vmdk_of_a_version_that_nobody_knows_is_refused(tmp_path, disk, peer, su
         open_image(tmp_path / "a.vmdk")
 
 
+@pytest.mark.parametrize(
+    ("subformat", "file"), [("monolithicSparse", "a.vmdk"), ("twoGbMaxExtentSparse", "a-s001.vmdk")]
+)
+@pytest.mark.parametrize("directory", ["second", "first"])
+def test_tables_of_a_vmware_disk_are_compared_with_their_copies(tmp_path, disk, peer, subformat, file, directory):
+    """A grain that one of two tables does not name: the disk is read, and its exit code is that of damage."""
+    needed("pyvmdk")
+    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", f"subformat={subformat}"]
+    subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
+    with open_image(tmp_path / "a.vmdk") as source:
+        assert source.findings == ()
+    # SparseExtentHeader: rgdOffset at byte 48, gdOffset at 56, both in sectors; entries have 4 bytes.
+    with (tmp_path / file).open("r+b") as image:
+        image.seek({"second": 48, "first": 56}[directory])
+        image.seek(512 * int.from_bytes(image.read(8), "little"))
+        table = 512 * int.from_bytes(image.read(4), "little")
+        image.seek(table)
+        assert image.read(4) != bytes(4)
+        image.seek(table)
+        image.write(bytes(4))
+    with open_image(tmp_path / "a.vmdk") as source:
+        (finding,) = source.findings
+    assert (finding.code, finding.level) == ("container-invalid", "error")
+    assert finding.message == f"a table of {file} and its copy differ; which is right is not known"
+    if directory == "first":
+        assert finding.image_offset == table
+
+
 @pytest.mark.parametrize(("options", "method", "reason"), [(["-c"], 0, "compressed clusters"), ([], 2, "encrypted")])
 def test_disks_of_qemu_that_the_library_misreads_are_refused(disk, tmp_path, peer, options, method, reason):
     """Zeros in place of what is packed, or cipher in place of a disk, would be taken for what the disk holds."""

@@ -13,7 +13,8 @@ from layoutscope.drive.uncertain import drawn, priors
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.progress import phase
-from layoutscope.walk.whatif import what_if
+from layoutscope.walk.orders import trace
+from layoutscope.walk.whatif import lay_in_read_order, pack_nodes
 
 if TYPE_CHECKING:
     from layoutscope.aging.volume import AgingVolume
@@ -60,7 +61,7 @@ def volumes_alike(layout: VolumeLayout, host: str) -> list[tuple[str, int, Volum
     steps = sum(max(each, default=0) for each in wanted.values())
     with phase("ageing volumes like that", max(steps, 1), unit="steps") as under_way:
         for way, at in wanted.items():
-            new = what_if(way, layout, host).layout
+            new = pack_nodes(layout) if way == "packed" else lay_in_read_order(layout, trace(layout, host=host))
             volume, rng = readable(new, host).copy(), np.random.default_rng(1)
             for cycle in range(max(at, default=-1) + 1):
                 if cycle:

@@ -17,10 +17,10 @@ from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_names, finding_codes, refusals
 from layoutscope.metrics import DEFINITIONS
 from layoutscope.remedies.case import OTHER, all_words, words_of
+from layoutscope.remedies.changes import WHAT_IFS
 from layoutscope.results.check import what_to_do
 from layoutscope.tables import TABLES
 from layoutscope.walk.orders import ORDERS
-from layoutscope.walk.whatif import WHAT_IFS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,10 +168,9 @@ def _drives() -> Iterator[Explained]:
 
 
 def _what_ifs() -> Iterator[Explained]:
-    reasons = {**{name: change.because for name, change in WHAT_IFS.items()}, "ssd": "the drive is a solid-state drive"}
-    for name, because in reasons.items():
+    for name, because in WHAT_IFS.items():
         yield Explained(name, "what-if", f"The same workload, but {because}.")
-    yield Explained("what-if", "option", f"A workload with one thing changed, one of {', '.join(reasons)}.")
+    yield Explained("what-if", "option", f"A workload with one thing changed, one of {', '.join(WHAT_IFS)}.")
 
 
 def _tables() -> Iterator[Explained]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,49 +27,42 @@ from layoutscope.api.workloads import (
     refuse_unused,
     serve_walk,
     walk,
+    walk_on,
     work_of,
 )
-from layoutscope.drive import load_profile
 from layoutscope.drive.uncertain import LAYOUT, START, Host, interval_of, is_measured, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.metrics import measure_trace
 from layoutscope.options import Predict, PredictOptions, fill, leave_out
+from layoutscope.remedies.case import Case
+from layoutscope.remedies.changes import LAYOUTS, WHAT_IFS
+from layoutscope.remedies.planning import Trial
 from layoutscope.report.profiles import ncdu_text
 from layoutscope.results.frames import directory_name, read_seconds
 from layoutscope.results.locked import several_volumes
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
-from layoutscope.results.scan import Prediction, WalkFacts, knows_offset, volume_name, volume_names
-from layoutscope.walk.whatif import LAYOUTS, WHAT_IFS, what_if
+from layoutscope.results.scan import Prediction, WalkFacts, volume_name, volume_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.driver import Model
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
     from layoutscope.options import Workload
     from layoutscope.tables import VolumeLayout
 
-    Serve = Callable[[DriveProfile], Alternative]
-
 DEFAULT_DRIVES: Final = ("generic-5400-2.5", "generic-7200", "sata-ssd")
 """Drives that are predicted for unless told otherwise."""
-
-SSD: Final = "ssd"
-"""The what-if that changes the drive and nothing else."""
-
-SSD_PROFILE: Final = "sata-ssd"
 
 PACKED: Final = "packed"
 """The what-if that is shown in any case."""
 
 AS_IT_IS: Final = "as-it-is"
 """The layout that nothing is changed of, among those that are tried."""
-
-WHAT_IF_NAMES: Final = (*WHAT_IFS, SSD)
-"""Every what-if that can be asked for."""
 
 
 @takes(PredictOptions)
@@ -123,10 +117,10 @@ def predict(
     if is_over_orders and (work["what_ifs"] or ncdu is not None):
         raise UsageError("what-ifs and costs of directories are asked of one order, not of all")
     check_placement(work["placement"], work, is_one_order=not is_over_orders)
-    unknown = [name for name in work["what_ifs"] if name not in WHAT_IF_NAMES]
+    unknown = [name for name in work["what_ifs"] if name not in WHAT_IFS]
     if unknown:
         raise UsageError(
-            f"no what-if {unknown[0]!r}{did_you_mean(unknown[0], WHAT_IF_NAMES)}; there are {', '.join(WHAT_IF_NAMES)}"
+            f"no what-if {unknown[0]!r}{did_you_mean(unknown[0], WHAT_IFS)}; there are {', '.join(WHAT_IFS)}"
         )
     profiles = profiles_of(drives, DEFAULT_DRIVES)
     if ncdu is not None:
@@ -156,10 +150,11 @@ def _volume(
 ) -> VolumeCase:
     walked = walk(layout, work)
     reads = walked.reads
-    names = dict.fromkeys((PACKED, *LAYOUTS, *work["what_ifs"]))
-    changes = {name: _change(name, layout, reads, work) for name in names}
+    work_out = partial(_reads_of, work)
+    case = Case(layout, profiles[0], work["order"], host_of(work), work["start_offset_bytes"], work_out)
+    case.reads = reads
     cases = tuple(
-        replace(_drive(layout, reads, profile, changes, work), drive_was_named=drive_was_named) for profile in profiles
+        replace(_drive(case.with_drive(profile), work), drive_was_named=drive_was_named) for profile in profiles
     )
     if work["placement"] == UNKNOWN:
         like_it = VolumesAlike(layout, work)
@@ -178,59 +173,38 @@ def _volume(
     )
 
 
-def _drive(
-    layout: VolumeLayout,
-    reads: AccessTrace,
-    profile: DriveProfile,
-    changes: Mapping[str, Serve],
-    work: Predict,
-) -> DriveCase:
-    host, start = Host.of(host_of(work)), work["start_offset_bytes"]
+def _reads_of(work: Predict, model: Model) -> AccessTrace:
+    return walk_on(model, work).reads
+
+
+def _drive(case: Case, work: Predict) -> DriveCase:
+    layout, reads, profile, start = case.layout, case.reads, case.drive, case.start_offset_bytes
+    host = Host.of(case.host)
     result = serve_walk(layout, reads, profile, host, start)
-    unknown = uncertain(profile, host, knows_offset=knows_offset(layout, start))
+    unknown = uncertain(profile, host, knows_offset=case.knows_offset)
     drawn = {**unknown.columns(), START: (START, unknown.angle)}
     interval = interval_of(np.array(result.draws_s), drawn, LAYOUT, result.sampling_error)
-    made = {name: serve(profile) for name, serve in changes.items()}
-    asked = tuple(made[name] for name in dict.fromkeys(work["what_ifs"]) if name != PACKED)
-    layouts = [made[name] for name in LAYOUTS if made[name].is_applicable]
+    predicted = Prediction.of(result, profile, interval)
+    trial = Trial(case, predicted)
+    asked = tuple(_alternative(trial, name) for name in dict.fromkeys(work["what_ifs"]) if name != PACKED)
+    layouts = [_alternative(trial, name) for name in LAYOUTS]
     as_it_is = Alternative(AS_IT_IS, "the nodes lie as they do", result.seconds)
+    tried = [as_it_is, *(each for each in layouts if each.is_applicable)]
     return DriveCase(
-        Prediction.of(result, profile, interval),
-        made[PACKED],
+        predicted,
+        _alternative(trial, PACKED),
         asked,
         _directory_costs(layout, reads, result, work["top"]),
-        best=min((as_it_is, *layouts), key=lambda item: item.seconds),
-        tried=1 + len(layouts),
+        best=min(tried, key=lambda item: item.seconds),
+        tried=len(tried),
         is_measured=is_measured(profile),
     )
 
 
-def _change(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) -> Serve:
-    """Change one thing of a workload; return what serves that on a drive."""
-    start, why_not = work["start_offset_bytes"], ""
-    if name == SSD:
-        flash = load_profile(SSD_PROFILE)
-
-        def serve_on_flash(profile: DriveProfile) -> Alternative:
-            seconds = serve_walk(layout, reads, flash, Host.of(host_of(work)), start).seconds
-            why_not = "the drive is one already" if profile.geometry == flash.geometry else ""
-            return Alternative(name, f"the drive is a {flash.title}", seconds, why_not)
-
-        return serve_on_flash
-    host = host_of(work)
-    case = what_if(name, layout, host, reads)
-    moved = start if case.start_offset_bytes is None else case.start_offset_bytes
-    if case.layout is layout and case.host == host and moved == start:
-        why_not = WHAT_IFS[name].unless
-    else:
-        reads = walk(case.layout, work, case.host).reads
-
-    def serve(profile: DriveProfile) -> Alternative:
-        is_placed = case.start_offset_bytes is not None
-        seconds = serve_walk(layout, reads, profile, Host.of(host), moved, is_placed=is_placed).seconds
-        return Alternative(name, case.because, seconds, why_not)
-
-    return serve
+def _alternative(trial: Trial, name: str) -> Alternative:
+    """Say what the work takes with one thing changed."""
+    found = trial.made(name)
+    return Alternative(name, WHAT_IFS[name], trial.seconds(name), found if isinstance(found, str) else "")
 
 
 def _directory_costs(

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import serve_walk
-from layoutscope.drive import service
-from layoutscope.drive.simulation import draw_seconds
-from layoutscope.drive.uncertain import GEOMETRIES, Host, median_draw, uncertain
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
-from layoutscope.options import ScanOptions, Workload, fill, options_of
+from layoutscope.options import ScanOptions, fill
 from layoutscope.progress import phase
-from layoutscope.results.explanation import judge
-from layoutscope.results.scan import ScanResult, VolumeScan, knows_offset
+from layoutscope.remedies.case import Case
+from layoutscope.remedies.planning import Trial
+from layoutscope.results.explanation import PACKED, judge, walked
+from layoutscope.results.scan import ScanResult, VolumeScan
 from layoutscope.results.verdict import WORTH_S
 from layoutscope.walk.host import host_profile
 
@@ -31,13 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile
     from layoutscope.findings import Finding
-    from layoutscope.remedies.case import Case
-    from layoutscope.results.explanation import ReadsOfNodes
-    from layoutscope.results.scan import Prediction
-    from layoutscope.results.verdict import Remedy, Yardstick
     from layoutscope.tables import VolumeLayout
 
 
@@ -118,60 +110,6 @@ def _same_place(layout: VolumeLayout, other: VolumeLayout) -> bool:
     return layout.facts.filesystem == other.facts.filesystem and layout.facts.image_offset == other.facts.image_offset
 
 
-class _Trials:
-    """What a verdict asks of the model, on the first drive."""
-
-    def __init__(self, layout: VolumeLayout, first: Prediction, profile: DriveProfile, host: str) -> None:
-        self._layout, self._first, self._profile = layout, first, profile
-        self._host = host_profile(host)
-        self._case: Case | None = None
-        self._unknown = uncertain(profile, Host.of(self._host), knows_offset=knows_offset(layout))
-
-    def seconds(self, reads: AccessTrace) -> float:
-        """Say what changed reads take, by the ratio to the unchanged ones on the same drives one by one."""
-        first = self._first
-        if first.seconds < WORTH_S:
-            # No cause is named where the time is short, so the profile as it stands will do.
-            nominal_s = service(reads, self._profile).seconds
-            return nominal_s * first.seconds / first.nominal_s if first.nominal_s else nominal_s
-        # One simulation for each geometry: there are many causes.
-        some = np.arange(GEOMETRIES)
-        then = draw_seconds(reads, self._profile, self._unknown, numbers=some).seconds
-        ratio = then / np.array(first.draws_s)[some]
-        return first.seconds * float(ratio[median_draw(ratio)])
-
-    def predicted(self, reads: AccessTrace) -> float:
-        """Predict what reads take."""
-        return serve_walk(self._layout, reads, self._profile, Host.of(self._host)).seconds
-
-    def remedies(self, reads: ReadsOfNodes) -> tuple[Remedy, ...]:
-        """Try the quick remedies of a plan."""
-        from layoutscope.remedies.planning import quick_remedies
-
-        return quick_remedies(self._case_of(reads), self._first)
-
-    def yardsticks(self, reads: ReadsOfNodes) -> tuple[Yardstick, ...]:
-        """Take the copies to other file systems from a plan; of large volumes they would take long."""
-        from layoutscope.remedies.planning import copies_elsewhere
-
-        if len(self._layout.columns("entries")) > MOST_COPIED:
-            return ()
-        return tuple(copies_elsewhere(self._case_of(reads)))
-
-    def _case_of(self, reads: ReadsOfNodes) -> Case:
-        """Make the case once: what it works out of the volume serves remedies and copies."""
-        from layoutscope.remedies.case import Case
-
-        if self._case is None:
-            order = options_of(Workload)["order"].default
-            self._case = Case(self._layout, self._profile, order, self._host).with_reads(reads)
-        return self._case
-
-
-MOST_COPIED: Final = 500_000
-"""Entries of the largest volume of which a scan says what it would take on another file system."""
-
-
 def _scan_volume(
     layout: VolumeLayout,
     profiles: Sequence[DriveProfile],
@@ -185,9 +123,13 @@ def _scan_volume(
     walk, predictions = predict_enumeration(layout, profiles, host=host, may_skip=may_skip)
     with phase("asking what it is spent for"):
         verdict = None
-        if predictions:
+        if walk is not None and predictions:
             profile = next(item for item in profiles if item.name == predictions[0].drive)
-            verdict = judge(layout, walk, predictions, _Trials(layout, predictions[0], profile, host))
+            case = Case(layout, profile, walk.order, host_profile(host)).with_reads(walked(layout, walk.trace))
+            first = predictions[0]
+            # Where the time is short no cause and no remedy is named.
+            simulated = None if first.seconds >= WORTH_S else (PACKED,)
+            verdict = judge(case.by_node, first, Trial(case, first, simulated=simulated))
     with phase("measuring"):
         return VolumeScan(
             layout=layout,

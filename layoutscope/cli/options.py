@@ -203,9 +203,9 @@ def _written(hint: Any, option: Option) -> tuple[Any, str | None, Callable[[Any]
 
 def complete_what_if(incomplete: str) -> list[str]:
     """List the what-ifs that begin so; help does not load what knows them."""
-    from layoutscope.api.predict import WHAT_IF_NAMES
+    from layoutscope.remedies.changes import WHAT_IFS
 
-    return [name for name in WHAT_IF_NAMES if name.startswith(incomplete)]
+    return [name for name in WHAT_IFS if name.startswith(incomplete)]
 
 
 COMPLETIONS: Final = {"what_ifs": complete_what_if}

@@ -1,11 +1,12 @@
-"""What a remedy changes, and what it makes of it: the work on one volume and drive, and the reads that are left."""
+"""Work on one volume and drive, what a change makes of it, and how long that takes."""
 
 from __future__ import annotations
 
 import tomllib
+from copy import copy
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from layoutscope.tables import Values
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from layoutscope.access.driver import Descent, HostProfile, Model
@@ -47,12 +50,20 @@ class Case:
     """The work that a plan is about, on one volume and one drive."""
 
     def __init__(
-        self, layout: VolumeLayout, drive: DriveProfile, order: str, host: HostProfile, start_offset_bytes: int = 0
+        self,
+        layout: VolumeLayout,
+        drive: DriveProfile,
+        order: str,
+        host: HostProfile,
+        start_offset_bytes: int = 0,
+        work_out: Callable[[Model], AccessTrace] | None = None,  # the reads of the work; by default of the whole order
     ) -> None:
         self.layout, self.drive, self.order, self.host = layout, drive, order, host
         self.start_offset_bytes = start_offset_bytes
         self.knows_offset = knows_offset(layout, start_offset_bytes)
         self.efforts_s: dict[str, float] = {}
+        self._work_out = work_out
+        self._changed: dict[str, Case | None] = {}
 
     @cached_property
     def model(self) -> Model:
@@ -62,7 +73,7 @@ class Case:
     @cached_property
     def reads(self) -> AccessTrace:
         """What the work reads."""
-        return self.walk(self.order)
+        return self.walk(self.order) if self._work_out is None else self._work_out(self.model)
 
     @cached_property
     def by_node(self) -> ReadsOfNodes:
@@ -99,7 +110,22 @@ class Case:
 
     def with_layout(self, layout: VolumeLayout, host: HostProfile | None = None) -> Case:
         """Return the same work on another layout, or done by another host."""
-        return Case(layout, self.drive, self.order, host or self.host, self.start_offset_bytes)
+        return Case(layout, self.drive, self.order, host or self.host, self.start_offset_bytes, self._work_out)
+
+    def with_drive(self, drive: DriveProfile) -> Case:
+        """Return the same work on another drive; what it reads is worked out once for all of them."""
+        _ = self.reads
+        found = copy(self)
+        found.drive, found.efforts_s = drive, {}
+        return found
+
+    def laid_out(self, name: str, lay_out: Callable[[VolumeLayout], VolumeLayout]) -> Case | None:
+        """Return the same work with the nodes elsewhere, by the name of the layout; None where they lie so already."""
+        if name not in self._changed:
+            made = lay_out(self.layout)
+            self._changed[name] = None if made is self.layout else self.with_layout(made)
+        found = self._changed[name]
+        return found and found.with_drive(self.drive)
 
 
 class Part(Struct, frozen=True):
@@ -113,11 +139,15 @@ class Part(Struct, frozen=True):
     times: float = 1.0  # how many times as long as these reads the part takes
 
 
+Effort: TypeAlias = "Callable[[Case], float]"
+"""What says how many seconds making a change takes."""
+
+
 class Changed(Struct, frozen=True):
-    """What a remedy makes of the work."""
+    """What a change makes of the work."""
 
     parts: tuple[Part, ...]  # what is read then, drive by drive, one after the other
-    effort_s: float | None = 0.0  # what the remedy itself takes, once; None where no model tells
+    effort: Effort | None = None  # what making the change takes, once; None where no model tells
     # the volume as it lies then, for remedies on top of this one; None where it stays as it is
     case: Case | None = None
     least_s: float = 0.0  # the computer's time, where it passes beside the drive's: the work takes no less
@@ -128,8 +158,8 @@ class Changed(Struct, frozen=True):
     error_share: float = 0.0
 
 
-class Treatment(Protocol):
-    """A remedy: it says what would be read, or in a clause why it does not apply."""
+class Change(Protocol):
+    """A change: it says what would be read, or in a clause why it does not apply."""
 
     __name__: str
 
@@ -137,15 +167,24 @@ class Treatment(Protocol):
         """Say what is read then."""
 
 
-def change_reads(case: Case, reads: AccessTrace, effort_s: float | None = 0.0) -> Changed:
+def no_effort(_: Case) -> float:
+    """Return what a change takes that a program makes by itself: nothing."""
+    return 0.0
+
+
+def change_reads(case: Case, reads: AccessTrace, effort: Effort | None = no_effort) -> Changed:
     """Say that other reads do the work, on the same drive."""
-    return Changed((case.part(reads),), effort_s)
+    return Changed((case.part(reads),), effort)
 
 
-def change_layout(case: Case, layout: VolumeLayout, effort_s: float | None) -> Changed:
+def change_layout(case: Case, layout: VolumeLayout, effort: Effort | None) -> Changed:
     """Say that the same work is done on another layout."""
-    then = case.with_layout(layout)
-    return Changed(change_reads(then, then.reads).parts, effort_s, then)
+    return moved_to(case.with_layout(layout), effort)
+
+
+def moved_to(then: Case, effort: Effort | None) -> Changed:
+    """Say that the work is that of another case."""
+    return Changed((then.part(then.reads),), effort, then)
 
 
 ERROR_SIGNS = np.array([0, -1, 1])

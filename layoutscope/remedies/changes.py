@@ -1,8 +1,13 @@
-"""The remedies: what each makes of the work, or why it does not apply; and the list of files in their best order."""
+"""The registry of changes: what each makes of the work, or why it does not apply; and the list of files by place.
+
+A cause is a change shown as a share of the time, a what-if one that was asked for, a remedy one with cost and
+instructions. All are served alike, so that their times agree.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,9 +23,10 @@ from layoutscope.remedies.case import (
     EMPTIER,
     LISTINGS,
     Case,
+    Change,
     Changed,
+    Effort,
     Part,
-    Treatment,
     by_name,
     change_layout,
     change_reads,
@@ -29,13 +35,14 @@ from layoutscope.remedies.case import (
     in_walk_order,
     level_by_level,
     metadata_bytes,
+    moved_to,
     number_entries,
     rewriting_s,
     space_nodes,
     split_leaves,
     stream_rate,
 )
-from layoutscope.results.explanation import in_whole_nodes
+from layoutscope.results.explanation import in_full_leaves, in_whole_nodes
 from layoutscope.results.frames import BATCH_ROWS, NAMED
 from layoutscope.results.plan import MissingFiles
 from layoutscope.structs.arrays import find, is_head, order_of, ranges
@@ -46,7 +53,7 @@ from layoutscope.walk.directories import buffers, drop_unlisted_entries, lookups
 from layoutscope.walk.host import host_profile, host_time
 from layoutscope.walk.orders import Work
 from layoutscope.walk.visits import metadata_reads
-from layoutscope.walk.whatif import LAYOUTS, what_if
+from layoutscope.walk.whatif import clump_nodes, drop_snapshot_nodes, lay_in_read_order, pack_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,15 +77,118 @@ DAMAGED: Final = "a part of the volume could not be read, so that a copy of it c
 OF_ATTRIBUTES: Final = ("du", "backup", "git-status")
 """Orders that names alone are of no use to."""
 NO_LISTING: Final = "the work reads more than names"
+ALREADY: Final = "the drive is one already"
 NO_DATA: Final = "a listing reads no contents of files"
-TREATMENTS: Final[dict[str, Treatment]] = {}
-"""The remedies that are there for every volume, by name: those of the program, of the volume, of the drive."""
+CHANGES: Final[dict[str, Change]] = {}
+"""Every change by name."""
+
+REMEDIES: Final[list[str]] = []
+"""Those that somebody can make on every volume: of the program, of the volume, of the drive."""
 
 
-def remedy(treatment: Treatment) -> Treatment:
-    """Register a remedy, whose name is that of its function."""
-    TREATMENTS[treatment.__name__.replace("_", "-")] = treatment
-    return treatment
+def change(apply: Change) -> Change:
+    """Register a change, whose name is that of its function."""
+    CHANGES[apply.__name__.replace("_", "-")] = apply
+    return apply
+
+
+def remedy(apply: Change) -> Change:
+    """Register a change that is a remedy."""
+    REMEDIES.append(apply.__name__.replace("_", "-"))
+    return change(apply)
+
+
+def with_effort(changed: Changed | str, effort: Effort | None) -> Changed | str:
+    """Say what it takes to make a change, if it applies."""
+    return changed if isinstance(changed, str) else replace(changed, effort=effort)
+
+
+def _laid_out(case: Case, name: str, lay_out: Callable[[VolumeLayout], VolumeLayout], unless: str) -> Changed | str:
+    then = case.laid_out(name, lay_out)
+    return unless if then is None else moved_to(then, None)
+
+
+@change
+def packed(case: Case) -> Changed | str:
+    """Lay the nodes end to end in key order."""
+    return _laid_out(case, "packed", pack_nodes, "the nodes lie one behind the other in key order already")
+
+
+@change
+def walk_order(case: Case) -> Changed | str:
+    """Lay the nodes end to end in the order in which they are read."""
+    lay_out = partial(lay_in_read_order, reads=case.reads)
+    return _laid_out(case, "walk-order", lay_out, "the nodes lie in that order already")
+
+
+@change
+def clumped_like_hfs(case: Case) -> Changed | str:
+    """Lay the nodes end to end as they follow one another."""
+    return _laid_out(case, "clumped", clump_nodes, "no data lie between the nodes")
+
+
+@change
+def no_snapshots(case: Case) -> Changed | str:
+    """Leave out what only snapshots hold."""
+    return _laid_out(case, "no-snapshots", drop_snapshot_nodes, "no node is held by snapshots alone")
+
+
+@change
+def outer_zone(case: Case) -> Changed | str:
+    """Let the volume begin with the drive."""
+    start = -case.layout.facts.image_offset
+    if case.start_offset_bytes == start:
+        return "the volume begins there already"
+    return Changed((Part(case.reads, case.drive, start_offset_bytes=start),))
+
+
+@change
+def double_cache(case: Case) -> Changed | str:
+    """Keep twice as much metadata."""
+    held = case.host.cache_bytes
+    if held is None:
+        return "the memory for metadata is unlimited"
+    return moved_to(case.with_layout(case.layout, host_profile(case.host, cache_bytes=2 * held)), None)
+
+
+@change
+def ssd(case: Case) -> Changed | str:
+    """Serve the reads on flash."""
+    flash = load_profile(FLASH)
+    if case.drive.geometry == flash.geometry:
+        return ALREADY
+    return Changed((case.part(case.reads, flash),))
+
+
+WHAT_IFS: Final = {
+    "packed": "the same nodes lie one behind the other in key order",
+    "walk-order": "the same nodes lie one behind the other in the order in which they are read",
+    "clumped-like-hfs": "the nodes keep their order on disk, but no data lie between them",
+    "outer-zone": "the volume begins at the outer edge of the drive",
+    "no-snapshots": "nodes that only snapshots hold are gone, and the object map is merged",
+    "double-cache": "twice as much metadata fits into memory",
+    "ssd": "the drive is a solid-state drive (SATA)",
+}
+"""Changes that can be asked for as what-ifs, and what is different then, as a sentence's end."""
+
+LAYOUTS: Final = ("packed", "walk-order", "clumped-like-hfs")
+"""Those that lay out the nodes anew: the best of them, the layout as it is among them, is as near to a bound as is
+known."""
+
+
+@change
+def without_maps(case: Case) -> Changed | str:
+    """Leave out the reads that tell where nodes lie."""
+    nodes = case.by_node
+    trees = (nodes.nodes.tree_code(tree.name) for tree in case.traits.trees if tree.role == "map")
+    is_map = np.isin(nodes.of_node(nodes.nodes.tree, -1), [code for code in trees if code >= 0])
+    return change_reads(case, case.reads[~is_map]) if is_map.any() else "no map is read to learn where nodes lie"
+
+
+@change
+def full_leaves(case: Case) -> Changed:
+    """Merge neighbouring leaves as far as their records fit into one."""
+    return change_reads(case, in_full_leaves(case.by_node))
 
 
 @remedy
@@ -205,10 +315,7 @@ def remembered_walk(case: Case) -> Changed | str:
 @remedy
 def rewritten_in_key_order(case: Case) -> Changed | str:
     """Lay the nodes out anew."""
-    made = what_if("packed", case.layout, case.host, case.reads).layout
-    if made is case.layout:
-        return "the nodes lie one behind the other in key order already"
-    return change_layout(case, made, rewriting_s(case))
+    return with_effort(packed(case), rewriting_s)
 
 
 @remedy
@@ -239,7 +346,7 @@ def _new(case: Case, target: FileSystem, order: Callable[[Case], NDArray[np.int6
     found = target.copied(source, case.host)
     if not found:
         return _as_dense_as_now(case, target.remade(source))
-    changed = change_layout(case, found[0], copying_s(case))
+    changed = change_layout(case, found[0], copying_s)
     alternatives = tuple(change_layout(case, other, None).parts for other in found[1:])
     return replace(changed, alternatives=alternatives, error_share=FILLED_ERROR)
 
@@ -250,14 +357,17 @@ def _as_dense_as_now(case: Case, made: VolumeLayout | None) -> Changed | str:
         return UNKNOWN_NAMES
     made = space_nodes(case, made)
     (part,) = change_layout(case, split_leaves(made), None).parts
-    return replace(change_layout(case, made, copying_s(case)), alternatives=((replace(part, times=EMPTIER),),))
+    return replace(change_layout(case, made, copying_s), alternatives=((replace(part, times=EMPTIER),),))
 
 
 @remedy
 def block_copy(case: Case) -> Changed | str:
     """Leave every read where it is."""
-    copied = (data_bytes(case) + metadata_bytes(case)) / stream_rate(case.drive)
-    return change_reads(case, case.reads, copied)
+    return change_reads(case, case.reads, _block_copying_s)
+
+
+def _block_copying_s(case: Case) -> float:
+    return (data_bytes(case) + metadata_bytes(case)) / stream_rate(case.drive)
 
 
 @remedy
@@ -271,10 +381,7 @@ def condensed(case: Case) -> Changed | str:
 @remedy
 def snapshots_removed(case: Case) -> Changed | str:
     """Leave out what only snapshots hold."""
-    made = what_if("no-snapshots", case.layout, case.host, case.reads).layout
-    if made is case.layout:
-        return "no node is held by snapshots alone"
-    return change_layout(case, made, None)
+    return no_snapshots(case)
 
 
 @remedy
@@ -292,11 +399,8 @@ def _refill_tree(case: Case) -> Changed | str:
     if case.layout.coverage != 1:
         return DAMAGED
     made = filesystem_of(case.layout).remade(case.layout)
-    return UNKNOWN_NAMES if made is None else change_layout(case, space_nodes(case, made), rewriting_s(case))
+    return UNKNOWN_NAMES if made is None else change_layout(case, space_nodes(case, made), rewriting_s)
 
-
-CLUMPED: Final = LAYOUTS[-1]
-"""The layout in which nodes keep their order and lie end to end."""
 
 ZONED_FROM: Final = 10 * GIB
 """Smaller volumes, and those without a journal, have no metadata zone on macOS."""
@@ -309,10 +413,7 @@ def metadata_zone_free(case: Case) -> Changed | str:
         return f"{case.traits.label} has no such zone"
     if case.layout.facts.size_bytes < ZONED_FROM or "journaled" not in case.layout.facts.features:
         return "macOS keeps such a zone on journaled volumes of 10 GiB and more alone"
-    made = what_if(CLUMPED, case.layout, case.host, case.reads).layout
-    if made is case.layout:
-        return "no data lie between the nodes"
-    return change_layout(case, made, None)
+    return clumped_like_hfs(case)
 
 
 @remedy
@@ -325,8 +426,7 @@ def outer_half(case: Case) -> Changed | str:
         return "the volume is larger than half of the drive"
     if begins + case.layout.facts.size_bytes <= case.drive.capacity_bytes // 2:
         return "as far as is known the volume lies in the outer half already (--start-offset says where)"
-    moved = Part(case.reads, case.drive, start_offset_bytes=-case.layout.facts.image_offset)
-    return Changed((moved,), copying_s(case))
+    return with_effort(outer_zone(case), copying_s)
 
 
 @remedy
@@ -370,17 +470,17 @@ def other_disk(case: Case) -> Changed | str:
 def solid_state(case: Case) -> Changed | str:
     """Serve the reads on it."""
     if case.drive.geometry == "none":
-        return "the drive is one already"
+        return ALREADY
     return _on(case, load_profile(FLASH))
 
 
 def _on(case: Case, drive: DriveProfile) -> Changed | str:
     if drive.geometry == case.drive.geometry and drive.name == case.drive.name:
-        return "the drive is one already"
+        return ALREADY
     end = int((case.reads.image_offset + case.reads.length_bytes).max(initial=0))
     if end > drive.capacity_bytes:
         return "the volume does not fit on it"
-    return Changed((replace(case.part(case.reads, drive), start_offset_bytes=0),), copying_s(case))
+    return Changed((replace(case.part(case.reads, drive), start_offset_bytes=0),), copying_s)
 
 
 @remedy
@@ -395,7 +495,7 @@ def metadata_on_flash(case: Case) -> Changed | str:
     if int((flash.image_offset + flash.length_bytes).max(initial=0)) > drive.capacity_bytes:
         # The nodes alone lie on it: where on flash they do makes no difference.
         flash = replace(flash, image_offset=flash.image_offset % (drive.capacity_bytes // 2))
-    return Changed((Part(flash, drive), rest), copying_s(case))
+    return Changed((Part(flash, drive), rest), copying_s)
 
 
 @remedy
@@ -412,10 +512,10 @@ def striped(case: Case) -> Changed | str:
         case.drive.folder,
         (case.drive,) * 2,
     )
-    return Changed((case.part(case.reads, made),), copying_s(case))
+    return Changed((case.part(case.reads, made),), copying_s)
 
 
-def on_other_file_system(name: str) -> Treatment:
+def on_other_file_system(name: str) -> Change:
     """Return the remedy of a copy to another file system."""
 
     def copy_over(case: Case) -> Changed | str:

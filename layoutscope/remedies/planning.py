@@ -10,36 +10,33 @@ from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystems
 from layoutscope.progress import each
-from layoutscope.remedies.case import (
-    Changed,
-    Served,
-    change_reads,
-    nominal_seconds,
-    serve_change,
-    words_of,
-)
-from layoutscope.remedies.changes import TREATMENTS, on_other_file_system
+from layoutscope.remedies.case import Changed, Served, change_reads, nominal_seconds, serve_change, words_of
+from layoutscope.remedies.changes import CHANGES, REMEDIES, on_other_file_system
 from layoutscope.results.plan import FEW_READS, HARDWARE, SOFTWARE, VOLUME, PlannedRemedy, RemedyPair, VolumePlan
 from layoutscope.results.scan import volume_name
-from layoutscope.results.verdict import WORTH_S, Remedy, Yardstick
+from layoutscope.results.verdict import Remedy, Yardstick
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from layoutscope.remedies.case import Case, Treatment
+    from layoutscope.remedies.case import Case, Change
     from layoutscope.results.scan import Prediction
 
 
-def every_treatment() -> dict[str, Treatment]:
-    """Return every remedy by name; one for each file system that a volume could be copied to."""
-    return TREATMENTS | {f"on-{item.name}": on_other_file_system(item.name) for item in filesystems()}
+def list_remedies() -> list[str]:
+    """List every remedy by name; one for each file system that a volume could be copied to."""
+    return [*REMEDIES, *(f"on-{item.name}" for item in filesystems())]
 
 
-def plan_of(case: Case, treatments: Mapping[str, Treatment] | None = None) -> VolumePlan:
+def change_of(name: str) -> Change:
+    """Return a change by its name."""
+    return CHANGES[name] if name in CHANGES else on_other_file_system(name.removeprefix("on-"))
+
+
+def plan_of(case: Case, names: Sequence[str] | None = None) -> VolumePlan:
     """Try remedies on one volume, and rank them by what they save."""
-    treatments = every_treatment() if treatments is None else treatments
-    trial = _Trial(case)
-    tried = [trial.of(name, treatments[name]) for name in each([*treatments], "trying remedies")]
+    trial = Trial(case)
+    tried = [trial.remedy(name) for name in each(list_remedies() if names is None else names, "trying remedies")]
     ranked = tuple(sorted(tried, key=lambda row: (bool(row.why_not), -row.saved_s)))
     layout = case.layout
     return VolumePlan(
@@ -52,51 +49,109 @@ def plan_of(case: Case, treatments: Mapping[str, Treatment] | None = None) -> Vo
         seconds=trial.now.seconds,
         interval=trial.now.interval,
         remedies=ranked,
-        pair=_pair(trial, ranked, treatments),
+        pair=_pair(trial, ranked),
         coverage=layout.coverage,
         num_errors=layout.num_errors,
         unknown=tuple(_unknown(case)),
     )
 
 
-class _Trial:
-    """The time as it is, and that of each remedy on the same draws."""
+class Trial:
+    """What changes make of some work: each is tried once, on the draws of the work as it is."""
 
-    def __init__(self, case: Case) -> None:
-        self.case = case
+    def __init__(
+        self,
+        case: Case,
+        known: Prediction | None = None,  # what the work takes, if somebody has served it already
+        *,
+        # changes to simulate, None for all: of others the drive as its profile stands tells, in proportion to `known`
+        simulated: Collection[str] | None = None,
+    ) -> None:
+        self.case, self._known, self._simulated = case, known, simulated
         self._host = Host.of(case.host)
-        self.now = serve_change(change_reads(case, case.reads), self._host)
-        self.changed: dict[str, Changed] = {}
+        unchanged = change_reads(case, case.reads)
+        self.now = serve_change(unchanged, self._host) if known is None else Served(np.array(known.draws_s))
+        self._tried: dict[str, tuple[Served, Changed] | str] = {}
 
-    def of(self, name: str, treatment: Treatment) -> PlannedRemedy:
-        """Try one remedy."""
-        made, words = self._made(treatment, self.case), words_of(name)
-        if isinstance(made, str):
-            return PlannedRemedy(words, self.now.seconds, why_not=made)
-        then, changed = made
-        self.changed[name] = changed
+    def made(self, name: str) -> tuple[Served, Changed] | str:
+        """Try a change by its name: what the work takes then, or why it does not apply."""
+        if name not in self._tried:
+            self._tried[name] = self._made(name, self.case)
+        return self._tried[name]
+
+    def seconds(self, name: str) -> float:
+        """Say what the work takes with a change; as long as without it where that does not apply."""
+        found = self.made(name)
+        return self.now.seconds if isinstance(found, str) else found[0].seconds
+
+    def remedy(self, name: str) -> PlannedRemedy:
+        """Try a remedy."""
+        found, words = self.made(name), words_of(name)
+        if isinstance(found, str):
+            return PlannedRemedy(words, self.now.seconds, why_not=found)
+        then, changed = found
         saved_s = self.now.seconds - then.seconds
         saved = Served(self.now.draws_s - then.draws_s).interval
         share = saved_s / self.now.seconds if self.now.seconds else 0.0
-        return PlannedRemedy(words, then.seconds, then.interval, saved_s, saved, share, changed.effort_s)
+        effort_s = None if changed.effort is None else changed.effort(self.case)
+        return PlannedRemedy(words, then.seconds, then.interval, saved_s, saved, share, effort_s)
 
-    def both(self, volume: str, treatment: Treatment) -> float | None:
+    def both(self, volume: str, software: str) -> float | None:
         """Return what the work takes with a remedy of the program on top of one of the volume; None where it cannot."""
-        then = self.changed[volume].case
-        made = None if then is None else self._made(treatment, then)
+        found = self.made(volume)
+        then = None if isinstance(found, str) else found[1].case
+        made = None if then is None else self._made(software, then)
         return None if made is None or isinstance(made, str) else made[0].seconds
 
-    def _made(self, treatment: Treatment, case: Case) -> tuple[Served, Changed] | str:
+    def _made(self, name: str, case: Case) -> tuple[Served, Changed] | str:
         try:
-            changed = treatment(case)
+            changed = change_of(name)(case)
             if isinstance(changed, str):
                 return changed
-            return (serve_change(changed, self._host), changed) if len(case.reads) else NO_READS
+            return (self._serve(name, changed), changed) if len(case.reads) else NO_READS
         except UsageError as error:
             return f"it cannot be modelled on this drive: {error}"
 
+    def _serve(self, name: str, changed: Changed) -> Served:
+        known = self._known
+        if known is None or self._simulated is None or name in self._simulated:
+            return serve_change(changed, self._host)
+        times = known.seconds / known.nominal_s if known.nominal_s else 1.0
+        return Served(np.array([nominal_seconds(changed) * times]))
 
-def _pair(trial: _Trial, ranked: Sequence[PlannedRemedy], treatments: Mapping[str, Treatment]) -> RemedyPair | None:
+    def quick_remedies(self) -> tuple[Remedy, ...]:
+        """Try those that need no other layout, and rank them by what they save."""
+        rows = [(name, self.made(name)) for name in QUICK]
+        tried = [self._quick(name, row[0]) for name, row in rows if not isinstance(row, str)]
+        return tuple(sorted(tried, key=lambda item: item.seconds))
+
+    def _quick(self, name: str, then: Served) -> Remedy:
+        words, now_s = words_of(name), self.now.seconds
+        share = 1 - then.seconds / now_s if now_s else 0.0
+        is_sure = self._simulated is not None or Served(self.now.draws_s - then.draws_s).interval.low_s > 0
+        return Remedy(name, then.seconds, share, words.title, words.kind == HARDWARE, is_sure=is_sure)
+
+    def yardsticks(self) -> tuple[Yardstick, ...]:
+        """Take the copies to other file systems; of large volumes they would take long.
+
+        File systems that place every node by itself are left out: their time depends on where they put the nodes.
+        """
+        if len(self.case.layout.columns("entries")) > MOST_COPIED:
+            return ()
+        others = [item for item in filesystems() if not item.traits.maps_every_node]
+        made = [(item.traits.label, self.made(f"on-{item.name}")) for item in others]
+        found = [(label, row[0].interval) for label, row in made if not isinstance(row, str)]
+        return tuple(Yardstick(label, each.median_s, each.low_s, each.high_s) for label, each in found)
+
+
+QUICK: Final = ("names-only", "tree-in-key-order", "one-sweep", "remembered-walk", "solid-state")
+"""In the order of a plan, which rows that save alike keep."""
+
+MOST_COPIED: Final = 500_000
+"""Entries of the largest volume of which a scan says what it would take on another file system."""
+
+
+def _pair(trial: Trial, ranked: Sequence[PlannedRemedy]) -> RemedyPair | None:
     """Take the best remedy that needs no other drive, and add what saves most beside it."""
     helpful = [row for row in ranked if row.helps and row.words.kind != HARDWARE]
     if not helpful:
@@ -108,7 +163,7 @@ def _pair(trial: _Trial, ranked: Sequence[PlannedRemedy], treatments: Mapping[st
         for row in helpful
         if row.words.kind == other
     ]
-    found = [(trial.both(volume, treatments[software]), (volume, software)) for volume, software in pairs]
+    found = [(trial.both(*names), names) for names in pairs]
     known = [(seconds, names) for seconds, names in found if seconds is not None]
     if not known:
         return None
@@ -138,55 +193,3 @@ def _unknown(case: Case) -> Iterator[str]:
 
 
 NO_READS: Final = "the work reads nothing beyond the mount"
-
-
-QUICK: Final = {
-    name: TREATMENTS[name]
-    for name in ("names-only", "tree-in-key-order", "one-sweep", "remembered-walk", "solid-state")
-}
-"""In the order of a plan, which rows that save alike keep."""
-
-
-def quick_remedies(case: Case, now: Prediction) -> tuple[Remedy, ...]:
-    """Try these remedies on the work of a prediction, and rank them by what they save, as a plan does."""
-    # What a remedy itself takes is told by a plan, which has to serve the files for it.
-    case.efforts_s["copying"] = 0.0
-    return tuple(sorted(_tried(case, now), key=lambda item: item.seconds))
-
-
-def _tried(case: Case, now: Prediction) -> Iterator[Remedy]:
-    host = Host.of(case.host)
-    draws_s = np.array(now.draws_s)
-    for name, treatment in QUICK.items():
-        changed, words = treatment(case), words_of(name)
-        if isinstance(changed, str):
-            continue
-        is_sure = True
-        try:
-            if now.seconds < WORTH_S:
-                # No remedy is shown for short work, so the profile as it stands will do.
-                seconds = nominal_seconds(changed) * (now.seconds / now.nominal_s if now.nominal_s else 1.0)
-            else:
-                then = serve_change(changed, host)
-                seconds, is_sure = then.seconds, Served(draws_s - then.draws_s).interval.low_s > 0
-        except UsageError:
-            # The volume does not fit on that drive: the plan says so.
-            continue
-        share = 1 - seconds / now.seconds if now.seconds else 0.0
-        yield Remedy(name, seconds, share, words.title, words.kind == HARDWARE, is_sure=is_sure)
-
-
-def copies_elsewhere(case: Case) -> Iterator[Yardstick]:
-    """Predict the work on a copy of the volume on each other file system, as a plan does.
-
-    File systems that place every node by itself are left out: their time depends on where they put the nodes.
-    """
-    host = Host.of(case.host)
-    case.efforts_s["copying"] = 0.0
-    for other in filesystems():
-        if other.name == case.layout.facts.filesystem or other.traits.maps_every_node:
-            continue
-        changed = on_other_file_system(other.name)(case)
-        if not isinstance(changed, str):
-            found = serve_change(changed, host).interval
-            yield Yardstick(other.traits.label, found.median_s, found.low_s, found.high_s)

@@ -1,8 +1,4 @@
-"""What explains a prediction: the shares of its causes, the placement of the nodes, and the sentences about both.
-
-A change is made to the reads that exist, not by another walk, so all changes together cost little next to one walk. A
-changed walk visits its nodes in the same order. Service times of long walks are those of stretches spread over them.
-"""
+"""What explains a prediction: the shares of its causes, the placement of the nodes, and the sentences about both."""
 
 from __future__ import annotations
 
@@ -26,20 +22,18 @@ from layoutscope.results.verdict import (
     Why,
     Yardstick,
 )
-from layoutscope.structs.arrays import distinct, first_places, heads, order_of, starts_of
+from layoutscope.structs.arrays import first_places, heads, order_of
 from layoutscope.tables.schema import FLAG_PRIVATE
 from layoutscope.units import format_bytes, format_count, format_seconds, format_share
-from layoutscope.walk import trace
-from layoutscope.walk.whatif import what_if
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from layoutscope.access.entries import NodeTable
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.results.scan import Prediction, VolumeScan, WalkFacts
+    from layoutscope.results.scan import Prediction, VolumeScan
     from layoutscope.tables import VolumeLayout
 
     I64 = NDArray[np.int64]
@@ -123,40 +117,6 @@ def _pieces(layout: VolumeLayout, nodes: NodeTable) -> tuple[I64, I64, I64, I64]
     return key[order], length[order], own[order], before[order]
 
 
-def by_address(reads: ReadsOfNodes) -> AccessTrace:
-    """The same reads in the order in which they lie on the disk."""
-    return reads.trace[reads.by_place]
-
-
-def close_together(reads: ReadsOfNodes) -> AccessTrace:
-    """The same reads, with nothing between the nodes that are read; their order on disk stays."""
-    return reads.moved(_laid_out(reads.nodes, reads.used))
-
-
-def _laid_out(nodes: NodeTable, order: I64) -> I64:
-    """Lay nodes end to end from where the first of them lies now, on each device of a set its own."""
-    offset = nodes.image_offset.copy()
-    for device in distinct(nodes.device[order]):
-        own = order[nodes.device[order] == device]
-        offset[own] = offset[own].min() + starts_of(nodes.size_bytes[own])
-    return offset
-
-
-def without_maps(reads: ReadsOfNodes) -> AccessTrace:
-    """The reads that are left if every node's place were known."""
-    return reads.trace[~_is_map_read(reads)]
-
-
-def _is_map_read(reads: ReadsOfNodes) -> Mask:
-    return np.isin(reads.of_node(reads.nodes.tree, -1), _maps(reads))
-
-
-def _maps(reads: ReadsOfNodes) -> list[int]:
-    trees = filesystem_of(reads.layout).traits.trees
-    codes = [reads.nodes.tree_code(tree.name) for tree in trees if tree.role == "map"]
-    return [code for code in codes if code >= 0]
-
-
 def _main(reads: ReadsOfNodes) -> int:
     return reads.nodes.tree_code(filesystem_of(reads.layout).traits.main_tree)
 
@@ -202,46 +162,15 @@ def in_full_leaves(reads: ReadsOfNodes) -> AccessTrace:
     return reads.trace[kept]
 
 
-def names_only(reads: ReadsOfNodes) -> AccessTrace:
-    """The reads that are left if only directories are stat'ed: leaves with names or their inodes, what leads there."""
-    nodes, entries = reads.nodes, reads.layout.columns("entries")
-    # A listing tells types (d_type), so only directories are stat'ed, to see whether they were entered already. Who
-    # lists backwards sees the end of a directory in the leaf before its first record.
-    columns = [entries[name] for name in NEEDED_FOR_NAMES]
-    columns.append(entries["inode_node_row"].take(entries["kind"].equals("directory")))
-    # Entries of a directory stand together, and so do their leaves.
-    keys = [(column.data,) if column.known is None else (column.data, column.known) for column in columns]
-    wanted = [nodes.nodes_of(column.take(heads(*key))) for column, key in zip(columns, keys, strict=True)]
-    return needed_alone(reads, np.concatenate(wanted))
-
-
-def needed_alone(
-    reads: ReadsOfNodes,
-    wanted: NDArray[np.int32],  # the nodes, -1 for none
-) -> AccessTrace:
-    """Return the reads that are left if only some nodes are needed, and what leads to them."""
-    nodes = reads.nodes
-    needed = np.zeros(len(nodes) + 1, bool)
-    needed[wanted] = True
-    for _ in range(DEEPEST):
-        rows = np.flatnonzero(needed[:-1])
-        above = np.concatenate([nodes.parent[rows], nodes.mapper[rows]])
-        if needed[above].all():
-            break
-        needed[above] = True
-    needed[-1] = True
-    return reads.trace[needed[reads.node]]
-
-
-CAUSES: Final[dict[Why, Callable[[ReadsOfNodes], AccessTrace]]] = {
-    Why.STAT: names_only,
-    Why.ORDER: by_address,
-    Why.DISTANCE: close_together,
-    Why.MAPS: without_maps,
-    Why.FILL: in_full_leaves,
-    Why.REQUESTS: in_whole_nodes,
+CAUSES: Final = {
+    Why.STAT: "names-only",
+    Why.ORDER: "one-sweep",
+    Why.DISTANCE: "clumped-like-hfs",
+    Why.MAPS: "without-maps",
+    Why.FILL: "full-leaves",
+    Why.REQUESTS: "larger-requests",
 }
-"""What a walk may take long for, and the reads of one where it is not so."""
+"""What a walk may take long for, and the change after which it is not so."""
 
 
 WHY: Final = {
@@ -423,46 +352,33 @@ PACKED: Final = "packed"
 
 
 class Trials(Protocol):
-    """What a verdict asks of the model, besides the prediction that it is about."""
+    """What changes of a walk come to."""
 
-    def seconds(self, reads: AccessTrace) -> float:
-        """Say what changed reads of the walk take."""
+    def seconds(self, name: str) -> float:
+        """Say what the walk takes with a change, by its name; as long as without it where that does not apply."""
 
-    def predicted(self, reads: AccessTrace) -> float:
-        """Predict what reads take, as `predict` does."""
+    def quick_remedies(self) -> tuple[Remedy, ...]:
+        """Try remedies."""
 
-    def remedies(self, reads: ReadsOfNodes) -> tuple[Remedy, ...]:
-        """Try remedies on a walk."""
-
-    def yardsticks(self, reads: ReadsOfNodes) -> tuple[Yardstick, ...]:
+    def yardsticks(self) -> tuple[Yardstick, ...]:
         """Say what the walk takes elsewhere."""
 
 
-def judge(
-    layout: VolumeLayout, walk: WalkFacts | None, predictions: Sequence[Prediction], trials: Trials
-) -> Verdict | None:
-    """Draw the conclusions from a walk.
-
-    None where nothing is walked, or on no drive.
-    """
-    if walk is None or not predictions:
-        return None
-    first = predictions[0]
-    entries = len(layout.columns("entries"))
+def judge(reads: ReadsOfNodes, first: Prediction, trials: Trials) -> Verdict:
+    """Draw the conclusions from a walk."""
+    entries = len(reads.layout.columns("entries"))
     plain = Verdict(first.drive, first.seconds, first.seconds, 1000 * first.seconds / max(entries, 1), (), (), None)
-    if not len(walk.trace):
+    if not len(reads.trace):
         return plain
-    reads = walked(layout, walk.trace)
-    runs = {change: trials.seconds(change(reads)) for change in CAUSES.values()}
-    packed = what_if(PACKED, layout, walk.host).layout
-    causes = [Cause(name, runs[change], _saved(first.seconds, runs[change])) for name, change in CAUSES.items()]
+    seconds = {why: trials.seconds(change) for why, change in CAUSES.items()}
+    causes = [Cause(why, each, _saved(first.seconds, each)) for why, each in seconds.items()]
     return replace(
         plain,
-        packed_seconds=trials.predicted(trace(packed, order=walk.order, host=walk.host)),
+        packed_seconds=trials.seconds(PACKED),
         causes=tuple(sorted(causes, key=lambda cause: -cause.share)),
-        remedies=trials.remedies(reads),
-        placement=placement(reads, _saved(first.seconds, runs[CAUSES[Why.DISTANCE]])) if first.rotates else None,
-        yardsticks=trials.yardsticks(reads) if plain.is_worth_a_word else (),
+        remedies=trials.quick_remedies(),
+        placement=placement(reads, _saved(first.seconds, seconds[Why.DISTANCE])) if first.rotates else None,
+        yardsticks=trials.yardsticks() if plain.is_worth_a_word else (),
     )
 
 

@@ -8,13 +8,13 @@ import typer
 from layoutscope.api.compare import ORDERINGS
 from layoutscope.api.export import ALL, DOCUMENT_FORMATS, EXPORTED
 from layoutscope.api.plan import PLANNED
-from layoutscope.api.predict import WHAT_IF_NAMES
 from layoutscope.api.trace import FORMATS as TRACE_FORMATS
 from layoutscope.api.workloads import PLACEMENTS
 from layoutscope.cli import app
 from layoutscope.cli.help import RENAMED, describe_options, rename_options
 from layoutscope.cli.options import complete_what_if
 from layoutscope.drive.recordings import FORMS
+from layoutscope.remedies.changes import WHAT_IFS
 from layoutscope.report.tables import FORMATS
 from layoutscope.walk.host import HOSTS
 from layoutscope.walk.orders import ORDERS
@@ -41,7 +41,7 @@ def choices(command, flag):
         (choices("replay", "--format"), [*FORMS]),
         (choices("series", "--by"), ORDERINGS),
         (choices("predict", "--placement"), PLACEMENTS),
-        (complete_what_if(""), WHAT_IF_NAMES),
+        (complete_what_if(""), [*WHAT_IFS]),
     ],
     ids=[
         *("orders", "orders and all", "planned orders", "hosts", "tables", "export formats", "traces", "replay"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layoutscope.remedies.case import words_of
-from layoutscope.remedies.planning import every_treatment
+from layoutscope.remedies.planning import list_remedies
 from tests.docs import proven
 from tests.docs.remedies import FOLDER, pages
 
@@ -15,7 +15,7 @@ def test_pages_of_remedies_are_fresh():
 
 def test_every_remedy_has_its_page():
     """The page that a plan names exists, and no page is of a remedy that nobody tries."""
-    named = {words_of(name).page.rpartition("/")[2] for name in every_treatment()}
+    named = {words_of(name).page.rpartition("/")[2] for name in list_remedies()}
     assert named | {"README.md"} == set(pages())
 
 

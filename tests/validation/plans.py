@@ -152,11 +152,14 @@ ROOT: Final = 1
 """Place of the root among them."""
 
 
-def aging(file_set: FileSet, placement: Placement, ages: Sequence[int]) -> Iterator[VolumeLayout]:
+def aging(
+    file_set: FileSet, placement: Placement, ages: Sequence[int], *, keep_cycles: int = 0
+) -> Iterator[VolumeLayout]:
     """Go through the states of a volume, each so many cycles old, the youngest first."""
     population = populate(file_set)
     layout = _new_layout(placement, _entries(population, ROOT_NUMBERS[placement.filesystem]))
     volume = _created(placement, population)
+    volume.keep_cycles = keep_cycles
     for cycle in range(max(ages) + 1):
         if cycle:
             _replace_files(volume, population, cycle)

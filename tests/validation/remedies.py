@@ -26,7 +26,7 @@ from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
 from layoutscope.remedies.case import Case, by_name, in_walk_order, level_by_level
 from layoutscope.remedies.changes import file_list
-from layoutscope.remedies.planning import every_treatment, plan_of
+from layoutscope.remedies.planning import change_of, plan_of
 from layoutscope.results.frames import with_paths
 from layoutscope.walk.host import host_profile
 from layoutscope.walk.score import score
@@ -317,7 +317,7 @@ def proven(aged: Aged, only: str = "") -> Iterator[dict[str, Any]]:
         if proof.order not in before:
             before[proof.order] = aged.lab.trace(aged.image, WORK[proof.order])
         name = proof.remedy.format(other=aged.other)
-        changed = every_treatment()[name](case)
+        changed = change_of(name)(case)
         if not hasattr(changed, "parts"):
             continue
         real, made = proof.record(aged)
@@ -340,9 +340,9 @@ def _agreement(real: AccessTrace, expected: AccessTrace, made: Path | None) -> d
 
 def _times(case: Case, name: str, recorded: tuple[AccessTrace, AccessTrace]) -> dict[str, Any]:
     """Set what is saved by the recorded reads beside what the plan says, and its interval."""
-    treatment: Any = every_treatment()[name]
-    row: PlannedRemedy = plan_of(case, {name: treatment}).remedies[0]
-    think = [case.reads, treatment(case).parts[0].reads]
+    change: Any = change_of(name)
+    row: PlannedRemedy = plan_of(case, [name]).remedies[0]
+    think = [case.reads, change(case).parts[0].reads]
     before, after = (_seconds(case, reads, like) for reads, like in zip(recorded, think, strict=True))
     saved = row.saved
     return {

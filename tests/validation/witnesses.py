@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from layoutscope.drive import load_profile, service
 from layoutscope.walk import trace
-from layoutscope.walk.whatif import what_if
+from layoutscope.walk.whatif import clump_nodes, pack_nodes
 from tests.validation.disksim import ATLAS, CHEETAHS, THINK_US, Witness
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ GEOMETRIES: Final = {
     "datasheet": "rotation, three seek times, two rates, buffer size",
 }
 FILES: Final = ("200000-c00", "200000-c20")
-WHAT_IFS: Final = ("clumped-like-hfs", "packed")
+WHAT_IFS: Final = {"clumped-like-hfs": clump_nodes, "packed": pack_nodes}
 CLAIM_DRIVE: Final = "cheetah15k5"
 
 
@@ -118,7 +118,7 @@ def why_rows(images: Traces) -> list[dict[str, Any]]:
     for files in FILES:
         layouts = {system: images.layout(f"{system}-{files}") for system in ("hfsplus", "apfs")}
         cases = {"hfsplus": layouts["hfsplus"], "apfs": layouts["apfs"]}
-        cases |= {name: what_if(name, layouts["apfs"]).layout for name in WHAT_IFS}
+        cases |= {name: lay_out(layouts["apfs"]) for name, lay_out in WHAT_IFS.items()}
         for name, layout in cases.items():
             reads = trace(layout, order="fts", host="linux")
             reads = replace(reads, think_us=np.full(len(reads), float(THINK_US)), after_us=0.0)

@@ -13,8 +13,8 @@ from layoutscope import read_layouts
 from layoutscope.drive import load_profile, simulate
 from layoutscope.drive.uncertain import Host, interval_of
 from layoutscope.remedies.case import Case, Changed, Part, serve_change, words_of
-from layoutscope.remedies.changes import block_copy, copied_in_walk_order, on_other_file_system
-from layoutscope.remedies.planning import QUICK, plan_of, quick_remedies
+from layoutscope.remedies.changes import CHANGES, copied_in_walk_order, on_other_file_system
+from layoutscope.remedies.planning import QUICK, Trial, plan_of
 from layoutscope.report.text.plan import lasting, print_plan
 from layoutscope.results.plan import Pace, PlannedRemedy, PlanResult
 from layoutscope.results.scan import ImageFacts, Prediction
@@ -109,13 +109,14 @@ def test_parts_follow_one_another(apfs):
     assert serve_change(Changed(parts, least_s=1e6), host).seconds == 1e6
 
 
-def test_a_drive_that_a_remedy_cannot_use_is_no_failure(apfs):
+def test_a_drive_that_a_remedy_cannot_use_is_no_failure(apfs, monkeypatch):
     """Reads beyond the end of a drive are a reason why not, in words."""
 
     def too_far(case):
         return Changed((Part(case.reads, DISK, start_offset_bytes=DISK.capacity_bytes),))
 
-    (row,) = plan_of(case_of(apfs), {"names-only": too_far}).remedies
+    monkeypatch.setitem(CHANGES, "names-only", too_far)
+    (row,) = plan_of(case_of(apfs), ["names-only"]).remedies
     assert "cannot be modelled on this drive" in row.why_not
 
 
@@ -140,7 +141,7 @@ def test_the_text_says_what_would_help_and_what_would_not(planned):
 
 def test_nothing_is_said_to_help_where_nothing_does(apfs):
     """Of a block copy alone no table of help is made, no pair, and no ways are told."""
-    text = text_of(plan_of(case_of(apfs), {"block-copy": block_copy}))
+    text = text_of(plan_of(case_of(apfs), ["block-copy"]))
     assert "Nothing that was tried would help here." in text
     assert "What would help" not in text
     assert "Together" not in text
@@ -159,7 +160,7 @@ def test_what_is_not_sure_says_so(planned):
 def test_damage_is_told_of_damaged_volumes_alone(apfs, planned):
     """A plan for what was read says so, and that no copy is planned; one for the whole does not."""
     facts = replace(apfs.facts, metadata_read_bytes=apfs.facts.metadata_known_bytes // 2)
-    broken = plan_of(case_of(apfs.changed(facts=facts)), {"block-copy": block_copy})
+    broken = plan_of(case_of(apfs.changed(facts=facts)), ["block-copy"])
     assert "with 0 errors: the plan is for what was read" in text_of(broken)
     assert "with 1 error: the plan is for what was read" in text_of(replace(broken, num_errors=1))
     assert any("before it is repaired" in sentence for sentence in broken.unknown)
@@ -228,7 +229,7 @@ def test_quick_remedies_are_the_plans(name):
         case = Case(made, load_profile(drive), "fts", host_profile("linux"))
         found = plan_of(case, QUICK)
         now = Prediction.of(simulate(case.reads, case.drive, Host("linux"), knows_offset=case.knows_offset), case.drive)
-        told = quick_remedies(Case(made, load_profile(drive), "fts", host_profile("linux")), now)
+        told = Trial(case, now, simulated=None if now.seconds >= 1 else ()).quick_remedies()
         rows = [row for row in found.remedies if not row.why_not]
         if found.seconds >= 1:
             assert [(item.name, item.helps) for item in told] == [(row.words.name, row.helps) for row in rows]

@@ -17,6 +17,7 @@ from layoutscope.remedies.changes import (
     catalog_rebuilt,
     condensed,
     copied_in_walk_order,
+    double_cache,
     files_by_place,
     files_defragmented,
     larger_requests,
@@ -28,6 +29,8 @@ from layoutscope.remedies.changes import (
     one_sweep,
     other_disk,
     outer_half,
+    outer_zone,
+    packed,
     remembered_walk,
     snapshots_removed,
     solid_state,
@@ -35,8 +38,9 @@ from layoutscope.remedies.changes import (
     stat_by_inode,
     striped,
     tree_in_key_order,
+    without_maps,
 )
-from layoutscope.remedies.planning import every_treatment
+from layoutscope.remedies.planning import list_remedies
 from layoutscope.results.plan import HARDWARE, SOFTWARE, VOLUME
 from layoutscope.walk.host import host_profile
 from tests.layouts import NODE, data, entries, layout, leaves
@@ -76,7 +80,7 @@ def small(**changes):
 
 def test_every_remedy_says_what_is_to_be_known():
     """Its name is its own, it has a way and a system, and none of its words is empty."""
-    words = [*map(words_of, every_treatment())]
+    words = [*map(words_of, list_remedies())]
     assert len({item.name for item in words}) == len({item.title for item in words}) == len(words)
     for item in words:
         assert item.kind in (SOFTWARE, VOLUME, HARDWARE)
@@ -288,3 +292,33 @@ def test_a_copy_takes_reading_and_writing():
     three = service(AccessTrace.from_reads(np.array([90, 30, 60]) * NODE, np.full(3, NODE)), FLASH).seconds
     written = 4 * NODE / effort.stream_rate(FLASH)
     assert effort.copying_s(case) == pytest.approx(listing + three + written)
+
+
+def test_twice_the_cache_is_twice_the_limit(layouts):
+    """1 MiB becomes 2 MiB; an unlimited cache stays so."""
+    limited = Case(layouts["hfsplus"], DISK, "fts", host_profile("linux", cache_bytes=2**20))
+    assert double_cache(limited).case.host.cache_bytes == 2**21
+    assert double_cache(case_of(layouts["hfsplus"])) == "the memory for metadata is unlimited"
+
+
+def test_the_outer_zone_begins_with_the_drive(layouts):
+    """Whatever stands before the volume in its image; where it begins there already, nothing changes."""
+    made = layouts["hfsplus"]
+    (part,) = outer_zone(case_of(made, start=2**30)).parts
+    assert (part.start_offset_bytes, part.knows_offset) == (-made.facts.image_offset, True)
+    assert isinstance(outer_zone(case_of(made, start=-made.facts.image_offset)), str)
+
+
+def test_maps_cost_nothing_where_there_are_none(layouts):
+    """HFS+ without overflow extents reads no map; an APFS walk without its object map has fewer reads."""
+    assert isinstance(without_maps(case_of(small())), str)
+    case = case_of(layouts["apfs"])
+    assert 0 < len(reads_of(without_maps(case))) < len(case.reads)
+
+
+def test_changed_layouts_are_walked_once_for_all_drives(layouts):
+    """The reads of a packed volume on one drive are the same object on another."""
+    case = case_of(layouts["apfs"])
+    again = packed(case.with_drive(FLASH))
+    assert again.parts[0].reads is packed(case).parts[0].reads
+    assert again.parts[0].drive is FLASH

@@ -5,13 +5,13 @@ import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.filesystems.hfsplus.layout import add_locators
-from layoutscope.walk import host_profile, trace
-from layoutscope.walk.whatif import WHAT_IFS, first_reads, what_if
+from layoutscope.walk import trace
+from layoutscope.walk.whatif import clump_nodes, drop_snapshot_nodes, first_reads, lay_in_read_order, pack_nodes
 
 
 def test_packed_nodes_lie_in_key_order(apfs_plan):
     """Fs root, then object map, then leaves 4 to 7, end to end from 0: leaf 4 is the fifth block."""
-    nodes = what_if("packed", apfs_plan.layout()).layout.nodes
+    nodes = pack_nodes(apfs_plan.layout()).nodes
     assert nodes["image_offset"].to_list() == [4096, 8192, 12288, 0, 16384, 20480, 24576, 28672]
 
 
@@ -22,69 +22,50 @@ def test_packed_catalog_needs_no_overflow_tree(hfs_plan):
     layout = hfs_plan.layout()
     layout = layout.changed(nodes=add_locators(layout.columns("nodes"), layout.columns("extents")))
     assert "overflow" in {trace(layout).causes[code] for code in trace(layout).cause}
-    packed = trace(what_if("packed", layout).layout)
+    packed = trace(pack_nodes(layout))
     assert "overflow" not in {packed.causes[code] for code in packed.cause}
 
 
 def test_clumped_nodes_keep_their_order(apfs_plan):
     """The eight nodes of the plan lie in ascending order 64 KiB apart; clumped they are 4 KiB apart."""
-    nodes = what_if("clumped-like-hfs", apfs_plan.layout()).layout.nodes
+    nodes = clump_nodes(apfs_plan.layout()).nodes
     assert nodes["image_offset"].to_list() == [4096 * place for place in range(8)]
 
 
-@pytest.mark.parametrize("name", ["packed", "clumped-like-hfs"])
-def test_moving_nodes_does_not_change_what_is_read(apfs_plan, name):
+@pytest.mark.parametrize("lay_out", [pack_nodes, clump_nodes])
+def test_moving_nodes_does_not_change_what_is_read(apfs_plan, lay_out):
     """The same number of reads with the same causes in the same order; only addresses differ."""
     layout = apfs_plan.layout()
-    before, after = trace(layout), trace(what_if(name, layout).layout)
+    before, after = trace(layout), trace(lay_out(layout))
     assert np.array_equal(before.cause, after.cause)
     assert np.array_equal(before.directory_id, after.directory_id)
     assert not np.array_equal(before.image_offset, after.image_offset)
-
-
-def test_double_cache_doubles_the_limit(hfs_plan):
-    """1 MiB becomes 2 MiB; an unlimited cache stays so."""
-    layout = hfs_plan.layout()
-    assert what_if("double-cache", layout, host_profile("linux", cache_bytes=2**20)).host.cache_bytes == 2**21
-    assert what_if("double-cache", layout, "linux").host.cache_bytes is None
-
-
-def test_outer_zone_moves_the_volume_to_the_start_of_the_drive(hfs_plan):
-    """The plan's volume begins at 0, so the image begins at 0 of the drive."""
-    assert what_if("outer-zone", hfs_plan.layout()).start_offset_bytes == 0
 
 
 def test_without_snapshots_map_leaves_merge(apfs_plan):
     """Leaves 1 and 2 map four and two live nodes; with room for eight, leaf 1 maps them all and leaf 2 is not read."""
     apfs_plan.node("fs", 0, 0x80000, parent=3, mapper=2, rank=4, state="snapshot")
     layout = apfs_plan.layout()
-    changed = what_if("no-snapshots", layout).layout
+    changed = drop_snapshot_nodes(layout)
     assert set(changed.nodes["locator_row"].drop_nulls()) == {1}
     assert 0x20000 in trace(layout).image_offset
     assert 0x20000 not in trace(changed).image_offset
 
 
-def test_every_what_if_has_a_reason(hfs_plan):
-    """Each name gives a case with the sentence that a report prints."""
-    layout = hfs_plan.layout()
-    assert all(what_if(name, layout).because for name in WHAT_IFS)
-    with pytest.raises(KeyError):
-        what_if("faster", layout)
-
-
-@pytest.mark.parametrize("name", ["packed", "clumped-like-hfs"])
-def test_what_was_laid_out_once_is_not_changed_again(apfs_plan, name):
-    """Nodes that lie so already are left as they are: the case is the same, and the what-if does not apply."""
-    once = what_if(name, apfs_plan.layout()).layout
-    assert what_if(name, once).layout is once
+@pytest.mark.parametrize("lay_out", [pack_nodes, clump_nodes])
+def test_what_was_laid_out_once_is_not_changed_again(apfs_plan, lay_out):
+    """Nodes that lie so already are left as they are: the layout is the same."""
+    once = lay_out(apfs_plan.layout())
+    assert lay_out(once) is once
 
 
 def test_nodes_in_the_order_of_the_walk_are_read_on_and_on(apfs_plan):
     """Laid out as they are read, each read begins where the last one ended, but for what the mount has read before."""
-    reads = trace(what_if("walk-order", apfs_plan.layout()).layout)
+    layout = apfs_plan.layout()
+    reads = trace(lay_in_read_order(layout, trace(layout)))
     ends = reads.image_offset[:-1] + reads.length_bytes[:-1]
     assert (reads.image_offset[1:] == ends).all()
-    assert len(reads) == len(trace(apfs_plan.layout())) > 2
+    assert len(reads) == len(trace(layout)) > 2
 
 
 def test_the_order_of_a_work_is_its_own(apfs_plan):
@@ -92,7 +73,7 @@ def test_the_order_of_a_work_is_its_own(apfs_plan):
     layout = apfs_plan.layout()
     reads = trace(layout)
     back = reads[np.arange(len(reads))[::-1]]
-    moved = trace(what_if("walk-order", layout, reads=back).layout)
+    moved = trace(lay_in_read_order(layout, back))
     assert (np.diff(moved.image_offset) < 0).all()
 
 

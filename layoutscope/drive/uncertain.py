@@ -507,6 +507,20 @@ def contributions(
     return tuple(sorted(((name, share * scale) for name, share in added.items()), key=lambda item: -item[1]))
 
 
+def largest_unknown(seconds: F64, columns: Mapping[str, tuple[str, NDArray[Any]]]) -> tuple[str, float]:
+    """Return the input that by itself explains most of the variance of the time's logarithm, and that share of it.
+
+    An empty name where no input explains anything. The model's error is no input that anybody could settle.
+    """
+    log = np.log(np.maximum(seconds, 1e-12))
+    log = log - log.mean()
+    if float(log @ log) < len(log) * 1e-12:
+        return "", 0.0
+    tables = {name: _standard(values) for name, (group, values) in columns.items() if group != MODEL}
+    shares = {name: _explained_share(log, [table]) for name, table in tables.items() if table.any()}
+    return max(shares.items(), key=lambda item: item[1], default=("", 0.0))
+
+
 def _explained_share(log: F64, tables: list[F64]) -> float:
     """Return what share of the variance some inputs explain, less what chance would."""
     if not tables:

@@ -42,6 +42,7 @@ def list_assumed_figures() -> dict[str, Figure]:
         "read_hit_ms": OVERHEAD_MS,
         "buffer_bytes": 8 << 20,
         "look_ahead": "segment",
+        "on_arrival": "none",
         "join": "window",
     }
     return {key: Figure(value, "assumed", "no datasheet says this") for key, value in values.items()}

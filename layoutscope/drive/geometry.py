@@ -170,6 +170,7 @@ def buffer_fields(profile: DriveProfile) -> dict[str, int]:
         "segment_sectors": segment,
         "behind_sectors": behind_sectors(profile, segment),
         "join": ("never", "next-sector", "window").index(profile.text("join", "window")),
+        "on_arrival": ("none", "track").index(profile.text("on_arrival", "none")),
     }
 
 

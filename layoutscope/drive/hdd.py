@@ -57,6 +57,9 @@ class Surface(NamedTuple):
     # which reads may wait for the look-ahead: `NEVER`, `NEXT_SECTOR` those that begin with the very sector that it
     # reads next, `WINDOW` those that it reaches within a turn
     join: int
+    # 1: what passes under the head before a wanted sector of its track is kept in the segment ("Read any free blocks"
+    # of DiskSim, on-arrival read-ahead of Ruemmler and Wilkes)
+    on_arrival: int = 0
 
 
 # Columns of an arm's state: the run under the head, the next sector of the look-ahead, when that sector begins to pass,

@@ -68,6 +68,10 @@ _FIGURES: Final[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
         "reads that may wait for the look-ahead: `never`, at the `next-sector`, in the whole `window` ahead",
         ("never", "next-sector", "window"),
     ),
+    "on_arrival": (
+        "what passes under the head before a wanted sector: the sectors of its `track` are kept, or `none`",
+        ("none", "track"),
+    ),
     "start_anywhere": ("1: of the sectors wanted from a track the drive begins with whichever comes first", (0, 1)),
     "queue_window": ("commands among which the drive chooses the nearest", (1, 65536)),
     "latency_bytes": ("read sizes of the latency table", ()),
@@ -401,8 +405,10 @@ class DriveProfile(Displayed, Struct, frozen=True):
         if cache not in changes:
             raise UsageError(f"unknown cache setting {cache!r}; there are {', '.join(changes)}")
         members = tuple(member.with_cache(cache) for member in self.members)
-        changed = self.with_figures(**changes[cache]) if self.kind == "hdd" else self
-        return replace(changed, members=members)
+        # What the caller says of the buffer is not drawn, as what is assumed would be.
+        said = {name: Figure(value, "measured", "set by the caller") for name, value in changes[cache].items()}
+        figures = {**self.figures, **said} if self.kind == "hdd" else self.figures
+        return replace(self, figures=figures, members=members)
 
 
 def profile_folder() -> Path:

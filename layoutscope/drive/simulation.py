@@ -34,6 +34,7 @@ from layoutscope.drive.uncertain import (
     UNSAID,
     draw_drive,
     interval_of,
+    largest_unknown,
     median_draw,
     model_drives,
     model_error,
@@ -118,6 +119,11 @@ class ServiceResult(Displayed, Struct, frozen=True):
         one by one. Empty of a drive as its profile stands.
     sampling_error : float
         What a sample of the reads leaves open of the simulations: the logarithm of a factor, 0 where all were served.
+    largest_unknown : str
+        The figure or habit that was drawn and by itself explains most of the range, as `look_ahead`; empty where none
+        was drawn.
+    largest_unknown_share : float
+        Its share of the variance of the time's logarithm.
     """
 
     drive: str
@@ -143,6 +149,8 @@ class ServiceResult(Displayed, Struct, frozen=True):
     draws_s: tuple[float, ...] = ()
     sampling_error: float = 0.0
     host_factor: float = 1.0
+    largest_unknown: str = ""
+    largest_unknown_share: float = 0.0
 
     @property
     def knowledge(self) -> str:
@@ -552,6 +560,7 @@ def simulate(
     draws = draw_seconds(trace, profile, unknown, start_offset_bytes=start, queue_depth=queue_depth)
     middle, found = median_draw(draws.seconds), interval_of(draws.seconds, {}, LAYOUT, draws.sampling_error)
     result = serve_draw(trace, profile, unknown, middle, start_offset_bytes=start, queue_depth=queue_depth)
+    name, share = largest_unknown(draws.seconds, unknown.columns())
     # The time of a long trace comes from a sample of it, and the whole trace shows what that time is spent on.
     result = _lasting(result, float(draws.drive_s[middle]))
     return replace(
@@ -562,6 +571,8 @@ def simulate(
         nominal_s=draws.nominal_s,
         draws_s=tuple(draws.seconds.tolist()),
         sampling_error=draws.sampling_error,
+        largest_unknown=name,
+        largest_unknown_share=share,
     )
 
 

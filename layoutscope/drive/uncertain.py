@@ -101,6 +101,9 @@ FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Inputs of a drive, and the figures whose kind tells how well each is known: the first that a profile has."""
 
+HABITS: Final = ("join", "look_ahead", "on_arrival")
+"""What a drive does with its buffer, which no data sheet says."""
+
 GEOMETRIES: Final = 16
 """Drives that are laid out; draws share them in turn."""
 
@@ -131,7 +134,7 @@ class Uncertain(Struct, frozen=True):
 
     # factors on figures, on the host's time and on the drive's, by input; those that are known are absent
     factor: Mapping[str, F64]
-    # values in place of the profile's: `rpm`, `join`, `look_ahead`, `chunk_bytes`, `mirror`
+    # values in place of the profile's: `rpm`, those of `HABITS`, `chunk_bytes`, `mirror`
     choice: Mapping[str, NDArray[Any]]
     angle: F64  # turns at which the disk stands at the start
     # where on the drive the image begins, as a share of what is left of it; None where that is known
@@ -199,7 +202,7 @@ def list_measured_together(drive: DriveProfile) -> set[str]:
 
 def is_measured(profile: DriveProfile) -> bool:
     """Tell whether every figure of a drive that is drawn was measured."""
-    figures = {each for names in FIGURES.values() for each in names} | {"rpm", "join", "look_ahead", "chunk_bytes"}
+    figures = {each for names in FIGURES.values() for each in names} | {"rpm", "chunk_bytes", *HABITS}
     held = (profile, *single_drives(profile))
     return all(each.kind == "measured" for leaf in held for name, each in leaf.figures.items() if name in figures)
 
@@ -211,7 +214,7 @@ def _choices(profile: DriveProfile) -> Mapping[str, NDArray[Any]]:
     assumed = {name for leaf in rotating for name, figure in leaf.figures.items() if figure.kind == "assumed"}
     if "rpm" in assumed:
         found["rpm"] = _spread_over_draws(drawn("drive.rotation", inputs["rotation"], GEOMETRIES))
-    for name in ("join", "look_ahead"):
+    for name in HABITS:
         if name in assumed:
             found[name] = _spread_over_draws(drawn(f"drive.{name}", inputs[name], GEOMETRIES))
     if is_any_set(profile):
@@ -290,7 +293,7 @@ def _change_profile(
             if name in figures and key in profile:
                 scaled[key] = _times(profile.figures[key].value, figures[name])
     if profile.kind == "hdd":
-        scaled |= {name: _plain(choice[name]) for name in ("rpm", "join", "look_ahead") if name in choice}
+        scaled |= {name: _plain(choice[name]) for name in ("rpm", *HABITS) if name in choice}
     return profile.with_figures(**scaled)
 
 
@@ -502,6 +505,20 @@ def contributions(
     most = max(explained[tuple(names)], 0.0) if names else 0.0
     scale = min(most / total, 1.0) if total else 0.0
     return tuple(sorted(((name, share * scale) for name, share in added.items()), key=lambda item: -item[1]))
+
+
+def largest_unknown(seconds: F64, columns: Mapping[str, tuple[str, NDArray[Any]]]) -> tuple[str, float]:
+    """Return the input that by itself explains most of the variance of the time's logarithm, and that share of it.
+
+    An empty name where no input explains anything. The model's error is no input that anybody could settle.
+    """
+    log = np.log(np.maximum(seconds, 1e-12))
+    log = log - log.mean()
+    if float(log @ log) < len(log) * 1e-12:
+        return "", 0.0
+    tables = {name: _standard(values) for name, (group, values) in columns.items() if group != MODEL}
+    shares = {name: _explained_share(log, [table]) for name, table in tables.items() if table.any()}
+    return max(shares.items(), key=lambda item: item[1], default=("", 0.0))
 
 
 def _explained_share(log: F64, tables: list[F64]) -> float:

@@ -382,7 +382,7 @@ FOUND: Final[Shape] = {
 CHECKED: Final[Shape] = {**FOUND, "field": "field", "meaning": _meaning}
 PREDICTED: Final[Shape] = name_members(
     *("drive", "title", "rotates", "seconds", "seconds_low", "seconds_high"),
-    "nominal_s",
+    *("nominal_s", "largest_unknown", "largest_unknown_share"),
     *("causes_s", "seeks", "head_travel_bytes", "head_travel_strokes", "note"),
 )
 SERVED: Final[Shape] = {**PREDICTED, "*": "summary"}

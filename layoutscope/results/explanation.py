@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from layoutscope.access.entries import node_table
 from layoutscope.access.trace import place_of
 from layoutscope.display import Struct
+from layoutscope.drive.uncertain import HOST, OFFSET
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.results.verdict import (
     HELPS_FROM,
@@ -27,7 +28,7 @@ from layoutscope.tables.schema import FLAG_PRIVATE
 from layoutscope.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -223,6 +224,44 @@ def interval(item: Prediction) -> str:
     """Say between which times a prediction lies; nothing where it is exact."""
     low, high = format_seconds(item.seconds_low), format_seconds(item.seconds_high)
     return "" if low == high else f"{low} to {high}"
+
+
+UNKNOWNS: Final[Mapping[str, str]] = {
+    "on_arrival": "if the drive buffers whole tracks",
+    "join": "if reads wait for the look-ahead",
+    "look_ahead": "how far the drive reads ahead",
+    "buffer": "the size of the drive's buffer",
+    "rpm": "the speed of rotation",
+    "mirror": "if the set is a stripe or a mirror",
+    "chunk_bytes": "the stripe unit of the set",
+    "track_to_track": "the seek time to the next track",
+    "seek": "the seek times of the drive",
+    "rate": "the sequential rate of the drive",
+    "overhead": "the command overhead of the drive",
+    "interface": "the rate of the bus",
+    "flash_latency": "the latency of the drive",
+    "flash_rate": "the sequential rate of the drive",
+    OFFSET: "the place of the volume on the drive",
+    HOST: "the speed of the computer",
+}
+"""What is drawn, in words that fit a line of the screen; the error of a measured figure has the figure's name."""
+
+
+SETTLED_BY: Final[Mapping[str, str]] = {OFFSET: "--start-offset", HOST: "--host-property"}
+"""What settles an unknown that is none of the drive's."""
+
+
+UNKNOWN_FROM: Final = 0.3
+"""Share of the range from which the largest unknown is named."""
+
+
+def unsettled(item: Prediction) -> str:
+    """Name the unknown that moves a time most, and what settles it; nothing where none stands out."""
+    name = item.largest_unknown
+    if item.largest_unknown_share < UNKNOWN_FROM or not interval(item):
+        return ""
+    settled_by = SETTLED_BY.get(name, "'drives measure'")
+    return f"Largest unknown: {UNKNOWNS.get(name, name)}; {settled_by} tells"
 
 
 def quick(item: Prediction) -> str:

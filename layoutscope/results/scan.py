@@ -97,6 +97,9 @@ class Prediction(Displayed, Struct, frozen=True):
     draws_s: tuple[float, ...] = ()
     nominal_s: float = 0.0  # the time on the drive as its profile stands, on the computer whose costs are known
     host_factor: float = 1.0  # how many times as long the computer takes there as the trace says
+    # the drawn figure or habit that by itself explains most of the range, as `on_arrival`; empty where none was drawn
+    largest_unknown: str = ""
+    largest_unknown_share: float = 0.0  # its share of the variance of the time's logarithm
 
     @classmethod
     def of(cls, result: ServiceResult, profile: DriveProfile, interval: Interval | None = None) -> Prediction:
@@ -119,6 +122,8 @@ class Prediction(Displayed, Struct, frozen=True):
             draws_s=result.draws_s,
             nominal_s=result.nominal_s,
             host_factor=result.host_factor,
+            largest_unknown=result.largest_unknown,
+            largest_unknown_share=result.largest_unknown_share,
         )
 
 

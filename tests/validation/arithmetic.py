@@ -33,7 +33,7 @@ class Segment:
 
 def serve_seconds(
     reads: Iterable[tuple[int, int, float]],  # offset and length in bytes, seconds of the computer before it
-    sheet: Mapping[str, float],  # the figures of a profile, by name
+    sheet: Mapping[str, float | str],  # the figures of a profile, by name
 ) -> float:
     """Return how long reads take that are issued one after another."""
     turn_s = 60 / sheet["rpm"]
@@ -67,9 +67,13 @@ def serve_seconds(
                 now_s += one_track_s + root_s * math.sqrt(abs(target - cylinder) - 1)
             # Each track begins later by the time of a seek to it, so reading goes on without losing a turn.
             angle = offset / track + offset // track * one_track_s / turn_s
-            now_s += (angle - now_s / turn_s) % 1 * turn_s + length / bytes_per_s
+            wait_s = (angle - now_s / turn_s) % 1 * turn_s
+            now_s += wait_s + length / bytes_per_s
             cylinder = target
             active = Segment(offset, stop, stop + track / 2, now_s)
+            if sheet.get("on_arrival") == "track":
+                # What passed under the head on this track before the read began is in the buffer too.
+                active.begin = max(offset - wait_s * bytes_per_s, offset // track * track)
             segments = [*segments, active][-max_segments:]
             continue
         if found is active and stop > found.end:

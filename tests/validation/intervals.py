@@ -337,8 +337,6 @@ def walks_left_out(witness: Witness, drive: str, geometry: str, setting: str) ->
     """
     profile = LESS[geometry](load_profile(drive)).with_cache("off" if setting == "off" else "own")
     unknown = uncertain(profile, UNSAID, left_out=drive)
-    if setting == "off":
-        unknown = replace(unknown, choice={k: v for k, v in unknown.choice.items() if k not in ("join", "look_ahead")})
     found = []
     for result in witness.results:
         of_this = (result["drive"], result["setting"], result["think_us"]) == (drive, setting, "100")

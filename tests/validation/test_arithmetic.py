@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 import layoutscope
-from layoutscope.drive import load_profile
+from layoutscope.drive import load_profile, service
 from tests.validation.arithmetic import serve_seconds
 
 WALKS = ("apfs-20000-c00", "apfs-20000-c20", "hfsplus-20000-c00", "hfsplus-20000-c20")
@@ -17,15 +19,15 @@ SHEET = {
 
 
 @pytest.mark.parametrize("name", WALKS)
-def test_eight_listings_of_aged_and_fresh_volumes(reference_image, name):
-    """Within 25 % of what the drive model says of the drive as its profile stands, on two drives each."""
-    image = reference_image(f"aged/{name}.img")
-    trace = layoutscope.trace(image, host="macos")
+def test_listings_of_aged_and_fresh_volumes(reference_image, name):
+    """Within 25 % of the drive model, on two drives that keep nothing on arrival, and on two that keep their track."""
+    trace = layoutscope.trace(reference_image(f"aged/{name}.img"), host="macos")
     reads = list(zip(trace.image_offset, trace.length_bytes, trace.think_us / 1e6, strict=True))
-    cases = layoutscope.predict(image, drives=DRIVES, host="macos").volumes[0].drives
-    for drive, case in zip(DRIVES, cases, strict=True):
-        sheet = {key: figure.value for key, figure in load_profile(drive).figures.items()}
-        assert serve_seconds(reads, sheet) == pytest.approx(case.prediction.nominal_s, rel=0.25), drive
+    for drive, on_arrival in product(DRIVES, ("none", "track")):
+        profile = load_profile(drive).with_figures(on_arrival=on_arrival)
+        sheet = {key: figure.value for key, figure in profile.figures.items()}
+        modelled = service(trace, profile).seconds
+        assert serve_seconds(reads, sheet) == pytest.approx(modelled, rel=0.25), (drive, on_arrival)
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,11 @@ def test_eight_listings_of_aged_and_fresh_volumes(reference_image, name):
 def test_reads_that_are_worked_out_by_hand(reads, milliseconds):
     """Rotation, transfer, buffer and seek, each by itself."""
     assert serve_seconds(reads, SHEET) * 1000 == pytest.approx(milliseconds)
+
+
+def test_what_passed_under_the_head_is_a_hit():
+    """The head waits from byte 10,000 of the track on; of what it passed the first 490,000 bytes before x are kept."""
+    reads = [(500_000, 10_000, 0.0), (490_000, 10_000, 0.0)]
+    assert serve_seconds(reads, SHEET | {"on_arrival": "track"}) * 1000 == pytest.approx(5 + 0.1 + 0.1)
+    reads[1] = (0, 10_000, 0.0)  # passed before the head was there
+    assert serve_seconds(reads, SHEET | {"on_arrival": "track"}) * 1000 > 5 + 0.1 + 0.2

@@ -36,6 +36,7 @@ from layoutscope.results.explanation import (
     little,
     most,
     quick,
+    unsettled,
     why,
     yardstick,
 )
@@ -566,6 +567,8 @@ def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
     if not verdict.is_worth_a_word:
         yield Text(_cut(f"  {quick(volume.predictions[0])}"))
         return
+    if told := unsettled(volume.predictions[0]):
+        yield Text(_cut(f"  {told}"))
     yield Text(_cut(f"  {yardstick(verdict)}{' (the first drive)' if len(volume.predictions) > 1 else ''}"))
     if verdict.yardsticks:
         yield Text(_cut(f"  {elsewhere(verdict)}"))

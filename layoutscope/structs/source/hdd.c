@@ -194,6 +194,17 @@ static void go_on(Drive *drive, int64_t stop, int64_t now)
     }
 }
 
+/* Note that the active segment begins with what passes under the head before a wanted sector of its track. */
+static void keep_arrivals(Drive *drive, int64_t run, int64_t lbn, int64_t there)
+{
+    Surface *surface = drive->surface;
+    const int64_t *row = run_row(surface, run);
+    int64_t *segment = segment_row(drive, drive->arm[ACTIVE]);
+    const int64_t passed = wait_ticks(surface, run, lbn, there) / sector_ticks(surface, row);
+    const int64_t first = larger(minus(lbn, passed, &surface->refused), row[TRACK_BEGIN]);
+    segment[BEGIN] = smaller(segment[BEGIN], first);
+}
+
 /* Read from the medium into the active segment; returns when that is complete. */
 static int64_t read_medium(Drive *drive, int64_t lbn, int64_t stop, int64_t *spent)
 {
@@ -207,6 +218,8 @@ static int64_t read_medium(Drive *drive, int64_t lbn, int64_t stop, int64_t *spe
     const int64_t there = plus(plus(arm[FREE], figures[READ_MISS], refused), spent[SEEK], refused);
     const int64_t sector = run_row(surface, run)[SECTOR];
     int64_t begin, end;
+    if (figures[ON_ARRIVAL] && arm[ACTIVE] >= 0)
+        keep_arrivals(drive, run, lbn, there);
     if (figures[START_ANYWHERE]) {
         end = read_anywhere(surface, &run, lbn, stop, there, &begin);
     } else {

@@ -16,7 +16,7 @@ enum { LBN, CYLINDER, HEAD, SECTOR, ANGLE, TRACK_BEGIN, TRACK_END, TRACK_SECTORS
 /* Numbers about the drive, in the order of the Surface's fields. */
 enum {
     GUESS_SHIFT, HEAD_SWITCH, BUS_SECTOR, READ_MISS, READ_HIT, START_ANYWHERE, SEGMENT_SECTORS, BEHIND_SECTORS, JOIN,
-    NUM_FIGURES
+    ON_ARRIVAL, NUM_FIGURES
 };
 
 typedef struct {

@@ -104,6 +104,17 @@ def test_a_reread_comes_from_the_buffer():
     assert found[1] == pytest.approx([0.3, 0, 0, 0], abs=1e-6)
 
 
+@pytest.mark.parametrize(("on_arrival", "sector", "taken"), [("none", 10, 8.0), ("track", 10, 0.3), ("track", 0, 7.0)])
+def test_what_passes_under_the_head_before_a_wanted_sector(on_arrival, sector, taken):
+    """The head is there after 0.5 ms, at sector 5, and passes 5 to 29 until it reads 30 to 37, which ends at 3.8 ms.
+
+    Of what it passed, a read takes 0.3 ms if it was kept. If not, sector 10 comes again at 11 ms. Sector 0 had passed
+    before the head was there, and comes again at 10 ms. Eight sectors take 0.8 ms.
+    """
+    found = times(disk(on_arrival=on_arrival, read_hit_ms=0.3), trace(30, sector))
+    assert found[1, 0] == pytest.approx(taken, abs=1e-3)
+
+
 def test_the_interface_bounds_a_read_from_the_buffer():
     """Eight sectors at 4.096 MB/s take a millisecond."""
     found = times(disk(interface_mb_s=4.096), trace(0, 0))

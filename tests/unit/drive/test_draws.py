@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from layoutscope import fit
-from layoutscope.drive import fusion_set, load_profile
+from layoutscope.drive import fusion_set, load_profile, simulate
 from layoutscope.drive.profile import Figure, Spread
 from layoutscope.drive.simulation import draw_seconds
 from layoutscope.drive.uncertain import (
@@ -132,6 +132,14 @@ def test_what_is_told_of_a_drive_narrows_far_reads(tmp_path):
     ratios = [draw_interval(reads, drive, uncertain(drive, MAC)).ratio for drive in drives]
     assert ratios == sorted(ratios)
     assert ratios[0] > 1.2
+
+
+def test_a_buffer_that_is_switched_off_is_off_in_every_draw():
+    """What the caller says of the buffer is known, though the profile only assumed it."""
+    off = load_profile("generic-7200").with_cache("off")
+    assert simulate(trace(*range(0, 800, 8)), off).whole_hit == 0
+    assert "look_ahead" not in uncertain(off, UNSAID).choice
+    assert "on_arrival" in uncertain(off, UNSAID).choice
 
 
 def test_quantiles_are_in_order_and_hold_the_median():

@@ -37,6 +37,7 @@ def drives(draw) -> Drives:
         seek_distance_cylinders=[1, 999],
         start_anywhere=draw(st.integers(0, 1)),
         look_ahead=draw(st.sampled_from(["none", "segment", "track"])),
+        on_arrival=draw(st.sampled_from(["none", "track"])),
         join=draw(st.sampled_from(["never", "next-sector", "window"])),
         segments=draw(st.integers(1, 4)),
         segment_sectors=draw(st.sampled_from([8, 100, 250])),

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from layoutscope.drive.uncertain import LAYOUT, VOLUME, Interval
+from layoutscope.drive import load_profile
+from layoutscope.drive.profile import list_profiles
+from layoutscope.drive.uncertain import LAYOUT, MODEL, VOLUME, Host, Interval, uncertain
+from layoutscope.results.explanation import UNKNOWNS, unsettled
 from layoutscope.results.predict import WORDS, Alternative, DriveCase, advice, bound, ends, width
 from layoutscope.results.scan import Prediction
 
@@ -39,6 +42,24 @@ def test_the_largest_share_is_named_with_what_helps():
     first, second = width(case(interval(("drive", 0.7), ("host", 0.2))))
     assert first == ends(interval())
     assert second.startswith("70 % of the width: which drive it is; name yours with --drive, or measure it")
+
+
+def test_the_largest_unknown_is_named_with_what_settles_it():
+    """A habit of the drive by what measures it, others by their option; nothing that hardly matters."""
+    made = case(interval()).prediction
+    told = replace(made, largest_unknown="on_arrival", largest_unknown_share=0.6)
+    assert unsettled(told) == "Largest unknown: if the drive buffers whole tracks; 'drives measure' tells"
+    assert unsettled(replace(told, largest_unknown="offset")).endswith("; --start-offset tells")
+    assert unsettled(replace(told, largest_unknown_share=0.2)) == unsettled(made) == ""
+    assert unsettled(replace(told, seconds_low=told.seconds_high)) == ""
+    assert max(len(f"  {unsettled(replace(told, largest_unknown=name))}") for name in UNKNOWNS) <= 80
+
+
+@pytest.mark.parametrize("drive", list_profiles())
+def test_whatever_is_drawn_of_a_drive_has_words(drive):
+    """Each input that may be the largest unknown."""
+    unknown = uncertain(load_profile(drive), Host("macos"), knows_offset=False)
+    assert {name for name, (group, _) in unknown.columns().items() if group != MODEL} <= set(UNKNOWNS)
 
 
 @pytest.mark.parametrize("share", [0.995, 1.0, 1.02])

@@ -257,6 +257,14 @@ def go_on(drive: Drive, stop: int, now: int) -> None:
             aim(drive, now)
 
 
+def keep_arrivals(drive: Drive, run: int, lbn: int, there: int) -> None:
+    """Note that the active segment begins with what passes under the head before a wanted sector of its track."""
+    surface, arm, segments = drive
+    passed = wait_ticks(surface, run, lbn, there) // surface.runs[run, SECTOR]
+    first = max(lbn - passed, surface.runs[run, TRACK_BEGIN])
+    segments[arm[ACTIVE], BEGIN] = min(segments[arm[ACTIVE], BEGIN], first)
+
+
 def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> int:
     """Read from the medium into the active segment."""
     surface, arm, _ = drive
@@ -264,6 +272,8 @@ def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> 
     times[SEEK] = move_ticks(surface, arm[RUN], run)
     times[TRAVEL] = abs(surface.runs[arm[RUN], CYLINDER] - surface.runs[run, CYLINDER])
     there = arm[FREE] + surface.read_miss + times[SEEK]
+    if surface.on_arrival and arm[ACTIVE] >= 0:
+        keep_arrivals(drive, run, lbn, there)
     if surface.start_anywhere:
         begin, end, last = read_anywhere(surface, run, lbn, stop, there)
     else:

@@ -97,6 +97,7 @@ FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     "interface": ("interface_mb_s",),
     "buffer": ("buffer_bytes", "segment_sectors"),
     "flash_latency": ("latency_us",),
+    "flash_sequential": ("sequential_us",),
     "flash_rate": ("bandwidth_mb_s",),
 }
 """Inputs of a drive, and the figures whose kind tells how well each is known: the first that a profile has."""
@@ -299,6 +300,7 @@ SCALED: Final[Mapping[str, tuple[str, ...]]] = {
     "rate": ("outer_mb_s", "inner_mb_s"),
     "buffer": ("buffer_bytes", "segment_sectors"),
     "flash_latency": ("latency_us",),
+    "flash_sequential": ("sequential_us",),
     "flash_rate": ("bandwidth_mb_s",),
 }
 """Figures that an input of the geometry scales. A measured seek table and measured zones stay."""

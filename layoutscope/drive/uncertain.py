@@ -257,7 +257,7 @@ def host_factors(host: Host) -> F64:
     """Draw by how much the host's time differs from what its costs say, on the wall."""
     prior = priors()["host"][host.name]
     machine = host.machine or drawn("host.machine", prior["machine"])
-    wall = factors("host.cost", prior["cost"]["factor"]) * machine
+    wall = factors("host.cost", max(line.get("factor", 1.0) for line in prior.values())) * machine
     if host.threads > 1:
         usual = min(host.threads, host.processors)
         wall = wall * usual / np.minimum(host.threads, drawn("host.processors", prior["processors"]))

@@ -359,8 +359,8 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "apfs.stat_us": (
         "measured on one machine: 8 us an entry that is listed and stat'ed, less `list_us`",
         (
-            "public timings of a further lstat of each file: 5.6 to 7.6 us on a Mac of 2026, 12 to 18 us on one of "
-            "2017 (dua-369)"
+            "public timings of look-ups: 3.8 to 5.6 us each on a Mac of 2026 (dua-369), more where several threads "
+            "look up; 14 us on one of 2017 is fitted to all (docs/intervals.md)"
         ),
     ),
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVa
 
 import numpy as np
 from msgspec import field
+from msgspec.structs import asdict, replace
 
 from layoutscope.access.trace import Searched, group_by_kind
 from layoutscope.display import Struct
@@ -134,8 +135,10 @@ class Costs(Struct, frozen=True):
     """Host time of one file system, in microseconds of one processor."""
 
     list_us: float  # for each name that is listed
-    entry_us: float  # for each entry whose attributes are handed to the program
-    search_us: float  # for each search of a tree from its root
+    # besides, for each entry that is listed with its attributes: its inode is found, its attributes are handed out
+    bulk_entry_us: float
+    stat_us: float  # for each look-up by a system call of its own, which the name cache may answer
+    search_us: float  # for each search of a tree from its root that a look-up or the start of a listing makes
     node_us: float  # for each node that is read from the drive: checksum, byte order, set-up
     # for each entry that is looked up and that no cache holds: what stands for it in memory is made
     vnode_us: float = 0.0
@@ -145,13 +148,8 @@ class Costs(Struct, frozen=True):
 
     def contended(self) -> Costs:
         """Return what each costs while several threads run at once."""
-        return Costs(
-            self.list_us * self.contention,
-            self.entry_us * self.contention,
-            self.search_us * self.contention,
-            self.node_us * self.contention,
-            self.vnode_us * self.contention,
-        )
+        times = {name: cost * self.contention for name, cost in asdict(self).items() if name.endswith("_us")}
+        return replace(self, **times)
 
 
 class DriverProperties(Protocol):

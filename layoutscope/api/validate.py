@@ -45,7 +45,7 @@ CAPTURE: Final = "metadata.lscope"
 IMAGE: Final = "metadata.img.zst"
 
 ORDERS: Final[Mapping[str, dict[str, Any]]] = {
-    # BSD's find asks fts for no attributes of files where no test needs them; ls -l needs those of all. It goes down by
+    # BSD's find asks fts for no attributes but the link count, which is in the inode; ls -l needs all. It goes down by
     # sorted names, which a capture without names cannot tell: its pairs are those of a walk in the listing's order.
     "find": {"order": "fts", "stat": False},
     "ls": {"order": "fts"},

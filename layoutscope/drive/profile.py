@@ -76,6 +76,7 @@ _FIGURES: Final[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
     "queue_window": ("commands among which the drive chooses the nearest", (1, 65536)),
     "latency_bytes": ("read sizes of the latency table", ()),
     "latency_us": ("latencies of single random reads of these sizes", ()),
+    "sequential_us": ("the same of reads that begin where the one before ended, if they differ", ()),
     "bandwidth_mb_s": ("rate at large reads", (1e-3, 1e7)),
     "parallel_reads": ("reads that proceed side by side", (1, 65536)),
     "chunk_bytes": ("stripe unit", (512, 1e12)),
@@ -85,10 +86,17 @@ _FIGURES: Final[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
 FIGURES: Final[Mapping[str, str]] = {name: meaning for name, (meaning, _) in _FIGURES.items()}
 """Every figure a profile may have, and what it means."""
 
-TABLES: Final[Mapping[str, str]] = {"seek_ms": "seek_distance_cylinders", "latency_us": "latency_bytes"}
+TABLES: Final[Mapping[str, str]] = {
+    "seek_ms": "seek_distance_cylinders",
+    "latency_us": "latency_bytes",
+    "sequential_us": "latency_bytes",
+}
 """Lists of results, and the lists that say of what."""
 
-FEWEST: Final[Mapping[str, int]] = {"seek_ms": 2, "latency_us": 1}
+OPTIONAL: Final = ("sequential_us",)
+"""Those that may be absent where the list is there that says of what."""
+
+FEWEST: Final[Mapping[str, int]] = {"seek_ms": 2, "latency_us": 1, "sequential_us": 1}
 """Results that a list needs: the last two seeks are prolonged, one latency holds up to its size."""
 
 
@@ -129,7 +137,7 @@ def check_figures(profile: str, values: Mapping[str, Any]) -> None:
         if name == "interface_mb_s" and 0 < value < _FIGURES["outer_mb_s"][1][0]:
             raise UsageError(f"drive profile {profile}: {name} is {value!r}, neither 0 nor a rate")
     for result, of in TABLES.items():
-        if result in values or of in values:
+        if result in values or (of in values and result not in OPTIONAL):
             _check_table(profile, values, of, result)
     if "zones" in values:
         _check_zones(profile, values)

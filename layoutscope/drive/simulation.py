@@ -353,7 +353,9 @@ def place_reads(
     for number, drive in enumerate(drives):
         if drive.kind == "ssd":
             own = parts.member == number
-            service_ms[own], transfer_ms[own] = flash_ms(drive, parts.length_bytes[own], queue_depth)
+            start, length = parts.offset[own], parts.length_bytes[own]
+            follows = np.append(False, start[1:] == (start + length)[:-1])[: len(start)]
+            service_ms[own], transfer_ms[own] = flash_ms(drive, length, queue_depth, follows)
     rotating = [number for number, drive in enumerate(drives) if drive.kind == "hdd"]
     disk, surface = None, None
     pieces, think = np.empty((0, 5), np.int64), np.empty(0, np.int64)
@@ -436,17 +438,22 @@ def slowest_parts(service_ms: NDArray[np.float64], read: NDArray[np.int64]) -> N
 
 
 def flash_ms(
-    profile: DriveProfile, length_bytes: NDArray[np.int64], queue_depth: int = 1
+    profile: DriveProfile,
+    length_bytes: NDArray[np.int64],
+    queue_depth: int = 1,
+    follows: NDArray[np.bool_] | bool = False,  # whether a read begins where the one before ended
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the latency of single reads of flash: it follows from the size alone, wherever they lie.
+    """Return the latency of single reads of flash, by their size and by whether they are sequential.
 
     Milliseconds in all, and the share that the bandwidth explains.
     """
     sizes = np.array(profile.numbers("latency_bytes"), np.float64)
-    latency = np.array(profile.numbers("latency_us"), np.float64)
+    latency = np.interp(length_bytes, sizes, profile.numbers("latency_us"))
+    if "sequential_us" in profile:
+        latency = np.where(follows, np.interp(length_bytes, sizes, profile.numbers("sequential_us")), latency)
     bandwidth = profile.number("bandwidth_mb_s")
     beyond = np.maximum(length_bytes - sizes[-1], 0) / bandwidth
-    service = (np.interp(length_bytes, sizes, latency) + beyond) / 1000
+    service = (latency + beyond) / 1000
     transfer = length_bytes / bandwidth / 1000
     side_by_side = min(queue_depth, max(profile.number("parallel_reads", 1), 1))
     service = np.maximum(service / side_by_side, np.minimum(transfer, service))

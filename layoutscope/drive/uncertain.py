@@ -97,6 +97,7 @@ FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     "interface": ("interface_mb_s",),
     "buffer": ("buffer_bytes", "segment_sectors"),
     "flash_latency": ("latency_us",),
+    "flash_sequential": ("sequential_us",),
     "flash_rate": ("bandwidth_mb_s",),
 }
 """Inputs of a drive, and the figures whose kind tells how well each is known: the first that a profile has."""
@@ -259,7 +260,7 @@ def host_factors(host: Host) -> F64:
     """Draw by how much the host's time differs from what its costs say, on the wall."""
     prior = priors()["host"][host.name]
     machine = host.machine or drawn("host.machine", prior["machine"])
-    wall = factors("host.cost", prior["cost"]["factor"]) * machine
+    wall = factors("host.cost", max(line.get("factor", 1.0) for line in prior.values())) * machine
     if host.threads > 1:
         usual = min(host.threads, host.processors)
         wall = wall * usual / np.minimum(host.threads, drawn("host.processors", prior["processors"]))
@@ -302,6 +303,7 @@ SCALED: Final[Mapping[str, tuple[str, ...]]] = {
     "rate": ("outer_mb_s", "inner_mb_s"),
     "buffer": ("buffer_bytes", "segment_sectors"),
     "flash_latency": ("latency_us",),
+    "flash_sequential": ("sequential_us",),
     "flash_rate": ("bandwidth_mb_s",),
 }
 """Figures that an input of the geometry scales. A measured seek table and measured zones stay."""

@@ -252,7 +252,10 @@ class FileSystem(Protocol):
 
     @property
     def host_sources(self) -> Mapping[str, tuple[str, str]]:
-        """Where the values of these properties come from, on Linux and macOS; those of costs under its own name."""
+        """Where the values of these properties come from, on Linux and macOS.
+
+        Costs share the entry under the file system's name; one with another source has its own, as ``name.cost``.
+        """
 
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
         """Tell by its content whether a stretch holds it, or a relative of it that is only named.

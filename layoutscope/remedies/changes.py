@@ -193,11 +193,13 @@ def full_leaves(case: Case) -> Changed:
 
 @remedy
 def names_only(case: Case) -> Changed | str:
-    """Walk with FTS_NOSTAT."""
+    """Walk with FTS_NOSTAT, or with readdir where fts asks for inodes all the same, as Apple's does."""
     if case.order not in LISTINGS:
         return NO_LISTING
     if case.order in OF_ATTRIBUTES:
         return "the work is about sizes or dates"
+    if case.host.listing_carries_attributes:
+        return change_reads(case, case.walk("names"))
     return change_reads(case, case.walk("fts", Work(stat=False)))
 
 

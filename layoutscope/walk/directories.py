@@ -135,9 +135,9 @@ def searches_of_lookup(model: Model) -> Searches:
     """
     table, costs = model.entries, model.costs
     if model.names_are_cached:
-        return Searches((np.full(len(table), -1, np.int32),), ("name",), (model.driver.costs.entry_us,))
+        return Searches((np.full(len(table), -1, np.int32),), ("name",), (model.driver.costs.stat_us,))
     searches = model.driver.searches
-    host_us = [costs.entry_us + costs.vnode_us + costs.search_us] + [costs.search_us] * (len(searches) - 1)
+    host_us = [costs.stat_us + costs.vnode_us + costs.search_us] + [costs.search_us] * (len(searches) - 1)
     nodes = [getattr(table, search.leaf) for search in searches]
     causes = [search.cause for search in searches]
     if model.host.reads_decmpfs_for_stat:
@@ -228,9 +228,8 @@ def bulk(model: Model, descent: Descent, *, start_id: int, descend_by_stat: bool
 def _list_with_inodes(model: Model) -> Searches:
     """A listing that fetches each entry's inode as it goes."""
     table, costs = model.entries, model.costs
-    search_us = 0.0 if model.driver.inode_beside_name else costs.search_us
     own, causes = (table.name_node, table.inode_node), ("next", "inode")
-    host_us = (costs.list_us + costs.entry_us, search_us)
+    host_us = (costs.list_us + costs.bulk_entry_us, 0.0)
     if not model.host.reads_decmpfs_for_stat:
         return Searches(own, causes, host_us)
     return Searches((*own, _decmpfs(model)), (*causes, "xattr"), (*host_us, 0.0))
@@ -396,7 +395,7 @@ def _partly_answered(model: Model, found: tuple[Touches, Beside], share: float) 
     names = np.flatnonzero(needed.cause == CODE["name"])
     kept = names[choose_evenly(len(names), share)]
     node, host_us = needed.node.copy(), needed.host_us.copy()
-    node[kept], host_us[kept] = -1, model.driver.costs.entry_us
+    node[kept], host_us[kept] = -1, model.driver.costs.stat_us
     # A look-up is a search by name, then those by number; what the cache answers needs none of them.
     others = len(searches_of_lookup(model).nodes) - 1
     is_left = np.ones(len(needed), bool)

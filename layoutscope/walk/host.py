@@ -176,11 +176,12 @@ def property_values(profile: HostProfile) -> dict[str, object]:
 
 
 def sources() -> dict[str, tuple[str, str]]:
-    """Return where the values of each property come from, on Linux and macOS; those of costs by the file system."""
+    """Return where the value of each property comes from, on Linux and macOS."""
     found = dict(SOURCES)
     for item in filesystems():
         found |= item.host_sources
-    return found
+    # A cost without a source of its own has that of its file system.
+    return {name: found[name if name in found else name.partition(".")[0]] for name in property_values(LINUX)}
 
 
 def changed(profile: HostProfile, name: str, value: Any) -> HostProfile:

@@ -350,8 +350,9 @@ def _readdir_stat(model: Model, work: Work) -> Visits:
 
 
 def _fts(model: Model, work: Work) -> Visits:
-    if not (work.stat and model.host.listing_carries_attributes):
+    if not model.host.listing_carries_attributes:
         return _readdir_stat(model, work)
+    # With FTS_NOSTAT, too, Apple's fts asks for the link count with each name, which is in the inode.
     return _visit_at_once(model, work, descend_by_stat=True)
 
 
@@ -369,7 +370,7 @@ def _du(model: Model, work: Work) -> Visits | Touches:
 
 def _find(model: Model, work: Work) -> Visits | Touches:
     if model.host.listing_carries_attributes:
-        return directories.fts(model, work.start_directory_id, stat=False)
+        return _fts(model, work)
     return programs.stat_in_turn(model, work.start_directory_id, stat=False)
 
 

@@ -210,40 +210,60 @@ def _short(value: float) -> str:
     return f"{value:.4f}" if value < 1 else f"{value:.1f}"
 
 
+def compared() -> None:
+    """Print what was compared with what, the misses first."""
+    table(("predicted", "compared with", "result"), _comparisons())
+
+
 def in_short() -> None:
-    """Print how far predictions are to be trusted, the worst figures too: a list for the README."""
-    witnesses, programs = results("witnesses"), results("programs")
+    """Print what of it a reader of the README has to know, as a list."""
+    for what, reference, result in _comparisons():
+        if what in SHOWN_FIRST:
+            print(f"- **{what}**, compared with {reference}: {result}.")  # noqa: T201
+    print("- [All, misses first](docs/evidence.md)")  # noqa: T201
+
+
+SHOWN_FIRST = ("Time of a walk", "Listings, flash or cached", "Time of a drive", "Which reads, Linux")
+
+
+def _comparisons() -> list[tuple[str, str, str]]:
+    witnesses, programs, intervals = results("witnesses"), results("programs"), results("intervals")
     asked, fresh = (sum(row["requests"] for row in rows) for rows in (witnesses["traces"], programs))
     missed = asked - sum(row["same_requests"] for row in witnesses["traces"])
     left_out = fresh - sum(row["same_requests"] for row in programs)
     worst = max(abs(row["ratio"] - 1) for row in witnesses["disksim"])
     sector, sheet = witnesses["knowledge"][:2], witnesses["knowledge"][-2:]
-    told = results("intervals")["coverage"]
-    tests = [row for row in results("intervals")["rows"] if "is_hit" in row]
-    text = (
-        f"- **Which reads**: of {asked:,} requests recorded below Linux's drivers, "
-        f"all {f'but {missed} ' if missed else ''}are predicted: "
-        f"offset, length and order; of {fresh:,} of other programs all but {left_out}.\n"
-        f"- **How long a drive takes**: walks on two drives known to the sector within {worst:.1%} of the simulator "
-        f"DiskSim, a third {sector[1]['largest']:.0%}; by data sheets alone {sheet[0]['largest']:.0%}, the third "
-        f"{sheet[1]['largest']:.0%}.\n"
-        f"- **macOS** is modelled from public source. Of {told['experiments']} experiments that others published, and "
-        f"that nothing was fitted to, {told['hits']} meet their 90 % interval in every row, which is "
-        f"wide (its ends are {told['width_of_volume']:.0f} times apart); its middle is up to "
-        f"{max(map(off, tests)):.0f} times off. "
-        "[All rows, misses first](docs/intervals.md)."
+    told, fitted = intervals["coverage"], intervals["costs"]
+    disk, flash, spread = (told[name] for name in ("disk", "flash", "flash_by_spread"))
+    costs = (
+        f"{fitted['bulk_us']:.1f} us an entry of a listing, {fitted['stat_us']:.0f} us a look-up, "
+        f"{fitted['read_us']:.0f} us a random read of an Apple SSD, threads save a factor of {fitted['gain']:.1f}"
     )
-    print(text)  # noqa: T201
+    walks = (
+        f"two drives known to the sector within {worst:.1%}, a third {sector[1]['largest']:.0%}; by data sheets alone "
+        f"{sheet[0]['largest']:.0%}, the third {sheet[1]['largest']:.0%}"
+    )
+    reads = (
+        f"of {asked:,} requests all {f'but {missed} ' if missed else ''}with offset, length and order; of {fresh:,} of "
+        f"other programs all but {left_out}"
+    )
+    return [
+        ("Time of a walk", "a real disk", "never done"),
+        ("Which reads, macOS", "traces below Apple's drivers", "never done: from public source, of APFS assumed"),
+        ("Listings, hard disks", "public times that set nothing", _inside(disk)),
+        ("Listings, flash or cached", "public times, each left out of its fit", _inside(flash)),
+        ("The same, as wide as the others spread", "the same", _inside(spread)),
+        ("Costs of a Mac of 2017", "the same times, which set them", costs),
+        ("Time of a drive", "the simulator DiskSim", walks),
+        ("Which reads, Linux", "traces below its drivers", reads),
+    ]
 
 
-def off(row: dict[str, Any]) -> float:
-    """Tell by what factor, either way, the middle of the draws is off what was measured: 1 within its range."""
-    return float(max(row["low"] / row["p50"], row["p50"] / row["high"], 1.0))
-
-
-def whole(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Choose the measurements that lie within their intervals from end to end; a hit is what meets its interval."""
-    return [row for row in rows if row.get("is_hit") and row["p5"] <= row["low"] and row["high"] <= row["p95"]]
+def _inside(told: dict[str, Any]) -> str:
+    return (
+        f"{told['hits']} of {told['experiments']} experiments within 90 % ranges, high / low {told['width']:.1f}; the "
+        f"median is off by a factor of {told['error']:.1f}, at most {told['worst']:.1f}"
+    )
 
 
 def _factor(verdict: str) -> float:

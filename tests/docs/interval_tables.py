@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from evidence_tables import off, results, whole
+from evidence_tables import results
 from readme_tables import table
 
 GROUPS = {
@@ -24,9 +24,10 @@ def _found() -> dict[str, Any]:
     return results("intervals")
 
 
-def _tests() -> list[dict[str, Any]]:
-    """Return the rows that are tests: those outside of their interval first."""
-    return sorted((row for row in _found()["rows"] if "is_hit" in row), key=lambda row: row["is_hit"])
+def _tests(*, is_flash: bool) -> list[dict[str, Any]]:
+    """Return the tests on flash and warm caches, or the others: those outside of their interval first."""
+    rows = [row for row in _found()["rows"] if "is_hit" in row and ("counts" in row) == is_flash]
+    return sorted(rows, key=lambda row: row["is_hit"])
 
 
 def _range(row: dict[str, Any], low: str, high: str) -> str:
@@ -35,43 +36,73 @@ def _range(row: dict[str, Any], low: str, high: str) -> str:
 
 
 def coverage() -> None:
-    """Print how many experiments meet their interval, and how wide the intervals are."""
-    found, told = _found(), _found()["coverage"]
-    print(  # noqa: T201
-        f"**{told['hits']} of {told['experiments']} experiments** meet their 90 % interval in every row "
-        f"({told['row_hits']} of {told['rows']} rows, of which {len(whole(found['rows']))} lie within it from end to "
-        f"end: a range that was measured counts where it meets the interval); so few trials say that "
-        f"the true share is between {told['low']:.0%} and {told['high']:.0%}. The intervals are wide: the upper "
-        f"end is {told['width_of_volume']:.1f} times the lower one "
-        f"for a volume like that (median over the experiments; the aim is 6) and {told['width_of_layout']:.1f} times "
-        f"for one layout on a drive like that (the aim is 3). {_middles()} Priors of {found['written']}, SHA-256 "
-        f"`{found['priors']}`; {found['draws']} draws on {found['volumes']} drawn volumes."
+    """Print how many experiments meet their interval, how wide the intervals are, and how far off their middles."""
+    found = _found()
+    kinds = (
+        ("hard disks, and files read whole", "disk", "the priors, which nothing of it set"),
+        ("flash and warm caches", "flash", "costs of the other experiments, widths of the priors"),
+        ("flash and warm caches", "flash_by_spread", "costs and spread of the other experiments"),
     )
-
-
-def _middles() -> str:
-    rows = sorted(_tests(), key=off)
-    worst = rows[-1]
-    return (
-        f"The middle of the draws, taken by itself, is off by a factor of {off(rows[len(rows) // 2]):.1f} (median of "
-        f"the rows) and of {off(worst):.1f} at most (`{worst['experiment']}`: {worst['p50']:.3g} s for "
-        f"{worst['low']:.3g} s)."
-    )
-
-
-def tests() -> None:
-    """Print the measurements that are tests, those outside first."""
     lines = []
-    for row in _tests():
+    for words, key, by in kinds:
+        told = found["coverage"][key]
+        share = f"{told['hits']} of {told['experiments']} ({told['low']:.0%} to {told['high']:.0%})"
+        figures = tuple(f"{told[name]:.1f}" for name in ("width", "error", "worst"))
+        lines.append((words, by, share, f"{told['row_hits']} of {told['rows']}", *figures))
+    heads = ("work", "predicted by", "experiments inside", "rows inside", "high / low", "median error", "worst error")
+    table(heads, lines)
+    print(  # noqa: T201
+        f"\nErrors are factors by which the median is off. Priors of {found['written']}, SHA-256 `{found['priors']}`; "
+        f"{found['draws']} draws on {found['volumes']} drawn volumes."
+    )
+
+
+def costs() -> None:
+    """Print the costs that are fitted to all experiments beside those that predictions use."""
+    from layoutscope.drive import load_profile
+    from layoutscope.walk.host import MACOS, property_values
+
+    fitted, host = _found()["costs"], property_values(MACOS)
+    entry, stat = host["apfs.list_us"] + host["apfs.bulk_entry_us"], host["apfs.stat_us"]
+    read = host["apfs.node_us"] + load_profile("apple-ap0256j-2017").numbers("latency_us")[0]
+    gain = MACOS.processors / host["apfs.contention"]
+    rows = [
+        ("entry of a listing with attributes, us", entry, fitted["bulk_us"]),
+        ("look-up that the name cache answers, us", stat, fitted["stat_us"]),
+        ("random read of an Apple SSD with what the computer does to it, us", read, fitted["read_us"]),
+        ("what several threads save", gain, fitted["gain"]),
+    ]
+    table(("on a Mac of 2017", "used", "fitted to all"), [(name, f"{a:.3g}", f"{b:.3g}") for name, a, b in rows])
+
+
+def flash() -> None:
+    """Print the rows of flash and warm caches, each by the costs of the other experiments; those outside first."""
+    lines = [
+        (
+            "yes" if row["is_hit"] else "**no**", row["experiment"], row["work"], row["filesystem"],
+            f"{_range(row, 'low', 'high')} s", f"{row['p50']:.3g}", _range(row, "p5", "p95"), f"{row['width']:.1f}",
+            f"{row['off']:.2f}",
+        )
+        for row in _tests(is_flash=True)
+    ]  # fmt: skip
+    heads = ("inside", "experiment", "work", "file system", "measured", "median, s", "90 %, s", "high / low", "error")
+    table(heads, lines)
+
+
+def disks() -> None:
+    """Print the rows of hard disks and of whole files, those outside first."""
+    lines = []
+    for row in _tests(is_flash=False):
         shares = [f"{GROUPS[group]} {share:.0%}" for group, share in row["shares"].items() if share >= 0.1]
         lines.append((
             "yes" if row["is_hit"] else "**no**", row["experiment"], row["work"], row["filesystem"],
-            f"{_range(row, 'low', 'high')} {row['unit']}", _range(row, "p5", "p95"), _range(row, "p25", "p75"),
-            f"{row['width']:.1f}", f"{row['width_of_layout']:.1f}", ", ".join(shares),
+            f"{_range(row, 'low', 'high')} {row['unit']}", _range(row, "p50", "p50"),
+            _range(row, "p5", "p95"), f"{row['width']:.1f}", f"{row['width_of_layout']:.1f}", f"{row['off']:.2f}",
+            ", ".join(shares),
         ))  # fmt: skip
     heads = (
-        "inside", "experiment", "work", "file system", "measured", "90 %", "50 %", "high / low", "of one layout",
-        "what contributes",
+        "inside", "experiment", "work", "file system", "measured", "median", "90 %", "high / low", "of one layout",
+        "error", "what contributes",
     )  # fmt: skip
     table(heads, lines)
 

@@ -101,9 +101,7 @@ def hosts() -> None:
 
     where = sources()
     both = zip(property_values(LINUX).items(), property_values(MACOS).values(), strict=True)
-    rows = [
-        (placed(name), _shown(linux), _shown(macos), *where[name.partition(".")[0]]) for (name, linux), macos in both
-    ]
+    rows = [(placed(name), _shown(linux), _shown(macos), *where[name]) for (name, linux), macos in both]
     above = [("", ""), *(row[-2:] for row in rows)]
     again = [
         tuple("as above" if one == old else one for one, old in zip(row[-2:], last, strict=True))

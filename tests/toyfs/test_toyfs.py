@@ -206,5 +206,5 @@ def test_it_is_saved_and_loaded(image, tmp_path):
 def test_its_host_properties_have_names(image):
     """Users change what its driver costs: 100 stats of 70 us instead of 7 are 6,300 us more."""
     (layout,) = [volume.layout for volume in layoutscope.scan(image).volumes]
-    slow = trace(layout, host=set_properties(LINUX, {"toyfs.entry_us": "70"}))
+    slow = trace(layout, host=set_properties(LINUX, {"toyfs.stat_us": "70"}))
     assert slow.host_us - trace(layout).host_us == pytest.approx(100 * 63)

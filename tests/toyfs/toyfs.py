@@ -44,7 +44,10 @@ class Toy:
         partition_types=PartitionTypes(mbr=("type 0x7f",)),
         maps_every_node=True,
     )
-    hosts = dict.fromkeys(("linux", "macos"), PlainProperties(Costs(1.0, 7.0, 0.0, 10.0)))
+    hosts = dict.fromkeys(
+        ("linux", "macos"),
+        PlainProperties(Costs(list_us=1.0, bulk_entry_us=7.0, stat_us=7.0, search_us=0.0, node_us=10.0)),
+    )
     host_sources = {"toyfs": ("made up", "made up")}  # noqa: RUF012  (a mapping that nobody changes)
 
     def probe(self, stretch, *, thorough=False):  # noqa: ARG002  (there is no copy of its header)

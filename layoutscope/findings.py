@@ -177,17 +177,6 @@ def refined(coarse: Iterable[Finding], fine: Sequence[Finding], is_refined: Call
     return [*(item for item in coarse if not is_refined(item)), *fine]
 
 
-class Contradiction(Struct, frozen=True):
-    """What is wrong with rows of a table."""
-
-    code: str
-    message: str
-    level: Level = "warning"
-    # expected, found: both sides, of shape (n,): one row per row of the table
-    expected: NDArray[Any] | None = None
-    found: NDArray[Any] | None = None
-
-
 class FindingLog(Struct, frozen=True):
     """Where the readers of one part of an image write what they find.
 
@@ -231,16 +220,26 @@ class FindingLog(Struct, frozen=True):
         self.findings.append(Finding(code, level, *where, message, *sides, device=self.device, field=self.field_path))
 
     def cases(
-        self, wrong: NDArray[np.bool_], what: Contradiction, at: Callable[[int], FindingLog], *, most: int = 1
+        self,
+        wrong: NDArray[np.bool_],
+        code: str,
+        message: str,
+        at: Callable[[int], FindingLog],
+        *,
+        level: Level = "warning",
+        # expected, found: both sides, a row of each per row of `wrong`
+        expected: NDArray[Any] | None = None,
+        found: NDArray[Any] | None = None,
+        most: int = 1,
     ) -> None:
         """Write down the first rows that are wrong, and how many more there are; `at` binds the log to a row."""
         rows = wrong.nonzero()[0]
         listed = rows[:most].tolist()
         for row in listed:
             more = len(rows) - most if row == listed[-1] else 0
-            message = f"{what.message}; {more} more cases" if more > 0 else what.message
-            expected, found = ("" if side is None else side[row] for side in (what.expected, what.found))
-            at(row).add(what.code, what.level, message, expected=expected, found=found)
+            words = f"{message}; {more} more cases" if more > 0 else message
+            wanted, stored = ("" if side is None else side[row] for side in (expected, found))
+            at(row).add(code, level, words, expected=wanted, found=stored)
 
     def survive(self, error: FormatError, *, code: str = "structure-invalid", level: Level = "error") -> None:
         """Write down an error that was survived at its own structure; its address counts from the base of this log."""

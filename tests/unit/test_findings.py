@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from layoutscope.errors import FormatError
-from layoutscope.findings import Contradiction, Finding, FindingLog, from_error
+from layoutscope.findings import Finding, FindingLog, from_error
 
 
 def test_address_counts_from_the_base():
@@ -62,15 +62,15 @@ def test_survived_error_knows_its_device():
 def test_cases_are_listed_up_to_a_number(most, expected):
     """Rows 1, 2 and 4 of five are wrong; what is not listed is counted with the last that is."""
     log, tens = FindingLog(), np.arange(5) * 10
-    what = Contradiction("structure-invalid", "odd", expected=tens, found=tens + 1)
-    log.cases(np.array([False, True, True, False, True]), what, lambda row: log.at(f"row {row}"), most=most)
+    wrong, at = np.array([False, True, True, False, True]), lambda row: log.at(f"row {row}")
+    log.cases(wrong, "structure-invalid", "odd", at, expected=tens, found=tens + 1, most=most)
     assert [(item.structure, item.message, item.expected, item.found) for item in log.findings] == expected
 
 
 def test_nothing_wrong_is_no_finding():
     """A check that nothing contradicts writes nothing."""
     log = FindingLog()
-    log.cases(np.zeros(3, bool), Contradiction("structure-invalid", "odd"), lambda _: log)
+    log.cases(np.zeros(3, bool), "structure-invalid", "odd", lambda _: log)
     assert log.findings == []
 
 

@@ -18,7 +18,6 @@ from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY, names
 from layoutscope.filesystems.hfsplus.nodes import misplaced
 from layoutscope.filesystems.hfsplus.tree import node_log
-from layoutscope.findings import Contradiction
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import find, is_ascending, starts_of
 from layoutscope.structs.leaves import NO_LEAF, Leaf, LeafPlan, LeafTables, Repeated, Text
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree import Tree
     from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.findings import Level
     from layoutscope.structs.arrays import I64, Columns, Mask
     from layoutscope.structs.leaves import Coding, Texts
     from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
@@ -351,14 +351,12 @@ ROOT_FOLDER: Final = int(grammar.HfsplusVolume.Cnid.root_folder)
 _TYPE = grammar.HfsplusCatalog.FinderType
 _CREATOR = grammar.HfsplusCatalog.FinderCreator
 
-_PLAIN: Final = Contradiction(
-    "hard-link-plain", "files have the type of a link, but not its date, and are files; the first is", "info"
-)
-_BROKEN: Final = Contradiction("hard-link-broken", "links lead to no indirect node; the first is file", "error")
-# A link of another type or date shows as a file.
-_MISSING: Final = Contradiction(
-    "link-count-differs", "indirect nodes count links that are missing; the first has CNID", "error"
-)
+_IN_WORDS: Final[dict[str, tuple[Level, str]]] = {
+    "hard-link-plain": ("info", "files have the type of a link, but not its date, and are files; the first is"),
+    "hard-link-broken": ("error", "links lead to no indirect node; the first is file"),
+    # A link of another type or date shows as a file.
+    "link-count-differs": ("error", "indirect nodes count links that are missing; the first has CNID"),
+}
 
 
 class Links(Struct, frozen=True):
@@ -389,7 +387,7 @@ def resolve_links(
     typed = bear_a_links_type(entries["finder_type"], entries["finder_creator"], entries["has_link_chain"])
     is_link, is_directory_link = (is_file & mask for mask in typed)
     is_dated = bear_a_links_date(catalog, is_link | is_directory_link)
-    _report(volume, catalog, file, np.flatnonzero((is_link | is_directory_link) & ~is_dated), _PLAIN)
+    _report(volume, catalog, file, np.flatnonzero((is_link | is_directory_link) & ~is_dated), "hard-link-plain")
     is_link, is_directory_link = is_link & is_dated, is_directory_link & is_dated
     target = np.arange(len(is_file), dtype=np.uint32)
     is_private, is_inode = np.zeros(len(is_file), np.bool_), np.zeros(len(is_file), np.bool_)
@@ -405,10 +403,10 @@ def resolve_links(
         rows = np.flatnonzero(links)
         found = find(numbers, entries["special"][rows].astype(np.int64))
         target[rows[found >= 0]] = inodes[found[found >= 0]]
-        _report(volume, catalog, file, rows[found < 0], _BROKEN)
+        _report(volume, catalog, file, rows[found < 0], "hard-link-broken")
         counted = np.bincount(found[found >= 0], minlength=len(inodes))
         is_short = (numbers >= 0) & (counted < entries["special"][inodes])
-        _report(volume, catalog, file, inodes[is_short], _MISSING)
+        _report(volume, catalog, file, inodes[is_short], "link-count-differs")
     return Links(target, is_link, is_directory_link, is_private, is_inode)
 
 
@@ -449,8 +447,9 @@ def _numbers(catalog: Catalog, rows: I64, prefix: str) -> I64:
     return np.array([int(match[1]) if match else -1 for match in found], np.int64)
 
 
-def _report(volume: Volume, catalog: Catalog, file: TreeFile | None, rows: I64, told: Contradiction) -> None:
+def _report(volume: Volume, catalog: Catalog, file: TreeFile | None, rows: I64, code: str) -> None:
     """Report entries in one finding at the leaf of the first one, whose number ends its message."""
     if len(rows) and file is not None:
         node, cnid = (int(catalog.entries[name][rows[0]]) for name in ("node", "file_id"))
-        node_log(volume, file, node).add(told.code, told.level, f"{len(rows):,} {told.message} {cnid}")
+        level, words = _IN_WORDS[code]
+        node_log(volume, file, node).add(code, level, f"{len(rows):,} {words} {cnid}")

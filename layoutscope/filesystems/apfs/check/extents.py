@@ -18,7 +18,6 @@ from layoutscope.filesystems.apfs.contents import streams, stretches
 from layoutscope.filesystems.apfs.snapshots import LIVE, open_snapshot
 from layoutscope.filesystems.apfs.verify import hash_objects, read_object
 from layoutscope.filesystems.apfs.volume import fs_source, read_fext_tree, read_fs_tree
-from layoutscope.findings import Contradiction
 from layoutscope.structs import arrays, grammar
 
 if TYPE_CHECKING:
@@ -48,12 +47,10 @@ def check_snapshot_records(subject: Subject) -> None:
         names = parts.snapmeta.records.get("snap_name")
         if "snap_xid" in names:
             report = Report(subject.log, parts.snapmeta.nodes)
-            field, sides = "val.snap_name_val.snap_xid", (None, names["snap_xid"])
-            wrong = ~np.isin(names["snap_xid"], xids)
+            found, field = names["snap_xid"], "val.snap_name_val.snap_xid"
+            wrong = ~np.isin(found, xids)
             message = "a name leads to no snapshot"
-            report.cases(
-                wrong, names, "snapshot name", Contradiction("snapshot-differs", message, "warning", *sides), field
-            )
+            report.cases(wrong, names, "snapshot name", "snapshot-differs", message, field, found=found)
             _check_names(parts, report)
         for source in volume_sources(subject, parts):
             if source.tree != "omap-snapshots":
@@ -72,7 +69,7 @@ def _check_names(parts: VolumeParts, report: Report) -> None:
         (renamed, "a name is not that in the metadata of its snapshot", "key.snap_name_key.len_name"),
         (names["obj_id"] != _NO_OBJECT, "its key has the number of an object", "key.snap_name_key.hdr"),
     ):
-        report.cases(wrong, names, "snapshot name", Contradiction("snapshot-differs", message, "warning"), field)
+        report.cases(wrong, names, "snapshot name", "snapshot-differs", message, field)
 
 
 def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) -> None:
@@ -177,21 +174,15 @@ def check_shape(
     # As numbers with a sign they are the same bytes.
     length, logical = (extents[name].view(np.int64) for name in ("len_extent", "logical_addr"))
     code, what = "extent-invalid", "extent of data stream"
-    report.cases(length == 0, extents, what, Contradiction(code, "it is empty"), LENGTH)
+    report.cases(length == 0, extents, what, code, "it is empty", LENGTH)
     odd = _is_odd(length, blocks.block_size) | _is_odd(logical, blocks.block_size)
-    report.cases(odd, extents, what, Contradiction(code, "it is no whole number of blocks", found=length), LENGTH)
+    report.cases(odd, extents, what, code, "it is no whole number of blocks", LENGTH, found=length)
     # Holes have records of their own, so that nothing is left out between two extents of a stream.
     expected = np.zeros(len(length), np.int64)
     np.add(logical[:-1], length[:-1], out=expected[1:])
     expected[1:] *= extents["obj_id"][1:] == extents["obj_id"][:-1]
     message, field = "it does not start where the one before it ends", "key.file_extent_key.logical_addr"
-    report.cases(
-        (logical != expected) & ~odd,
-        extents,
-        what,
-        Contradiction(code, message, expected=expected, found=logical),
-        field,
-    )
+    report.cases((logical != expected) & ~odd, extents, what, code, message, field, expected=expected, found=logical)
     # An extent at block 0 is a hole: it has a length, but no blocks.
     device, position = blocks.split(extents["paddr"])
     position += length
@@ -200,9 +191,7 @@ def check_shape(
     outside |= ~blocks.present(extents["paddr"], 0)
     outside &= extents["paddr"] != 0
     field = "val.file_extent_val.paddr"
-    report.cases(
-        outside, extents, what, Contradiction(code, "it lies outside the image", found=extents["paddr"]), field
-    )
+    report.cases(outside, extents, what, code, "it lies outside the image", field, found=extents["paddr"])
 
 
 def _is_odd(values: NDArray[np.int64], block_size: int) -> NDArray[np.bool_]:
@@ -222,7 +211,7 @@ def check_extent_references(parts: VolumeParts, physical: Columns, report: Repor
     """Each run of blocks is used by as many extents as its reference counts; without snapshots only."""
     kinds = [int(kind) for kind in grammar.ApfsExtents.PhysExtKind]
     code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.len_and_kind"
-    report.cases(~np.isin(physical["kind"], kinds), physical, what, Contradiction(code, "unknown kind"), field)
+    report.cases(~np.isin(physical["kind"], kinds), physical, what, code, "unknown kind", field)
     start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
     extents = parts.file_extents()
     first, length = stretches(extents, parts.state.store.blocks.block_size)
@@ -231,8 +220,8 @@ def check_extent_references(parts: VolumeParts, physical: Columns, report: Repor
     weights = physical["refcnt"].astype(np.int64)
     wrong = _find_unbalanced_runs((start, count, weights), (first, length, np.full(len(first), -1)))
     message = "it counts other references than extents refer to it"
-    found = Contradiction(code, message, found=physical["refcnt"])
-    report.cases(is_touched(wrong, start, count), physical, what, found, "val.phys_ext_val.refcnt")
+    touched, counted, field = is_touched(wrong, start, count), physical["refcnt"], "val.phys_ext_val.refcnt"
+    report.cases(touched, physical, what, code, message, field, found=counted)
     _report_uncounted(parts, report, wrong, arrays.runs_of(start, count))
 
 
@@ -245,8 +234,8 @@ def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int6
     chosen = np.zeros(len(extents["obj_id"]), bool)
     chosen[np.flatnonzero(extents["paddr"] != 0)[is_touched(lacking, first, length)]] = True
     nodes = parts.fext.nodes if len(parts.fext.nodes) else parts.fs.nodes
-    what = Contradiction("reference-differs", "no reference counts its blocks")
-    Report(report.log, nodes, report.most).cases(chosen, extents, "extent of data stream", what, LENGTH)
+    code, message = "reference-differs", "no reference counts its blocks"
+    Report(report.log, nodes, report.most).cases(chosen, extents, "extent of data stream", code, message, LENGTH)
 
 
 def _match_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
@@ -277,7 +266,7 @@ def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) 
         odd = is_touched(wrong, start[rows], length[rows])
         message = "the references of all states add up to others than the files of the live state have"
         report, field = Report(log, tree.nodes, most), "val.phys_ext_val.refcnt"
-        report.cases(odd, table, "extent at block", Contradiction("reference-differs", message), field)
+        report.cases(odd, table, "extent at block", "reference-differs", message, field)
 
 
 def _find_unbalanced_runs(
@@ -329,8 +318,8 @@ def check_owners(
     is_future = physical["owning_obj_id"] >= np.uint64(parts.state.superblock.next_obj_id)
     lost = ~known & (((physical["refcnt"] == 1) & is_new) | is_future)
     code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.owning_obj_id"
-    message, sides = "its owner does not exist", (None, physical["owning_obj_id"])
-    report.cases(lost, physical, what, Contradiction(code, message, "warning", *sides), field)
+    message, owner = "its owner does not exist", physical["owning_obj_id"]
+    report.cases(lost, physical, what, code, message, field, found=owner)
 
 
 def snapshot_states(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, Volume]]:

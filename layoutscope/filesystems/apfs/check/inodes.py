@@ -15,7 +15,6 @@ from layoutscope.filesystems.apfs.check.subject import InodeNotes, Report
 from layoutscope.filesystems.apfs.contents import DECLARED, inodes_by_kind, is_converted, is_deleted, times_listed
 from layoutscope.filesystems.apfs.spaceman import to_runs
 from layoutscope.filesystems.apfs.verify import object_header, report_damaged
-from layoutscope.findings import Contradiction
 from layoutscope.structs import arrays, grammar
 from layoutscope.structs.arrays import index_of, is_strictly_ascending, match, ordinals, owners
 from layoutscope.structs.bulk import decode_column, decode_columns
@@ -311,7 +310,7 @@ class _Inodes:
         """Report noted inodes."""
         chosen = np.zeros(len(self.inodes["obj_id"]), bool)
         chosen[self.rows[wrong]] = True
-        self.report.cases(chosen, self.inodes, "inode", Contradiction(DIFFERS, message, level), field)
+        self.report.cases(chosen, self.inodes, "inode", DIFFERS, message, field, level=level)
 
     def check_names(self) -> None:
         """The name in an inode is that of an entry in the directory that it calls its parent."""
@@ -403,13 +402,12 @@ def _check_numbers(parts: VolumeParts, report: Report) -> None:
     first = np.uint64(_NUMBER.min_user)
     known = np.array([int(_NUMBER.root_dir), int(_NUMBER.private_dir), int(_NUMBER.snap_dir)], np.uint64)
     wrong = (inodes["obj_id"] < first) & ~np.isin(inodes["obj_id"], known)
-    what = Contradiction(DIFFERS, "its number is reserved", "warning")
-    report.cases(wrong, inodes, "inode", what, "key.j_key.obj_id_and_type")
+    report.cases(wrong, inodes, "inode", DIFFERS, "its number is reserved", "key.j_key.obj_id_and_type")
     if "sibling_id" in links:
         number = links["sibling_id"]
         wrong = (number < first) | (number >= stop) | records.index("inode").find(number)[1]
-        what = Contradiction(DIFFERS, "its number is reserved, free, or that of an inode", "warning", None, number)
-        report.cases(wrong, links, "hard link of inode", what, "key.sibling_key.sibling_id")
+        message, field = "its number is reserved, free, or that of an inode", "key.sibling_key.sibling_id"
+        report.cases(wrong, links, "hard link of inode", DIFFERS, message, field, found=number)
 
 
 NUM_CHILDREN = "val.inode_val_fixed.num_children_or_links"
@@ -473,9 +471,7 @@ def check_links(parts: VolumeParts, report: Report) -> None:
         return
     kinds = grammar.ApfsInode.ModeFormat
     known = np.isin(inodes["format"], np.array([int(kind) for kind in kinds], np.uint16))
-    report.cases(
-        ~known, inodes, "inode", Contradiction("record-differs", "its mode is of no kind"), "val.inode_val_fixed.mode"
-    )
+    report.cases(~known, inodes, "inode", "record-differs", "its mode is of no kind", "val.inode_val_fixed.mode")
     _check_children(parts, report, inodes, drecs)
     spot, found = records.find("dir_rec", "inode", "file_id")
     named = spot if found.all() else spot[found]
@@ -490,11 +486,11 @@ def check_links(parts: VolumeParts, report: Report) -> None:
         (wrong & is_top, "error", "the entry that names it is missing"),
     )
     for where, level, message in unlisted:
-        found_there = Contradiction("record-differs", message, level, found=inodes["parent_id"])
-        report.cases(where, inodes, "inode", found_there, "val.inode_val_fixed.parent_id")
+        field, parents = "val.inode_val_fixed.parent_id", inodes["parent_id"]
+        report.cases(where, inodes, "inode", DIFFERS, message, field, level=level, found=parents)
     wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> ENTRY_TYPE_SHIFT)
     message, field = "entry and inode are of different kinds", "val.drec_val_fixed.flags"
-    report.cases(wrong, drecs, "entry of directory", Contradiction("record-differs", message), field)
+    report.cases(wrong, drecs, "entry of directory", "record-differs", message, field)
     _check_siblings(parts, report, inodes, drecs)
 
 
@@ -509,19 +505,25 @@ def _check_children(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
         (entries < counts, levels[0], f"{'' if is_moot else 'entries of it are missing: '}it counts more than it has"),
         (entries > counts, levels[1], "it counts fewer entries than it has"),
     ):
-        found = Contradiction("count-differs", message, level, entries, counts)
-        report.cases(is_directory & wrong, inodes, "directory", found, NUM_CHILDREN)
+        chosen, code = is_directory & wrong, "count-differs"
+        report.cases(
+            chosen, inodes, "directory", code, message, NUM_CHILDREN, level=level, expected=entries, found=counts
+        )
 
 
 def _check_link_counts(report: Report, inodes: Columns, links: NDArray[np.int64]) -> None:
     """Other inodes count the entries that name them, `links`; those that count more have lost some."""
     is_other, counts = inodes["format"] != int(grammar.ApfsInode.ModeFormat.directory), inodes["num_children_or_links"]
+    fewer = is_other & (links > counts) & ~is_deleted(inodes)
     message = "entries that name it are missing: it counts more links than lead to it"
-    found = Contradiction("count-differs", message, "error", links, counts)
-    report.cases(is_other & (links < counts), inodes, "inode", found, NUM_CHILDREN)
-    wrong = is_other & (links > counts) & ~is_deleted(inodes)
-    found = Contradiction("count-differs", "it counts fewer links than lead to it", "warning", links, counts)
-    report.cases(wrong, inodes, "inode", found, NUM_CHILDREN)
+    sides: tuple[tuple[NDArray[np.bool_], Level, str], ...] = (
+        (is_other & (links < counts), "error", message),
+        (fewer, "warning", "it counts fewer links than lead to it"),
+    )
+    for wrong, level, message in sides:
+        report.cases(
+            wrong, inodes, "inode", "count-differs", message, NUM_CHILDREN, level=level, expected=links, found=counts
+        )
 
 
 def _is_listed(place: NDArray[np.int64], parent: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -566,7 +568,7 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
         pairs = _pairs(inodes["obj_id"], drecs["file_id"][rows], drecs["obj_id"][rows])
         wrong = ~match(np.sort(pairs[pairs >= 0]), _pairs(inodes["obj_id"], links["obj_id"], links["parent_id"]))[1]
         message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
-        report.cases(wrong, links, "hard link of inode", Contradiction("record-differs", message), field)
+        report.cases(wrong, links, "hard link of inode", "record-differs", message, field)
         _check_linked_names(report, links, drecs)
     if "file_id" not in maps or "sibling_id" not in links:
         return
@@ -574,7 +576,7 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
     spot, found = match(links["sibling_id"][order], maps["obj_id"])
     wrong = ~found | (links["obj_id"][order][spot] != maps["file_id"])
     message, field = "its inode does not know it", "val.sibling_map_val.file_id"
-    report.cases(wrong, maps, "hard link", Contradiction("record-differs", message, found=maps["file_id"]), field)
+    report.cases(wrong, maps, "hard link", "record-differs", message, field, found=maps["file_id"])
 
 
 def _check_linked_names(report: Report, links: Columns, drecs: Columns) -> None:
@@ -589,7 +591,7 @@ def _check_linked_names(report: Report, links: Columns, drecs: Columns) -> None:
     wrong = np.zeros(len(drecs["obj_id"]), bool)
     wrong[rows] = [one != other for one, other in zip(here, there, strict=True)]
     message, field = "its hard link has another name", "key.drec_key.hdr"
-    report.cases(wrong, drecs, "entry of directory", Contradiction("record-differs", message, "error"), field)
+    report.cases(wrong, drecs, "entry of directory", "record-differs", message, field, level="error")
 
 
 def check_attributes(parts: VolumeParts, report: Report) -> None:
@@ -598,7 +600,7 @@ def check_attributes(parts: VolumeParts, report: Report) -> None:
     if "is_embedded" in xattrs:
         wrong = xattrs["is_embedded"] == xattrs["is_stream"]
         message, field = "it is not either embedded or streamed", "val.xattr_val.fixed.flags"
-        report.cases(wrong, xattrs, "attribute of", Contradiction("record-differs", message), field)
+        report.cases(wrong, xattrs, "attribute of", "record-differs", message, field)
 
 
 def check_identity(parts: VolumeParts, slot: int) -> None:
@@ -636,12 +638,10 @@ def check_streams(parts: VolumeParts, report: Report) -> None:
         users = _times_named(streams["obj_id"], owners)
         wrong = users != streams["refcnt"].astype(np.int64)
         message, field, found = "it counts other users than it has", "val.dstream_id_val.refcnt", streams["refcnt"]
-        report.cases(
-            wrong, streams, "data stream", Contradiction("count-differs", message, expected=users, found=found), field
-        )
+        report.cases(wrong, streams, "data stream", "count-differs", message, field, expected=users, found=found)
     lacking = inodes["has_dstream"] & ~records.find("inode", "dstream_id", "private_id")[1]
     message, field = "its data stream does not exist", "val.inode_val_fixed.private_id"
-    report.cases(lacking, inodes, "inode", Contradiction("record-differs", message, found=inodes["private_id"]), field)
+    report.cases(lacking, inodes, "inode", "record-differs", message, field, found=inodes["private_id"])
 
 
 def _is_one_to_one(owners: NDArray[np.uint64], streams: Columns) -> bool:

@@ -13,7 +13,6 @@ import numpy as np
 
 from layoutscope.filesystems.apfs import compared_form
 from layoutscope.filesystems.apfs.fsrecords import Names
-from layoutscope.findings import Contradiction
 from layoutscope.structs import grammar
 from layoutscope.structs.checksum import crc32c_of_words
 from layoutscope.structs.native import Kernel
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.check.subject import CheckedRows, Report, RowTraits, Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
-    from layoutscope.findings import FindingLog
+    from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.recordtypes import RecordType
 
 
@@ -110,16 +109,25 @@ def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = Fal
     if wrong.sum() > MAX_OF_THEM * _telling(drecs, known):
         _report_rule(report.log, parts)
         return
-    sides, field = (hashes, drecs["name_hash"]), "key.drec_hashed_key.len_name_and_hash"
+    field = "key.drec_hashed_key.len_name_and_hash"
     message, what = "its hash is not that of its name", "entry of directory"
     # How a character folds is a matter of Unicode's version, but for old ones: there the name or the hash is damaged.
     is_settled = is_plain.copy()
     others = wrong & ~is_plain
     is_settled[others] = [_is_settled(name) for name in drecs["name"].take(others).raw()]
-    report.cases(wrong & is_settled, drecs, what, Contradiction("name-hash-differs", message, "error", *sides), field)
-    report.cases(
-        wrong & ~is_settled, drecs, what, Contradiction("name-hash-differs", message, "warning", *sides), field
-    )
+    sides: tuple[tuple[NDArray[np.bool_], Level], ...] = (is_settled, "error"), (~is_settled, "warning")
+    for chosen, level in sides:
+        report.cases(
+            wrong & chosen,
+            drecs,
+            what,
+            "name-hash-differs",
+            message,
+            field,
+            level=level,
+            expected=hashes,
+            found=drecs["name_hash"],
+        )
 
 
 def _is_settled(raw: bytes) -> bool:
@@ -137,7 +145,7 @@ def _report_bytes(drecs: Columns, is_plain: NDArray[np.bool_], report: Report) -
     for row, raw in enumerate(names.raw()):
         wrong[row] = not is_plain[row] and not is_utf8(raw)
     message, field = "its name is not UTF-8", "key.drec_hashed_key.len_name_and_hash"
-    report.cases(wrong, drecs, "entry of directory", Contradiction("record-invalid", message, "error"), field)
+    report.cases(wrong, drecs, "entry of directory", "record-invalid", message, field, level="error")
 
 
 def is_utf8(raw: bytes) -> bool:

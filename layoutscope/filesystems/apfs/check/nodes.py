@@ -21,7 +21,6 @@ from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.verify import object_header, read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import list_volumes
-from layoutscope.findings import Contradiction
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.checksum import fletcher64
@@ -226,8 +225,8 @@ class TreeNodes:
         if batch.tree.source.view is None and parent[0] >= 0:
             limit = self.xids[parent]
             wrong = batch.check.is_sound & (xids > limit)
-            what = Contradiction(DIFFERS, "hdr.xid: younger than the node that leads to it", "warning", limit, xids)
-            _report(self.subject, batch, wrong, NODE.hdr.xid.offset, what)
+            message = "hdr.xid: younger than the node that leads to it"
+            _report(self.subject, batch, wrong, NODE.hdr.xid.offset, message, limit, xids)
         self.xids = np.append(self.xids, xids)
 
     def close(self) -> None:
@@ -308,17 +307,25 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
     for area in areas:
         outside |= (area.rec_start < area.first[slots.node]) | (area.rec_start + area.rec_len > area.stop[slots.node])
     wrong[slots.node[outside]] = True
-    _report(subject, batch, wrong & sound, NODE.free_space.ofs_data.offset, Contradiction(DIFFERS, message))
+    _report(subject, batch, wrong & sound, NODE.free_space.ofs_data.offset, message)
     sound &= ~wrong
     for area in areas:
         _check_area(subject, batch, area, sound)
 
 
-def _report(subject: Subject, batch: ReadNodes, wrong: NDArray[np.bool_], plus: int, what: Contradiction) -> None:
+def _report(
+    subject: Subject,
+    batch: ReadNodes,
+    wrong: NDArray[np.bool_],
+    plus: int,
+    message: str,
+    expected: NDArray[Any] | None = None,
+    found: NDArray[Any] | None = None,
+) -> None:
     def at(node: int) -> FindingLog:
         return batch.at(node, node * batch.size_bytes + plus, log=subject.log)
 
-    subject.log.cases(wrong, what, at, most=MAX_CASES)
+    subject.log.cases(wrong, DIFFERS, message, at, expected=expected, found=found, most=MAX_CASES)
 
 
 def _check_area(subject: Subject, batch: ReadNodes, area: _Area, sound: NDArray[np.bool_]) -> None:
@@ -329,13 +336,12 @@ def _check_area(subject: Subject, batch: ReadNodes, area: _Area, sound: NDArray[
     free = area.stop - area.first - used
     wrong = sound & (free != area.length)
     message = f"{field.len_data}: not the bytes that its records leave free"
-    what = Contradiction(DIFFERS, message, "warning", free, area.length)
-    _report(subject, batch, wrong, field.len_data.offset, what)
+    _report(subject, batch, wrong, field.len_data.offset, message, free, area.length)
     listed = _walk_free_lists(batch, area, np.flatnonzero(sound))
     message = f"{field.ofs_data}: the list of free bytes leaves its area or does not end"
     broken = np.zeros(len(sound), bool)
     broken[listed.broken] = True
-    _report(subject, batch, broken, field.ofs_data.offset, Contradiction(DIFFERS, message))
+    _report(subject, batch, broken, field.ofs_data.offset, message)
     # Records and free pieces of all nodes, by their place: none begins before the one before it ends.
     node = np.concatenate([slots.node, listed.node])
     start = np.concatenate([area.rec_start, listed.start])

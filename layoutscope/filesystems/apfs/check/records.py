@@ -29,7 +29,6 @@ from layoutscope.filesystems.apfs.check.subject import (
 )
 from layoutscope.filesystems.apfs.fsrecords import SHAPES
 from layoutscope.filesystems.apfs.source import low_keys
-from layoutscope.findings import Contradiction
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import Index, index_of, match
 from layoutscope.structs.bulk import decode_column
@@ -85,9 +84,9 @@ def check_entries(subject: Subject) -> None:
         inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
         if "file_id" in drecs:
             wrong = ~match(inodes["obj_id"], drecs["file_id"])[1]
-            report, field, sides = subject.records(parts), "val.drec_val_fixed.file_id", (None, drecs["file_id"])
+            report, field, found = subject.records(parts), "val.drec_val_fixed.file_id", drecs["file_id"]
             message, what = "its inode does not exist", "entry of directory"
-            report.cases(wrong, drecs, what, Contradiction("inode-missing", message, "error", *sides), field)
+            report.cases(wrong, drecs, what, "inode-missing", message, field, level="error", found=found)
 
 
 def check_sibling_links(subject: Subject) -> None:
@@ -102,17 +101,11 @@ def check_sibling_links(subject: Subject) -> None:
             field, message = "key.sibling_key.sibling_id", "no record leads from its number to its inode"
             # Pre-releases of macOS 10.13 wrote none of these records.
             level: Level = "warning" if len(maps["obj_id"]) else "info"
-            report.cases(wrong, links, "hard link of inode", Contradiction(code, message, level), field)
+            report.cases(wrong, links, "hard link of inode", code, message, field, level=level)
         if "sibling_id" in drecs:
             wrong = (drecs["sibling_id"] != 0) & ~match(known, drecs["sibling_id"])[1]
-            message, sides = "it names a hard link that does not exist", (None, drecs["sibling_id"])
-            report.cases(
-                wrong,
-                drecs,
-                "entry of directory",
-                Contradiction(code, message, "warning", *sides),
-                "val.drec_val_fixed.file_id",
-            )
+            message, field = "it names a hard link that does not exist", "val.drec_val_fixed.file_id"
+            report.cases(wrong, drecs, "entry of directory", code, message, field, found=drecs["sibling_id"])
 
 
 def check_stream_sizes(subject: Subject) -> None:
@@ -126,15 +119,14 @@ def check_stream_sizes(subject: Subject) -> None:
         numbers, ends = _ends(extents)
         spot, found = match(numbers, inodes["private_id"])
         allocated = np.where(found, ends[spot], 0) if len(ends) else np.zeros(len(found), np.uint64)
-        has = inodes["has_dstream"]
+        has, room, code = inodes["has_dstream"], inodes["alloced_size"], "count-differs"
         report, field = subject.records(parts), "val.inode_val_fixed.private_id"
-        message, sides = "its extents hold other bytes than its stream allocates", (inodes["alloced_size"], allocated)
-        wrong = has & (inodes["alloced_size"] != allocated)
-        report.cases(wrong, inodes, "inode", Contradiction("count-differs", message, "warning", *sides), field)
-        message, sides = "its stream is longer than what it allocates", (inodes["alloced_size"], inodes["data_size"])
+        message = "its extents hold other bytes than its stream allocates"
+        report.cases(has & (room != allocated), inodes, "inode", code, message, field, expected=room, found=allocated)
+        message, size = "its stream is longer than what it allocates", inodes["data_size"]
         # A file whose contents a file provider took away keeps its size, and allocates nothing.
-        wrong = has & (inodes["data_size"] > inodes["alloced_size"]) & ~inodes["is_dataless"]
-        report.cases(wrong, inodes, "inode", Contradiction("count-differs", message, "warning", *sides), field)
+        wrong = has & (size > room) & ~inodes["is_dataless"]
+        report.cases(wrong, inodes, "inode", code, message, field, expected=room, found=size)
 
 
 def _ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -166,7 +158,7 @@ def check_directories(subject: Subject) -> None:
         wrong[rows[step[:-1] != top]] = True
         field, message = "val.inode_val_fixed.parent_id", "it lies in a directory that lies in it"
         report = subject.records(parts)
-        report.cases(wrong, inodes, "directory", Contradiction("record-differs", message), field)
+        report.cases(wrong, inodes, "directory", "record-differs", message, field)
         _check_root(subject, parts, int(numbers.root_dir))
 
 
@@ -189,7 +181,7 @@ def check_lost_inodes(subject: Subject) -> None:
                 table["obj_id"] != int(grammar.ApfsInode.InodeNumber.root_dir_parent)
             )
             message = "the inode that it belongs to does not exist"
-            report.cases(wrong, table, f"{kind} of inode", Contradiction("record-differs", message), f"key.{key}.hdr")
+            report.cases(wrong, table, f"{kind} of inode", "record-differs", message, f"key.{key}.hdr")
         attributes = records.get("xattr")
         streams = records.get("dstream_id")["obj_id"]
         if "stream_id" in attributes:
@@ -198,9 +190,7 @@ def check_lost_inodes(subject: Subject) -> None:
         wrong = ~match(streams, extents["obj_id"])[1]
         message, field = "the stream that it belongs to does not exist", "key.file_extent_key.hdr"
         # On a sealed volume they lie in a tree of their own.
-        subject.extents(parts).cases(
-            wrong, extents, "extent of data stream", Contradiction("record-differs", message), field
-        )
+        subject.extents(parts).cases(wrong, extents, "extent of data stream", "record-differs", message, field)
 
 
 INODE, EXTENT, SNAPSHOT = INODE_VAL_FIXED, FILE_EXTENT_VAL, SNAP_METADATA_VAL.fixed

@@ -34,7 +34,6 @@ from layoutscope.filesystems.apfs.spaceman import (
     node_runs,
     to_runs,
 )
-from layoutscope.findings import Contradiction
 from layoutscope.structs import arrays
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.fieldrules import (
@@ -579,14 +578,14 @@ def _check_chunks(subject: Subject, device: int) -> None:
     check_fields(structures, CHUNK_RULES, heads["hdr.xid"][row], at)
     newest = np.zeros(len(heads["paddr"]), np.uint64)
     np.maximum.at(newest, row, table.columns["xid"])
-    what = Contradiction(INVALID, "hdr.xid: not that of its youngest chunk", "warning", newest, heads["hdr.xid"])
     wrong = (newest != heads["hdr.xid"]) & (newest > 0)
 
     def at_head(number: int) -> FindingLog:
         return subject.log.at("chunk information", int(heads["paddr"][number]), plus=CIB_HEAD.hdr.xid.offset)
 
     # A chunk-info block is rewritten when one of its chunks changes, and only then.
-    subject.log.cases(wrong, what, at_head)
+    message, found = "hdr.xid: not that of its youngest chunk", heads["hdr.xid"]
+    subject.log.cases(wrong, INVALID, message, at_head, expected=newest, found=found)
 
 
 def check_versions(subject: Subject) -> None:
@@ -737,14 +736,14 @@ def check_file_claims(subject: Subject) -> None:
         start = np.minimum(extents["paddr"], np.uint64(2**62)).astype(np.int64)
         length = -(-extents["len_extent"].astype(np.int64) // block_size)
         field, what = "val.file_extent_val.paddr", "extent of data stream"
-        sides = (None, extents["paddr"])
+        paddr = extents["paddr"]
         wrong = real & is_touched(metadata, start, length)
         message, code = "it has blocks that metadata use", "block-claimed-twice"
         if "key_at" in extents:
-            report.cases(wrong, extents, what, Contradiction(code, message, "error", *sides), field)
+            report.cases(wrong, extents, what, code, message, field, level="error", found=paddr)
             wrong = real & _find_double_claims(parts, start, length, real)
             message = "it has blocks of another extent, and no reference says that they are shared"
-            report.cases(wrong, extents, what, Contradiction(code, message, "error", *sides), field)
+            report.cases(wrong, extents, what, code, message, field, level="error", found=paddr)
 
 
 def _find_double_claims(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.snapshots import Snapshot
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.filesystems.apfs.volume import Volume
-    from layoutscope.findings import Contradiction, FindingLog
+    from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.recordtypes import Field, RecordType
 
 
@@ -175,11 +175,22 @@ class Report(Struct, frozen=True):
     most: int = 1  # how many cases of a kind are listed
 
     def cases(
-        self, wrong: NDArray[np.bool_], table: Columns, what: str, contradiction: Contradiction, field: str = ""
+        self,
+        wrong: NDArray[np.bool_],
+        table: Columns,
+        what: str,
+        code: str,
+        message: str,
+        field: str = "",
+        *,
+        level: Level = "warning",
+        # expected, found: both sides, a row of each per row of the table
+        expected: NDArray[Any] | None = None,
+        found: NDArray[Any] | None = None,
     ) -> None:
         """Report rows of a table that are wrong: the first ones each with its field, and how many more there are."""
         at = lambda row: self.at(table, row, field, f"{what} {table['obj_id'][row]}")  # noqa: E731
-        self.log.cases(wrong, contradiction, at, most=self.most)
+        self.log.cases(wrong, code, message, at, level=level, expected=expected, found=found, most=self.most)
 
     def at(
         self,

@@ -1,4 +1,4 @@
-"""Rules of single fields of files and folders, as data: modes, flags, dates of links, the Finder's words for them.
+"""Checks of catalog records: links, single fields, threads, counts, hot files, compressed files.
 
 TN1150, "Catalog File" and "Hard Links"; for links of folders, which came later, hfs_format.h. Free are all dates but
 those of hard links, owners and groups outside of chains, and most of what the Finder keeps: nothing on the volume tells
@@ -7,7 +7,7 @@ what they must be.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.check.subject import AttributeRecords, CatalogRecords, HotFileRecords, Subject
+    from layoutscope.filesystems.hfsplus.check.subject import (
+        AttributeRecords,
+        CatalogRecords,
+        HotFileRecords,
+        Kind,
+        Subject,
+    )
     from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.arrays import I64, Columns, Mask
 
@@ -106,36 +112,33 @@ def _number(name: str, prefix: str) -> int:
     return int(digits) if digits != name and digits.isascii() and digits.isdecimal() and len(digits) <= 10 else -1
 
 
-def check_link_targets(subject: Subject) -> None:
+def check_link_targets(subject: Subject, catalog: CatalogRecords) -> None:
     """Every link leads to an inode."""
-    catalog = subject.catalog
-    for family in families(catalog) if catalog is not None else ():
-        assert catalog is not None  # noqa: S101  (for the type checker)
-        lost = family.links[family.target < 0]
-        for place in subject.cases("hard-link-broken", lost, f"{family.noun} links"):
-            catalog.field(int(catalog.files["row"][place]), "permissions.special").add(
-                "hard-link-broken",
-                "error",
-                f"a link leads to no {family.noun} inode",
-                found=int(catalog.files["permissions.special"][place]),
-                expected="the number of an inode",
-            )
+    for family in families(catalog):
+        subject.report(
+            "hard-link-broken",
+            f"a link leads to no {family.noun} inode",
+            family.links[family.target < 0],
+            f"{family.noun} links",
+            catalog.at("files", "permissions.special"),
+            found=catalog.files["permissions.special"],
+            expected="the number of an inode",
+        )
 
 
-def check_link_counts(subject: Subject) -> None:
+def check_link_counts(subject: Subject, catalog: CatalogRecords) -> None:
     """Inodes count the links that lead to them."""
-    catalog = subject.catalog
-    for family in families(catalog) if catalog is not None else ():
-        assert catalog is not None  # noqa: S101  (for the type checker)
+    for family in families(catalog):
         counted = np.bincount(family.target[family.target >= 0], minlength=len(family.declared))
-        for place in subject.cases("link-count-differs", np.flatnonzero(counted != family.declared), "inodes"):
-            catalog.field(int(family.inode_rows[place]), "permissions.special").add(
-                "link-count-differs",
-                "error",
-                f"a {family.noun} inode counts other links than lead to it",
-                expected=int(counted[place]),
-                found=int(family.declared[place]),
-            )
+        subject.report(
+            "link-count-differs",
+            f"a {family.noun} inode counts other links than lead to it",
+            np.flatnonzero(counted != family.declared),
+            "inodes",
+            lambda place, rows=family.inode_rows: catalog.field(rows[place], "permissions.special"),  # type: ignore[misc]
+            expected=counted,
+            found=family.declared,
+        )
 
 
 class _Chains(Struct, frozen=True):
@@ -164,17 +167,15 @@ def _chains(catalog: CatalogRecords, family: Family) -> _Chains:
     return _Chains(catalog, links, ids, target, own, place)
 
 
-def check_link_chains(subject: Subject) -> None:
+def check_link_chains(subject: Subject, catalog: CatalogRecords) -> None:
     """Neighbours in a chain are links of one inode and name each other."""
-    catalog = subject.catalog
-    for family in families(catalog) if catalog is not None else ():
-        assert catalog is not None  # noqa: S101  (for the type checker)
+    for family in families(catalog):
         chains = _chains(catalog, family)
         for field in (FORWARD, BACKWARD):
-            lost = (chains.own[field] != 0) & (chains.place[field] < 0)
+            lost = np.flatnonzero((chains.own[field] != 0) & (chains.place[field] < 0))
             message = "a link's neighbour in the chain is no link of the same inode"
-            _report(subject, chains, field, np.flatnonzero(lost), message)
-            wrong = np.setdiff1d(_one_sided(chains, field), np.flatnonzero(lost))
+            _report(subject, chains, field, lost, message)
+            wrong = np.setdiff1d(_one_sided(chains, field), lost)
             message = "a link's neighbours in the chain do not name it as theirs"
             _report(subject, chains, field, wrong, message)
 
@@ -196,17 +197,14 @@ def _one_sided(chains: _Chains, field: str) -> I64:
 
 
 def _report(subject: Subject, chains: _Chains, field: str, rows: I64, message: str) -> None:
-    for row in subject.cases(CODE, rows, "links"):
-        chains.catalog.field(int(chains.catalog.files["row"][chains.links[row]]), field).add(
-            CODE, "error", message, expected="a link of the same inode", found=int(chains.own[field][row])
-        )
+    at = chains.catalog.at("files", field)
+    expected = "a link of the same inode"
+    own = chains.own[field]
+    subject.report(CODE, message, rows, "links", lambda row: at(chains.links[row]), expected=expected, found=own)
 
 
-def check_first_links(subject: Subject) -> None:
+def check_first_links(subject: Subject, catalog: CatalogRecords) -> None:
     """Each chained inode names one of its links as the first, and only that one has none before it."""
-    catalog = subject.catalog
-    if catalog is None:
-        return
     for family in families(catalog):
         chains = _chains(catalog, family)
         first = _first_of_files(catalog, family) if family.noun == "file" else _first_of_folders(subject, family)
@@ -214,14 +212,16 @@ def check_first_links(subject: Subject) -> None:
         mine = (at >= 0) & (np.append(chains.target, -2)[at] == np.arange(len(first)))
         _check_missing(subject, catalog, family, chains, first)
         second = mine & (np.append(chains.place[BACKWARD], -1)[at] >= 0)
-        message = "the first link of an inode is none of its links"
-        _check_wrong(subject, family, first, np.flatnonzero((first >= 0) & ~mine), message)
-        message = "the first link of an inode has one before it"
-        _check_wrong(subject, family, first, np.flatnonzero(second), message)
+        for wrong, message in (
+            ((first >= 0) & ~mine, "the first link of an inode is none of its links"),
+            (second, "the first link of an inode has one before it"),
+        ):
+            expected, place = "the head of the chain of its links", _first_link(subject, catalog, family)
+            subject.report(CODE, message, np.flatnonzero(wrong), "inodes", place, expected=expected, found=first)
         named = np.append(np.where(mine & ~second, first, -1), -1)[chains.target]
         is_head = (chains.own[BACKWARD] == 0) & ~np.isin(np.arange(len(chains.ids)), chains.place[FORWARD])
-        wrong = np.flatnonzero(is_head & (named >= 0) & (chains.ids != named))
-        _report(subject, chains, BACKWARD, wrong, "no link leads to this one, which is not the first")
+        headless = np.flatnonzero(is_head & (named >= 0) & (chains.ids != named))
+        _report(subject, chains, BACKWARD, headless, "no link leads to this one, which is not the first")
 
 
 def _first_of_files(catalog: CatalogRecords, family: Family) -> I64:
@@ -247,28 +247,19 @@ def _check_missing(subject: Subject, catalog: CatalogRecords, family: Family, ch
     if family.noun == "folder" and subject.attributes is None:
         return
     field = "reserved1" if family.noun == "file" else "folder_id"
-    linked = np.isin(np.arange(len(first)), chains.target)
-    for row in subject.cases(CODE, np.flatnonzero(linked & (first < 0)), "inodes"):
-        message = f"the inode of a {family.noun} does not say which its first link is"
-        catalog.field(int(family.inode_rows[row]), field).add(CODE, "error", message)
+    lost = np.flatnonzero(np.isin(np.arange(len(first)), chains.target) & (first < 0))
+    message = f"the inode of a {family.noun} does not say which its first link is"
+    subject.report(CODE, message, lost, "inodes", lambda row: catalog.field(family.inode_rows[row], field))
 
 
-def _check_wrong(subject: Subject, family: Family, first: I64, rows: I64, message: str) -> None:
-    for row in subject.cases(CODE, rows, "inodes"):
-        _first_link(subject, family, row).add(
-            CODE, "error", message, expected="the head of the chain of its links", found=int(first[row])
-        )
-
-
-def _first_link(subject: Subject, family: Family, row: int) -> FindingLog:
+def _first_link(subject: Subject, catalog: CatalogRecords, family: Family) -> Callable[[int], FindingLog]:
     """Bind the log to where an inode names its first link: a field of a file's record, or a folder's attribute."""
-    catalog, attributes = subject.catalog, subject.attributes
-    assert catalog is not None  # noqa: S101  (for the type checker)
-    if family.noun == "file":
-        return catalog.field(int(family.inode_rows[row]), "reserved1")
-    assert attributes is not None  # noqa: S101  (for the type checker)
-    holders = (attributes.file_id == family.inode_ids[row]) & (attributes.first_link >= 0)
-    return attributes.located.at(int(attributes.data[np.flatnonzero(holders)[0]]) + INLINE.width)
+    attributes = subject.attributes
+    if family.noun == "file" or attributes is None:
+        return lambda row: catalog.field(family.inode_rows[row], "reserved1")
+    places = attributes.data + INLINE.width
+    holders = np.where(attributes.first_link >= 0, attributes.file_id, -1)
+    return lambda row: attributes.located.at(places[np.flatnonzero(holders == family.inode_ids[row])[0]])
 
 
 FLAG = grammar.HfsplusCatalog.CatalogFlag
@@ -281,295 +272,104 @@ _DEVICES: Final = (int(_MODE.character_device), int(_MODE.block_device))
 _OF_FILES: Final = tuple(int(kind) for kind in _MODE if kind not in (_MODE.directory, _MODE.whiteout))
 
 
-class CatalogFacts(Struct, frozen=True):
-    """What rules ask of the catalog."""
-
-    catalog: CatalogRecords  # its records
-    is_hfsx: bool  # whether the volume is HFSX, whose folders count their subfolders
-    # home_of_files, home_of_folders: CNIDs of the private folders; -1 where there is none
-    home_of_files: int
-    home_of_folders: int
-    # of_files, of_folders: which files call themselves links of files, and of folders, whatever their dates
-    of_files: Mask
-    of_folders: Mask
-    are_dated: Mask  # which of them have a date by which drivers know links
-    ancestors: Mask  # folders that links of folders lie in, at whatever depth, without the root and the private folder
-
-    @property
-    def files(self) -> Columns:
-        """Fields of files."""
-        return self.catalog.files
-
-    @property
-    def folders(self) -> Columns:
-        """Fields of folders."""
-        return self.catalog.folders
-
-    def may_have_links(self) -> Mask:
-        """Say which files bear the type of links, or lie in a private folder.
-
-        A link of another date is a plain file to a driver, and its number was not made by one: fsck_hfs looks at the
-        type.
-        """
-        parents = self.catalog.parent_id[self.files["row"]]
-        found: Mask = self.of_files | self.of_folders | np.isin(parents, [self.home_of_files, self.home_of_folders])
-        return found
-
-    def is_folder_inode(self) -> Mask:
-        """Say which folders are inodes of links."""
-        found: Mask = (self.catalog.parent_id[self.folders["row"]] == self.home_of_folders) & (self.home_of_folders > 0)
-        return found
-
-    def is_link_home(self) -> Mask:
-        """Say which folder is the private one for folders with links."""
-        found: Mask = self.folders["folder_id"] == max(self.home_of_folders, 0)
-        return found
-
-
-class RecordRule(Struct, frozen=True):
-    """A rule about one field of files or folders."""
-
-    records: Literal["files", "folders"]  # of which
-    field: str  # the field, by its path in the record
-    is_broken: Callable[[CatalogFacts], Mask]  # says of each record whether it breaks the rule
-    # message, expected: what is wrong then, and what the field must be
-    message: str
-    expected: str
-    # code, level: of the finding
-    code: str
-    source: str  # who says so
-    level: Level = "error"
-
-
-def _file_mode(facts: CatalogFacts) -> Mask:
-    mode = facts.files["permissions.file_mode"]
-    # Zero says that nothing of this is in use (TN1150, HFSPlusBSDInfo).
-    broken: Mask = (mode != 0) & ~np.isin(mode & _TYPE_BITS, _OF_FILES)
-    return broken
-
-
-def _folder_mode(facts: CatalogFacts) -> Mask:
-    mode = facts.folders["permissions.file_mode"]
-    broken: Mask = (mode != 0) & (mode & _TYPE_BITS != int(_MODE.directory))
-    return broken
-
-
-def _plain_links(facts: CatalogFacts) -> Mask:
-    files = facts.files
-    # The field is the number of a device, of an inode, or a count of links, as the record's kind has it.
-    is_device = np.isin(files["permissions.file_type"], _DEVICES)
-    broken: Mask = (files["permissions.special"] > 1) & ~is_device & ~facts.may_have_links()
-    return broken
-
-
-def _lacks(columns: Columns, field: str, bit: int) -> Mask:
-    broken: Mask = columns[field] & bit == 0
-    return broken
-
-
-RULES: Final[tuple[RecordRule, ...]] = (
-    RecordRule(
-        "files",
-        "permissions.file_mode",
-        _file_mode,
-        "a file's mode is not that of a file",
-        "the type of a file, or 0",
-        "permissions-invalid",
-        "TN1150, HFSPlusBSDInfo; fsck_hfs: E_InvalidPermissions",
-    ),
-    RecordRule(
-        "folders",
-        "permissions.file_mode",
-        _folder_mode,
-        "a folder's mode is not that of a folder",
-        "the type of a folder, or 0",
-        "permissions-invalid",
-        "TN1150, HFSPlusBSDInfo; fsck_hfs: E_InvalidPermissions",
-    ),
-    # Folders always have a thread, so that the flag of files that have one means nothing for them.
-    RecordRule(
-        "folders",
-        "flags",
-        lambda facts: facts.folders["flags"] & (int(FLAG.locked) | int(FLAG.thread)) != 0,
-        "a folder has flags of files",
-        "neither locked nor with a thread",
-        "flags-invalid",
-        "TN1150, Catalog Folder Records; fsck_hfs: E_CatalogFlagsNotZero",
-    ),
-    RecordRule(
-        "folders",
-        "flags",
-        lambda facts: _lacks(facts.folders, "flags", int(FLAG.folder_count)) & facts.is_hfsx,
-        "a folder of an HFSX volume does not say that it counts its subfolders",
-        f"bit {int(FLAG.folder_count):#x}",
-        "flags-invalid",
-        "hfs_format.h; fsck_hfs: E_HsFldCount",
-    ),
-    RecordRule(
-        "files",
-        "flags",
-        lambda facts: facts.files["has_link_chain"] & ~facts.may_have_links(),
-        "a file that is no hard link is in a chain of links",
-        f"no bit {int(FLAG.link_chain):#x}",
-        "flags-invalid",
-        "hfs_format.h; fsck_hfs: E_LinkChainNonLink",
-    ),
-    RecordRule(
-        "folders",
-        "flags",
-        lambda facts: facts.is_folder_inode() & ~facts.folders["has_link_chain"],
-        "the inode of a folder is in no chain of links",
-        f"bit {int(FLAG.link_chain):#x}",
-        "flags-invalid",
-        "hfs_format.h; fsck_hfs: E_DirInodeBadFlags",
-    ),
-    RecordRule(
-        "folders",
-        "flags",
-        lambda facts: facts.ancestors & _lacks(facts.folders, "flags", int(FLAG.child_link)),
-        "a folder with a link of a folder in it does not say so",
-        f"bit {int(FLAG.child_link):#x}",
-        "flags-invalid",
-        "hfs_format.h; fsck_hfs: E_DirLinkAncestorFlags",
-    ),
-    RecordRule(
-        "folders",
-        "user_info.finder_flags",
-        lambda facts: (
-            (facts.folders["folder_id"] == ROOT_FOLDER)
-            & (facts.folders["user_info.finder_flags"] & int(FINDER.name_locked) != 0)
-        ),
-        "the name of the root folder, which is the volume's, is locked",
-        f"no bit {int(FINDER.name_locked):#x}",
-        "flags-invalid",
-        "fsck_hfs: E_LockedDirName",
-    ),
-    RecordRule(
-        "files",
-        "permissions.special",
-        _plain_links,
-        "a file with one name counts several links",
-        "at most 1",
-        "link-count-differs",
-        "fsck_hfs: E_FileLinkCountError",
-    ),
-    RecordRule(
-        "files",
-        "data_fork.num_blocks",
-        lambda facts: (
-            # A file of the type with another date is a plain one to drivers, whatever fsck_hfs calls it.
-            ((facts.of_files & facts.are_dated) | facts.of_folders)
-            & (facts.catalog.parent_id[facts.files["row"]] != facts.home_of_files)
-            & (facts.files["data_fork.num_blocks"] != 0)
-        ),
-        "a hard link has data of its own",
-        "0",
-        "link-invalid",
-        "TN1150, Hard Links; fsck_hfs: E_LinkHasData",
-    ),
-    RecordRule(
-        "files",
-        "create_date",
-        lambda facts: facts.of_files & ~facts.are_dated & (facts.home_of_files > 0),
-        "a file of a hard link's type has another date than links, so that drivers take it for a plain file",
-        "the date of the private folder or of the root folder",
-        "link-invalid",
-        "TN1150, Hard Links; fsck_hfs: E_BadHardLinkDate",
-        "warning",
-    ),
-    RecordRule(
-        "files",
-        "permissions.owner_flags",
-        lambda facts: facts.of_folders & _lacks(facts.files, "permissions.owner_flags", int(OWNER.immutable)),
-        "a link of a folder may be changed",
-        f"bit {int(OWNER.immutable):#x}",
-        "link-invalid",
-        "fsck_hfs: E_DirHardLinkOwnerFlags",
-    ),
-    RecordRule(
-        "files",
-        "user_info.finder_flags",
-        lambda facts: facts.of_folders & ~facts.files["user_info.is_alias"],
-        "a link of a folder is no alias to the Finder",
-        f"bit {int(FINDER.is_alias):#x}",
-        "link-invalid",
-        "fsck_hfs: E_DirHardLinkFinderInfo",
-    ),
-    RecordRule(
-        "folders",
-        "permissions.owner_flags",
-        lambda facts: facts.is_link_home() & _lacks(facts.folders, "permissions.owner_flags", int(OWNER.immutable)),
-        "the private folder for folders with links may be changed",
-        f"bit {int(OWNER.immutable):#x}",
-        "permissions-invalid",
-        "fsck_hfs: E_BadPermPrivDir",
-    ),
-    RecordRule(
-        "folders",
-        "permissions.file_mode",
-        lambda facts: facts.is_link_home() & _lacks(facts.folders, "permissions.file_mode", int(MODE_BIT.sticky)),
-        "anybody may take folders out of the private folder for folders with links",
-        f"bit {int(MODE_BIT.sticky):#x}",
-        "permissions-invalid",
-        "fsck_hfs: E_BadPermPrivDir",
-    ),
-    *(
-        RecordRule(
-            records,
-            "text_encoding",
-            lambda facts, records=records: (
-                ~np.isin(  # type: ignore[misc]
-                    facts.files["text_encoding"] if records == "files" else facts.folders["text_encoding"],
-                    np.array(sorted(ENCODINGS), np.uint32),
-                )
-            ),
-            "a name is in no encoding that there is",
-            "the number of a text encoding of the Mac",
-            "encodings-differ",
-            "TN1150, Text Encodings; fsck_hfs: ValidMacEncoding",
-        )
-        for records in ("files", "folders")
-    ),
-)
-"""Every rule about a single field of files and folders."""
-
-
-def check_catalog_fields(subject: Subject) -> None:
-    """Hold the fields of files and folders against their rules."""
-    catalog = subject.catalog
-    if catalog is None:
-        return
-    facts = _facts(catalog, is_hfsx=subject.volume.is_hfsx)
-    for rule in RULES:
-        columns = facts.files if rule.records == "files" else facts.folders
-        for place in subject.cases(rule.code, np.flatnonzero(rule.is_broken(facts)), f"catalog {rule.records}"):
-            value = columns.get(rule.field)
-            catalog.field(int(columns["row"][place]), rule.field).add(
-                rule.code,
-                rule.level,
-                rule.message,
-                expected=rule.expected,
-                found="" if value is None else int(value[place]),
-            )
-
-
-def _facts(catalog: CatalogRecords, *, is_hfsx: bool) -> CatalogFacts:
-    files = catalog.files
+def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
+    """Compare single fields of files and folders with what the format and the rest of their record allow."""
+    files, folders = catalog.files, catalog.folders
+    # Which files call themselves links of files, and of folders, whatever their dates.
     of_files, of_folders = bear_a_links_type(
         files["user_info.file_type"], files["user_info.file_creator"], files["has_link_chain"]
     )
-    known_files, known_folders = links_by_kind(catalog)
-    home = home_of(catalog, DIRECTORY_LINKS_DIRECTORY)
-    return CatalogFacts(
-        catalog,
-        is_hfsx,
-        home_of(catalog, FILE_LINKS_DIRECTORY),
-        home,
-        of_files,
-        of_folders,
-        known_files | known_folders,
-        _ancestors(catalog, catalog.parent_id[files["row"][known_folders]].tolist(), home),
-    )
+    are_dated = _is_dated(catalog)
+    file_home, folder_home = (home_of(catalog, name) for name in (FILE_LINKS_DIRECTORY, DIRECTORY_LINKS_DIRECTORY))
+    parents = catalog.parent_id[files["row"]]
+    # A link of another date is a plain file to a driver, and its number was not made by one. fsck_hfs goes by the type.
+    may_be_links = of_files | of_folders | np.isin(parents, [file_home, folder_home])
+    is_folder_inode = (catalog.parent_id[folders["row"]] == folder_home) & (folder_home > 0)
+    is_link_home = folders["folder_id"] == max(folder_home, 0)
+    has_child_link = _ancestors(catalog, parents[of_folders & are_dated].tolist(), folder_home)
+
+    def report(
+        kind: Kind, field: str, broken: Mask, message: str, expected: str, code: str, level: Level = "error"
+    ) -> None:
+        at, found = catalog.at(kind, field), getattr(catalog, kind).get(field, "")
+        subject.report(
+            code, message, np.flatnonzero(broken), f"catalog {kind}", at, expected=expected, found=found, level=level
+        )
+
+    def lacks(columns: Columns, field: str, bit: int) -> Mask:
+        broken: Mask = columns[field] & bit == 0
+        return broken
+
+    code, field = "permissions-invalid", "permissions.file_mode"
+    # TN1150, HFSPlusBSDInfo; fsck_hfs: E_InvalidPermissions. Zero says that nothing of this is in use.
+    mode = files[field]
+    broken = (mode != 0) & ~np.isin(mode & _TYPE_BITS, _OF_FILES)
+    report("files", field, broken, "a file's mode is not that of a file", "the type of a file, or 0", code)
+    mode = folders[field]
+    broken = (mode != 0) & (mode & _TYPE_BITS != int(_MODE.directory))
+    report("folders", field, broken, "a folder's mode is not that of a folder", "the type of a folder, or 0", code)
+
+    code, field = "flags-invalid", "flags"
+    # TN1150, Catalog Folder Records; fsck_hfs: E_CatalogFlagsNotZero. Folders always have a thread, so that the flag of
+    # files that have one means nothing for them.
+    broken = folders[field] & (int(FLAG.locked) | int(FLAG.thread)) != 0
+    report("folders", field, broken, "a folder has flags of files", "neither locked nor with a thread", code)
+    # hfs_format.h; fsck_hfs: E_HsFldCount.
+    bit = int(FLAG.folder_count)
+    message = "a folder of an HFSX volume does not say that it counts its subfolders"
+    report("folders", field, lacks(folders, field, bit) & subject.volume.is_hfsx, message, f"bit {bit:#x}", code)
+    # hfs_format.h; fsck_hfs: E_LinkChainNonLink, E_DirInodeBadFlags.
+    bit = int(FLAG.link_chain)
+    broken, message = files["has_link_chain"] & ~may_be_links, "a file that is no hard link is in a chain of links"
+    report("files", field, broken, message, f"no bit {bit:#x}", code)
+    broken, message = is_folder_inode & ~folders["has_link_chain"], "the inode of a folder is in no chain of links"
+    report("folders", field, broken, message, f"bit {bit:#x}", code)
+    # hfs_format.h; fsck_hfs: E_DirLinkAncestorFlags.
+    bit, message = int(FLAG.child_link), "a folder with a link of a folder in it does not say so"
+    report("folders", field, has_child_link & lacks(folders, field, bit), message, f"bit {bit:#x}", code)
+    # fsck_hfs: E_LockedDirName.
+    bit, field = int(FINDER.name_locked), "user_info.finder_flags"
+    broken = (folders["folder_id"] == ROOT_FOLDER) & ~lacks(folders, field, bit)
+    message = "the name of the root folder, which is the volume's, is locked"
+    report("folders", field, broken, message, f"no bit {bit:#x}", code)
+
+    # fsck_hfs: E_FileLinkCountError. The field is the number of a device, of an inode, or a count of links, as the
+    # record's kind has it.
+    is_device = np.isin(files["permissions.file_type"], _DEVICES)
+    broken = (files["permissions.special"] > 1) & ~is_device & ~may_be_links
+    message = "a file with one name counts several links"
+    report("files", "permissions.special", broken, message, "at most 1", "link-count-differs")
+
+    code = "link-invalid"
+    # TN1150, Hard Links; fsck_hfs: E_LinkHasData, E_BadHardLinkDate. To drivers a file of the type with another date is
+    # a plain one, whatever fsck_hfs calls it.
+    broken = ((of_files & are_dated) | of_folders) & (parents != file_home) & (files["data_fork.num_blocks"] != 0)
+    report("files", "data_fork.num_blocks", broken, "a hard link has data of its own", "0", code)
+    broken, expected = of_files & ~are_dated & (file_home > 0), "the date of the private folder or of the root folder"
+    message = "a file of a hard link's type has another date than links, so that drivers take it for a plain file"
+    report("files", "create_date", broken, message, expected, code, "warning")
+    # fsck_hfs: E_DirHardLinkOwnerFlags, E_DirHardLinkFinderInfo.
+    bit, field = int(OWNER.immutable), "permissions.owner_flags"
+    broken = of_folders & lacks(files, field, bit)
+    report("files", field, broken, "a link of a folder may be changed", f"bit {bit:#x}", code)
+    broken, bit = of_folders & ~files["user_info.is_alias"], int(FINDER.is_alias)
+    message = "a link of a folder is no alias to the Finder"
+    report("files", "user_info.finder_flags", broken, message, f"bit {bit:#x}", code)
+
+    code = "permissions-invalid"
+    # fsck_hfs: E_BadPermPrivDir.
+    bit, message = int(OWNER.immutable), "the private folder for folders with links may be changed"
+    report("folders", field, is_link_home & lacks(folders, field, bit), message, f"bit {bit:#x}", code)
+    bit, field = int(MODE_BIT.sticky), "permissions.file_mode"
+    message = "anybody may take folders out of the private folder for folders with links"
+    report("folders", field, is_link_home & lacks(folders, field, bit), message, f"bit {bit:#x}", code)
+
+    # TN1150, Text Encodings; fsck_hfs: ValidMacEncoding.
+    field, message = "text_encoding", "a name is in no encoding that there is"
+    kinds: tuple[tuple[Kind, Columns], ...] = ("files", files), ("folders", folders)
+    for kind, columns in kinds:
+        broken = ~np.isin(columns[field], np.array(sorted(ENCODINGS), np.uint32))
+        report(kind, field, broken, message, "the number of a text encoding of the Mac", "encodings-differ")
 
 
 def _ancestors(catalog: CatalogRecords, parents: list[int], home: int) -> Mask:
@@ -595,95 +395,77 @@ CNID = grammar.HfsplusVolume.Cnid
 def check_record_types(subject: Subject) -> None:
     """Catalog and attribute records are of types that exist, and as long as these."""
     catalog, attributes, overflow = subject.catalog, subject.attributes, subject.overflow
+    code, unknown = "records-invalid", "a record is of no known type, or shorter than it"
     if catalog is not None:
-        for row in subject.cases("records-invalid", np.flatnonzero(catalog.kind == 0), "catalog records"):
-            at = int(catalog.located.rows["data"][row])
-            catalog.located.at(at).add("records-invalid", "error", "a record is of no known type, or shorter than it")
-        for row in subject.cases("records-invalid", np.flatnonzero(catalog.excess), "catalog records"):
-            at = int(catalog.located.rows["data"][row])
-            catalog.located.at(at).add("records-invalid", "error", "a record is longer than its type")
+        noun, located = "catalog records", catalog.located
+        subject.report(code, unknown, np.flatnonzero(catalog.kind == 0), noun, located.row("data"))
+        longer = np.flatnonzero(catalog.excess)
+        subject.report(code, "a record is longer than its type", longer, noun, located.row("data"))
         rows, _, _ = catalog.entries()
         # A thread's key has an empty name (TN1150, "Catalog File Key"), and no other.
-        for row in subject.cases("records-invalid", rows[catalog.count[rows] == 0], "catalog records"):
-            at = int(catalog.located.rows["key"][row]) + KEY.num_name_units.offset
-            catalog.located.at(at).add("records-invalid", "error", "a file or folder has a name without letters")
+        nameless, at = rows[catalog.count[rows] == 0], located.row("key", KEY.num_name_units.offset)
+        subject.report(code, "a file or folder has a name without letters", nameless, noun, at)
     if attributes is not None:
-        for row in subject.cases("records-invalid", np.flatnonzero(attributes.kind == 0), "attribute records"):
-            message = "a record is of no known type, or shorter than it"
-            attributes.located.at(int(attributes.data[row])).add("records-invalid", "error", message)
+        wrong, at = np.flatnonzero(attributes.kind == 0), attributes.located.row("data")
+        subject.report(code, unknown, wrong, "attribute records", at)
     if overflow is not None:
         leaf = np.flatnonzero(overflow.located.rows["level"] == 0)
-        for row in subject.cases("records-invalid", leaf[~overflow.is_whole], "extents-overflow records"):
-            at = int(overflow.located.rows["key"][row])
-            overflow.located.at(at).add("records-invalid", "error", "a record is shorter than eight extents")
+        message, at = "a record is shorter than eight extents", overflow.located.row("key")
+        subject.report(code, message, leaf[~overflow.is_whole], "extents-overflow records", at)
 
 
-def _id_field(is_folder: bool) -> str:
-    return "folder_id" if is_folder else "file_id"
-
-
-def check_ids(subject: Subject) -> None:
+def check_ids(subject: Subject, catalog: CatalogRecords) -> None:
     """CNIDs of files and folders are not reserved, and no two are the same."""
-    catalog = subject.catalog
-    if catalog is None:
-        return
-    rows, ids, is_folder = catalog.entries()
+    _, ids, is_folder = catalog.entries()
     is_root = is_folder & (ids == CNID.root_folder)
     # Below 16 there are only the root folder and special files, which stand in no catalog.
     reserved = np.flatnonzero((ids < CNID.first_user) & ~is_root)
-    for place in subject.cases("cnid-reserved", reserved, "catalog records"):
-        catalog.field(int(rows[place]), _id_field(bool(is_folder[place]))).add(
-            "cnid-reserved",
-            "error",
-            "a file or folder has a reserved CNID",
-            expected=f"at least {int(CNID.first_user)}",
-            found=int(ids[place]),
-        )
     order = np.argsort(ids, kind="stable")
     same = np.zeros(len(ids), np.bool_)
     same[order[1:]] |= ids[order[1:]] == ids[order[:-1]]
     same[order[:-1]] |= ids[order[1:]] == ids[order[:-1]]
-    for place in subject.cases("cnid-duplicate", np.flatnonzero(same), "catalog records"):
-        catalog.field(int(rows[place]), _id_field(bool(is_folder[place]))).add(
-            "cnid-duplicate",
-            "error",
-            "two files or folders have the same CNID",
-            found=int(ids[place]),
-            expected="a CNID of its own",
-        )
+    least = f"at least {int(CNID.first_user)}"
+    for code, rows, message, expected in (
+        ("cnid-reserved", reserved, "a file or folder has a reserved CNID", least),
+        ("cnid-duplicate", np.flatnonzero(same), "two files or folders have the same CNID", "a CNID of its own"),
+    ):
+        subject.report(code, message, rows, "catalog records", catalog.own_id(), expected=expected, found=ids)
 
 
-def check_parents(subject: Subject) -> None:
+def check_parents(subject: Subject, catalog: CatalogRecords) -> None:
     """Every file and folder lies in a folder that exists."""
-    catalog = subject.catalog
-    if catalog is None:
-        return
     rows, ids, is_folder = catalog.entries()
     parent = catalog.parent_id[rows]
-    lost = np.flatnonzero((find(ids[is_folder], parent) < 0) & (parent != CNID.root_parent))
-    for place in subject.cases("parent-missing", lost, "catalog records"):
-        row = int(rows[place])
-        at = int(catalog.located.rows["key"][row]) + KEY.parent_id.offset
-        catalog.located.at(at).add(
-            "parent-missing", "error", f"the folder of CNID {ids[place]} does not exist", found=int(parent[place])
-        )
+    key = catalog.located.row("key", KEY.parent_id.offset)
+    subject.report(
+        "parent-missing",
+        lambda place: f"the folder of CNID {ids[place]} does not exist",
+        np.flatnonzero((find(ids[is_folder], parent) < 0) & (parent != CNID.root_parent)),
+        "catalog records",
+        lambda place: key(rows[place]),
+        found=parent,
+    )
 
 
-def check_threads(subject: Subject) -> None:
+def check_threads(subject: Subject, catalog: CatalogRecords) -> None:
     """Folders have threads, and files that say so; each thread knows type, parent and name of its own."""
-    catalog = subject.catalog
-    if catalog is None:
-        return
-    rows, _, is_folder = catalog.entries()
+    rows, ids, is_folder = catalog.entries()
     threads = catalog.threads
     owner = catalog.parent_id[threads["row"]]
-    _check_missing_threads(subject, catalog, owner)
+    # HFS kept threads of files only where somebody had asked for one. HFS+ demands one of each file, and the flag that
+    # says so (TN1150, "Catalog File"); what is missing here is one that the flag promises.
+    claims = is_folder.copy()
+    claims[~is_folder] = catalog.files["has_thread"]
+    lost, expected = find_without_thread(ids, claims, owner), "the CNID of a thread"
+    message, noun = "a file or folder has no thread", "catalog records"
+    subject.report(
+        "thread-differs", message, np.flatnonzero(lost), noun, catalog.own_id(), expected=expected, found=ids
+    )
     # Where two entries share a CNID, the thread is that of the one in the folder that it names.
     place = _matching_entry(catalog, owner)
-    for row in subject.cases("thread-orphaned", np.flatnonzero(place < 0), "catalog threads"):
-        at = int(catalog.located.rows["key"][threads["row"][row]]) + KEY.parent_id.offset
-        message = "a thread belongs to no file or folder"
-        catalog.located.at(at).add("thread-orphaned", "error", message, found=int(owner[row]))
+    key, message = catalog.located.row("key", KEY.parent_id.offset), "a thread belongs to no file or folder"
+    orphaned, noun = np.flatnonzero(place < 0), "catalog threads"
+    subject.report("thread-orphaned", message, orphaned, noun, lambda row: key(threads["row"][row]), found=owner)
     known = np.flatnonzero(place >= 0)
     _compare_threads(subject, catalog, known, rows[place[known]], is_folder[place[known]])
 
@@ -703,52 +485,34 @@ def _matching_entry(catalog: CatalogRecords, owner: I64) -> I64:
     return place
 
 
-def _check_missing_threads(subject: Subject, catalog: CatalogRecords, owner: I64) -> None:
-    rows, ids, is_folder = catalog.entries()
-    # HFS kept threads of files only where somebody had asked for one. HFS+ demands one of each file, and the flag that
-    # says so (TN1150, "Catalog File"); what is missing here is one that the flag promises.
-    claims = is_folder.copy()
-    claims[~is_folder] = catalog.files["has_thread"]
-    for lost in subject.cases(
-        "thread-differs", np.flatnonzero(find_without_thread(ids, claims, owner)), "catalog records"
-    ):
-        catalog.field(int(rows[lost]), _id_field(bool(is_folder[lost]))).add(
-            "thread-differs",
-            "error",
-            "a file or folder has no thread",
-            found=int(ids[lost]),
-            expected="the CNID of a thread",
-        )
-
-
 def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entry: I64, is_folder: Mask) -> None:
     """Compare threads with the entries of their CNIDs."""
     threads = catalog.threads
     row = threads["row"][known]
-    kind = catalog.kind[row]
-    expected = np.where(is_folder, int(CATALOG_TYPES.folder_thread), int(CATALOG_TYPES.file_thread))
-    for case in subject.cases("thread-differs", np.flatnonzero(kind != expected), "catalog threads"):
-        catalog.field(int(row[case]), "record_type").add(
-            "thread-differs",
-            "error",
-            "a thread has the type of another kind",
-            expected=int(expected[case]),
-            found=int(kind[case]),
-        )
-    parent, real = threads["parent_id"][known].astype(np.int64), catalog.parent_id[entry]
-    for case in subject.cases("thread-differs", np.flatnonzero(parent != real), "catalog threads"):
-        catalog.field(int(row[case]), "parent_id").add(
-            "thread-differs",
-            "error",
+    kind = np.where(is_folder, int(CATALOG_TYPES.folder_thread), int(CATALOG_TYPES.file_thread))
+    for field, message, expected, found in (
+        ("record_type", "a thread has the type of another kind", kind, catalog.kind[row]),
+        (
+            "parent_id",
             "a thread names another folder",
-            expected=int(real[case]),
-            found=int(parent[case]),
+            catalog.parent_id[entry],
+            threads["parent_id"][known].astype(np.int64),
+        ),
+    ):
+        subject.report(
+            "thread-differs",
+            message,
+            np.flatnonzero(expected != found),
+            "catalog threads",
+            lambda case, field=field: catalog.field(int(row[case]), field),  # type: ignore[misc]
+            expected=expected,
+            found=found,
         )
-    for case in subject.cases("thread-differs", _other_names(catalog, known, entry), "catalog threads"):
-        at = int(catalog.located.rows["data"][row[case]]) + THREAD.width
-        if threads["num_name_units"][known[case]] != catalog.count[entry[case]]:
-            at += THREAD.num_name_units.offset - THREAD.width
-        catalog.located.at(at).add("thread-differs", "error", "a thread has another name")
+    is_longer = threads["num_name_units"][known] != catalog.count[entry]
+    plus = np.where(is_longer, THREAD.num_name_units.offset, THREAD.width)
+    data = catalog.located.rows["data"][row] + plus
+    others, message = _other_names(catalog, known, entry), "a thread has another name"
+    subject.report("thread-differs", message, others, "catalog threads", lambda case: catalog.located.at(data[case]))
 
 
 def _other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
@@ -763,95 +527,57 @@ def _other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
     return np.flatnonzero(differs)
 
 
-def check_valence(subject: Subject) -> None:
+def check_valence(subject: Subject, catalog: CatalogRecords) -> None:
     """Folders count their entries."""
-    catalog = subject.catalog
-    if catalog is None:
-        return
     rows, _, _ = catalog.entries()
     # Hidden ones count like all others: the journal's files and the private directories in the root folder.
     counted = count_entries_by_parent(catalog.parent_id[rows], catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["valence"].astype(np.int64)
-    for place in subject.cases("valence-differs", np.flatnonzero(counted != declared), "catalog folders"):
-        catalog.field(int(catalog.folders["row"][place]), "valence").add(
-            "valence-differs",
-            "error",
-            "a folder counts other entries than it has",
-            expected=int(counted[place]),
-            found=int(declared[place]),
-        )
+    wrong, message = np.flatnonzero(counted != declared), "a folder counts other entries than it has"
+    at = catalog.at("folders", "valence")
+    subject.report("valence-differs", message, wrong, "catalog folders", at, expected=counted, found=declared)
 
 
-def check_subfolders(subject: Subject) -> None:
+def check_subfolders(subject: Subject, catalog: CatalogRecords) -> None:
     """Folders of HFSX volumes that say so count their subfolders, links to folders among them."""
-    catalog = subject.catalog
-    if catalog is None:
-        return
     links = catalog.files["row"][links_by_kind(catalog)[1]]
     inside = catalog.parent_id[np.concatenate([catalog.folders["row"], links])]
     counted = count_entries_by_parent(inside, catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["num_folders"].astype(np.int64)
     wrong = np.flatnonzero(catalog.folders["has_folder_count"] & (counted != declared))
-    for place in subject.cases("folder-count-differs", wrong, "catalog folders"):
-        catalog.field(int(catalog.folders["row"][place]), "num_folders").add(
-            "folder-count-differs",
-            "error",
-            "a folder counts other subfolders than it has",
-            expected=int(counted[place]),
-            found=int(declared[place]),
-        )
+    message, at = "a folder counts other subfolders than it has", catalog.at("folders", "num_folders")
+    subject.report("folder-count-differs", message, wrong, "catalog folders", at, expected=counted, found=declared)
 
 
-def check_hot_files(subject: Subject) -> None:
+def check_hot_files(subject: Subject, hot: HotFileRecords) -> None:
     """Records and threads belong together one by one, with one temperature, and their files exist."""
-    hot = subject.hot_files
-    if hot is None:
-        return
-    _check_pairs(subject, hot)
-    _check_twice(subject, hot)
-    if subject.catalog is not None:
-        ids = subject.catalog.files["file_id"].astype(np.int64)
-        lost = np.flatnonzero(find(ids, hot.files["key.file_id"]) < 0)
-        for row in subject.cases("hot-file-differs", lost, "hot files"):
-            message, found = "a hot file does not exist", int(hot.files["key.file_id"][row])
-            hot.field(int(hot.files["at"][row]), "key.file_id").add(
-                "hot-file-differs", "warning", message, expected="the CNID of a file", found=found
-            )
-
-
-def _check_pairs(subject: Subject, hot: HotFileRecords) -> None:
-    """Compare both kinds of records, file by file."""
     files, threads = hot.files, hot.threads
-    thread, file = find(threads["fork"], files["fork"]), find(files["fork"], threads["fork"])
-    for row in subject.cases("hot-file-differs", np.flatnonzero(thread < 0), "hot files"):
-        number = int(files["key.file_id"][row])
-        hot.field(int(files["at"][row]), "key.file_id").add(
-            "hot-file-differs", "warning", "a hot file has no thread record", found=number
-        )
-    for row in subject.cases("hot-file-differs", np.flatnonzero(file < 0), "hot files"):
-        message, number = "a thread record leads to no hot file", int(threads["key.file_id"][row])
-        hot.field(int(threads["at"][row]), "key.file_id").add("hot-file-differs", "warning", message, found=number)
-    known = np.flatnonzero(file >= 0)
-    expected = files["key.temperature"][file[known]]
-    for case in subject.cases("hot-file-differs", np.flatnonzero(threads["data"][known] != expected), "hot files"):
-        hot.field(int(threads["at"][known[case]]), "data").add(
+    cnid, temperature = "key.file_id", threads["data"]
+
+    def report(columns: Columns, field: str, rows: I64, message: str, found: I64, expected: object = "") -> None:
+        subject.report(
             "hot-file-differs",
-            "warning",
-            "a thread record has another temperature than the file",
-            expected=int(expected[case]),
-            found=int(threads["data"][known[case]]),
+            message,
+            rows,
+            "hot files",
+            lambda row: hot.field(columns["at"][row], field),
+            expected=expected,
+            found=found,
+            level="warning",
         )
 
-
-def _check_twice(subject: Subject, hot: HotFileRecords) -> None:
-    """No file has two temperatures."""
-    order = np.argsort(hot.files["fork"], kind="stable")
-    again = order[1:][np.diff(hot.files["fork"][order]) == 0]
-    for row in subject.cases("hot-file-differs", again, "hot files"):
-        number = int(hot.files["key.file_id"][row])
-        hot.field(int(hot.files["at"][row]), "key.file_id").add(
-            "hot-file-differs", "warning", "a hot file has a second temperature", found=number
-        )
+    thread, file = find(threads["fork"], files["fork"]), find(files["fork"], threads["fork"])
+    report(files, cnid, np.flatnonzero(thread < 0), "a hot file has no thread record", files[cnid])
+    report(threads, cnid, np.flatnonzero(file < 0), "a thread record leads to no hot file", threads[cnid])
+    expected = np.append(files["key.temperature"], 0)[file]
+    wrong, message = (file >= 0) & (temperature != expected), "a thread record has another temperature than the file"
+    report(threads, "data", np.flatnonzero(wrong), message, temperature, expected)
+    order = np.argsort(files["fork"], kind="stable")
+    again = order[1:][np.diff(files["fork"][order]) == 0]
+    report(files, cnid, again, "a hot file has a second temperature", files[cnid])
+    if subject.catalog is not None:
+        lost = find(subject.catalog.files["file_id"].astype(np.int64), files[cnid]) < 0
+        report(files, cnid, np.flatnonzero(lost), "a hot file does not exist", files[cnid], "the CNID of a file")
 
 
 _KIND: Final = grammar.HfsplusAttributes.CompressionType
@@ -860,75 +586,53 @@ _FLAG: Final = int(grammar.HfsplusCatalog.OwnerFlag.compressed)
 IN_RESOURCE: Final = tuple(int(kind) for kind in _KIND if kind.name.endswith("_resource"))
 IN_ATTRIBUTE: Final = tuple(int(kind) for kind in _KIND if kind.name.endswith("_attribute"))
 KINDS: Final = tuple(int(kind) for kind in _KIND)
+_CODE: Final = "compression-differs"
 
 
-class _Headers(Struct, frozen=True):
-    """Headers of compressed files, and the files that they belong to."""
-
-    attributes: AttributeRecords
-    catalog: CatalogRecords
-    rows: I64  # rows of the attributes
-    file: I64  # rows of the files
-
-    def of_header(self, name: str) -> NDArray[Any]:
-        return self.attributes.decmpfs[name][self.rows]
-
-    def of_file(self, name: str) -> NDArray[Any]:
-        return self.catalog.files[name][self.file]
-
-    @property
-    def value(self) -> I64:
-        """Bytes behind the header in the attribute."""
-        return self.attributes.size[self.rows] - DECMPFS.width
-
-
-def check_compressed_files(subject: Subject) -> None:
+def check_compressed_files(subject: Subject, catalog: CatalogRecords) -> None:
     """Files that are compressed have a header, which is whole, of a known kind, and has its bytes where it says."""
-    catalog, attributes = subject.catalog, subject.attributes
-    if catalog is None:
-        return
-    is_compressed = (catalog.files["permissions.owner_flags"] & _FLAG) != 0
+    files, attributes = catalog.files, subject.attributes
+    ids = files["file_id"].astype(np.int64)
+    is_compressed = (files["permissions.owner_flags"] & _FLAG) != 0
     claims = np.flatnonzero(is_compressed)
-    _check_data_forks(subject, catalog, claims)
+    subject.report(
+        _CODE,
+        lambda row: f"file {ids[row]} is compressed, but has a data fork",
+        claims[files["data_fork.len_logical"][claims] != 0],
+        "catalog files",
+        catalog.at("files", "data_fork.len_logical"),
+        expected=0,
+        found=files["data_fork.len_logical"],
+        level="warning",
+    )
     if attributes is None or not is_whole(attributes.located.tree):
         return
-    ids = catalog.files["file_id"].astype(np.int64)
-    has_header = attributes.decmpfs["compression_type"] >= 0
-    rows = np.flatnonzero(has_header)
-    lost = claims[find(attributes.file_id[rows], ids[claims]) < 0]
-    for row in subject.cases("compression-differs", lost, "catalog files"):
-        catalog.field(int(catalog.files["row"][row]), "permissions.owner_flags").add(
-            "compression-differs",
-            "warning",
-            f"file {ids[row]} is compressed, but has no {COMPRESSION_ATTRIBUTE}",
-            expected="an attribute with a header",
-        )
+    rows = np.flatnonzero(attributes.decmpfs["compression_type"] >= 0)
+    subject.report(
+        _CODE,
+        lambda row: f"file {ids[row]} is compressed, but has no {COMPRESSION_ATTRIBUTE}",
+        claims[find(attributes.file_id[rows], ids[claims]) < 0],
+        "catalog files",
+        catalog.at("files", "permissions.owner_flags"),
+        expected="an attribute with a header",
+        level="warning",
+    )
     place = find(ids, attributes.file_id[rows])
     # Without the flag the attribute is one like others, and the file is read as it lies.
-    known = (place >= 0) & is_compressed[np.maximum(place, 0)] if len(ids) else np.zeros(len(rows), np.bool_)
-    _check_headers(subject, _Headers(attributes, catalog, rows[known], place[known]))
+    known = (place >= 0) & np.append(is_compressed, False)[place]
+    _check_headers(subject, attributes, rows[known], files["resource_fork.len_logical"][place[known]])
 
 
-def _check_data_forks(subject: Subject, catalog: CatalogRecords, claims: I64) -> None:
-    wrong = claims[catalog.files["data_fork.len_logical"][claims] != 0]
-    for row in subject.cases("compression-differs", wrong, "catalog files"):
-        catalog.field(int(catalog.files["row"][row]), "data_fork.len_logical").add(
-            "compression-differs",
-            "warning",
-            f"file {catalog.files['file_id'][row]} is compressed, but has a data fork",
-            expected=0,
-            found=int(catalog.files["data_fork.len_logical"][row]),
-        )
-
-
-def _check_headers(subject: Subject, headers: _Headers) -> None:
-    kind, length = headers.of_header("compression_type"), headers.of_header("len_uncompressed")
+def _check_headers(subject: Subject, attributes: AttributeRecords, rows: I64, resource: NDArray[np.uint64]) -> None:
+    """Check the headers of compressed files, whose resource forks have so many bytes."""
+    header = {name: values[rows] for name, values in attributes.decmpfs.items()}
+    kind, length = header["compression_type"], header["len_uncompressed"]
+    behind = attributes.size[rows] - DECMPFS.width
     is_used = length > 0
-    resource = headers.of_file("resource_fork.len_logical")
-    sides: tuple[tuple[str, Mask, str, object], ...] = (
+    for field, wrong, message, expected in (
         (
             "compression_magic",
-            headers.of_header("compression_magic") != _MAGIC,
+            header["compression_magic"] != _MAGIC,
             "the header does not begin as one",
             _MAGIC,
         ),
@@ -941,22 +645,27 @@ def _check_headers(subject: Subject, headers: _Headers) -> None:
         ),
         (
             "compression_type",
-            is_used & np.isin(kind, IN_ATTRIBUTE) & (headers.value <= 0),
+            is_used & np.isin(kind, IN_ATTRIBUTE) & (behind <= 0),
             "the bytes should lie behind the header, where nothing is",
             "bytes behind the header",
         ),
         (
             "len_uncompressed",
-            (kind == int(_KIND.uncompressed_attribute)) & (headers.value != length),
+            (kind == int(_KIND.uncompressed_attribute)) & (behind != length),
             "bytes that are not compressed are as long as they become",
             "the bytes behind the header",
         ),
-    )
-    for field, wrong, message, expected in sides:
-        found = headers.of_header(field)
-        for case in subject.cases("compression-differs", np.flatnonzero(wrong), "attributes"):
-            at = int(headers.attributes.data[headers.rows[case]]) + INLINE.width + DECMPFS.offset_of(field)
-            path = headers.attributes.located.path(int(headers.rows[case]), f"attribute_data.{field}")
-            headers.attributes.located.at(at).within(path).add(
-                "compression-differs", "warning", message, expected=expected, found=int(found[case])
-            )
+    ):
+        at = attributes.data[rows] + INLINE.width + DECMPFS.offset_of(field)
+        subject.report(
+            _CODE,
+            message,
+            np.flatnonzero(wrong),
+            "attributes",
+            lambda case, at=at, field=field: attributes.located.at(at[case]).within(  # type: ignore[misc]
+                attributes.located.path(int(rows[case]), f"attribute_data.{field}")
+            ),
+            expected=expected,
+            found=header[field],
+            level="warning",
+        )

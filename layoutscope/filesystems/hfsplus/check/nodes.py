@@ -31,12 +31,12 @@ from layoutscope.structs.fieldrules import ZERO, FieldRule, Structures, Want, bi
 from layoutscope.structs.records import HEADER_NODE, RECORD_OFFSET
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.hfsplus.check.subject import Subject, TreeRecords
-    from layoutscope.findings import Level
+    from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.structs.recordtypes import RecordType
 
@@ -115,11 +115,13 @@ def check_keys(subject: Subject) -> None:
 
 def _report_flaws(subject: Subject, kinds: tuple[int, ...]) -> None:
     for located in subject.trees.values():
-        wrong = np.flatnonzero(np.isin(located.flaws["kind"], kinds))
-        for row in subject.cases("records-invalid", wrong, f"{located.name} nodes"):
-            located.at(int(located.flaws["at"][row])).add(
-                "records-invalid", "error", _FLAWS[int(located.flaws["kind"][row])]
-            )
+        subject.report(
+            "records-invalid",
+            lambda row, kind=located.flaws["kind"]: _FLAWS[int(kind[row])],  # type: ignore[misc]
+            np.flatnonzero(np.isin(located.flaws["kind"], kinds)),
+            f"{located.name} nodes",
+            lambda row, located=located: located.at(int(located.flaws["at"][row])),  # type: ignore[misc]
+        )
 
 
 def check_index_links(subject: Subject) -> None:
@@ -139,31 +141,31 @@ def _index_levels(located: TreeRecords) -> Iterator[I64]:
 
 
 def _check_links(subject: Subject, located: TreeRecords, numbers: I64, field: str, neighbours: I64) -> None:
-    links = getattr(located.tree.nodes, field)[numbers]
-    for place in subject.cases("node-links-differ", np.flatnonzero(links != neighbours), f"{located.name} nodes"):
-        at = int(numbers[place]) * located.tree.file.node_size_bytes + DESCRIPTOR.offset_of(field)
-        located.at(at).add(
-            "node-links-differ",
-            "error",
-            "an index node's neighbour by link is not its neighbour by key",
-            expected=int(neighbours[place]),
-            found=int(links[place]),
-        )
+    links, plus = getattr(located.tree.nodes, field)[numbers], DESCRIPTOR.offset_of(field)
+    subject.report(
+        "node-links-differ",
+        "an index node's neighbour by link is not its neighbour by key",
+        np.flatnonzero(links != neighbours),
+        f"{located.name} nodes",
+        lambda place: located.at(int(numbers[place]) * located.tree.file.node_size_bytes + plus),
+        expected=neighbours,
+        found=links,
+    )
 
 
 def check_pointers(subject: Subject) -> None:
     """Each pointer leads to a node one level below that no other one leads to."""
     for located in subject.trees.values():
         rows = np.flatnonzero(located.rows["level"] > 0)
-        wrong = rows[_is_wrong_pointer(located, rows)]
-        for row in subject.cases("pointer-invalid", wrong, f"{located.name} nodes"):
-            located.at(int(located.rows["data"][row])).add(
-                "pointer-invalid",
-                "error",
-                "a pointer leads to no node of the level below, or to one that another pointer leads to",
-                found=int(located.rows["child"][row]),
-                expected="a node of its own",
-            )
+        subject.report(
+            "pointer-invalid",
+            "a pointer leads to no node of the level below, or to one that another pointer leads to",
+            rows[_is_wrong_pointer(located, rows)],
+            f"{located.name} nodes",
+            located.row("data"),
+            found=located.rows["child"],
+            expected="a node of its own",
+        )
 
 
 def _is_wrong_pointer(located: TreeRecords, rows: I64) -> I64:
@@ -201,14 +203,21 @@ def check_index_keys(subject: Subject) -> None:
         # A search follows the last pointer whose key is not behind what it looks for. One above its node's first key
         # hides what lies between; one below it leads there all the same.
         for rows, level, side in sides:
-            for row in subject.cases("index-key-differs", rows, f"{located.name} nodes"):
-                form = FORMS[located.name]
-                at = int(located.rows["key"][row]) + form.key_type.offset_of(form.ident)
-                located.at(at).add(
-                    "index-key-differs",
-                    level,
-                    f"the key of a pointer lies {side} the first key of node {located.rows['child'][row]}",
-                )
+            words = f"the key of a pointer lies {side} the first key of node"
+            subject.report(
+                "index-key-differs",
+                lambda row, words=words, child=located.rows["child"]: f"{words} {child[row]}",  # type: ignore[misc]
+                rows,
+                f"{located.name} nodes",
+                _identifier(located),
+                level=level,
+            )
+
+
+def _identifier(located: TreeRecords) -> Callable[[int], FindingLog]:
+    """Bind the log to the first field of a row's key."""
+    form = FORMS[located.name]
+    return located.row("key", form.key_type.offset_of(form.ident))
 
 
 def _pairs(located: TreeRecords) -> tuple[I64, I64]:
@@ -237,10 +246,8 @@ def check_key_order(subject: Subject) -> None:
         level, keys = located.rows["level"], located.keys
         rows = np.flatnonzero(level[1:] == level[:-1]) + 1
         wrong = rows[keys.not_after(rows - 1, rows)]
-        for row in subject.cases("keys-unordered", _culprits(located, wrong), f"{located.name} nodes"):
-            form = FORMS[located.name]
-            at = int(located.rows["key"][row]) + form.key_type.offset_of(form.ident)
-            located.at(at).add("keys-unordered", "error", "a key does not come between its neighbours")
+        noun, message = f"{located.name} nodes", "a key does not come between its neighbours"
+        subject.report("keys-unordered", message, _culprits(located, wrong), noun, _identifier(located))
 
 
 def _culprits(located: TreeRecords, wrong: I64) -> I64:

@@ -41,27 +41,6 @@ _CATALOG, _ATTRIBUTES, _OVERFLOW, _HOT_FILES = "catalog", "attributes", "extents
 _SPACE, _UNUSED, _HEADERS = "allocation file", "unused nodes", "header nodes"
 _TREES: Final = (_CATALOG, _ATTRIBUTES, _OVERFLOW, _HOT_FILES)
 
-NEEDS: Final[dict[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("unmounted", "special-sizes", "allocation-size"), ()),
-    **dict.fromkeys(("volume-counts", "key-compare"), (_CATALOG,)),
-    "volume-fields": (_CATALOG, _OVERFLOW),
-    **dict.fromkeys(("tree-headers", "key-lengths", "header-nodes", "map-nodes"), (*_TREES, _HEADERS)),
-    "descriptors": _TREES,
-    "unused-nodes": (*_TREES, _UNUSED),
-    **dict.fromkeys(("record-offsets", "keys", "index-links", "pointers", "index-keys", "key-order"), _TREES),
-    "record-types": (_CATALOG, _ATTRIBUTES, _OVERFLOW),
-    **dict.fromkeys(("ids", "parents", "threads", "valence", "subfolders", "catalog-fields"), (_CATALOG,)),
-    **dict.fromkeys(("link-targets", "link-counts", "link-chains", "first-links"), (_CATALOG,)),
-    **dict.fromkeys(("fork-sizes", "unused-extents", "overflow-records", "overflow-starts"), (_CATALOG, _OVERFLOW)),
-    "extents": (_CATALOG, _OVERFLOW, _ATTRIBUTES),
-    "attribute-values": (_ATTRIBUTES,),
-    **dict.fromkeys(("attribute-owners", "attribute-flags", "compressed-files"), (_CATALOG, _ATTRIBUTES)),
-    "hot-files": (_CATALOG, _HOT_FILES),
-    "double-claims": (_CATALOG, _OVERFLOW, _ATTRIBUTES),
-    "allocation": (_CATALOG, _OVERFLOW, _ATTRIBUTES, _SPACE),
-}
-"""By the name of each check what must have been read whole for it to be about everything."""
-
 _FILES: Final = {
     _CATALOG: int(CNID.catalog_file),
     _OVERFLOW: int(CNID.extents_file),
@@ -72,7 +51,7 @@ _FILES: Final = {
 def unchecked_rules(subject: Subject) -> Iterator[Unchecked]:
     """Yield the checks that were not held against all that they are about, each with its reasons."""
     lacking = _lacking(subject)
-    for name, needs in NEEDS.items():
+    for name, (_, _, needs) in CHECKS.items():
         reasons = [lacking[need] for need in needs if need in lacking]
         if subject.volume.is_inferred and name in OF_HEADER:
             reasons.insert(0, "the volume header is lost")
@@ -247,50 +226,54 @@ CAUSES: Final = Causes(
 )
 
 
-CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
-    "unmounted": space.check_unmounted,
-    "volume-counts": space.check_volume_counts,
-    "volume-fields": volume_fields.check_volume_fields,
-    "special-sizes": space.check_special_sizes,
-    "allocation-size": space.check_allocation_size,
-    "tree-headers": space.check_tree_headers,
-    "key-compare": space.check_key_compare,
-    "key-lengths": space.check_key_lengths,
-    "header-nodes": nodes.check_header_nodes,
-    "map-nodes": nodes.check_map_nodes,
-    "unused-nodes": nodes.check_unused_nodes,
-    "descriptors": nodes.check_descriptors,
-    "record-offsets": nodes.check_record_offsets,
-    "keys": nodes.check_keys,
-    "index-links": nodes.check_index_links,
-    "pointers": nodes.check_pointers,
-    "index-keys": nodes.check_index_keys,
-    "key-order": nodes.check_key_order,
-    "record-types": catalog.check_record_types,
-    "ids": catalog.check_ids,
-    "parents": catalog.check_parents,
-    "threads": catalog.check_threads,
-    "valence": catalog.check_valence,
-    "subfolders": catalog.check_subfolders,
-    "catalog-fields": catalog.check_catalog_fields,
-    "link-targets": catalog.check_link_targets,
-    "link-counts": catalog.check_link_counts,
-    "link-chains": catalog.check_link_chains,
-    "first-links": catalog.check_first_links,
-    "fork-sizes": space.check_fork_sizes,
-    "extents": space.check_extents,
-    "unused-extents": volume_fields.check_unused_extents,
-    "overflow-records": space.check_overflow_records,
-    "overflow-starts": space.check_overflow_starts,
-    "attribute-values": space.check_attribute_values,
-    "attribute-owners": space.check_attribute_owners,
-    "attribute-flags": space.check_attribute_flags,
-    "compressed-files": catalog.check_compressed_files,
-    "hot-files": catalog.check_hot_files,
-    "double-claims": space.check_double_claims,
-    "allocation": space.check_allocation,
+CHECKS: Final[dict[str, tuple[Callable[..., None], tuple[str, ...], tuple[str, ...]]]] = {
+    "unmounted": (space.check_unmounted, (), ()),
+    "volume-counts": (space.check_volume_counts, ("catalog",), (_CATALOG,)),
+    "volume-fields": (volume_fields.check_volume_fields, (), (_CATALOG, _OVERFLOW)),
+    "special-sizes": (space.check_special_sizes, (), ()),
+    "allocation-size": (space.check_allocation_size, (), ()),
+    "tree-headers": (space.check_tree_headers, (), (*_TREES, _HEADERS)),
+    "key-compare": (space.check_key_compare, ("catalog",), (_CATALOG,)),
+    "key-lengths": (space.check_key_lengths, (), (*_TREES, _HEADERS)),
+    "header-nodes": (nodes.check_header_nodes, (), (*_TREES, _HEADERS)),
+    "map-nodes": (nodes.check_map_nodes, (), (*_TREES, _HEADERS)),
+    "unused-nodes": (nodes.check_unused_nodes, (), (*_TREES, _UNUSED)),
+    "descriptors": (nodes.check_descriptors, (), _TREES),
+    "record-offsets": (nodes.check_record_offsets, (), _TREES),
+    "keys": (nodes.check_keys, (), _TREES),
+    "index-links": (nodes.check_index_links, (), _TREES),
+    "pointers": (nodes.check_pointers, (), _TREES),
+    "index-keys": (nodes.check_index_keys, (), _TREES),
+    "key-order": (nodes.check_key_order, (), _TREES),
+    "record-types": (catalog.check_record_types, (), (_CATALOG, _ATTRIBUTES, _OVERFLOW)),
+    "ids": (catalog.check_ids, ("catalog",), (_CATALOG,)),
+    "parents": (catalog.check_parents, ("catalog",), (_CATALOG,)),
+    "threads": (catalog.check_threads, ("catalog",), (_CATALOG,)),
+    "valence": (catalog.check_valence, ("catalog",), (_CATALOG,)),
+    "subfolders": (catalog.check_subfolders, ("catalog",), (_CATALOG,)),
+    "catalog-fields": (catalog.check_catalog_fields, ("catalog",), (_CATALOG,)),
+    "link-targets": (catalog.check_link_targets, ("catalog",), (_CATALOG,)),
+    "link-counts": (catalog.check_link_counts, ("catalog",), (_CATALOG,)),
+    "link-chains": (catalog.check_link_chains, ("catalog",), (_CATALOG,)),
+    "first-links": (catalog.check_first_links, ("catalog",), (_CATALOG,)),
+    "fork-sizes": (space.check_fork_sizes, ("catalog",), (_CATALOG, _OVERFLOW)),
+    "extents": (space.check_extents, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES)),
+    "unused-extents": (volume_fields.check_unused_extents, (), (_CATALOG, _OVERFLOW)),
+    "overflow-records": (space.check_overflow_records, ("overflow",), (_CATALOG, _OVERFLOW)),
+    "overflow-starts": (space.check_overflow_starts, ("catalog", "overflow"), (_CATALOG, _OVERFLOW)),
+    "attribute-values": (space.check_attribute_values, ("attributes",), (_ATTRIBUTES,)),
+    "attribute-owners": (space.check_attribute_owners, ("catalog", "attributes"), (_CATALOG, _ATTRIBUTES)),
+    "attribute-flags": (space.check_attribute_flags, ("catalog", "attributes"), (_CATALOG, _ATTRIBUTES)),
+    "compressed-files": (catalog.check_compressed_files, ("catalog",), (_CATALOG, _ATTRIBUTES)),
+    "hot-files": (catalog.check_hot_files, ("hot_files",), (_CATALOG, _HOT_FILES)),
+    "double-claims": (space.check_double_claims, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES)),
+    "allocation": (space.check_allocation, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES, _SPACE)),
 }
-"""Every check by its name, in the order in which they run; what is found while reading comes before all of them."""
+"""Checks by their names, in the order in which they run.
+
+With each come the records that it takes besides the subject, without which it does not run, and what must have been
+read whole for it to be about everything.
+"""
 
 BY_NODE: Final = ("records-invalid", "pointer-invalid", "node-invalid")
 """What reading reports of a whole node, and a check of the byte in it."""
@@ -306,9 +289,10 @@ def checked_volume(request: VolumeRequest, without: Container[str] = ()) -> Chec
     volume, contents = reopened(request)
     seen = len(volume.log.findings)
     subject = read_subject(volume, contents)
-    for name, check in CHECKS.items():
-        if name not in without and not (volume.is_inferred and name in OF_HEADER):
-            check(subject)
+    for name, (check, takes, _) in CHECKS.items():
+        records = [getattr(subject, each) for each in takes]
+        if name not in without and None not in records and not (volume.is_inferred and name in OF_HEADER):
+            check(subject, *records)
     read, fine = volume.log.findings[:seen], volume.log.findings[seen:]
     # Reading tells of a whole node what a check tells of the byte in it.
     exact = {(item.code, item.structure) for item in fine if item.code in BY_NODE}

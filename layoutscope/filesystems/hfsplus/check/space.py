@@ -31,9 +31,14 @@ from layoutscope.structs.records import HEADER_NODE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, Subject
+    from layoutscope.filesystems.hfsplus.check.subject import (
+        AttributeRecords,
+        CatalogRecords,
+        OverflowRecords,
+        Subject,
+    )
     from layoutscope.findings import FindingLog
-    from layoutscope.structs.arrays import I64
+    from layoutscope.structs.arrays import I64, Mask
 
     Tell = Callable[[int, int], FindingLog]
 
@@ -60,33 +65,24 @@ def check_unmounted(subject: Subject) -> None:
         )
 
 
-def check_volume_counts(subject: Subject) -> None:
+def check_volume_counts(subject: Subject, _: CatalogRecords) -> None:
     """Compare files, folders and the next CNID with the catalog."""
-    if subject.catalog is not None:
-        check_counts(subject.volume, subject.contents.catalog)
+    check_counts(subject.volume, subject.contents.catalog)
 
 
 def check_special_sizes(subject: Subject) -> None:
     """A special file is as long as its extents."""
-    header, block = subject.volume.header, subject.volume.block_size_bytes
     for cnid, name in SPECIAL_FILES.items():
-        fork, blocks = getattr(header, name), subject.contents.special[cnid].num_blocks
-        if int(fork.num_blocks) != blocks:
-            subject.volume.header_field(f"{name}.num_blocks").add(
-                "fork-size-differs",
-                "error",
-                f"the {name.replace('_', ' ')} counts other blocks than its extents hold",
-                expected=blocks,
-                found=int(fork.num_blocks),
-            )
-        if int(fork.len_logical) > blocks * block:
-            subject.volume.header_field(f"{name}.len_logical").add(
-                "fork-size-differs",
-                "error",
-                f"the {name.replace('_', ' ')} is longer than its extents",
-                expected=f"at most {blocks * block}",
-                found=int(fork.len_logical),
-            )
+        fork, blocks = getattr(subject.volume.header, name), subject.contents.special[cnid].num_blocks
+        most = blocks * subject.volume.block_size_bytes
+        words = name.replace("_", " ")
+        for is_wrong, field, message, expected in (
+            (int(fork.num_blocks) != blocks, "num_blocks", "counts other blocks than its extents hold", blocks),
+            (int(fork.len_logical) > most, "len_logical", "is longer than its extents", f"at most {most}"),
+        ):
+            if is_wrong:
+                log, found = subject.volume.header_field(f"{name}.{field}"), getattr(fork, field)
+                log.add("fork-size-differs", "error", f"the {words} {message}", expected=expected, found=found)
 
 
 def check_allocation_size(subject: Subject) -> None:
@@ -111,19 +107,15 @@ def check_tree_headers(subject: Subject) -> None:
         check_tree_header(subject.volume, tree)
 
 
-def check_key_compare(subject: Subject) -> None:
+def check_key_compare(subject: Subject, catalog: CatalogRecords) -> None:
     """On HFSX volumes the catalog says how names compare; on others the field has no meaning."""
-    if subject.catalog is None or not subject.volume.is_hfsx:
+    if not subject.volume.is_hfsx:
         return
-    found = int(subject.catalog.located.tree.file.header.key_compare_type)
+    found = int(catalog.located.tree.file.header.key_compare_type)
     if found not in {int(kind) for kind in COMPARE}:
-        _tree_header(subject, "catalog", "key_compare_type").add(
-            "tree-header-differs",
-            "error",
-            "names compare in no known way",
-            expected=" or ".join(str(int(kind)) for kind in COMPARE),
-            found=found,
-        )
+        expected, message = " or ".join(str(int(kind)) for kind in COMPARE), "names compare in no known way"
+        log = _tree_header(subject, "catalog", "key_compare_type")
+        log.add("tree-header-differs", "error", message, expected=expected, found=found)
 
 
 def check_key_lengths(subject: Subject) -> None:
@@ -157,38 +149,35 @@ def fork_arrays(catalog: CatalogRecords, fork: str) -> tuple[I64, I64]:
     )
 
 
-def check_fork_sizes(subject: Subject) -> None:
+def check_fork_sizes(subject: Subject, catalog: CatalogRecords) -> None:
     """A fork counts the blocks of its extents, and is not longer than they are."""
-    catalog = subject.catalog
-    if catalog is None:
-        return
     block = np.uint64(subject.volume.block_size_bytes)
     for fork_type, name in FORKS.items():
         total = catalog.files[f"{name}.num_blocks"].astype(np.int64)
-        counted = fork_arrays(catalog, name)[1].sum(axis=1) + _overflow_blocks(subject, catalog, fork_type)
+        counts = fork_arrays(catalog, name)[1]
+        counted = counts.sum(axis=1) + _overflow_blocks(subject, catalog, fork_type)
         size = catalog.files[f"{name}.len_logical"]
         needed = np.minimum(-(-size.astype(np.float64) // float(block)), _LARGEST).astype(np.int64)
         for place in subject.cases("fork-size-differs", np.flatnonzero(total != counted), "catalog files"):
-            sums, row = (int(total[place]), int(counted[place])), int(catalog.files["row"][place])
-            slot = _wrong_extent(fork_arrays(catalog, name)[1][place], *sums, int(needed[place]))
-            if slot is None:
-                message = "a fork counts other blocks than its extents hold"
-                log, (found, expected) = catalog.field(row, f"{name}.num_blocks"), sums
-            else:
+            found, expected = int(total[place]), int(counted[place])
+            slot = _wrong_extent(counts[place], found, expected, int(needed[place]))
+            field, message = "num_blocks", "a fork counts other blocks than its extents hold"
+            if slot is not None:
                 message = "an extent has other blocks than its fork counts, and needs for its size"
-                found = int(fork_arrays(catalog, name)[1][place, slot])
-                log, expected = catalog.field(row, f"{name}.extents.num_blocks#{slot}"), found + sums[0] - sums[1]
+                has = int(counts[place, slot])
+                field, found, expected = f"extents.num_blocks#{slot}", has, has + found - expected
+            log = catalog.field(catalog.files["row"][place], f"{name}.{field}")
             log.add("fork-size-differs", "error", message, expected=expected, found=found)
         # Blocks beyond the size are no contradiction: files are extended by clumps, of which the last may be empty yet.
-        longer = np.flatnonzero(size > total.astype(np.uint64) * block)
-        for place in subject.cases("fork-size-differs", longer, "catalog files"):
-            catalog.field(int(catalog.files["row"][place]), f"{name}.len_logical").add(
-                "fork-size-differs",
-                "error",
-                "a fork is longer than its blocks",
-                expected=f"at most {int(total[place]) * int(block)}",
-                found=int(size[place]),
-            )
+        subject.report(
+            "fork-size-differs",
+            "a fork is longer than its blocks",
+            np.flatnonzero(size > total.astype(np.uint64) * block),
+            "catalog files",
+            catalog.at("files", f"{name}.len_logical"),
+            expected=lambda place, total=total: f"at most {int(total[place]) * int(block)}",
+            found=size,
+        )
 
 
 def _wrong_extent(counts: I64, total: int, counted: int, needed: int) -> int | None:
@@ -225,8 +214,9 @@ def check_extents(subject: Subject) -> None:
             subject.volume.header_field(f"{field}.extents").add(
                 "extent-outside", "error", f"extent {slot} leaves the volume"
             )
-    for name in FORKS.values() if catalog is not None else ():
-        _check_extents_of(subject, catalog, name, total)
+    if catalog is not None:
+        for name in FORKS.values():
+            _check_extents_of(subject, catalog, name, total)
     if overflow is not None:
         rows, slots = np.nonzero(are_outside(overflow.starts, overflow.counts, total))
         for case in subject.cases("extent-outside", np.arange(len(rows)), "extents-overflow records"):
@@ -244,50 +234,47 @@ def check_extents(subject: Subject) -> None:
             attributes.field(row, f"{path}#{slot}").add("extent-outside", "error", message)
 
 
-def _check_extents_of(subject: Subject, catalog: CatalogRecords | None, name: str, total: int) -> None:
-    if catalog is None:
-        return
+def _check_extents_of(subject: Subject, catalog: CatalogRecords, name: str, total: int) -> None:
     starts, counts = fork_arrays(catalog, name)
     rows, slots = np.nonzero(are_outside(starts, counts, total))
     for case in subject.cases("extent-outside", np.arange(len(rows)), "catalog files"):
         row, slot = int(rows[case]), int(slots[case])
-        catalog.field(
-            int(catalog.files["row"][row]), f"{name}.extents.{_wrong_field(int(starts[row, slot]), total)}#{slot}"
-        ).add(
-            "extent-outside",
-            "error",
-            f"an extent of file {catalog.files['file_id'][row]} leaves the volume",
-            expected=f"an end at or before block {total}",
-            found=int(starts[row, slot] + counts[row, slot]),
-        )
+        field = f"{name}.extents.{_wrong_field(int(starts[row, slot]), total)}#{slot}"
+        message = f"an extent of file {catalog.files['file_id'][row]} leaves the volume"
+        expected, found = f"an end at or before block {total}", int(starts[row, slot] + counts[row, slot])
+        log = catalog.field(catalog.files["row"][row], field)
+        log.add("extent-outside", "error", message, expected=expected, found=found)
 
 
 def _wrong_field(start: int, total: int) -> str:
     return "start_block" if start >= total else "num_blocks"
 
 
-def check_overflow_records(subject: Subject) -> None:
+def check_overflow_records(subject: Subject, records: OverflowRecords) -> None:
     """Overflow records name a fork that exists, hold no gaps, and belong to a file."""
-    records = subject.overflow
-    if records is None:
-        return
-    unknown = np.flatnonzero(~np.isin(records.fork_type, list(FORKS)))
-    for row in subject.cases("extents-invalid", unknown, "extents-overflow records"):
-        records.field(row, "key.fork_type").add(
-            "extents-invalid",
-            "error",
-            "a record names neither fork",
-            expected=" or ".join(map(str, FORKS)),
-            found=int(records.fork_type[row]),
-        )
+    noun = "extents-overflow records"
+    subject.report(
+        "extents-invalid",
+        "a record names neither fork",
+        np.flatnonzero(~np.isin(records.fork_type, list(FORKS))),
+        noun,
+        lambda row: records.field(row, "key.fork_type"),
+        expected=" or ".join(map(str, FORKS)),
+        found=records.fork_type,
+    )
     # Unused descriptors are zeros and stand behind all others (TN1150, "Fork Data Structure").
     used = records.counts > 0
     gap = ~used[:, :-1] & np.maximum.accumulate(used[:, ::-1], axis=1)[:, ::-1][:, 1:]
     rows, slots = np.nonzero(gap)
-    for case in subject.cases("extents-invalid", np.arange(len(rows)), "extents-overflow records"):
-        records.field(int(rows[case]), f"data.extents.num_blocks#{slots[case]}").add(
-            "extents-invalid", "error", "an unused extent stands before a used one", expected="at least 1", found=0
-        )
+    subject.report(
+        "extents-invalid",
+        "an unused extent stands before a used one",
+        np.arange(len(rows)),
+        noun,
+        lambda case: records.field(int(rows[case]), f"data.extents.num_blocks#{slots[case]}"),
+        expected="at least 1",
+        found=0,
+    )
     if subject.catalog is None:
         return
     # Bad blocks have a CNID and overflow extents, but neither a catalog record nor a fork in the volume header (TN1150,
@@ -295,33 +282,37 @@ def check_overflow_records(subject: Subject) -> None:
     owners = np.concatenate(
         [subject.catalog.files["file_id"].astype(np.int64), [*SPECIAL_FILES, int(CNID.bad_block_file)]]
     )
-    for row in subject.cases("extents-orphaned", np.flatnonzero(find(owners, records.file_id) < 0), "extents"):
-        message = "overflow extents belong to no file"
-        records.field(row, "key.file_id").add("extents-orphaned", "warning", message, found=int(records.file_id[row]))
+    subject.report(
+        "extents-orphaned",
+        "overflow extents belong to no file",
+        np.flatnonzero(find(owners, records.file_id) < 0),
+        "extents",
+        lambda row: records.field(row, "key.file_id"),
+        found=records.file_id,
+        level="warning",
+    )
 
 
-def check_overflow_starts(subject: Subject) -> None:
+def check_overflow_starts(subject: Subject, catalog: CatalogRecords, records: OverflowRecords) -> None:
     """Each record goes on where the extents before it ended."""
-    records, catalog = subject.overflow, subject.catalog
-    if records is None or catalog is None or not len(records.at):
+    if not len(records.at):
         return
     # The block in a key counts from the start of the fork: it is the sum of the extents before, not a place on the
     # volume.
     order = np.lexsort((records.start_block, records.fork_type, records.file_id))
-    file_id, fork_type = records.file_id[order], records.fork_type[order]
-    blocks = records.counts[order].sum(axis=1)
-    is_first = is_head(file_id, fork_type)
-    ends = records.start_block[order] + blocks
-    expected = np.where(is_first, _inline_blocks(subject, catalog, file_id, fork_type), np.append(-1, ends[:-1]))
-    wrong = np.flatnonzero((expected >= 0) & (expected != records.start_block[order]))
-    for case in subject.cases("extents-gap", wrong, "extents-overflow records"):
-        records.field(int(order[case]), "key.start_block").add(
-            "extents-gap",
-            "error",
-            "extents do not go on where those before them end",
-            expected=int(expected[case]),
-            found=int(records.start_block[order[case]]),
-        )
+    file_id, fork_type, start = records.file_id[order], records.fork_type[order], records.start_block[order]
+    ends = start + records.counts[order].sum(axis=1)
+    inline = _inline_blocks(subject, catalog, file_id, fork_type)
+    expected = np.where(is_head(file_id, fork_type), inline, np.append(-1, ends[:-1]))
+    subject.report(
+        "extents-gap",
+        "extents do not go on where those before them end",
+        np.flatnonzero((expected >= 0) & (expected != start)),
+        "extents-overflow records",
+        lambda case: records.field(int(order[case]), "key.start_block"),
+        expected=expected,
+        found=start,
+    )
 
 
 def _inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, fork_type: I64) -> I64:
@@ -339,101 +330,60 @@ def _inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, fork
     return found
 
 
-def check_attribute_values(subject: Subject) -> None:
+def check_attribute_values(subject: Subject, records: AttributeRecords) -> None:
     """Values in the tree fit into their records; those in forks have the blocks that they count."""
-    records = subject.attributes
-    if records is None:
-        return
-    inline = records.kind == TYPES.inline_data
+
+    def report(wrong: Mask, field: str, message: str, expected: object = "", found: object = "") -> None:
+        rows, at = np.flatnonzero(wrong), lambda row: records.field(row, field)
+        subject.report("attribute-invalid", message, rows, "attributes", at, expected=expected, found=found)
+
+    size, is_fork = records.size, records.kind == TYPES.fork_data
+    is_inline, is_extents = records.kind == TYPES.inline_data, records.kind == TYPES.extents
     room = records.stop - records.data - INLINE.width
-    for row in subject.cases("attribute-invalid", np.flatnonzero(inline & (records.size > room)), "attributes"):
-        records.field(row, "len_attribute").add(
-            "attribute-invalid",
-            "error",
-            "a value is longer than its record",
-            expected=f"at most {room[row]}",
-            found=int(records.size[row]),
-        )
+    wrong, message = is_inline & (size > room), "a value is longer than its record"
+    report(wrong, "len_attribute", message, lambda row: f"at most {room[row]}", size)
     # Only the records that carry a fork's extents on begin behind its start (TN1150, "Attributes File").
-    heads = inline | (records.kind == TYPES.fork_data)
-    for row in subject.cases("attribute-invalid", np.flatnonzero(heads & (records.start_block != 0)), "attributes"):
-        records.field(row, "key.start_block").add(
-            "attribute-invalid",
-            "error",
-            "the first record of an attribute says that it carries one on",
-            expected=0,
-            found=int(records.start_block[row]),
-        )
+    wrong = (is_inline | is_fork) & (records.start_block != 0)
+    message = "the first record of an attribute says that it carries one on"
+    report(wrong, "key.start_block", message, 0, records.start_block)
     most = records.blocks * subject.volume.block_size_bytes
-    longer = (records.kind == TYPES.fork_data) & (records.size > most)
-    for row in subject.cases("attribute-invalid", np.flatnonzero(longer), "attributes"):
-        records.field(row, "the_fork.len_logical").add(
-            "attribute-invalid",
-            "error",
-            "the fork of an attribute is longer than its blocks",
-            expected=f"at most {most[row]}",
-            found=int(records.size[row]),
-        )
-    _check_attribute_groups(subject)
-
-
-def _check_attribute_groups(subject: Subject) -> None:
-    """Groups of extents of one attribute follow one another; the first group counts the blocks of all."""
-    records = subject.attributes
-    if records is None or not len(records.kind):
+    wrong, message = is_fork & (size > most), "the fork of an attribute is longer than its blocks"
+    report(wrong, "the_fork.len_logical", message, lambda row: f"at most {most[row]}", size)
+    # Groups of extents of one attribute follow one another; the first group counts the blocks of all. The tail of a key
+    # is the block that its extents go on with; of a value or a fork it is 0, which sorts a head before its groups.
+    if not len(records.kind):
         return
-    # The tail of a key is the block that its extents go on with; of a value or a fork it is 0, which sorts a head
-    # before its groups.
     keys = records.located.keys
-    is_fork, is_extents = records.kind == TYPES.fork_data, records.kind == TYPES.extents
     head = np.maximum.accumulate(np.where(is_extents, -1, np.arange(len(is_fork))))
     rows = np.flatnonzero(is_extents & (head >= 0))
     same = (records.file_id[rows] == records.file_id[head[rows]]) & (keys.count[rows] == keys.count[head[rows]])
     rows = rows[same & is_fork[head[rows]]]
     blocks = records.counts.sum(axis=1)
-    before = starts_of(blocks)
-    expected = before[rows] - before[head[rows]]
-    lost = np.setdiff1d(np.flatnonzero(is_extents), rows)
-    for row in subject.cases("attribute-invalid", lost, "attributes"):
-        records.field(row, "record_type").add("attribute-invalid", "error", "extents follow no attribute with a fork")
-    for case in subject.cases("attribute-invalid", np.flatnonzero(expected != records.start_block[rows]), "attributes"):
-        records.field(int(rows[case]), "key.start_block").add(
-            "attribute-invalid",
-            "error",
-            "extents of an attribute do not go on where those before them end",
-            expected=int(expected[case]),
-            found=int(records.start_block[rows[case]]),
-        )
+    lost = is_extents.copy()
+    lost[rows] = False
+    report(lost, "record_type", "extents follow no attribute with a fork")
+    before, expected = starts_of(blocks), records.start_block.copy()
+    expected[rows] = before[rows] - before[head[rows]]
+    message = "extents of an attribute do not go on where those before them end"
+    report(expected != records.start_block, "key.start_block", message, expected, records.start_block)
     counted = np.bincount(
         np.append(head[rows], np.flatnonzero(is_fork)), np.append(blocks[rows], blocks[is_fork]), minlength=len(blocks)
-    )
-    wrong = np.flatnonzero(is_fork & (counted != records.blocks))
-    for row in subject.cases("attribute-invalid", wrong, "attributes"):
-        records.field(row, "the_fork.num_blocks").add(
-            "attribute-invalid",
-            "error",
-            "the fork of an attribute counts other blocks than its extents hold",
-            expected=int(counted[row]),
-            found=int(records.blocks[row]),
-        )
+    ).astype(np.int64)
+    message = "the fork of an attribute counts other blocks than its extents hold"
+    report(is_fork & (counted != records.blocks), "the_fork.num_blocks", message, counted, records.blocks)
 
 
-def check_attribute_owners(subject: Subject) -> None:
+def check_attribute_owners(subject: Subject, catalog: CatalogRecords, records: AttributeRecords) -> None:
     """Attributes belong to files and folders that exist."""
-    records, catalog = subject.attributes, subject.catalog
-    if records is None or catalog is None:
-        return
     _, ids, _ = catalog.entries()
-    for row in subject.cases("attribute-orphaned", np.flatnonzero(find(ids, records.file_id) < 0), "attributes"):
-        message = "an attribute belongs to no file or folder"
-        records.field(row, "key.file_id").add("attribute-orphaned", "error", message, found=int(records.file_id[row]))
+    wrong, message = find(ids, records.file_id) < 0, "an attribute belongs to no file or folder"
+    at = lambda row: records.field(row, "key.file_id")  # noqa: E731
+    rows = np.flatnonzero(wrong)
+    subject.report("attribute-orphaned", message, rows, "attributes", at, found=records.file_id)
 
 
-def check_attribute_flags(subject: Subject) -> None:
+def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: AttributeRecords) -> None:
     """Files and folders say whether they have attributes, and whether one of them is an access list."""
-    records, catalog = subject.attributes, subject.catalog
-    if catalog is None or records is None:
-        return
     with_any, with_list = np.unique(records.file_id), np.unique(records.file_id[records.is_access_list])
     # What lies in leaves that were not reached is not lacking.
     may_lack = is_whole(records.located.tree)
@@ -448,13 +398,10 @@ def check_attribute_flags(subject: Subject) -> None:
             for place in subject.cases("attribute-flag-differs", np.flatnonzero(wrong), "catalog records"):
                 says_no = bool(has[place])
                 what = f"denies {noun} that it has" if says_no else f"claims {noun} that it lacks"
-                catalog.field(int(holders["row"][place]), "flags").add(
-                    "attribute-flag-differs",
-                    "error",
-                    f"a file or folder {what}",
-                    expected=f"{'has' if says_no else 'does not have'} {noun}",
-                    found=f"{int(holders['flags'][place]):#06x}",
-                )
+                expected = f"{'has' if says_no else 'does not have'} {noun}"
+                log, found = catalog.field(holders["row"][place], "flags"), f"{int(holders['flags'][place]):#06x}"
+                message = f"a file or folder {what}"
+                log.add("attribute-flag-differs", "error", message, expected=expected, found=found)
 
 
 class Claims(Struct, frozen=True):

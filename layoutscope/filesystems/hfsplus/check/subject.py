@@ -5,7 +5,7 @@ TN1150, "Extents Overflow File" and "Hot Files"; records of the catalog and of a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from msgspec import field
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.hfsplus.contents import Contents
     from layoutscope.filesystems.hfsplus.volume import Volume
-    from layoutscope.findings import FindingLog
+    from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
@@ -124,6 +124,10 @@ class TreeRecords(Struct, frozen=True):
         """Bind the log to a place in the tree's file, in bytes; the structure is the node that it lies in."""
         node = place // self.tree.file.node_size_bytes
         return self.volume.log.at(f"{self.name} node {node}", self.volume_offset(place))
+
+    def row(self, part: str, plus: int = 0) -> Callable[[int], FindingLog]:
+        """Bind the log to a byte of the key or data of a row."""
+        return lambda row: self.at(int(self.rows[part][row]) + plus)
 
     def path(self, row: int, field: str) -> str:
         """Name a field of a record by its path in its node; ``#`` and a number behind it choose an item of an array."""
@@ -507,6 +511,9 @@ FOLDER_FIELDS: Final[tuple[RecordColumn, ...]] = (
 THREAD_FIELDS: Final[tuple[RecordColumn, ...]] = (THREAD.parent_id, THREAD.num_name_units)
 
 
+Kind = Literal["files", "folders"]
+
+
 class CatalogRecords(Struct, frozen=True):
     """Catalog records in key order."""
 
@@ -533,6 +540,16 @@ class CatalogRecords(Struct, frozen=True):
         record_type = {int(CATALOG_TYPES.folder): FOLDER, int(CATALOG_TYPES.file): FILE}.get(kind, THREAD)
         log = self.located.at(int(self.located.rows["data"][row]) + field_offset(record_type, name))
         return log.within(self.located.path(row, name))
+
+    def at(self, kind: Kind, field: str) -> Callable[[int], FindingLog]:
+        """Bind the log to a field of a file or folder by its place among them."""
+        rows = self.files["row"] if kind == "files" else self.folders["row"]
+        return lambda place: self.field(rows[place], field)
+
+    def own_id(self) -> Callable[[int], FindingLog]:
+        """Bind the log to the CNID of a file or folder by its place among the entries."""
+        rows, _, is_folder = self.entries()
+        return lambda place: self.field(rows[place], "folder_id" if is_folder[place] else "file_id")
 
     def entries(self) -> tuple[I64, I64, Mask]:
         """Rows, own IDs and whether it is a folder, of files and folders in key order."""
@@ -769,6 +786,29 @@ class Subject(Struct, frozen=True):
         if len(rows) > MAX_CASES:
             message = f"{len(rows) - MAX_CASES:,} further cases of the same kind"
             self.volume.log.at(noun).add(code, "warning", message)
+
+    def report(
+        self,
+        code: str,
+        message: str | Callable[[int], str],
+        rows: I64,
+        noun: str,  # what the rows are, in words
+        at: Callable[[int], FindingLog],  # binds the log to what is wrong in a row
+        *,
+        # expected, found: one for all rows, an array with one a row, or a function that makes it
+        expected: object = "",
+        found: object = "",
+        level: Level = "error",
+    ) -> None:
+        """Report rows that break a rule: the first ones each at its place, and how many more there are."""
+        for row in self.cases(code, rows, noun):
+            words, wanted, stored = (_value_of(each, row) for each in (message, expected, found))
+            at(row).add(code, level, words, expected=wanted, found=stored)
+
+
+def _value_of(values: Any, row: int) -> Any:
+    """Take what holds for a row from what is the same for all, or an array, or worked out for each."""
+    return values(row) if callable(values) else values[row] if isinstance(values, np.ndarray) else values
 
 
 def read_subject(volume: Volume, contents: Contents) -> Subject:

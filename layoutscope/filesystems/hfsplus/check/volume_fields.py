@@ -85,6 +85,7 @@ CNID = grammar.HfsplusVolume.Cnid
 _SPARED_BLOCKS: Final = int(grammar.HfsplusVolume.VolumeAttribute.spared_blocks)
 _HFSPLUS_VERSION, _HFSX_VERSION = 4, 5
 _LARGEST_CLUMP: Final = 1 << 20
+_HALF: Final = "is half empty, or stands behind an empty one"
 _CLUMPS: Final = (VOLUME_HEADER.len_rsrc_clump, VOLUME_HEADER.len_data_clump)
 _SPECIAL_CLUMPS: Final = (
     VOLUME_HEADER.allocation_file.len_clump,
@@ -168,7 +169,7 @@ def check_unused_extents(subject: Subject) -> None:
         for _, slot, field in _odd_extents(starts, counts):
             plus = slot * HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width
             at = HEADER_OFFSET + VOLUME_HEADER.offset_of(f"{name}.extents.{field}") + plus
-            message = f"extent {slot} of the file of CNID {cnid} is half empty, or stands behind an empty one"
+            message = f"extent {slot} of the file of CNID {cnid} {_HALF}"
             subject.volume.log.at("volume header", at).add("extents-invalid", "error", message)
     catalog, overflow = subject.catalog, subject.overflow
     for name in FORKS.values() if catalog is not None else ():
@@ -178,20 +179,17 @@ def check_unused_extents(subject: Subject) -> None:
         odd = _odd_extents(starts, counts, is_lacking)
         for case in subject.cases("extents-invalid", np.arange(len(odd)), "catalog files"):
             row, slot, field = odd[case]
-            message = (
-                f"extent {slot} of file {catalog.files['file_id'][row]} is half empty, or stands behind an empty one"
-            )
-            log = catalog.field(int(catalog.files["row"][row]), f"{name}.extents.{field}#{slot}")
-            log.add("extents-invalid", "error", message)
+            owner = f"file {catalog.files['file_id'][row]}"
+            log = catalog.field(catalog.files["row"][row], f"{name}.extents.{field}#{slot}")
+            log.add("extents-invalid", "error", f"extent {slot} of {owner} {_HALF}")
     if overflow is not None:
         # Of those before a used one the check of overflow records tells.
         odd = _odd_extents(overflow.starts, overflow.counts)
         odd = [(row, slot, field) for row, slot, field in odd if not overflow.counts[row, slot:].any()]
         for case in subject.cases("extents-invalid", np.arange(len(odd)), "extents-overflow records"):
             row, slot, field = odd[case]
-            overflow.field(row, f"data.extents.{field}#{slot}").add(
-                "extents-invalid", "error", f"extent {slot} has a start but no blocks", expected=0
-            )
+            log, message = overflow.field(row, f"data.extents.{field}#{slot}"), "has a start but no blocks"
+            log.add("extents-invalid", "error", f"extent {slot} {message}", expected=0)
 
 
 def _odd_extents(starts: I64, counts: I64, is_lacking: Mask | None = None) -> list[tuple[int, int, str]]:

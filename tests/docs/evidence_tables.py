@@ -166,29 +166,30 @@ def reference() -> None:
     table(("work", "file system", "measured", "predicted", "off by", "predicted on"), rows)
 
 
-def curve() -> None:
-    """Print the aging curve: 21 states of a million files."""
-    curves = results("reference")["curves"]
-    rows = []
-    for cycle, (hfs, apfs, linux_hfs, linux_apfs) in enumerate(
-        zip(*(curves[host][system] for host in ("macos", "linux") for system in SYSTEMS), strict=True)
-    ):
+def article() -> None:
+    """Print the article's experiment under each assumption, and which of its times refute it."""
+    measured = {"hfsplus": "20 to 27", "apfs": ("about 80", "not told", "about 300", "300 to 380")}
+    rows = [("**measured**", "", "", "", measured["hfsplus"], *measured["apfs"], "")]
+    for row in results("article")["stories"]:
+        hfs = row["hfsplus"][0]
         rows.append(
             (
-                str(cycle),
-                f"{hfs['seconds']:.1f}",
-                f"{apfs['seconds']:.0f} ({apfs['low']:.0f} to {apfs['high']:.0f})",
-                f"{apfs['seconds'] / hfs['seconds']:.1f}",
-                f"{apfs['reads']:,}",
-                f"{linux_hfs['seconds']:.1f}",
-                f"{linux_apfs['seconds']:.0f}",
-                f"{linux_apfs['seconds'] / linux_hfs['seconds']:.1f}",
+                {"hash": "as APFS lists: by hash", "alphabetical": "by name"}[row["creation"]],
+                {"mirror": "one disk, or a mirror", "stripe": "a stripe"}[row["case"]]
+                + (", on arrival" if row["on_arrival"] == "track" else ""),
+                f"{row['merge_share']:.2g}",
+                {20: "all", 0: "none"}.get(row["snapshots"], f"the last {row['snapshots']}"),
+                *(f"{median:.0f} ({low:.0f} to {high:.0f})" for low, median, high in (hfs, *row["apfs"])),
+                _refuted(row["missed"]),
             )
         )
-    table(
-        ("cycle", "HFS+, s", "APFS, s", "ratio", "APFS reads", "HFS+ (Linux), s", "APFS (Linux), s", "ratio"),
-        rows,
-    )
+    ages = ("APFS fresh", "5 cycles", "10 cycles", "20 cycles")
+    table(("files were created", "drive", "leaves merge at", "snapshots kept", "HFS+ fresh", *ages, "refuted by"), rows)
+
+
+def _refuted(missed: dict[str, float]) -> str:
+    found = (f"{SYSTEMS[key.split()[0]]} {key.split()[1]}: {factor:.2g} x" for key, factor in missed.items())
+    return "; ".join(found) or "nothing"
 
 
 def ager() -> None:

@@ -17,7 +17,7 @@ import msgspec.structs
 import numpy as np
 
 from fixtures.fileset import FileSet
-from layoutscope.drive import load_profile
+from layoutscope.drive import load_profile, service
 from layoutscope.drive.simulation import draw_seconds
 from layoutscope.drive.uncertain import Host, num_draws, quantiles, uncertain
 from layoutscope.walk import trace
@@ -35,6 +35,7 @@ MEASURED: Final = {"hfsplus": ((20, 27),) * 4, "apfs": ((75, 85), None, (290, 31
 """Seconds at each age, as ranges; "about" is 5 % or 10 s. Of 5 cycles the article says that the increase is linear."""
 KEEP_ALL: Final = max(AGES)
 FILES: Final = 1_000_000
+ONE_DISK: Final = "wd-mybook-duo-disk"
 
 
 class Story(NamedTuple):
@@ -42,7 +43,7 @@ class Story(NamedTuple):
 
     creation: CreationOrder  # in which order files were created and replaced
     case: str  # `mirror` or `stripe`
-    on_arrival: bool = False  # whether the drive keeps what passes under the head before the wanted sector
+    on_arrival: str = "none"  # what the drive keeps of what passes under the head before the wanted sector
     merge_share: float = MACOS_APFS.policy.merge_share  # of APFS leaves
     snapshots: int = KEEP_ALL  # how many cycles back snapshots hold what was replaced
 
@@ -55,9 +56,9 @@ STORIES: Final = (
     Story("hash", "mirror", merge_share=0.97),
     Story("hash", "mirror", merge_share=0.97, snapshots=3),
     Story("hash", "mirror", merge_share=0.97, snapshots=0),
-    Story("alphabetical", "mirror", on_arrival=True),
-    Story("alphabetical", "mirror", on_arrival=True, merge_share=0.97),
-    Story("hash", "mirror", on_arrival=True, merge_share=0.97),
+    Story("alphabetical", "mirror", on_arrival="track"),
+    Story("alphabetical", "mirror", on_arrival="track", merge_share=0.97),
+    Story("hash", "mirror", on_arrival="track", merge_share=0.97),
 )
 
 
@@ -104,7 +105,7 @@ def collect(files: int = FILES) -> dict[str, Any]:
     made: dict[tuple[str, Story], list[AccessTrace]] = {}
     told = []
     for story in STORIES:
-        rows = {}
+        rows, waited = {}, {}
         for filesystem in MEASURED:
             plan = Story(story.creation, "", merge_share=story.merge_share, snapshots=story.snapshots)
             if filesystem == "hfsplus":
@@ -112,7 +113,10 @@ def collect(files: int = FILES) -> dict[str, Any]:
             if (filesystem, plan) not in made:
                 made[filesystem, plan] = list(walks(filesystem, plan, files))
             rows[filesystem] = [predicted(reads, story) for reads in made[filesystem, plan]]
-        told.append({**story._asdict(), **rows, "missed": verdict(rows)})
+            drive = load_profile(ENCLOSURE if story.case == "stripe" else ONE_DISK)
+            served = [service(reads, drive) for reads in made[filesystem, plan]]
+            waited[filesystem] = [[each.seek_s, each.rotation_s] for each in served]
+        told.append({**story._asdict(), **rows, "missed": verdict(rows), "seek_and_rotation_s": waited})
         print(told[-1], file=sys.stderr)  # noqa: T201
     return {"stories": told}
 

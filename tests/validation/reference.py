@@ -1,10 +1,10 @@
 """The reference measurements, predicted: what others timed, row by row, beside what layoutscope says.
 
 ``python -m tests.validation.reference`` prints the table and writes ``results/reference.json``, from which
-docs/evidence.md is made. Nobody kept images of the measured volumes, so the predictions are made on plans of aged
-volumes, ``macos-hfsplus`` and ``macos-apfs``, which are labelled so; and once on real images of 200,000 files,
-made by the Linux drivers, for the ratio alone. Every parameter stands in a drive profile, a host profile or a plan,
-with its reason, and was fixed before anything was compared. Misses are shown.
+docs/evidence.md is made. Nobody kept images of the measured volumes, so the predictions are made on plans of volumes,
+``macos-hfsplus`` and ``macos-apfs``, which are labelled so; and once on real images of 200,000 files, made by the Linux
+drivers, for the ratio alone. The article's times are those of `tests.validation.article`. Every parameter stands in a
+drive profile, a host profile or a plan, with its reason, and was fixed before anything was compared. Misses are shown.
 
 Measurements: "An analysis of APFS enumeration performance on rotational hard drives" (2019); rdar://32934061, "APFS
 performance lags HFS+ for common development operations such as Chrome" (2017); "The Speed of APFS: Just How Fast Is
@@ -24,14 +24,7 @@ import numpy as np
 from fixtures.fileset import FileSet, populate
 from layoutscope.drive import load_profile, service
 from layoutscope.walk import AccessTrace, Work, host_profile, host_time, trace
-from tests.validation.plans import (
-    LINUX_APFS_INTERLEAVED,
-    LINUX_HFSPLUS,
-    MACOS_APFS,
-    MACOS_HFSPLUS,
-    Placement,
-    aging,
-)
+from tests.validation.plans import MACOS_APFS, MACOS_HFSPLUS, Placement, aging
 
 if TYPE_CHECKING:
     from fixtures.fileset import Population
@@ -43,8 +36,6 @@ ENCLOSURE: Final = "wd-mybook-duo-2tb"
 HALF_BYTES: Final = 1000 * 10**9
 """The two file systems lay on different halves of the drive, which on which is not told: both are predicted."""
 PLACEMENTS: Final[dict[str, Placement]] = {"hfsplus": MACOS_HFSPLUS, "apfs": MACOS_APFS}
-DRIVER_PLACEMENTS: Final[dict[str, Placement]] = {"hfsplus": LINUX_HFSPLUS, "apfs": LINUX_APFS_INTERLEAVED}
-CYCLES: Final = 20
 GIT_THREADS: Final = 20
 """Threads of git's preload-index: one for each 500 files, at most 20 (preload-index.c)."""
 GIT_FILES: Final = 250_000
@@ -103,67 +94,6 @@ class Row:
             return "met"
         nearest = self.low if self.predicted < self.low else self.high
         return f"{self.predicted / nearest:.2f} x"
-
-
-@dataclass(frozen=True)
-class Point:
-    """One state of an aging volume, enumerated: seconds with their interval over both halves, and what was read."""
-
-    cycle: int
-    seconds: float
-    low: float
-    high: float
-    reads: int
-    sequential: float
-    seek_s: float
-    rotation_s: float
-    host_s: float
-
-
-def curve(placement: Placement, host: str, files: int = 1_000_000, cycles: int = CYCLES) -> list[Point]:
-    """Age a volume and enumerate it after each cycle, on both halves of the enclosure."""
-    profile, points = load_profile(ENCLOSURE), []
-    for cycle, layout in enumerate(aging(FileSet(files=files), placement, range(cycles + 1))):
-        reads = trace(layout, order="fts", host=host)
-        halves = [service(reads, profile, start_offset_bytes=start) for start in (0, HALF_BYTES)]
-        ends = reads.image_offset[:-1] + reads.length_bytes[:-1]
-        points.append(
-            Point(
-                cycle=cycle,
-                seconds=float(np.mean([half.seconds for half in halves])),
-                low=min(half.seconds_low for half in halves),
-                high=max(half.seconds_high for half in halves),
-                reads=len(reads),
-                sequential=float((reads.image_offset[1:] == ends).mean()),
-                seek_s=halves[0].seek_s,
-                rotation_s=halves[0].rotation_s,
-                host_s=halves[0].host_s,
-            )
-        )
-    return points
-
-
-def enumeration_rows(curves: dict[str, list[Point]]) -> list[Row]:
-    """Rows of the enumeration of a million files."""
-    hfs, apfs = curves["hfsplus"], curves["apfs"]
-    work, where = "enumerate 1,000,000 files", "plan, My Book Duo"
-    lowest, highest = min(hfs, key=lambda p: p.seconds), max(hfs, key=lambda p: p.seconds)
-    middle = float(np.median([point.seconds for point in hfs]))
-    rows = [
-        Row(f"{work}, at every age", "HFS+", "20 to 27", 20, 27, middle, lowest.low, highest.high, "s", where),
-        Row(f"{work}, fresh", "APFS", "about 80", 80, 80, *_interval(apfs[0]), "s", where),
-        Row(f"{work}, after 10 cycles", "APFS", "about 300", 300, 300, *_interval(apfs[10]), "s", where),
-        Row(f"{work}, after 20 cycles", "APFS", "300 to 380", 300, 380, *_interval(apfs[20]), "s", where),
-    ]
-    for cycle, text, low, high in ((0, "3 to 4", 3, 4), (20, "15 to 20", 15, 20)):
-        ratio = apfs[cycle].seconds / hfs[cycle].seconds
-        age = f"{cycle} cycles" if cycle else "fresh"
-        rows.append(Row(f"{work}, {age}", "APFS / HFS+", text, low, high, ratio, ratio, ratio, "x", where))
-    return rows
-
-
-def _interval(point: Point) -> tuple[float, float, float]:
-    return point.seconds, point.low, point.high
 
 
 def image_rows(images: Traces) -> list[Row]:
@@ -280,19 +210,9 @@ def device_rows() -> list[Row]:
 
 def collect(images: Traces | None) -> dict[str, object]:
     """Predict everything; without reference images the rows that need them are left out."""
-    curves = {system: curve(placement, "macos") for system, placement in PLACEMENTS.items()}
-    driver_curves = {system: curve(placement, "linux") for system, placement in DRIVER_PLACEMENTS.items()}
-    rows = enumeration_rows(curves)
-    if images is not None:
-        rows += image_rows(images)
+    rows = [] if images is None else image_rows(images)
     rows += [*git_rows(), *build_rows(), *copy_rows(), *device_rows()]
-    return {
-        "rows": [asdict(row) | {"verdict": row.verdict} for row in rows],
-        "curves": {
-            "macos": {system: [asdict(point) for point in points] for system, points in curves.items()},
-            "linux": {system: [asdict(point) for point in points] for system, points in driver_curves.items()},
-        },
-    }
+    return {"rows": [asdict(row) | {"verdict": row.verdict} for row in rows]}
 
 
 def rounded(value: object) -> object:

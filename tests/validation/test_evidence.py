@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from fixtures.fileset import FileSet, populate
-from tests.validation import intervals, reference
+from tests.validation import article, intervals, reference
 from tests.validation.disksim import ATLAS, CHEETAHS, Witness
 from tests.validation.traces import Traces
 from tests.validation.witnesses import GEOMETRIES, SETTINGS
 
 WITNESSES = reference.load("witnesses")
 REFERENCE = reference.load("reference")
+ARTICLE = reference.load("article")
 DIGITS = 2e-3
 """Results are saved with four digits."""
 
@@ -97,25 +98,34 @@ def test_saved_costs_of_knowing_less_are_those_of_the_walks(shared):
     assert max(rows, key=lambda row: row["largest"]) == rows[-1]
 
 
-@pytest.mark.parametrize("system", ["hfsplus", "apfs"])
-def test_the_saved_curve_is_what_a_plan_gives(system):
-    """A million files, fresh and after one cycle, predicted anew."""
-    points = reference.curve(reference.PLACEMENTS[system], "macos", cycles=1)
-    for point, saved in zip(points, REFERENCE["curves"]["macos"][system], strict=False):
-        assert point.reads == saved["reads"]
-        assert point.seconds == pytest.approx(saved["seconds"], rel=DIGITS)
+def test_the_saved_story_is_what_a_plan_gives():
+    """One of the article's volumes, fresh, predicted anew."""
+    story, saved = article.STORIES[0], ARTICLE["stories"][0]
+    assert [saved[name] for name in article.Story._fields] == [*story]
+    found = article.predicted(next(article.walks("hfsplus", story)), story)
+    assert found == pytest.approx(saved["hfsplus"][0], rel=DIGITS)
 
 
-def test_the_curve_has_the_shape_of_the_experiment():
-    """21 points; HFS+ stays within a tenth of its mean, APFS rises with every cycle, from above 3 to above 10 times."""
-    hfs, apfs = (REFERENCE["curves"]["macos"][system] for system in ("hfsplus", "apfs"))
-    assert [point["cycle"] for point in hfs] == [point["cycle"] for point in apfs] == list(range(21))
-    seconds = [point["seconds"] for point in hfs]
-    assert max(abs(value * len(seconds) / sum(seconds) - 1) for value in seconds) < 0.1
-    rising = [point["seconds"] for point in apfs]
-    assert rising == sorted(rising)
-    assert rising[0] / seconds[0] > 3
-    assert rising[-1] / seconds[-1] > 10
+def test_what_refutes_a_story_is_told():
+    """At each age that was measured: a range that does not meet it counts, and nothing else."""
+    assert [row["creation"] for row in ARTICLE["stories"]] == [story.creation for story in article.STORIES]
+    for row in ARTICLE["stories"]:
+        missed = {
+            f"{system} {age}"
+            for system, measured in article.MEASURED.items()
+            for age, (low, _, high), known in zip(article.AGES, row[system], measured, strict=True)
+            if known is not None and (high < known[0] or low > known[1])
+        }
+        assert set(row["missed"]) == missed
+
+
+def test_apfs_is_slower_at_every_age_in_every_story():
+    """And an aged APFS volume is slower than a fresh one; HFS+ hardly changes."""
+    for row in ARTICLE["stories"]:
+        apfs, hfs = ([median for _, median, _ in row[system]] for system in ("apfs", "hfsplus"))
+        assert all(one > other for one, other in zip(apfs, hfs, strict=True))
+        assert apfs == sorted(apfs) or row["snapshots"] < article.KEEP_ALL
+        assert max(hfs) / min(hfs) < 1.5
 
 
 def test_misses_are_told():

@@ -15,7 +15,6 @@ from layoutscope.results.explanation import UNKNOWNS
 MAC = Host("macos")
 CASES = [
     ("apfs-20000-c00", "generic-7200", "on_arrival"),
-    ("apfs-20000-c00", "wd-mybook-duo-2tb", "mirror"),
     ("apfs-20000-c20", "st2000dm006", "on_arrival"),
     ("hfsplus-20000-c20", "wd-mybook-duo-disk", "on_arrival"),
     ("hfsplus-20000-c00", "wd-mybook-duo-2tb", "mirror"),

@@ -30,7 +30,7 @@ def names():
 def test_hfsplus_is_flat_and_apfs_grows(names):
     """With few files as with a million: what the first points of the conclusion say."""
     hfs, apfs = ([point["seconds"] for point in names["million"][name]] for name in ("HFS+", "APFS"))
-    assert max(hfs) < 1.15 * min(hfs)
+    assert max(hfs) < 1.2 * min(hfs)
     assert apfs == sorted(apfs)
     assert apfs[-1] > 10 * hfs[-1]
     small = {name: [point.seconds for point in points] for name, points in names["small"].items()}
@@ -39,16 +39,16 @@ def test_hfsplus_is_flat_and_apfs_grows(names):
 
 
 def test_what_is_missed_is_missed_as_it_says(names):
-    """HFS+ and the fresh volume are predicted too slow, that one by most; the end of the curve lies too high."""
+    """HFS+ is met, the fresh volume is predicted too slow by most; the end of the curve lies too high."""
     million = names["million"]
     high = {name: [box[3] for box in boxes] for name, boxes in names["MEASURED"].items()}
-    assert min(point["low"] for point in million["HFS+"]) > high["HFS+"][0]
+    assert min(point["low"] for point in million["HFS+"]) < high["HFS+"][0]
     assert million["APFS"][0]["low"] > high["APFS"][0]
     assert million["APFS"][20]["low"] > high["APFS"][2]
     verdicts = names["rows"].filter(names["pl"].col("unit") == "s")["verdict"].to_list()
     assert "met" in verdicts
     factors = [float(verdict.split()[0]) for verdict in verdicts if verdict != "met"]
-    assert max(factors) == factors[1]
+    assert max(factors) == factors[0]
 
 
 def test_its_figures_meet_the_intervals_and_two_do_so_at_the_lower_end():

@@ -70,16 +70,14 @@ LINUX: Final = Policy(
     next_fit=False,
 )
 MACOS: Final = Policy(
-    # Apple's BTreeTreeOps.c moves records to the left neighbour before it splits.
+    # Apple's BTreeTreeOps.c moves records to the left neighbour before it splits, and frees a node when its last record
+    # goes (DeleteTree): nothing is merged.
     leaf_keep=0.9,
     index_keep=0.9,
     map_keep=0.9,
-    merge_share=0.5,
+    merge_share=0.0,
     next_fit=True,
-    assumes=(
-        "Blocks are taken behind those that were taken last.",
-        "Neighbours that fill half a node together are merged.",
-    ),
+    assumes=("Blocks are taken behind those that were taken last.",),
 )
 POLICIES: Final = {"linux": LINUX, "macos": MACOS}
 

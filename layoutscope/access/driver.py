@@ -103,6 +103,7 @@ class Driver(Struct, frozen=True, kw_only=True):
     # whether a leaf leads to the next, so that a listing that goes on touches no index node
     leaves_are_chained: bool = False
     page_bytes: int = 0  # cache page that small nodes share; 0 where nodes are cached by themselves
+    node_cache_bytes: int | None = None  # memory that nodes get of what the host has; None for as much as there is
     # locator_cause, extents_cause: cause of reads that tell where a node lies, and where file data do
     locator_cause: str = "omap"
     extents_cause: str = "extents"
@@ -232,6 +233,15 @@ class Model(Struct, frozen=True):
         """Host time of this file system, as the host's threads leave it."""
         alone = self.driver.costs
         return alone.contended() if self.host.parallel_threads > 1 else alone
+
+    @property
+    def node_cache_bytes(self) -> int | None:
+        """Memory for nodes, the least recently used first out; None if all of them fit."""
+        rooms = [room for room in (self.host.cache_bytes, self.driver.node_cache_bytes) if room is not None]
+        room = min(rooms, default=None)
+        # Large volumes are walked far more quickly where nothing can be dropped.
+        is_enough = self.host.cache_bytes is None and int(self.nodes.size_bytes.sum()) <= (room or 0)
+        return None if is_enough else room
 
     @property
     def main_tree_code(self) -> int:

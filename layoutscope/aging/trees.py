@@ -279,6 +279,19 @@ class SplitRule:
     # next record comes before it. If not given, half of the records stay, and the one in the middle.
     room_bytes: int | None = None
     less_per_record: int = 0  # bytes by which the room is less for each record that goes, as its offset does
+    # whether the first records of a full node go to the node before it, until that holds as much; if they do not fit
+    # there, to a new node in between. What leaves room in pieces, and what stays at a split, does not count then.
+    balances: bool = False
+
+    @property
+    def numbers(self) -> tuple[int, int, int, int]:
+        """What the kernel takes: capacity, bytes that stay, less per record, and whether a record at the cut stays."""
+        room = BALANCED if self.balances else HALF_OF_RECORDS if self.room_bytes is None else self.room_bytes
+        return self.capacity_bytes, room, self.less_per_record, int(self.stays_at_cut)
+
+
+HALF_OF_RECORDS, BALANCED = -1, -2
+"""In place of the bytes that stay."""
 
 
 def grow_level(writes: RecordWrites, rule: SplitRule) -> GrownLevel:
@@ -307,10 +320,8 @@ def _run_growth(writes: RecordWrites, rule: SplitRule, most: int, width: int) ->
     num_takes = len(writes.record) + most
     by, (at, within) = np.empty(num_takes, np.int32), np.empty((2, num_takes), np.int64)
     num_taken = np.zeros(1, np.int64)
-    room = -1 if rule.room_bytes is None else rule.room_bytes
-    numbers = rule.capacity_bytes, room, rule.less_per_record, int(rule.stays_at_cut)
     nodes = held, count, first, order, load, lost, born, batch
-    num_nodes = GROW_LEVEL.attempt(*writes, *numbers, size, node, *nodes, by, at, within, num_taken)
+    num_nodes = GROW_LEVEL.attempt(*writes, *rule.numbers, size, node, *nodes, by, at, within, num_taken)
     if num_nodes is None:
         return None
     taken = tuple(column[: num_taken[0]].astype(np.int64) for column in (by, at, within))

@@ -327,7 +327,7 @@ def yardstick(verdict: Verdict) -> str:
 def elsewhere(verdict: Verdict) -> str:
     """Say what the same files would take on other file systems; nothing where that is not modelled."""
     return "; ".join(
-        f"The same files copied to {item.filesystem}: about {format_seconds(item.seconds)} "
+        f"The same files copied to {item.filesystem} in listing order: {format_seconds(item.seconds)} "
         f"({format_seconds(item.seconds_low)} to {format_seconds(item.seconds_high)})"
         for item in verdict.yardsticks
     )

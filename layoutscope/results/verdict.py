@@ -91,7 +91,7 @@ class Placement(Displayed, Struct, frozen=True):
 
 
 class Yardstick(Displayed, Struct, frozen=True):
-    """The same files, copied to another file system in the order of the walk: a row of the plan for the same drive."""
+    """The same files, copied to another file system in the order of the listing: a row of the plan for that drive."""
 
     filesystem: str  # which one, as people say
     seconds: float  # what listing them takes there

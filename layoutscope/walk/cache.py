@@ -86,15 +86,16 @@ def read_limited(
     touches: Touches,
     model: Model,
     known: NDArray[np.int32],
+    room: int,
     # sizes of what is numbered behind the nodes and stands for itself; nothing is without it
     piece_bytes: NDArray[np.int64] | None = None,
 ) -> tuple[Touches, NDArray[np.int64]]:
-    """Reduce touches to what a cache of the host's limited size reads.
+    """Reduce touches to what a cache of limited size reads.
 
     Every search touches its whole way again, so that index nodes stay. The least recently used goes first; of what it
     would lack by that, it has a share where the host's cache is said to keep one. Returns as :func:`read_once` does.
     """
-    nodes, room = model.nodes, model.host.cache_bytes or 0
+    nodes = model.nodes
     others = np.empty(0, np.int64) if piece_bytes is None else piece_bytes
     none = np.full(len(others), -1, np.int32)
     size = np.maximum(np.concatenate([nodes.size_bytes, others]), 1)

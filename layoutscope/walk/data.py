@@ -176,10 +176,11 @@ def file_reads(
     needed, window = concatenated([touched for touched, _ in passes]), np.concatenate([each for _, each in passes])
     made = requests(model).followed_by(parts.device, parts.image_offset, parts.length_bytes)
     known, size = list_mount_cached_nodes(model), len(model.nodes) + len(parts)
-    if model.host.cache_bytes is None:
+    room = model.host.cache_bytes
+    if room is None:
         reads, touch = read_pages_once(made, needed, model, size, known)
     else:
-        reads, touch = read_limited(needed, model, known, parts.length_bytes)
+        reads, touch = read_limited(needed, model, known, room, parts.length_bytes)
     begin = sum(len(touched) for touched, _ in passes[:uncounted])
     reads, touch = reads[touch >= begin], touch[touch >= begin]
     in_turn, read = request_reads(model, made, reads, clock_at(needed, touch, begin))

@@ -204,7 +204,7 @@ def _set_property(profile: HostProfile, item: FileSystem, own: DriverProperties,
 
 TRUTH: Final = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
-UNLIMITED: Final = ("cache_bytes", "name_cache_entries")
+UNLIMITED: Final = ("cache_bytes", "hfs_node_cache_bytes", "name_cache_entries")
 """Properties that may have no limit."""
 
 

@@ -301,7 +301,7 @@ def make_run(
 
     def run(model: Model, work: Work) -> AccessTrace:
         found = needed(model, work)
-        if isinstance(found, Visits) and not work.is_repeated and model.host.cache_bytes is None:
+        if isinstance(found, Visits) and not work.is_repeated and model.node_cache_bytes is None:
             return read_once_uncached(model, found)
 
         def once(one: Model) -> tuple[Touches, NDArray[Any]]:

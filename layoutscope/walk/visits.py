@@ -201,10 +201,11 @@ def metadata_reads(
     known = list_mount_cached_nodes(model)
     needed = concatenated([touched for touched, _ in passes])
     made = requests(model)
-    if model.host.cache_bytes is None:
+    room = model.node_cache_bytes
+    if room is None:
         reads, touch = read_pages_once(made, needed, model, len(model.nodes), known)
     else:
-        reads, touch = read_limited(needed, model, known)
+        reads, touch = read_limited(needed, model, known, room)
     begin = sum(len(touched) for touched, _ in passes[:uncounted])
     counted = touch >= begin
     thread = passes[0][1] if len(passes) == 1 else np.concatenate([threads for _, threads in passes])

@@ -53,7 +53,7 @@ def test_every_image_fits_on_one_screen(reference_image, name):
 SENTENCES = {
     "lie close together": ("aged/apfs-20000-c20.img", "aged/hfsplus-20000-c20.img"),
     "gaps between them, which cost little": ("aged/hfsplus-20000-c20.img", "aged/apfs-20000-c20.img"),
-    "The same files copied to HFS+": ("aged/apfs-20000-c20.img", "aged/hfsplus-20000-c20.img"),
+    "The same files copied to HFS+ in listing order": ("aged/apfs-20000-c20.img", "aged/hfsplus-20000-c20.img"),
     "Listing every file": ("aged/apfs-20000-c20.img", "apple/dissect_encrypted.raw"),
     "plan (other remedies, and how)": ("aged/apfs-20000-c20.img", "driver/apfs-empty.img"),
     "with a password also predict": ("apple/dissect_encrypted.raw", "aged/apfs-20000-c20.img"),

@@ -406,6 +406,7 @@ class HfsplusProperties(Struct, frozen=True):
     costs: Costs  # host time
     # cache page of HFS+ metadata: nodes that share one are read together; 0 where nodes are cached by themselves
     page_bytes: int
+    hfs_node_cache_bytes: int | None  # memory for nodes; None for as much as the host has
     hfs_looks_up_thread: bool  # whether a new HFS+ inode is found through its thread record
     hfs_stops_at_valence: bool  # whether an HFS+ listing ends after as many entries as the folder record says
     hidden_names: tuple[str, ...]  # directories of an HFS+ root that a listing passes over
@@ -419,6 +420,7 @@ HOSTS: Final = {
     "linux": HfsplusProperties(
         costs=Costs(list_us=1.0, bulk_entry_us=7.0, stat_us=7.0, search_us=0.0, node_us=0.0),
         page_bytes=4 * KIB,
+        hfs_node_cache_bytes=None,
         hfs_looks_up_thread=True,
         hfs_stops_at_valence=True,
         hidden_names=(FILE_LINKS_DIRECTORY,),
@@ -429,6 +431,7 @@ HOSTS: Final = {
     "macos": HfsplusProperties(
         costs=Costs(list_us=2.0, bulk_entry_us=2.0, stat_us=15.0, search_us=4.0, node_us=10.0, vnode_us=7.0),
         page_bytes=0,
+        hfs_node_cache_bytes=128 * MIB,
         hfs_looks_up_thread=False,
         hfs_stops_at_valence=False,
         hidden_names=(FILE_LINKS_DIRECTORY, DIRECTORY_LINKS_DIRECTORY),
@@ -442,6 +445,10 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "page_bytes": (
         "Linux 6.1 fs/hfsplus/bnode.c: nodes live in the page cache of their file",
         "Apple's hfs: a node is one buffer",
+    ),
+    "hfs_node_cache_bytes": (
+        "Linux 6.1 fs/hfsplus/bnode.c: pages as those of any file",
+        "xnu bsd/dev/unix_startup.c: a header for each 8 KiB node, for 2 % of memory, 16,384 at most (6.4 GB and more)",
     ),
     "hfs_looks_up_thread": (
         "Linux 6.1 fs/hfsplus/inode.c, hfsplus_iget and hfsplus_find_cat",
@@ -504,6 +511,7 @@ def driver(host: HostProfile, compared_by: Callable[[str, VolumeFacts], str] = c
         hard_link_type_unknown=own.hard_link_type_unknown,
         leaves_are_chained=True,
         page_bytes=own.page_bytes,
+        node_cache_bytes=own.hfs_node_cache_bytes,
         locator_cause="overflow",
         extents_cause="overflow",
         inode_holds_extents=True,

@@ -70,16 +70,14 @@ LINUX: Final = Policy(
     next_fit=False,
 )
 MACOS: Final = Policy(
-    # Apple's BTreeTreeOps.c moves records to the left neighbour before it splits.
+    # Apple's BTreeTreeOps.c moves records to the left neighbour before it splits, and frees a node when its last record
+    # goes (DeleteTree): nothing is merged.
     leaf_keep=0.9,
     index_keep=0.9,
     map_keep=0.9,
-    merge_share=0.5,
+    merge_share=0.0,
     next_fit=True,
-    assumes=(
-        "Blocks are taken behind those that were taken last.",
-        "Neighbours that fill half a node together are merged.",
-    ),
+    assumes=("Blocks are taken behind those that were taken last.",),
 )
 POLICIES: Final = {"linux": LINUX, "macos": MACOS}
 
@@ -259,8 +257,8 @@ def fill_catalogs(layout: VolumeLayout, host: str) -> tuple[VolumeLayout, ...]:
     """Lay entries out as a driver does that makes them in the order of their numbers."""
     if not has_names(layout):
         return ()
-    rules = (linux_rule(),) if host == "linux" else (macos_rule(), linux_rule())
-    return tuple(_lay_out(layout, partial(_fill_by_driver, rule)) for rule in rules)
+    rule = linux_rule() if host == "linux" else macos_rule()
+    return (_lay_out(layout, partial(_fill_by_driver, rule)),)
 
 
 def has_names(layout: VolumeLayout) -> bool:
@@ -346,9 +344,12 @@ def linux_rule() -> SplitRule:
 
 
 def macos_rule() -> SplitRule:
-    """Return how macOS is taken to split: as much stays as its forecasts assume."""
-    room = NODE_BYTES - NODE_HEAD
-    return SplitRule(room, stays_at_cut=False, room_bytes=int(POLICIES["macos"].leaf_keep * room))
+    """Return how macOS splits: BTreeTreeOps.c of Apple's hfs, InsertNode, RotateLeft, SplitLeft.
+
+    The first records of a full node go to its left neighbour until both hold as much. If the new record finds no room
+    so, a new node to the left gets half of them.
+    """
+    return SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=False, balances=True)
 
 
 def _fill_by_driver(

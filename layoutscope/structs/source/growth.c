@@ -5,9 +5,14 @@
 
 #include "kernel.h"
 
+enum {
+    HALF_OF_RECORDS = -1,
+    BALANCED = -2, /* records go to the node before, where it has room, or to a new one there */
+};
+
 typedef struct {
     int64_t capacity_bytes;
-    int64_t room_bytes; /* what of a full node stays; below 0, half of its records */
+    int64_t room_bytes; /* what of a full node stays, or one of the above */
     int64_t less_per_record;
     bool stays_at_cut;
 } Rule;
@@ -71,7 +76,7 @@ static void take(Level *level, int32_t node, const Write *write)
 static int64_t cut_of(const Level *level, const int32_t *held, int64_t count, int64_t place)
 {
     const Rule *rule = &level->rule;
-    if (rule->room_bytes < 0)
+    if (rule->room_bytes == HALF_OF_RECORDS)
         return count - count / 2;
     const int64_t room = rule->room_bytes - rule->less_per_record * count;
     int64_t filled = 0, kept = 0;
@@ -91,6 +96,21 @@ static int64_t sum_of(const Level *level, const int32_t *held, int64_t count)
     return sum;
 }
 
+/* Put a new node, still empty, at a place of the order. */
+static int32_t add_node(Level *level, int64_t at, int32_t begins, const Write *write)
+{
+    const int32_t new = (int32_t)level->num_nodes;
+    level->count.data[new] = 0;
+    level->load.data[new] = level->lost.data[new] = 0;
+    level->born.data[new] = write->when;
+    level->batch.data[new] = -1;
+    take(level, new, write);
+    insert(level->first.data, level->num_nodes, at, begins);
+    insert(level->order.data, level->num_nodes, at, new);
+    level->num_nodes++;
+    return new;
+}
+
 /* Split the node at a place of the order in two; returns the place where the record belongs. */
 static int64_t split(Level *level, int64_t at, const Write *write)
 {
@@ -103,26 +123,74 @@ static int64_t split(Level *level, int64_t at, const Write *write)
     const int32_t count = level->count.data[node];
     const int64_t place = place_of(held, count, write->record), cut = cut_of(level, held, count, place);
     memcpy(other, held + cut, (size_t)(count - cut) * sizeof *held);
+    const bool goes = place > cut || (place == cut && !(write->is_new && level->rule.stays_at_cut));
+    add_node(level, at + 1, goes && write->record < *other ? write->record : *other, write);
     level->count.data[new] = (int32_t)(count - cut);
     level->count.data[node] = (int32_t)cut;
     level->load.data[new] = sum_of(level, other, count - cut);
     level->load.data[node] = sum_of(level, held, cut);
-    level->lost.data[new] = level->lost.data[node] = 0;
-    level->born.data[new] = write->when;
-    level->batch.data[new] = -1;
-    take(level, new, write);
-    const bool goes = place > cut || (place == cut && !(write->is_new && level->rule.stays_at_cut));
-    const int32_t begins = goes && write->record < *other ? write->record : *other;
-    insert(level->first.data, level->num_nodes, at + 1, begins);
-    insert(level->order.data, level->num_nodes, at + 1, new);
-    level->num_nodes++;
+    level->lost.data[node] = 0;
     return at + goes;
+}
+
+/* Move records from the begin of the node at a place to the node before it, until that holds as much or no more fits.
+ *
+ * At least so many; false if the node is too full even so, and nothing was moved.
+ */
+static bool balance(Level *level, int64_t at, int64_t least)
+{
+    const int32_t left = level->order.data[at - 1], right = level->order.data[at];
+    int32_t *to = level->held.data + left * level->width, *from = level->held.data + right * level->width;
+    const int64_t capacity = level->rule.capacity_bytes;
+    int64_t before = level->load.data[left], behind = level->load.data[right], moved = 0, size = 0;
+    while (before < behind && moved < level->count.data[right]) {
+        size = level->size.data[from[moved++]];
+        before += size;
+        behind -= size;
+    }
+    if (before > capacity && moved > least) {
+        moved--;
+        before -= size;
+        behind += size;
+    }
+    if (moved < least || (!least && behind > capacity) || level->count.data[left] + moved > level->width)
+        return false;
+    memcpy(to + level->count.data[left], from, (size_t)moved * sizeof *from);
+    level->count.data[left] += (int32_t)moved;
+    level->count.data[right] -= (int32_t)moved;
+    memmove(from, from + moved, (size_t)level->count.data[right] * sizeof *from);
+    level->load.data[left] = before;
+    level->load.data[right] = behind;
+    if (moved)
+        level->first.data[at] = *from;
+    return true;
 }
 
 static bool is_too_full(const Level *level, int32_t node, const Write *write)
 {
     return level->count.data[node] > 1 &&
         level->load.data[node] + level->lost.data[node] + write->more + write->lost > level->rule.capacity_bytes;
+}
+
+/* Make room in a node that holds too much: in the node before it, else in a new one there. */
+static void spread(Level *level, int64_t at, const Write *write)
+{
+    const int32_t node = level->order.data[at];
+    while (level->load.data[node] > level->rule.capacity_bytes && level->count.data[node] > 1) {
+        if (at && balance(level, at, 0)) {
+            take(level, level->order.data[at - 1], write);
+            return;
+        }
+        if (level->num_nodes == level->count.length) {
+            level->refused = true;
+            return;
+        }
+        add_node(level, at, level->first.data[at], write);
+        if (!balance(level, ++at, 1)) {
+            level->refused = true;
+            return;
+        }
+    }
 }
 
 /* Write a record; split what is too full for it. */
@@ -133,7 +201,8 @@ static void put(Level *level, Write write)
     int32_t node = level->order.data[at];
     take(level, node, &write);
     write.is_new = !level->size.data[write.record];
-    while (!level->refused && is_too_full(level, node, &write)) {
+    const bool is_balanced = level->rule.room_bytes == BALANCED;
+    while (!is_balanced && !level->refused && is_too_full(level, node, &write)) {
         at = split(level, at, &write);
         node = level->order.data[at];
         write.lost = write.is_new ? write.lost : 0;
@@ -153,6 +222,8 @@ static void put(Level *level, Write write)
     level->size.data[write.record] += write.more;
     level->load.data[node] += write.more;
     level->lost.data[node] += write.lost;
+    if (is_balanced)
+        spread(level, at, &write);
 }
 
 /* Whether the buffers fit each other, and there is room for the first node. */
@@ -200,7 +271,7 @@ KERNEL int64_t grow_level(Words record, Words more, Words lost, Words when, Word
     const int64_t num_writes = record.length;
     if (!is_sound(&level) || node.length != size.length || taken.length != 1 || !is_small(num_writes) ||
         more.length != num_writes || lost.length != num_writes || when.length != num_writes ||
-        batch.length != num_writes || !is_small(capacity_bytes) || room_bytes < -1 ||
+        batch.length != num_writes || !is_small(capacity_bytes) || room_bytes < BALANCED ||
         room_bytes >= INT32_MAX || !is_small(less_per_record))
         return REFUSED;
     begin(&level);

@@ -230,6 +230,17 @@ def test_what_is_filled_in_its_middle_fills_up_again():
     assert leaves(grow_level(writes([0, 9, 1, 8, 2, 7, 3, 6, 4, 5]), HALF)) == [2, 4, 2, 2]
 
 
+def test_what_is_filled_at_its_end_is_full_if_nodes_are_balanced():
+    """Of five records of 10 three go to a new node before the full one, which takes one more of the next five.
+
+    The ninth finds no room so: another new node between both gets three.
+    """
+    made = grow_level(writes(range(9)), SplitRule(40, stays_at_cut=False, balances=True))
+    assert leaves(made) == [4, 3, 2]
+    assert made.born.tolist() == [4, 8, 0]
+    assert set(leaves(grow_level(writes(range(40)), SplitRule(40, stays_at_cut=False, balances=True)))[:-2]) == {4}
+
+
 def test_a_record_at_the_cut_stays_or_goes_as_the_rule_says():
     """Four records, and one that comes between the second and the third."""
     order = [0, 1, 3, 4, 2]

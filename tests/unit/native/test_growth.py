@@ -8,13 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.aging import trees
-from layoutscope.aging.trees import GROW_LEVEL, RecordWrites, SplitRule
+from layoutscope.aging.trees import BALANCED, GROW_LEVEL, RecordWrites, SplitRule
 from layoutscope.structs.native import RefusedError
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 from tests.unit.native.reference.growth import plain_grown
 
 RULES = st.builds(
-    SplitRule, st.integers(30, 200), st.booleans(), st.one_of(st.none(), st.integers(0, 120)), st.integers(0, 3)
+    SplitRule,
+    st.integers(30, 200),
+    st.booleans(),
+    st.one_of(st.none(), st.integers(0, 120)),
+    st.integers(0, 3),
+    st.booleans(),
 )
 
 
@@ -62,10 +67,8 @@ def test_with_room_enough_nothing_is_refused(written, rule):
     """A node for each record, and room for all of them in each: the kernel itself gives what Python gives."""
     count = int(written.record.max()) + 1
     space = work_space(count, count + 1, count, 3 * len(written.record) + count + 1)
-    room = -1 if rule.room_bytes is None else rule.room_bytes
     fenced = Fenced(*written, *space)
-    numbers = rule.capacity_bytes, room, rule.less_per_record, int(rule.stays_at_cut)
-    found = GROW_LEVEL.attempt(*fenced.copies[:5], *numbers, *fenced.copies[5:])
+    found = GROW_LEVEL.attempt(*fenced.copies[:5], *rule.numbers, *fenced.copies[5:])
     assert fenced.hold()
     assert fenced.unchanged(*range(5))
     twin = plain_grown(written, rule)
@@ -83,15 +86,15 @@ def test_hostile_tables_are_refused_or_give_the_same(data, rule, numbers):
     space = work_space(count, data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9)), data.draw(st.integers(0, 99)))
     given = spoil(data.draw, [*sound, *space])
     if data.draw(st.booleans()):
-        room = -1 if rule.room_bytes is None else rule.room_bytes
-        numbers = [rule.capacity_bytes, room, rule.less_per_record, int(rule.stays_at_cut)]
+        numbers = rule.numbers
     fenced = Fenced(*given)
     found = GROW_LEVEL.attempt(*fenced.copies[:5], *numbers, *fenced.copies[5:])
     assert fenced.hold()
     assert fenced.unchanged(*range(5))
     if found is not None and len(given[0]):
         capacity, room, less, stays = numbers
-        twin = plain_grown(RecordWrites(*given[:5]), SplitRule(capacity, bool(stays), None if room < 0 else room, less))
+        rule = SplitRule(capacity, bool(stays), None if room < 0 else room, less, balances=room == BALANCED)
+        twin = plain_grown(RecordWrites(*given[:5]), rule)
         assert (found, fenced.copies[6].tolist()) == (len(twin.born), twin.node.tolist())
 
 

@@ -6,6 +6,7 @@ import pytest
 from layoutscope.walk import Work, host_profile, trace
 from layoutscope.walk.cache import select_spared
 from layoutscope.walk.directories import cached_share, entries_on_paths
+from layoutscope.walk.host import property_values
 from layoutscope.walk.orders import model_of
 from tests.unit.walk.conftest import rows_read
 
@@ -446,3 +447,16 @@ def test_hfsplus_goes_on_with_a_search_for_the_entry_that_did_not_fit(plan):
     result = trace(made.layout(), order="names")
     assert rows_read(result) == [4, 2, 5]
     assert causes(result) == ["next", "index", "next"]
+
+
+def test_nodes_of_hfsplus_have_room_of_their_own_on_macos(hfs_plan):
+    """Where 128 MiB do not hold them all, a second listing reads again; Linux keeps them as long as there is memory."""
+    layout = hfs_plan.layout()
+    twice = Work(passes=2)
+    assert property_values(host_profile("macos"))["hfs_node_cache_bytes"] == 128 << 20
+    assert property_values(host_profile("linux"))["hfs_node_cache_bytes"] is None
+    once, again = (len(trace(layout, host="macos", work=work)) for work in (Work(), twice))
+    assert once == again
+    small = host_profile("macos", hfs_node_cache_bytes=8192)
+    assert len(trace(layout, host=small, work=twice)) > len(trace(layout, host=small))
+    assert len(trace(layout, host=host_profile(small, cache_bytes=4096))) >= len(trace(layout, host=small))

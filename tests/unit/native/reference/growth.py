@@ -44,7 +44,7 @@ class _Nodes:
         node = self.order[at]
         self._take(node, when, batch)
         is_new = not self.size[record]
-        while self.load[node] + self.lost[node] + more + lost > self.rule.capacity_bytes and len(self.held[node]) > 1:
+        while not self.rule.balances and self._is_too_full(node, more + lost):
             at = self._split(at, (record, is_new), when, batch)
             node = self.order[at]
             lost = lost if is_new else 0
@@ -54,6 +54,43 @@ class _Nodes:
         self.size[record] += more
         self.load[node] += more
         self.lost[node] += lost
+        if self.rule.balances:
+            self._spread(at, when, batch)
+
+    def _is_too_full(self, node: int, more: int) -> bool:
+        return self.load[node] + self.lost[node] + more > self.rule.capacity_bytes and len(self.held[node]) > 1
+
+    def _spread(self, at: int, when: int, batch: int) -> None:
+        """Make room in a node that holds too much: in the node before it, else in a new one there."""
+        node = self.order[at]
+        while self.load[node] > self.rule.capacity_bytes and len(self.held[node]) > 1:
+            if at and self._balance(at, is_new=False):
+                self._take(self.order[at - 1], when, batch)
+                return
+            for column, value in ((self.held, []), (self.load, 0), (self.lost, 0), (self.born, when), (self.batch, -1)):
+                column.append(value)
+            self._take(len(self.held) - 1, when, batch)
+            self.first.insert(at, self.first[at])
+            self.order.insert(at, len(self.held) - 1)
+            at += 1
+            assert self._balance(at, is_new=True)
+
+    def _balance(self, at: int, *, is_new: bool) -> bool:
+        """Move the first records of a node to the one before, if the rest fits then; to a new one in any case."""
+        left, right = self.order[at - 1], self.order[at]
+        sizes = [self.size[item] for item in self.held[right]]
+        before = list(accumulate(sizes, initial=self.load[left]))
+        behind = [self.load[left] + self.load[right] - each for each in before]
+        number = next(turn for turn, (one, other) in enumerate(zip(before, behind, strict=True)) if one >= other)
+        number = max(number - (before[number] > self.rule.capacity_bytes), int(is_new), 0)
+        if not is_new and behind[number] > self.rule.capacity_bytes:
+            return False
+        self.held[left] += self.held[right][:number]
+        del self.held[right][:number]
+        self.load[left], self.load[right] = before[number], behind[number]
+        if number:
+            self.first[at] = self.held[right][0]
+        return True
 
     def _take(self, node: int, when: int, batch: int) -> None:
         """Have a transaction take a block for a node that it has not changed yet."""

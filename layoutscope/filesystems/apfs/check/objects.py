@@ -153,7 +153,7 @@ def check_reaper(subject: Subject) -> None:
         container.blocks.block_size - REAPER.width,
         not heads[REAPER.head_oid][0],
     )
-    hold(subject, TypedBlocks("reaper", REAPER, [item.paddr]), REAPER_RULES, idle)
+    hold(subject, "reaper", REAPER, [item.paddr], REAPER_RULES, idle)
     data = container.blocks.read(np.array([item.paddr], np.uint64), container.blocks.block_size).reshape(-1)
     rest = np.flatnonzero(data[REAPER.width :])
     if idle.is_idle and len(rest):
@@ -164,7 +164,7 @@ def check_reaper(subject: Subject) -> None:
 
 def check_transactions(subject: Subject, name: str, paddrs: Sequence[int]) -> None:
     """Objects were written by a transaction that is over."""
-    hold(subject, TypedBlocks(name, OBJ_PHYS, paddrs), _AGE_RULES, subject.container.xid)
+    hold(subject, name, OBJ_PHYS, paddrs, _AGE_RULES, subject.container.xid)
 
 
 def passed(xid: int) -> Want:
@@ -184,7 +184,7 @@ def check_container_omap(subject: Subject) -> None:
     """The head of the container's object map is that of a map without snapshots."""
     if len(subject.container.omap.nodes):
         paddr = subject.container.superblock.omap_oid
-        hold(subject, TypedBlocks("container object map", OMAP_PHYS, [paddr]), OMAP_RULES, facts=True)
+        hold(subject, "container object map", OMAP_PHYS, [paddr], OMAP_RULES, facts=True)
         check_transactions(subject, "container object map", [paddr])
 
 
@@ -193,7 +193,7 @@ def check_volume_omaps(subject: Subject) -> None:
     for parts in subject.volumes:
         paddr = parts.state.superblock.omap_oid
         if paddr:
-            hold(subject, TypedBlocks("volume object map", OMAP_PHYS, [paddr]), OMAP_RULES, facts=False)
+            hold(subject, "volume object map", OMAP_PHYS, [paddr], OMAP_RULES, facts=False)
             check_transactions(subject, "volume object map", [paddr])
             _check_revert(subject, paddr)
 
@@ -230,26 +230,20 @@ def columns_of(
     return decode_columns(record_type, data, np.zeros(1, np.int64), fields)
 
 
-class TypedBlocks(Struct, frozen=True):
-    """Blocks that hold objects of one type, and what they are called."""
-
-    name: str
-    record_type: RecordType
-    paddrs: Sequence[int]
-
-
-def hold(subject: Subject, objects: TypedBlocks, declared: tuple[FieldRule[Any], ...], facts: object) -> None:
-    """Hold objects that can be read against rules."""
-    container = subject.container
-    blocks, places = container.blocks, np.array(objects.paddrs, np.uint64)
+def hold(
+    subject: Subject,
+    name: str,  # what the objects are called
+    record_type: RecordType,
+    paddrs: Sequence[int],
+    declared: tuple[FieldRule[Any], ...],
+    facts: object,
+) -> None:
+    """Hold objects of one type, each in a block, against rules, if all of them can be read."""
+    blocks, places = subject.container.blocks, np.array(paddrs, np.uint64)
     if len(places) and blocks.readable(places, blocks.block_size).all():
         data = blocks.read(places, blocks.block_size).reshape(-1)
-        starts = np.arange(len(places), dtype=np.int64) * blocks.block_size
-        structures = Structures(objects.record_type, data, starts)
-        log = subject.log
-        check_fields(
-            structures, declared, facts, lambda row, plus: log.at(objects.name, objects.paddrs[row], plus=plus)
-        )
+        structures = Structures(record_type, data, np.arange(len(places), dtype=np.int64) * blocks.block_size)
+        check_fields(structures, declared, facts, lambda row, plus: subject.log.at(name, paddrs[row], plus=plus))
 
 
 NX, MAP = NX_SUPERBLOCK, CHECKPOINT_MAP_HEAD
@@ -363,15 +357,14 @@ MAPPING_RULES: Final[tuple[FieldRule[Container], ...]] = rules(
 def check_superblock(subject: Subject) -> None:
     """Every field of the checkpoint's superblock has the value that the others demand."""
     container = subject.container
-    objects = TypedBlocks("container superblock", NX, [container.checkpoint.paddr])
-    hold(subject, objects, SUPERBLOCK_RULES, container)
+    hold(subject, "container superblock", NX, [container.checkpoint.paddr], SUPERBLOCK_RULES, container)
 
 
 def check_map_headers(subject: Subject) -> None:
     """Checkpoint maps have the headers of physical objects."""
     paddrs = subject.container.checkpoint.map_paddrs
-    objects = TypedBlocks("checkpoint map", MAP, [int(paddr) for paddr in paddrs])
-    hold(subject, objects, MAP_RULES, np.array(paddrs, np.uint64))
+    places = [int(paddr) for paddr in paddrs]
+    hold(subject, "checkpoint map", MAP, places, MAP_RULES, np.array(paddrs, np.uint64))
 
 
 def check_mappings(subject: Subject) -> None:
@@ -411,7 +404,7 @@ def _check_ephemeral(subject: Subject, paddr: int, length: int, kind: int, log: 
     if stored != kind:
         message = f"{MAPPING.type_and_flags}: the object there has another type or other flags"
         log.add("checkpoint-invalid", "warning", message, expected=f"{stored:#x}", found=f"{kind:#x}")
-    hold(subject, TypedBlocks("ephemeral object", OBJ_PHYS, [paddr]), EPHEMERAL_RULES, container)
+    hold(subject, "ephemeral object", OBJ_PHYS, [paddr], EPHEMERAL_RULES, container)
 
 
 EPHEMERAL_RULES: Final[tuple[FieldRule[Container], ...]] = rules(
@@ -447,7 +440,7 @@ def check_copy(subject: Subject) -> None:
             *((each, _same(newest[each]), "the copy is not as the checkpoint's") for each in fields),
             level="warning",
         )
-        hold(subject, TypedBlocks("container superblock, copy in block 0", NX, [0]), declared, None)
+        hold(subject, "container superblock, copy in block 0", NX, [0], declared, None)
 
 
 def _same(values: NDArray[Any]) -> Want:
@@ -465,21 +458,21 @@ _ALIGNMENT: Final = 16
 _TAGS: Final = tuple(int(tag) for tag in TAG if tag not in (TAG.unknown, TAG.reserved_1))
 
 
-class _Driver(Struct, frozen=True):
-    """What is known of a boot record: the container, and bytes of the extents that it names."""
+class _Sized(Struct, frozen=True):
+    """What is known of an object with a length: the last transaction, and between which bytes the length lies."""
 
-    container: Container
-    room: int
+    xid: int
+    least: int
+    most: int
 
     def age(self) -> Want:
-        return passed(self.container.xid)
+        return passed(self.xid)
 
     def length(self) -> Want:
-        last = self.room - self.container.blocks.block_size
-        return Want(lambda found: (found > max(last, 0)) & (found <= self.room), f"{last + 1} to {self.room}")
+        return Want(lambda found: (found >= self.least) & (found <= self.most), f"{self.least} to {self.most}")
 
 
-JUMPSTART_RULES: Final[tuple[FieldRule[_Driver], ...]] = rules(
+JUMPSTART_RULES: Final[tuple[FieldRule[_Sized], ...]] = rules(
     INVALID,
     f"{REFERENCE}, nx_efi_jumpstart_t",
     (
@@ -488,10 +481,10 @@ JUMPSTART_RULES: Final[tuple[FieldRule[_Driver], ...]] = rules(
         "another type or storage",
     ),
     (JUMPSTART.hdr.subtype, ZERO, "boot records have no subtype"),
-    (JUMPSTART.hdr.xid, _Driver.age, "not a transaction of this container's past"),
+    (JUMPSTART.hdr.xid, _Sized.age, "not a transaction of this container's past"),
     (JUMPSTART.version, equals(1), "no known version"),
     (JUMPSTART.reserved, ZERO, RESERVED),
-    (JUMPSTART.len_efi_file, _Driver.length, "the driver does not fill its extents"),
+    (JUMPSTART.len_efi_file, _Sized.length, "the driver does not fill its extents"),
     level="warning",
 )
 """Rules of the record that leads firmware to its driver."""
@@ -515,21 +508,13 @@ def check_jumpstart(subject: Subject) -> None:
             plus = JUMPSTART.width + number * PRANGE.width + PRANGE.num_blocks.offset
             log = subject.log.at("EFI jumpstart", paddr, plus=plus)
             log.add(INVALID, "warning", f"extents[{number}].num_blocks: an extent without blocks")
-    facts = _Driver(container, sum(run.num_blocks for run in record.extents) * container.blocks.block_size)
-    hold(subject, TypedBlocks("EFI jumpstart", JUMPSTART, [paddr]), JUMPSTART_RULES, facts)
+    block = container.blocks.block_size
+    room = sum(run.num_blocks for run in record.extents) * block
+    facts = _Sized(container.xid, max(room - block, 0) + 1, room)
+    hold(subject, "EFI jumpstart", JUMPSTART, [paddr], JUMPSTART_RULES, facts)
 
 
-class _Metadata(Struct, frozen=True):
-    """What is known of extended metadata: the last transaction, and those of snapshots."""
-
-    xid: int
-    snapshots: tuple[int, ...]
-
-    def age(self) -> Want:
-        return passed(self.xid)
-
-
-EXTENDED_RULES: Final[tuple[FieldRule[_Metadata], ...]] = rules(
+EXTENDED_RULES: Final[tuple[FieldRule[int], ...]] = rules(
     "snapshot-differs",
     f"{REFERENCE}, snap_meta_ext_obj_phys_t; {OBSERVED}",
     (
@@ -538,10 +523,10 @@ EXTENDED_RULES: Final[tuple[FieldRule[_Metadata], ...]] = rules(
         "another type or storage",
     ),
     (EXTENDED.hdr.subtype, ZERO, "such objects have no subtype"),
-    (EXTENDED.hdr.xid, _Metadata.age, "not a transaction of this container's past"),
+    (EXTENDED.hdr.xid, passed, "not a transaction of this container's past"),
     (EXTENDED.ext.version, equals(1), "no known version"),
     (EXTENDED.ext.flags, ZERO, UNKNOWN),
-    (EXTENDED.ext.snap_xid, _Metadata.age, "not a transaction of this container's past"),
+    (EXTENDED.ext.snap_xid, passed, "not a transaction of this container's past"),
     level="warning",
 )
 """Rules of the extended metadata of the newest snapshot."""
@@ -553,33 +538,17 @@ def check_extended_metadata(subject: Subject) -> None:
         oid = parts.state.superblock.snap_meta_ext_oid
         if oid:
             paddr = Locator(subject.container, parts.state.view, subject.log).find(oid).paddr
-            facts = _Metadata(subject.container.xid, tuple(int(item.xid) for item in parts.snapshots))
-            hold(subject, TypedBlocks("extended snapshot metadata", EXTENDED, [paddr]), EXTENDED_RULES, facts)
+            hold(subject, "extended snapshot metadata", EXTENDED, [paddr], EXTENDED_RULES, subject.container.xid)
 
 
-class _Bag(Struct, frozen=True):
-    """What is known of a key bag: the last transaction, bytes of its entries, and of its blocks."""
-
-    xid: int
-    used: int
-    room: int
-
-    def age(self) -> Want:
-        return passed(self.xid)
-
-    def length(self) -> Want:
-        # macOS counts an empty entry that ends the list; others do not.
-        return Want(lambda found: (found >= self.used) & (found <= self.room), f"{self.used} to {self.room}")
-
-
-BAG_RULES: Final[tuple[FieldRule[_Bag], ...]] = rules(
+BAG_RULES: Final[tuple[FieldRule[_Sized], ...]] = rules(
     INVALID,
     f"{REFERENCE}, media_keybag_t, kb_locker_t",
     (BAG.hdr.subtype, ZERO, "key bags have no subtype"),
-    (BAG.hdr.xid, _Bag.age, "not a transaction of this container's past"),
+    (BAG.hdr.xid, _Sized.age, "not a transaction of this container's past"),
     (BAG.locker.version, equals(_BAG_VERSION), "no known version"),
     (BAG.locker.padding, ZERO, RESERVED),
-    (BAG.locker.num_bytes, _Bag.length, "not the bytes of its entries"),
+    (BAG.locker.num_bytes, _Sized.length, "not the bytes of its entries"),
     level="warning",
 )
 """Rules of key bags, whoever owns them."""
@@ -637,24 +606,17 @@ def _check_bag(subject: Subject, run: tuple[int, int], owner: bytes, name: str) 
         last = end + ENTRY_HEAD.width + length
         end += -(-(ENTRY_HEAD.width + length) // _ALIGNMENT) * _ALIGNMENT
     used = last - BAG.width if places else 0
-    check_fields(Structures(BAG, data, start), BAG_RULES, _Bag(container.xid, used, len(data) - BAG.width), at)
+    # macOS counts an empty entry that ends the list; others do not.
+    facts = _Sized(container.xid, used, len(data) - BAG.width)
+    check_fields(Structures(BAG, data, start), BAG_RULES, facts, at)
     entries = Structures(ENTRY_HEAD, data, np.array(places, np.int64))
     check_fields(entries, ENTRY_RULES, None, lambda row, plus: at(row, places[row] + plus))
 
 
-class _Cache(Struct, frozen=True):
-    """What is known of a write cache: the transaction, and blocks of the checkpoint's data area."""
-
-    xid: int
-
-    def age(self) -> Want:
-        return passed(self.xid)
-
-
-CACHE_RULES: Final[tuple[FieldRule[_Cache], ...]] = rules(
+CACHE_RULES: Final[tuple[FieldRule[int], ...]] = rules(
     INVALID,
     f"{REFERENCE}, fusion_wbc_phys_t",
-    (CACHE.hdr.xid, _Cache.age, "not a transaction of this container's past"),
+    (CACHE.hdr.xid, passed, "not a transaction of this container's past"),
     (CACHE.hdr.subtype, ZERO, "such objects have no subtype"),
     (CACHE.reserved, ZERO, RESERVED),
     level="warning",
@@ -680,7 +642,7 @@ def check_write_cache(subject: Subject) -> None:
         return
     locator = Locator(container, container.view, subject.log)
     paddr = locator.find(oid).paddr
-    hold(subject, TypedBlocks("write-back cache", CACHE, [paddr]), CACHE_RULES, _Cache(container.xid))
+    hold(subject, "write-back cache", CACHE, [paddr], CACHE_RULES, container.xid)
     if not container.blocks.readable(np.array([paddr], np.uint64), container.blocks.block_size)[0]:
         return
     data = container.blocks.read(np.array([paddr], np.uint64), container.blocks.block_size).reshape(-1)
@@ -688,4 +650,4 @@ def check_write_cache(subject: Subject) -> None:
     for number in dict.fromkeys(int(values[0]) for values in heads.values()):
         if number:
             place = locator.find(number).paddr
-            hold(subject, TypedBlocks(f"cache list {number}", LIST, [place]), LIST_RULES, container.xid)
+            hold(subject, f"cache list {number}", LIST, [place], LIST_RULES, container.xid)

@@ -19,7 +19,6 @@ from layoutscope.filesystems.apfs.check.objects import (
     STORAGE,
     TYPES,
     UNKNOWN,
-    TypedBlocks,
     expect_storage,
     hold,
     passed,
@@ -517,7 +516,7 @@ def check_space(subject: Subject) -> None:
         tuple(int(device.num_blocks) for device in header.devices),
         sum(int(device.num_chunks) for device in header.devices),
     )
-    hold(subject, TypedBlocks("space manager", SPACE, [item.paddr]), SPACE_RULES, facts)
+    hold(subject, "space manager", SPACE, [item.paddr], SPACE_RULES, facts)
     if facts.is_versioned:
         check_zones(subject, item.paddr)
 
@@ -554,7 +553,7 @@ def check_heads(subject: Subject) -> None:
             (head.hdr.xid, passed, "not a transaction of this container's past"),
             level="warning",
         )
-        hold(subject, TypedBlocks(region, head, paddrs), declared, container.xid)
+        hold(subject, region, head, paddrs, declared, container.xid)
     for number, device in enumerate(space.header.devices):
         if device.num_blocks:
             _check_chunks(subject, number)

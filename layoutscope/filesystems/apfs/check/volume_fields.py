@@ -19,7 +19,6 @@ from layoutscope.filesystems.apfs.check.objects import (
     TYPES,
     UNKNOWN,
     UNKNOWN_TO_WRITERS,
-    TypedBlocks,
     columns_of,
     expect_storage,
     hold,
@@ -226,7 +225,7 @@ def _copy(subject: Subject, parts: VolumeParts, paddr: int) -> ApfsVolume.ApfsSu
 
 
 def _check_one(subject: Subject, name: str, paddr: int, facts: _Facts) -> None:
-    hold(subject, TypedBlocks(name, VOLUME, [paddr]), VOLUME_RULES, facts)
+    hold(subject, name, VOLUME, [paddr], VOLUME_RULES, facts)
     fields = (VOLUME.volname, VOLUME.formatted_by.id, VOLUME.modified_by.id)
     found = columns_of(subject.container, VOLUME, paddr, (*fields, *_HISTORY))
     _check_texts(subject, name, paddr, {field: found[field] for field in fields[:2]})
@@ -291,7 +290,7 @@ def check_integrity(subject: Subject) -> None:
         seal = parts.state.seal
         if seal is None:
             continue
-        hold(subject, TypedBlocks("integrity metadata", SEAL, [seal.paddr]), SEAL_RULES, subject.container.xid)
+        hold(subject, "integrity metadata", SEAL, [seal.paddr], SEAL_RULES, subject.container.xid)
         found = columns_of(subject.container, SEAL, seal.paddr, (SEAL.flags, SEAL.broken_xid))
         is_broken, xid = bool(found[SEAL.flags][0] & 1), int(found[SEAL.broken_xid][0])
         if is_broken != bool(xid) or xid > subject.container.xid:

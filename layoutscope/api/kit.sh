@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a Mac does on a disk: how long its reads take, and what three listings read.
+# What a Mac does on a disk: how long its reads take, and what four listings read.
 # Made by layoutscope @VERSION@; docs/kit.md tells what each file in the archive holds.
 #
 #   sudo sh kit.sh /Volumes/NAME
@@ -85,10 +85,14 @@ for mounted in / /System/Volumes/Data; do
   [ "$(physical_of "$work/startup.plist")" != "$physical" ] || fail "$volume is on the startup disk"
 done
 
-say "this will unmount all volumes of $physical, read it, mount $volume read-only, list it three times, and mount it again."
+say "this will unmount all volumes of $physical, read it, mount $volume read-only, list it four times, and mount it again."
 say "no program may use the disk meanwhile. Type yes to begin:"
 read -r answer
 [ "$answer" = yes ] || fail "nothing was done"
+say "what are the disk and its case: makers, models, rpm? (Enter if not known)"
+read -r disks || disks=
+say "how was the volume filled: Finder, Carbon Copy Cloner, Time Machine or another; from which file system? (Enter if not known)"
+read -r filled || filled=
 
 # --- the system, the disk, the mount -----------------------------------------------------------------------------------
 facts() {
@@ -196,7 +200,7 @@ JAVASCRIPT
 # shellcheck disable=SC2016  # the inner shell puts in the volume and the script
 listing() { # NAME: what is printed is counted, no name is kept
   case $1 in
-    find) echo 'find -x "$1" 2>/dev/null | wc -l' ;;
+    find*) echo 'find -x "$1" 2>/dev/null | wc -l' ;;
     ls) echo 'ls -lR "$1" 2>/dev/null | wc -l' ;;
     bulk) echo 'osascript -l JavaScript "$2" "$1"' ;;
   esac
@@ -233,7 +237,7 @@ if perl -MTime::HiRes -e 1 >/dev/null 2>&1; then # some have perl without its li
 else
   step rates rates_by_dd
 fi
-for name in find ls bulk; do
+for name in find find-2 ls bulk; do # the same one twice: how much two walks differ
   say "3 of 4: listing with $name"
   step "walk-$name" recorded_walk "$name" || say "the listing with $name failed; the rest goes on"
 done
@@ -252,6 +256,7 @@ fi
   echo "device = $device"
   echo "container = $container"
   echo "physical = $physical"
+  printf 'disks = %s\nfilled = %s\n' "$disks" "$filled"
   echo "started = $started"
   echo "ended = $(date -u +%Y-%m-%dT%H:%M:%SZ)"
 } >"$out/kit.txt"

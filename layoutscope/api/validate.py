@@ -53,6 +53,9 @@ ORDERS: Final[Mapping[str, dict[str, Any]]] = {
 }
 """Walks of the script, and the orders that they are."""
 
+AGAIN: Final = "-2"
+"""Of the name of a walk that was done a second time."""
+
 USUAL_DISK, USUAL_FLASH = "generic-5400-2.5", "sata-ssd"
 """What is predicted for where no profile is of the drive's model."""
 
@@ -98,7 +101,8 @@ def validate(kit: str | os.PathLike[str], **options: Unpack[ValidateOptions]) ->
     profile, why = _profile(options.get("drive"), machine, files.get(CALIBRATION, b""))
     walks: tuple[KitWalk, ...]
     with _volume(path, files, options.get("against")) as layout:
-        walks = tuple(_noted(_walk(path, name, files, layout, profile), machine) for name in ORDERS)
+        again = (f"{name}{AGAIN}" for name in ORDERS if f"walk-{name}{AGAIN}.time.txt" in files)
+        walks = tuple(_noted(_walk(path, name, files, layout, profile), machine) for name in (*ORDERS, *again))
         policy = None if layout is None else leaf_policy(layout)
         filesystem = "" if layout is None else layout.facts.variant
     return KitResult(str(path), machine, f"{profile.name}, {why}", walks, policy, filesystem, _missing(files))
@@ -142,7 +146,7 @@ def _walk(
 ) -> KitWalk:
     """Hold the prediction against one walk, or say why it cannot be."""
     times = _pairs(files.get(f"walk-{name}.time.txt", b""), None)
-    work = checked(ORDERS[name] | {"host": "macos"})
+    work = checked(ORDERS[name.removesuffix(AGAIN)] | {"host": "macos"})
     real, user, system = (_number(times.get(key)) for key in ("real", "user", "sys"))
     entries = _number(text_of(files.get(f"walk-{name}.count.txt", b"")).strip())
     walk = KitWalk(
@@ -230,6 +234,8 @@ def _machine(files: Mapping[str, bytes], facts: Mapping[str, str]) -> KitMachine
         device=facts.get("device", ""),
         container=facts.get("container", ""),
         physical=facts.get("physical", ""),
+        disks=facts.get("disks", ""),
+        filled=facts.get("filled", ""),
         unit_bytes=unit if isinstance(unit, int) else None,
         cache_sizes={name: sysctl[name] for name in CACHES if name in sysctl},
     )
@@ -269,8 +275,13 @@ def _missing(files: Mapping[str, bytes]) -> tuple[tuple[str, str], ...]:
     return tuple((row[0], row[3]) for row in rows if len(row) == 4 and row[1] != "0")
 
 
-def kit() -> str:
+def kit(*, warm: bool = False) -> str:
     """Return the shell script that measures what a Mac does on a disk; docs/kit.md says what its archive holds.
+
+    Parameters
+    ----------
+    warm : bool, default False
+        Whether it is the short script, which needs no administrator and measures what a listing costs the computer.
 
     Examples
     --------
@@ -278,4 +289,6 @@ def kit() -> str:
     >>> layoutscope.kit().splitlines()[0]
     '#!/bin/sh'
     """
-    return Path(__file__).with_name("kit.sh").read_text("utf-8").replace("@VERSION@", __version__)
+    return (
+        Path(__file__).with_name("warm.sh" if warm else "kit.sh").read_text("utf-8").replace("@VERSION@", __version__)
+    )

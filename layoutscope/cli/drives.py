@@ -128,9 +128,13 @@ def kit(
         Path | None,
         Option("Where the script goes.", panel=OUTPUT, flag="-o --output", metavar="FILE.sh", absence=STANDARD_OUTPUT),
     ] = None,
+    warm: Annotated[
+        bool,
+        Option("The short script: what a listing costs the computer, in ten seconds and without sudo.", panel=OUTPUT),
+    ] = False,
     force: Force = False,
 ) -> None:
     """Write a shell script that measures on a Mac what its drive and its listings take (docs/kit.md)."""
     from layoutscope.api.validate import kit as script
 
-    _write(script(), output, force=force)
+    _write(script(warm=warm), output, force=force)

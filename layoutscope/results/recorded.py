@@ -160,13 +160,15 @@ class KitMachine(Displayed, Struct, frozen=True):
     container: str  # the disk that its container makes
     physical: str  # the whole disk
     unit_bytes: int | None  # the block of the volume's device, as `diskutil` says
+    disks: str = ""  # what its user says of the disk and its case
+    filled: str = ""  # what its user says of how the volume was filled
     cache_sizes: Mapping[str, str] = field(default_factory=dict)  # memory, and how many vnodes and buffers there may be
 
 
 class KitWalk(Displayed, Struct, frozen=True):
     """One recorded walk."""
 
-    name: str  # as the kit calls it: ``find``, ``ls`` or ``bulk``
+    name: str  # as the kit calls it: ``find``, ``ls`` or ``bulk``; with ``-2`` where it was done a second time
     order: str  # the order that it is held against
     why_not: str = ""  # why it cannot be scored; an empty string where it is
     real_s: float | None = None  # what `time` measured on the clock

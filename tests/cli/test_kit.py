@@ -7,6 +7,7 @@ import io
 import json
 import os
 import plistlib
+import re
 import shutil
 import stat
 import subprocess
@@ -139,11 +140,11 @@ def test_it_runs(mac, tmp_path, shell):
     """Every step ends well, and the archive has the files that docs/kit.md lists."""
     done, files = run_kit(mac, tmp_path, shell=shell)
     assert done.returncode == 0, done.stderr
-    expected = ["facts", "unmount", "calibration", "walk-find", "walk-ls", "walk-bulk", "metadata"]
+    expected = ["facts", "unmount", "calibration", "walk-find", "walk-find-2", "walk-ls", "walk-bulk", "metadata"]
     assert steps(files) == dict.fromkeys(expected, "0")
     told = (Path(__file__).parents[2] / "docs" / "kit.md").read_text()
     for name in files:
-        known = name.replace("walk-ls", "walk-find").replace("walk-bulk", "walk-find").split("/")[0]
+        known = re.sub("walk-(find-2|ls|bulk)", "walk-find", name).split("/")[0]
         assert f"`{known}" in told, name
     assert f"`{files['calibration.csv'].splitlines()[0]}`" in told
     assert "32 MiB at 16 places" in told
@@ -216,7 +217,7 @@ def test_the_disk_is_left_as_it_was(mac, tmp_path):
     assert disk.stat().st_mtime_ns == before
     calls = Path(mac["KIT_CALLS"]).read_text().splitlines()
     mounts = [call for call in calls if " mount" in call]
-    assert mounts == ["diskutil mount readOnly /dev/disk4s2"] * 3 + ["diskutil mount /dev/disk4s2"]
+    assert mounts == ["diskutil mount readOnly /dev/disk4s2"] * 4 + ["diskutil mount /dev/disk4s2"]
     assert any(call.startswith("layoutscope scan") and "--no-names" in call for call in calls)
     assert not list(tmp_path.glob("kit.??????"))
 
@@ -304,12 +305,44 @@ def test_a_disk_in_use_is_left_alone(mac, tmp_path):
     assert files == {}
 
 
-def test_shellcheck_has_nothing_to_say(tmp_path):
+@TIMED
+@TIMES
+@pytest.mark.parametrize("answers", ["yes\nMy Book Duo, 5400 rpm\nCCC, from APFS\n", "yes\n"])
+def test_it_asks_what_no_tool_tells(mac, tmp_path, answers):
+    """Two answers are kept as they were typed; without an answer the kit goes on."""
+    _, files = run_kit(mac, tmp_path, answer=answers)
+    said = dict(line.partition(" = ")[::2] for line in files["kit.txt"].splitlines())
+    assert [said["disks"], said["filled"]] == (answers.splitlines()[1:] or ["", ""])
+
+
+@TIMED
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_warm_script_times_listings(tmp_path, shell):
+    """Without sudo and without a name: entries, and microseconds of a listing and of a look-up for each of them."""
+    script, folder = tmp_path / "warm.sh", tmp_path / "secret"
+    script.write_text(layoutscope.kit(warm=True).replace("time + 3", "time + 0.1"))
+    folder.mkdir()
+    for number in range(1200):
+        (folder / str(number)).touch()
+    done = subprocess.run([shell, script, folder], capture_output=True, text=True, check=True)
+    told = dict(line.split(" = ") for line in done.stdout.splitlines())
+    assert list(told) == ["warm", "system", "entries", "list_us", "lstat_us"]
+    assert told["entries"] == "1201"
+    assert 0 < float(told["lstat_us"]) < 1000
+    assert 0 < float(told["list_us"]) < 1000
+    assert "secret" not in done.stdout
+    few = subprocess.run([shell, script, tmp_path / "none"], capture_output=True, text=True, check=False)
+    assert few.returncode != 0
+    assert "fewer than 1,000 entries" in few.stderr
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_shellcheck_has_nothing_to_say(tmp_path, warm):
     """Where shellcheck is installed."""
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")
     script = tmp_path / "kit.sh"
-    script.write_text(layoutscope.kit())
+    script.write_text(layoutscope.kit(warm=warm))
     done = subprocess.run(["shellcheck", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 

@@ -329,3 +329,17 @@ def test_a_cut_archive_is_refused(run, packed, files, tmp_path):
 def test_damaged_facts_are_none(scored, files, name, data):
     """What the kit says of its Mac may be anything; walks are scored without it."""
     assert scored(files | {name: data})["walks"][0]["is_hit"] is True
+
+
+def test_a_second_walk_and_the_answers_are_told(tmp_path):
+    """A walk that was done again stands behind the others; what the user said of disk and filling is kept."""
+    folder = tmp_path / "kit"
+    folder.mkdir()
+    (folder / "kit.txt").write_text("kit = 1\ndisks = My Book = Duo, 5400 rpm\nfilled = CCC, from APFS\n")
+    (folder / "walk-find-2.time.txt").write_text("real 3.5\nuser 0.1\nsys 0.2\n")
+    found = layoutscope.validate(folder)
+    assert [(walk.name, walk.order, walk.real_s) for walk in found.walks if walk.real_s] == [
+        ("find-2", "fts --no-stat", 3.5)
+    ]
+    assert (found.machine.disks, found.machine.filled) == ("My Book = Duo, 5400 rpm", "CCC, from APFS")
+    assert "Disks: My Book = Duo, 5400 rpm" in str(found)

@@ -16,7 +16,18 @@ from msgspec.structs import replace
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Struct
-from layoutscope.drive.calibration.plan import DEPTHS, FLASH_DEPTHS, SEED, SMALL, Calibration, quick_ms
+from layoutscope.drive.calibration.plan import (
+    DEPTHS,
+    FLASH_DEPTHS,
+    LARGE,
+    QUICK,
+    REPEATED,
+    SEED,
+    SMALL,
+    Calibration,
+    keeps_arrivals,
+    quick_ms,
+)
 from layoutscope.drive.geometry import turn_ms
 from layoutscope.drive.hdd import SECTOR_BYTES, TURN
 from layoutscope.drive.profile import DriveProfile, Figure, Spread
@@ -40,6 +51,10 @@ LEAST_MS: Final = 1e-6
 """Of a stream: a clock's tick."""
 MARGIN: Final = 8.0
 """Around the size of a track by equal steps, how far others are tried: a share, and so many of its errors."""
+SHORTEST_TURN_MS, LONGEST_TURN_MS = 3.5, 17.0
+"""From beyond 15,000 to 3,600 revolutions a minute."""
+ALIKE: Final = 0.8
+"""How alike the angles must be of reads of one place, as the length of their mean direction."""
 NEAR: Final = 0.02
 """Of a turn, how far steps may differ that are called equal."""
 
@@ -59,6 +74,8 @@ def fit_turn_ms(log: ReadLog) -> float:
     Each read of a step lies lower than the one before it by a stride, and is complete a turn later, less what that
     stride takes to pass. Two strides tell the two apart.
     """
+    if keeps_arrivals(log):
+        return fit_whole_turns(log.of("turn"))
     strides, periods = [], []
     for name in ("turn", "turn-wide"):
         part = log.of(name)
@@ -73,6 +90,30 @@ def fit_turn_ms(log: ReadLog) -> float:
         periods.append(_period(part.done_ms[2:], regular))
     per_byte = (periods[0] - periods[1]) / (strides[1] - strides[0])
     return periods[0] + strides[0] * per_byte
+
+
+def fit_whole_turns(log: ReadLog) -> float:
+    """Return the turn of which whole numbers pass between two reads of a place; held ones come from the buffer."""
+    half = len(log) // 2
+    first, last = log.where(np.arange(half)), log.where(np.arange(half, 2 * half)[::-1])
+    from_medium = last.ms > float(np.median(first.ms)) / QUICK
+    between = ((last.at_ns + last.ns - first.at_ns - first.ns) / 1e6)[from_medium]
+    if len(between) < FEWEST:
+        raise UsageError("the log has too few reads that tell the turn of the disk")
+    # A tenth of a turn over the longest time is the step between the frequencies that are tried.
+    tried = np.arange(1 / LONGEST_TURN_MS, 1 / SHORTEST_TURN_MS, 0.1 / float(between.max()))
+    alike = np.array([np.abs(np.exp(2j * np.pi * frequency * between).mean()) for frequency in tried])
+    if alike.max() < ALIKE:
+        raise UsageError("the reads have no rhythm of a turning disk; is something else reading it?")
+    # Half of a turn and other parts of it fit as well: the longest is the turn.
+    near = np.flatnonzero(alike > ALIKE * alike.max())
+    peak = near[near < near[0] + 20]
+    turn = 1 / float(tried[peak[np.argmax(alike[peak])]])
+    for _ in range(3):
+        turns = np.rint(between / turn)
+        regular = np.abs(between / turn - turns) < 2 * NEAR
+        turn = float(turns[regular] @ between[regular] / (turns[regular] @ turns[regular]))
+    return turn
 
 
 def _period(done_ms: F64, regular: NDArray[np.bool_]) -> float:
@@ -110,6 +151,10 @@ def fit_tracks(log: ReadLog, turn_ms: float) -> Tracks:
     part = log.of("tracks")
     if not len(part):
         raise UsageError("the log has no reads that tell the tracks of the disk")
+    if keeps_arrivals(log):
+        upwards = np.sort(part.offset)
+        place = np.searchsorted(upwards[1:][np.diff(upwards) > LARGE], part.offset, side="right")
+        part = part.where(np.lexsort((-part.offset, place)))
     ends = np.append(np.flatnonzero(np.diff(part.offset) > 0), len(part) - 1)
     rows = []
     first = 0
@@ -455,7 +500,7 @@ def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
     figures = disk_figures(log, disk)
     near = log.of("before", "skips", "late", "hits", "hits-large", "again", "stream", "paced", "behind")
     late = late_ms(log, len(near))
-    known = figures | {"segments": count_segments(log)}
+    known = figures | {"segments": count_segments(log), "on_arrival": "track" if keeps_arrivals(log) else "none"}
     step_ms = longest_step_ms(log, disk)
     chosen = most_alike(near, late, known, buffer_settings(known, step_ms))
     sizes = [{"segment_sectors": round(chosen["segment_sectors"] * share)} for share in FINER]
@@ -566,17 +611,19 @@ def calibrate(plan: Calibration, name: str, walk: Sequence[tuple[int, int]] = ()
         plan.deep(FLASH_DEPTHS)
         plan.walk(walk)
         return judged(plan.log, name)
-    plan.turn()
+    keeps_track = plan.arrivals()
+    (plan.again if keeps_track else plan.turn)()
     turn = fit_turn_ms(plan.log)
     plan.rates()
-    plan.tracks(rough_tracks(plan.log, turn))
+    plan.tracks(rough_tracks(plan.log, turn), in_turn=keeps_track)
     tracks = fit_tracks(plan.log, turn)
     plan.hits()
     plan.streams()
     plan.skips()
     plan.behind()
     for number in range(ROUNDS):
-        plan.pairs(ROUND, float(tracks.track_bytes.min()) / 2)
+        # Of a track that the drive keeps, nothing is read from the medium again.
+        plan.pairs(ROUND, float(tracks.track_bytes.min()) * (2 if keeps_track else 0.5))
         if number + 1 >= FEWEST_ROUNDS and is_known(plan.log, walk):
             break
     plan.uniform()
@@ -664,6 +711,10 @@ def redraw_figures(
 
 def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
     """Return the turn of reads whose ends are jittered by as much as they were seen to be."""
+    if keeps_arrivals(log):
+        drawn = random.integers(0, REPEATED, REPEATED)
+        turn = log.of("turn")
+        return fit_whole_turns(turn.where(np.append(drawn, 2 * REPEATED - 1 - drawn[::-1])))
     steps = np.diff(log.of("turn").done_ms)
     jitter = float(np.median(np.abs(steps - np.median(steps))))
     late = np.rint(random.normal(0, jitter, len(log)) * 1e6).astype(np.int64)

@@ -146,6 +146,11 @@ AGAIN: Final = 3
 """Times that what was just read is asked for again."""
 GIVE_UP: Final = 8
 """Reads that are not held any more, one behind the other, after which none is looked for."""
+ARRIVAL_BYTES: Final = 16 << 10
+"""How far before a read it is looked for what passed under the head: a small part of any track."""
+ARRIVALS: Final = 50
+REPEATED: Final = 300
+"""Places that are read twice; more than a buffer has segments of a track."""
 STREAM_BYTES: Final = 8 << 20
 STREAMED: Final = 120
 FLASH_MS: Final = 2.0
@@ -202,6 +207,20 @@ class Calibration:
         room = self.drive.capacity_bytes - 2 * STREAM_BYTES
         return [int(room * k / (count - 1)) // LARGE * LARGE for k in range(count)]
 
+    def arrivals(self) -> bool:
+        """Read a little before what was just read; tell whether the drive keeps what passes under its head first."""
+        for place in self.places(ARRIVALS):
+            self.read("arrived", place + 2 * LARGE)
+            self.drive.wait(20)
+            self.read("arrival", place + 2 * LARGE - ARRIVAL_BYTES)
+        return keeps_arrivals(self.log)
+
+    def again(self) -> None:
+        """Read places in one order and in the opposite one: between two reads of a place pass whole turns."""
+        places = self.near(REPEATED)
+        for offset in (*places, *reversed(places)):
+            self.read("turn", offset)
+
     def turn(self) -> None:
         """Read upwards by two strides, each read below the one before: it lacks a turn by what it is lower."""
         start = self.drive.capacity_bytes // 3
@@ -216,12 +235,19 @@ class Calibration:
             for k in range(STREAM_BYTES // LARGE):
                 self.read("rates", place + k * LARGE, LARGE)
 
-    def tracks(self, track_bytes: Iterable[float]) -> None:
-        """Read a few tracks downwards at each place, by what they hold there, a share of a turn each time."""
-        for place, size in zip(self.places(), track_bytes, strict=True):
+    def tracks(self, track_bytes: Iterable[float], *, in_turn: bool = False) -> None:
+        """Read a few tracks downwards at each place, by what they hold there, a share of a turn each time.
+
+        In turn: each read at another place, and the next one there on another track, because the drive keeps a track.
+        """
+        reads = []
+        for number, (place, size) in enumerate(zip(self.places(), track_bytes, strict=True)):
             stride = max(round(size / SWEEP / SMALL), 1) * SMALL
-            for k in range(int(SWEPT_TRACKS * size / stride) + 1):
-                self.read("tracks", place + 2 * STREAM_BYTES - LARGE - k * stride)
+            top = place + 2 * STREAM_BYTES - LARGE
+            steps = range(int(SWEPT_TRACKS * size / stride) + 1)
+            reads += [(k % SWEEP, k // SWEEP, number, top - k * stride) for k in steps]
+        for *_, offset in sorted(reads) if in_turn else reads:
+            self.read("tracks", offset)
 
     def hits(self) -> None:
         """Read what the drive has read ahead, in small and in larger reads, and the last again: that the buffer has."""
@@ -317,6 +343,12 @@ class Calibration:
         """Read what was predicted of an image; nothing is fitted to it."""
         for offset, length in reads:
             self.read("walk", offset, length)
+
+
+def keeps_arrivals(log: ReadLog) -> bool:
+    """Tell whether many of the reads before a read came from the buffer: in far less time than the reads themselves."""
+    arrived, arrival = log.of("arrived"), log.of("arrival")
+    return bool(len(arrival)) and float(np.median(arrival.ms)) * QUICK < float(np.median(arrived.ms))
 
 
 def quick_ms(hits: ReadLog, turn: ReadLog) -> float:

@@ -452,6 +452,9 @@ reads on nodes, of blocks and steps predicted; measured over predicted time of t
 def print_kit(result: KitResult) -> Iterator[RenderableType]:
     """Print a kit's scores."""
     yield Text(f"{escape_text(result.name)}: {_machine(result.machine, result.filesystem)}", style="bold")
+    for what, said in (("Disks", result.machine.disks), ("Filled", result.machine.filled)):
+        if said:
+            yield Text(f"{what}: {escape_text(said)}")
     if result.machine.cache_sizes:
         yield Text(", ".join(f"{name} {escape_text(value)}" for name, value in result.machine.cache_sizes.items()))
     yield Text(f"Predicted for {escape_text(result.profile)}")

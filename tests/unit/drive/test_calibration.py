@@ -28,7 +28,7 @@ from layoutscope.drive.calibration.fitting import (
     moves_of,
     serve_log_ms,
 )
-from layoutscope.drive.calibration.plan import Calibration, make_log, read_log
+from layoutscope.drive.calibration.plan import Calibration, keeps_arrivals, make_log, read_log
 from layoutscope.drive.fit import profile_text
 from layoutscope.drive.geometry import read_listed_zones
 from layoutscope.drive.profile import parse_profile
@@ -104,6 +104,26 @@ def test_segments_are_counted(found, drive):
     """Of reads that came back, the last one first, three are held; a log without such reads tells nothing."""
     assert found.profile.number("segments") == drive.number("segments") == 3
     assert count_segments(found.log.where(found.log.step != "back")) == UNKNOWN_SEGMENTS
+
+
+def test_a_drive_that_keeps_nothing_on_arrival_is_told(found):
+    """None of DiskSim's drives does."""
+    assert found.profile.text("on_arrival", "") == "none"
+    assert not keeps_arrivals(found.log.where(found.log.step != "arrival"))
+
+
+def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
+    """Reads downwards, by which others are measured, are hits on it; turn, seeks, buffer and walks come out though."""
+    keeping = FakeDrive(drive.with_figures(on_arrival="track"))
+    one = measured_on(keeping, "mine", [(k * 40_960, 4096) for k in range(300)])
+    assert one.profile.text("on_arrival", "") == "track"
+    assert one.profile.number("rpm") == pytest.approx(10_045, rel=1e-4)
+    assert one.profile.number("segments") == 3
+    assert [held.ratio for held in one.held_back] == pytest.approx([1, 1], abs=0.05)
+    assert curve_error(drive, fit_disk(one.log)) < CURVE_MUST
+    assert keeping.now_ms < 90_000
+    again = judged(read_log(one.log.text(), "log"), "mine")
+    assert again.profile.figures == one.profile.figures
 
 
 def test_what_was_held_back_speaks_for_the_profile(found):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import field
@@ -232,35 +232,40 @@ def read_volume_parts(
     container: Container, volume: Volume, *, cipher: Cipher | None = None, chosen: str = "live"
 ) -> VolumeParts:
     """Read all trees of one state of a volume, and the nodes of its other states."""
-    opened, physical = _read_physical(container, volume)
+    # Trees that need no object map.
+    superblock, store, xid = volume.superblock, volume.store, container.xid
+    extentref = read_physical_tree(store, "extentref", superblock.extentref_tree_oid, xid)
+    snapmeta = read_physical_tree(store, "snapmeta", superblock.snap_meta_tree_oid, xid)
+    listed = snapshots.list_snapshots(snapmeta.records)
+    opened = snapshots.open_all(volume, listed)
     states = {"live": volume} | {snapshot.view: state for snapshot, state in opened}
     if chosen not in states:
-        where = volume.store.blocks.at(int(volume.superblock.snap_meta_tree_oid))
+        where = store.blocks.at(int(superblock.snap_meta_tree_oid))
         raise FormatError("cannot be opened", structure=chosen, image_offset=where)
     fs, views = _read_states(states, chosen, cipher)
-    shown, xid = states[chosen], container.xid
-    references = [snapshots.read_extent_references(volume.store, snapshot, xid) for snapshot, _ in opened]
+    shown = states[chosen]
+    references = [snapshots.read_extent_references(store, snapshot, xid) for snapshot, _ in opened]
     fext = read_fext_tree(shown)
     rolling = read_rolling(container, volume)
     claimed = [*views.values(), fext.nodes, *rolling.trees]
     regions = volume_regions(container, list(states.values()), claimed, rolling.regions)
-    lost = [_is_live(nodes, volume) for nodes in volume.store.lost]
+    lost = [_is_live(nodes, volume) for nodes in store.lost]
     return VolumeParts(
         state=shown,
         view=chosen,
         fs=fs,
-        extentref=physical.extentref,
-        snapmeta=physical.snapmeta,
+        extentref=extentref,
+        snapmeta=snapmeta,
         fext=fext,
-        snapshots=physical.snapshots,
+        snapshots=listed,
         views=views,
         snapshot_extents=references,
         regions=regions,
         is_locked=_is_locked(volume, cipher),
         cipher=cipher,
         rolling=rolling,
-        lost=[nodes for nodes, is_live in zip(volume.store.lost, lost, strict=True) if is_live],
-        lost_of_snapshots=[nodes for nodes, is_live in zip(volume.store.lost, lost, strict=True) if not is_live],
+        lost=[nodes for nodes, is_live in zip(store.lost, lost, strict=True) if is_live],
+        lost_of_snapshots=[nodes for nodes, is_live in zip(store.lost, lost, strict=True) if not is_live],
     )
 
 
@@ -274,23 +279,6 @@ def _is_live(root: NodeRows, volume: Volume) -> bool:
     found = volume.view.find(np.array([superblock.root_tree_oid], np.uint64))
     # The root of a tree that is physical is named by its address.
     return int(root.paddr[0]) in (int(found.paddr[0]), superblock.root_tree_oid)
-
-
-class _Physical(NamedTuple):
-    """Trees of a volume that need no object map, and the snapshots that they list."""
-
-    extentref: RecordTree
-    snapmeta: RecordTree
-    snapshots: list[Snapshot]
-
-
-def _read_physical(container: Container, volume: Volume) -> tuple[list[tuple[Snapshot, Volume]], _Physical]:
-    """Read extent references and snapshot metadata, and open the snapshots."""
-    superblock, store, xid = volume.superblock, volume.store, container.xid
-    extentref = read_physical_tree(store, "extentref", superblock.extentref_tree_oid, xid)
-    snapmeta = read_physical_tree(store, "snapmeta", superblock.snap_meta_tree_oid, xid)
-    listed = snapshots.list_snapshots(snapmeta.records)
-    return snapshots.open_all(volume, listed), _Physical(extentref, snapmeta, listed)
 
 
 def _read_states(

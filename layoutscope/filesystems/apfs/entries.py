@@ -172,29 +172,26 @@ def _sizes(inode: _Matched, kind: NDArray[np.uint8], xattrs: Columns, file_id: N
         size = np.where(stored, inode["len_uncompressed"].astype(np.int64), size)
     if "expanded_size" in xattrs:
         rows = np.flatnonzero(xattrs["expanded_size"] >= 0)
-        expanded = _Attributes(xattrs["obj_id"][rows], xattrs["expanded_size"][rows])
-        size = _take_attribute_sizes(size, compressed, file_id, expanded)
+        holders, values = xattrs["obj_id"][rows], xattrs["expanded_size"][rows]
+        size = _take_attribute_sizes(size, compressed, file_id, holders, values)
         rows = np.flatnonzero(xattrs["name"].equal_to(SYMLINK_NAME))
         # The target ends with a zero byte that stat does not count.
-        targets = _Attributes(xattrs["obj_id"][rows], xattrs["len_xdata"][rows].astype(np.int64) - 1)
-        size = _take_attribute_sizes(size, kind == KINDS.index("symlink"), file_id, targets)
+        holders, values = xattrs["obj_id"][rows], xattrs["len_xdata"][rows].astype(np.int64) - 1
+        size = _take_attribute_sizes(size, kind == KINDS.index("symlink"), file_id, holders, values)
     size[kind == KINDS.index("directory")] = 0
     return size
 
 
 def _take_attribute_sizes(
-    size: NDArray[np.int64], wanted: NDArray[np.bool_], file_id: NDArray[np.uint64], attributes: _Attributes
+    size: NDArray[np.int64],
+    wanted: NDArray[np.bool_],
+    file_id: NDArray[np.uint64],
+    holders: NDArray[np.uint64],  # the file of each attribute
+    values: NDArray[np.int64],  # the size that it tells
 ) -> NDArray[np.int64]:
     """Take the sizes of wanted files from attributes of theirs, where they have one."""
-    spot, found = match(attributes.file_id, file_id)
-    return np.where(found & wanted, attributes.value[spot], size) if len(attributes.value) else size
-
-
-class _Attributes(NamedTuple):
-    """Files and what an attribute says of each."""
-
-    file_id: NDArray[np.uint64]
-    value: NDArray[np.int64]
+    spot, found = match(holders, file_id)
+    return np.where(found & wanted, values[spot], size) if len(values) else size
 
 
 def _flags(drecs: Columns, inode: _Matched, links: NDArray[np.int32]) -> NDArray[np.uint8] | int:

@@ -7,6 +7,7 @@ there is none, the container's facts are made up from the disk's size. All of th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -656,29 +657,23 @@ def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves
         inside = (spot >= 0) & (leaves.last <= high[np.maximum(spot, 0)])
         fits |= inside & (leaves.first <= leaves.last)
     order = np.lexsort((own.last, own.first))
-    taken = _Ranges(list(zip(own.first[order].tolist(), own.last[order].tolist(), strict=True)))
+    taken = list(zip(own.first[order].tolist(), own.last[order].tolist(), strict=True))
     youngest = np.argsort(leaves.places.xid, kind="stable")[::-1].tolist()
-    chosen = [row for row in youngest if fits[row] and taken.add(int(leaves.first[row]), int(leaves.last[row]))]
+    chosen = [
+        row for row in youngest if fits[row] and _insert_range(taken, int(leaves.first[row]), int(leaves.last[row]))
+    ]
     rows = np.array(sorted(chosen), np.int64)
     return Leaves(leaves.places.take(rows), leaves.first[rows], leaves.last[rows])
 
 
-class _Ranges(Struct, frozen=True):
-    """Ranges of keys in order that do not cross; they may touch, as one object's records go on in the next leaf."""
-
-    ranges: list[tuple[int, int]]
-
-    def add(self, first: int, last: int) -> bool:
-        """Take a range in, unless it crosses another."""
-        from bisect import bisect_left
-
-        spot = bisect_left(self.ranges, (first, last))
-        if spot < len(self.ranges) and self.ranges[spot][0] < last:
-            return False
-        if spot and self.ranges[spot - 1][1] > first:
-            return False
-        self.ranges.insert(spot, (first, last))
-        return True
+def _insert_range(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
+    """Insert a range of keys into ranges in order, unless it crosses another; say whether it was inserted."""
+    # Ranges may touch: the records of one object go on in the next leaf.
+    spot = bisect_left(ranges, (first, last))
+    if (spot < len(ranges) and ranges[spot][0] < last) or (spot and ranges[spot - 1][1] > first):
+        return False
+    ranges.insert(spot, (first, last))
+    return True
 
 
 def _merge_in_key_order(own: Leaves, adopted: Leaves) -> Leaves:

@@ -213,10 +213,10 @@ class _Trees(Struct):
 
     def _rebuilt(self, place: TreePlace, tree: Tree | None, leaves: LeafDecoder) -> tuple[Tree | None, LeafDecoder]:
         """Rebuild a tree from its leaves, if that brings out other ones."""
-        from layoutscope.filesystems.hfsplus.rescue import Beside, rebuild
+        from layoutscope.filesystems.hfsplus.rescue import rebuild
 
         fresh = LEAVES[place.tree]()
-        rebuilt = rebuild(self.volume, place, tree, fresh, Beside(self.found, self.journal))
+        rebuilt = rebuild(self.volume, place, tree, fresh, self.found, self.journal)
         return (tree, leaves) if rebuilt is None else (rebuilt, fresh)
 
     def _by_copy(self, place: TreePlace) -> tuple[Tree | None, LeafDecoder] | None:

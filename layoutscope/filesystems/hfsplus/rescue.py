@@ -305,31 +305,25 @@ class InferredHeader(Struct, frozen=True):
     has_variable_index_keys: bool = True
 
 
-class Beside(NamedTuple):
-    """What is known of a volume besides a tree's own nodes."""
-
-    found: Swept | None = None  # nodes of the volume; without them nodes are looked for in the tree's own file alone
-    # tells which of two leaves with the same keys it wrote later, where neither the index nor their neighbours do
-    journal: Journal | None = None
-
-
 def rebuild(
     volume: Volume,
     place: TreePlace,
     tree: Tree | None,
     leaves: LeafDecoder,
-    beside: Beside,
+    found: Swept | None,  # nodes of the volume; without them nodes are looked for in the tree's own file alone
+    # tells which of two leaves with the same keys it wrote later, where neither the index nor their neighbours do
+    journal: Journal | None = None,
 ) -> Tree | None:
     """Rebuild a tree from its leaves; None where there are none, or where that changes nothing."""
     if tree is not None and not _is_usable(volume, tree):
         tree = None
-    file = tree.file if tree is not None else _infer_file(volume, place, beside.found)
+    file = tree.file if tree is not None else _infer_file(volume, place, found)
     if file is None:
         return None
     decoded = _decode_all_nodes(volume, file, leaves)
     nodes = decoded.nodes
     links = links_of(nodes)
-    written = partial(read_write_ages, volume, beside.journal, file)
+    written = partial(read_write_ages, volume, journal, file)
     if tree is not None:
         reach = tree.reach
         nodes.parent[:], nodes.key_rank[:] = tree.nodes.parent, tree.nodes.key_rank
@@ -671,7 +665,7 @@ def _catalog(volume: Volume, found: Swept) -> tuple[Volume, Catalog]:
         leaves = catalog_file.CatalogLeaves()
         number = int(grammar.HfsplusVolume.Cnid.catalog_file)
         place = TreePlace("catalog", number, inline_fork(header.catalog_file))
-        tree = rebuild(trial, place, None, leaves, Beside(found))
+        tree = rebuild(trial, place, None, leaves, found)
         results.append((trial, catalog_file.collect_catalog(tree, leaves)))
     return max(results, key=lambda result: (len(result[1].name), -_num_misplaced(*result)))
 

@@ -7,7 +7,7 @@ nodes of volumes that lie in files are found like all others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -344,62 +344,47 @@ def read_write_ages(volume: Volume, journal: Journal | None, file: TreeFile, num
     """
     if len(numbers) < 2:
         return np.full(len(numbers), UNKNOWN, np.int64)
-    return JournalCopies.of(volume, journal).ages(volume, file, numbers)
+    ages = np.full(len(numbers), UNKNOWN, np.int64)
+    target, length, start, ring = _journal_copies(volume, journal)
+    pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers[: MAX_COMPARED if len(target) else 0])
+    rows = zip(pieces.part.tolist(), pieces.volume_offset.tolist(), pieces.length_bytes.tolist(), strict=True)
+    for place, at, size in rows:
+        covers = np.flatnonzero((target <= at) & (at < target + length))
+        if not len(covers):
+            continue
+        # A node is from a write if it holds what that put there, as far as the write goes.
+        write = int(covers[-1])
+        inside = at - int(target[write])
+        known = min(size, int(length[write]) - inside)
+        first = int(start[write]) + inside
+        piece = ForkPieces(*(np.array([value], np.int64) for value in (0, at, known)))
+        if (read_parts(volume, piece) == ring[first : first + known]).all():
+            ages[place] = max(int(ages[place]), write)
+    return ages
 
 
-class JournalCopies(Struct, frozen=True):
-    """Blocks that stand in a journal, written to their places or not, the oldest first."""
+def _journal_copies(volume: Volume, journal: Journal | None) -> tuple[I64, I64, I64, U8]:
+    """Find the blocks in all sound block lists of a journal, written to their places or not, the oldest first.
 
-    # volume_offset, length_bytes: where they belong
-    volume_offset: I64
-    length_bytes: I64
-    data_start: I64  # their contents, in bytes from the start of `data`
-    data: U8  # the ring in one piece
-
-    @classmethod
-    def of(cls, volume: Volume, journal: Journal | None) -> Self:
-        """Find all block lists of a journal that are sound; none where there is no journal."""
-        none = np.empty(0, np.int64)
-        ring = _ring(volume, journal)
-        if journal is None or journal.header is None or not len(ring):
-            return cls(none, none, none, ring)
-        found, end = [], 0
-        for start in _list_starts(journal, ring).tolist():
-            # What stands inside of a transaction is a block of somebody's file, whatever it looks like.
-            part = read_list(journal, ring, start) if start >= end else ""
-            if not isinstance(part, str):
-                found.append((start, part))
-                end = start + part.used_bytes
-        # From the ring's start on come the transactions that are not yet in their places; those behind them are older.
-        pending, sector = journal.num_pending_bytes, int(journal.header.len_header)
-        parts = [part for _, part in sorted(found, key=lambda item: (item[0] < pending, item[0]))]
-        places = np.concatenate([none, *(part.bnum * sector for part in parts)])
-        sizes, starts = (
-            np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("sizes", "starts")
-        )
-        return cls(places, sizes, starts, ring)
-
-    def ages(self, volume: Volume, file: TreeFile, numbers: I64) -> I64:
-        """Say which write nodes are from."""
-        ages = np.full(len(numbers), UNKNOWN, np.int64)
-        if not len(self.volume_offset):
-            return ages
-        pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers[:MAX_COMPARED])
-        rows = zip(pieces.part.tolist(), pieces.volume_offset.tolist(), pieces.length_bytes.tolist(), strict=True)
-        for place, at, size in rows:
-            covers = (self.volume_offset <= at) & (at < self.volume_offset + self.length_bytes)
-            last = int(np.flatnonzero(covers)[-1]) if covers.any() else UNKNOWN
-            if last != UNKNOWN and self._is_copy(volume, last, at, size):
-                ages[place] = max(int(ages[place]), last)
-        return ages
-
-    def _is_copy(self, volume: Volume, write: int, at: int, size: int) -> bool:
-        """Whether a piece of the volume holds what a write put there, as far as the write goes."""
-        inside = at - int(self.volume_offset[write])
-        size = min(size, int(self.length_bytes[write]) - inside)
-        start = int(self.data_start[write]) + inside
-        piece = ForkPieces(*(np.array([value], np.int64) for value in (0, at, size)))
-        return bool((read_parts(volume, piece) == self.data[start : start + size]).all())
+    Where each belongs on the volume, its length, its place in the ring, all in bytes, and the ring.
+    """
+    none = np.empty(0, np.int64)
+    ring = _ring(volume, journal)
+    if journal is None or journal.header is None or not len(ring):
+        return none, none, none, ring
+    found, end = [], 0
+    for start in _list_starts(journal, ring).tolist():
+        # What stands inside of a transaction is a block of somebody's file, whatever it looks like.
+        part = read_list(journal, ring, start) if start >= end else ""
+        if not isinstance(part, str):
+            found.append((start, part))
+            end = start + part.used_bytes
+    # From the ring's start on come the transactions that are not yet in their places; those behind them are older.
+    pending, sector = journal.num_pending_bytes, int(journal.header.len_header)
+    parts = [part for _, part in sorted(found, key=lambda item: (item[0] < pending, item[0]))]
+    places = np.concatenate([none, *(part.bnum * sector for part in parts)])
+    sizes, starts = (np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("sizes", "starts"))
+    return places, sizes, starts, ring
 
 
 def _ring(volume: Volume, journal: Journal | None) -> U8:

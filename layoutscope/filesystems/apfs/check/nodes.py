@@ -337,15 +337,15 @@ def _check_area(subject: Subject, batch: ReadNodes, area: _Area, sound: NDArray[
     wrong = sound & (free != area.length)
     message = f"{field.len_data}: not the bytes that its records leave free"
     _report(subject, batch, wrong, field.len_data.offset, message, free, area.length)
-    listed = _walk_free_lists(batch, area, np.flatnonzero(sound))
+    owner, piece, length, torn = _walk_free_lists(batch, area, np.flatnonzero(sound))
     message = f"{field.ofs_data}: the list of free bytes leaves its area or does not end"
     broken = np.zeros(len(sound), bool)
-    broken[listed.broken] = True
+    broken[torn] = True
     _report(subject, batch, broken, field.ofs_data.offset, message)
     # Records and free pieces of all nodes, by their place: none begins before the one before it ends.
-    node = np.concatenate([slots.node, listed.node])
-    start = np.concatenate([area.rec_start, listed.start])
-    stop = start + np.concatenate([area.rec_len, listed.length])
+    node = np.concatenate([slots.node, owner])
+    start = np.concatenate([area.rec_start, piece])
+    stop = start + np.concatenate([area.rec_len, length])
     order = np.argsort(start, kind="stable")
     node, start, stop = node[order], start[order], stop[order]
     twice = np.flatnonzero((start[1:] < stop[:-1]) & (node[1:] == node[:-1]) & (stop[1:] > start[1:])) + 1
@@ -354,17 +354,11 @@ def _check_area(subject: Subject, batch: ReadNodes, area: _Area, sound: NDArray[
         log.add(DIFFERS, "warning", f"bytes of its {area.name} area are in use twice")
 
 
-class _Listed(Struct, frozen=True):
-    """Pieces of free lists, and the nodes whose list is broken."""
+def _walk_free_lists(batch: ReadNodes, area: _Area, nodes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Walk the free lists of many nodes at once, a step at a time.
 
-    node: NDArray[np.int64]
-    start: NDArray[np.int64]
-    length: NDArray[np.int64]
-    broken: NDArray[np.int64]
-
-
-def _walk_free_lists(batch: ReadNodes, area: _Area, nodes: NDArray[np.int64]) -> _Listed:
-    """Walk the free lists of many nodes at once, a step at a time."""
+    The node, start and length of each piece, and the nodes whose list is broken.
+    """
     found: list[tuple[NDArray[np.int64], ...]] = []
     broken: list[NDArray[np.int64]] = []
     offset = area.offset[nodes]
@@ -386,7 +380,7 @@ def _walk_free_lists(batch: ReadNodes, area: _Area, nodes: NDArray[np.int64]) ->
         found.append((nodes, at[fits], length[fits]))
     broken.append(nodes[offset != _END] if len(offset) == len(nodes) else nodes)
     pieces_of = [np.concatenate([np.empty(0, np.int64), *(step[part] for step in found)]) for part in range(3)]
-    return _Listed(pieces_of[0], pieces_of[1], pieces_of[2], np.concatenate(broken))
+    return [*pieces_of, np.concatenate(broken)]
 
 
 SUPERBLOCK: Final = NX_SUPERBLOCK

@@ -20,6 +20,7 @@ from layoutscope.api.workloads import (
     VolumesAlike,
     check_placement,
     checked,
+    choose_host,
     host_of,
     over_orders,
     prediction,
@@ -185,7 +186,7 @@ def _drive(
     changes: Mapping[str, Serve],
     work: Predict,
 ) -> DriveCase:
-    host, start = Host.of(host_of(work)), work["start_offset_bytes"]
+    host, start = Host.of(host_of(work, layout)), work["start_offset_bytes"]
     result = serve_walk(layout, reads, profile, host, start)
     unknown = uncertain(profile, host, knows_offset=knows_offset(layout, start))
     drawn = {**unknown.columns(), START: (START, unknown.angle)}
@@ -212,12 +213,12 @@ def _change(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) 
         flash = load_profile(SSD_PROFILE)
 
         def serve_on_flash(profile: DriveProfile) -> Alternative:
-            seconds = serve_walk(layout, reads, flash, Host.of(host_of(work)), start).seconds
+            seconds = serve_walk(layout, reads, flash, Host.of(host_of(work, layout)), start).seconds
             why_not = "the drive is one already" if profile.geometry == flash.geometry else ""
             return Alternative(name, f"the drive is a {flash.title}", seconds, why_not)
 
         return serve_on_flash
-    host = host_of(work)
+    host = host_of(work, layout)
     case = what_if(name, layout, host, reads)
     moved = start if case.start_offset_bytes is None else case.start_offset_bytes
     if case.layout is layout and case.host == host and moved == start:
@@ -264,7 +265,7 @@ def _write_ncdu(
     """Write the cost of every directory for ``ncdu -f``, in milliseconds."""
     with output(path, force=force) as file:
         reads = walk(layout, work).reads
-        result = serve_walk(layout, reads, profile, Host.of(host_of(work)), work["start_offset_bytes"])
+        result = serve_walk(layout, reads, profile, Host.of(host_of(work, layout)), work["start_offset_bytes"])
         ids, seconds, _ = _costs_by_directory(reads, result)
         costs = dict(zip(ids.tolist(), (seconds * 1000).tolist(), strict=True))
         for text in ncdu_text(layout, costs):
@@ -273,9 +274,11 @@ def _write_ncdu(
 
 def _walk_facts(layout: VolumeLayout, reads: AccessTrace, work: Workload) -> WalkFacts:
     """Sum up a walk."""
+    host, host_from = choose_host(layout, work["host"])
     return WalkFacts(
         order=work["order"],
-        host=work["host"],
+        host=host,
+        host_from=host_from,
         reads=len(reads),
         read_bytes=int(reads.length_bytes.sum()),
         metrics=measure_trace(reads, layout),
@@ -284,7 +287,7 @@ def _walk_facts(layout: VolumeLayout, reads: AccessTrace, work: Workload) -> Wal
 
 
 def predict_enumeration(
-    layout: VolumeLayout, profiles: Sequence[DriveProfile], *, host: str, may_skip: bool
+    layout: VolumeLayout, profiles: Sequence[DriveProfile], *, host: str | None, may_skip: bool
 ) -> tuple[WalkFacts | None, tuple[Prediction, ...]]:
     """Walk a layout and serve the walk on each drive; nothing where there is nothing to walk."""
     work = checked({"host": host})
@@ -292,7 +295,7 @@ def predict_enumeration(
         return None, ()
     reads = walk(layout, work).reads
     fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
-    said = Host.of(host_of(work))
+    said = Host.of(host_of(work, layout))
     results = tuple(prediction(layout, reads, profile, said) for profile in fitting)
     return _walk_facts(layout, reads, work), results
 

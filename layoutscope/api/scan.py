@@ -11,7 +11,7 @@ from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import serve_walk
+from layoutscope.api.workloads import USUAL_HOST, serve_walk
 from layoutscope.drive import service
 from layoutscope.drive.simulation import draw_seconds
 from layoutscope.drive.uncertain import GEOMETRIES, Host, median_draw, uncertain
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile
     from layoutscope.findings import Finding
+    from layoutscope.options import EnumerationOptions
     from layoutscope.remedies.case import Case
     from layoutscope.results.explanation import ReadsOfNodes
     from layoutscope.results.scan import Prediction
@@ -89,6 +90,19 @@ def scan(path: str | os.PathLike[str], **options: Unpack[ScanOptions]) -> ScanRe
 
             about = replace(about, metadata_sha256=metadata_sha256(image.images, image.layouts))
         return ScanResult(about, volumes, image.findings)
+
+
+def scan_alike(paths: Sequence[str | os.PathLike[str]], options: EnumerationOptions) -> list[ScanResult]:
+    """Scan images that are compared: as one host, macOS where their writers differ and none is asked for.
+
+    Two hosts would be a difference that is not on the disks.
+    """
+    results = [scan(path, **options) for path in paths]
+    hosts = {volume.walk.host for result in results for volume in result.volumes if volume.walk is not None}
+    if len(hosts) < 2 or options.get("host") is not None:
+        return results
+    as_one: EnumerationOptions = {**options, "host": USUAL_HOST}
+    return [scan(path, **as_one) for path in paths]
 
 
 def check_strict(findings: tuple[Finding, ...]) -> None:
@@ -175,7 +189,7 @@ MOST_COPIED: Final = 500_000
 def _scan_volume(
     layout: VolumeLayout,
     profiles: Sequence[DriveProfile],
-    host: str,
+    host: str | None,
     shared: tuple[VolumeLayout, ...],
     findings: tuple[Finding, ...],
     *,
@@ -185,9 +199,9 @@ def _scan_volume(
     walk, predictions = predict_enumeration(layout, profiles, host=host, may_skip=may_skip)
     with phase("asking what it is spent for"):
         verdict = None
-        if predictions:
+        if walk is not None and predictions:
             profile = next(item for item in profiles if item.name == predictions[0].drive)
-            verdict = judge(layout, walk, predictions, _Trials(layout, predictions[0], profile, host))
+            verdict = judge(layout, walk, predictions, _Trials(layout, predictions[0], profile, walk.host))
     with phase("measuring"):
         return VolumeScan(
             layout=layout,

@@ -551,7 +551,11 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         "ways": ("words.ways", ("system", "command")),
         **{name: f"words.{name}" for name in ("risk", "side_effects", "assumes", "source", "page")},
     },
-    Comparison: {"names": "names", "coverage": "coverages", **name_members("verdict", "hosts", "times", "metrics", "changes")},
+    Comparison: {
+        "names": "names",
+        "coverage": "coverages",
+        **name_members("verdict", "hosts", "times", "metrics", "changes"),
+    },
     Series: {"*": "found", **name_members("by", "places", "volumes")},
     TimeRow: {
         **name_members("drive", "seconds"),

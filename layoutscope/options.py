@@ -131,7 +131,12 @@ DrivesOption = Annotated[
     ),
 ]
 HostOption = Annotated[
-    str, Option("Operating system whose drivers and libraries do it.", "linux", choices=("linux", "macos"))
+    str | None,
+    Option(
+        "Operating system whose drivers and libraries do it.",
+        choices=("linux", "macos"),
+        absence="the one that wrote the volume last, macos where that is unknown",
+    ),
 ]
 StartOffset = Annotated[
     int, Option("Where the image, or the traced disk, is located on the drive.", 0, "bytes", flag="--start-offset")

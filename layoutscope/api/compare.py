@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import output, write_page
-from layoutscope.api.scan import scan
+from layoutscope.api.scan import scan_alike
 from layoutscope.errors import UsageError
 from layoutscope.options import EnumerationOptions, SeriesOptions, fill, leave_out, options_of
 from layoutscope.report.plots import series_page
@@ -59,7 +59,7 @@ def compare(
     paths = [path for given in images for path in several(given)]
     if len(paths) < 2:
         raise UsageError("compare needs at least two images")
-    return compare_scans([scan(path, **options) for path in paths])
+    return compare_scans(scan_alike(paths, options))
 
 
 def write_changed_nodes(found: Comparison, path: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -115,7 +115,7 @@ def series(
     images = several(paths)
     if not images:
         raise UsageError("series needs images or captures")
-    results = [scan(path, **scanning) for path in images]
+    results = scan_alike(images, scanning)
     keys = [_volume_key(result) for result in results]
     first = {key: keys.index(key) for key in keys}
     sorted_by = [

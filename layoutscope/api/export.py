@@ -118,7 +118,7 @@ def export(
     with opened(path, request) as image, reporting(request["progress"]):
         source = OpenImage(path, request, image)
         # Results are worked out when the first table needs them.
-        scanned = cache(lambda: scan(source, drives=(), host=work.get("host", "linux")))
+        scanned = cache(lambda: scan(source, drives=(), host=work.get("host")))
         predicted = cache(lambda: predict(source, drives=drives, **work))
 
         def rows(name: str) -> Rows:
@@ -291,6 +291,6 @@ def _walks(image: Opened, work: Workload, drives: Drives | None) -> list[Profile
         reads, paths = walk(layout, work).reads, Paths(layout)
         for profile in profiles_of(drives, DEFAULT_DRIVES[:1]):
             title = f"{name}, {work['order']} on {profile.name}"
-            served = serve_walk(layout, reads, profile, Host.of(host_of(work)))
+            served = serve_walk(layout, reads, profile, Host.of(host_of(work, layout)))
             found.append(Profile.of(title, reads, served, paths))
     return found

@@ -17,7 +17,7 @@ from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.api.outputs import write_page
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, host_of, serve_walk, walk
+from layoutscope.api.workloads import checked, choose_host, host_of, serve_walk, walk
 from layoutscope.drive.uncertain import Host, num_draws, quantiles
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
@@ -97,7 +97,8 @@ def forecast(
             layouts.append(only_volume(image.layouts))
             name = image.about.name
     layout, churn = layouts[-1], churn_of(layouts) if len(layouts) > 1 else None
-    begin = readable(layout, request["host"])
+    host, _ = choose_host(layout, request["host"])
+    request["host"], begin = host, readable(layout, host)
     share = request["share"]
     if share is None:
         share = float(np.mean(churn.replaced)) if churn is not None else USUAL_SHARE
@@ -115,7 +116,7 @@ def forecast(
         image=name,
         volume=layout.facts.name,
         filesystem=layout.facts.variant,
-        host=request["host"],
+        host=host,
         workload=request["workload"],
         does=workload_of(request["workload"]).does,
         share=share,
@@ -287,7 +288,7 @@ def follow_cycles(
                     break
                 if step in drawn:
                     drawn[step].append(look(build_aged_layout(layout, volume), seed))
-    errors = model_errors(layout.facts.filesystem, request["host"])
+    errors = model_errors(layout.facts.filesystem, choose_host(layout, request["host"])[0])
     points = tuple(
         _point(step * cycles_a_step, found, errors if step else {}) for step, found in drawn.items() if found
     )

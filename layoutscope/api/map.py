@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import check_output, file_form, output
-from layoutscope.api.scan import scan
+from layoutscope.api.scan import scan_alike
 from layoutscope.errors import UnsupportedError, UsageError
 from layoutscope.options import MapOptions, PageOptions, fill, leave_out
 from layoutscope.progress import phase, reporting
@@ -223,7 +223,7 @@ def map_images(
             raise UsageError(f"{picture}: is named for the page and for the picture")
     names = asked["names"] and all(image.request["names"] for image in images if isinstance(image, OpenImage))
     with reporting(asked["progress"]):
-        results = tuple(scan(path, **scanning) for path in images)
+        results = tuple(scan_alike(images, scanning))
         write_map(results, target, names=names, force=force, **shown)
         if picture is not None:
             write_picture(results, picture, names=names, force=force)

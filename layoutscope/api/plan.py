@@ -12,6 +12,7 @@ from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, request_of
+from layoutscope.api.workloads import choose_host
 from layoutscope.drive import load_profile
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.options import PlanOptions, fill, leave_out, options_of, own_options
@@ -78,11 +79,17 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
     ('solid-state', True)
     """
     asked = _checked(options)
-    profile, host = load_profile(os.fspath(asked["drive"])), host_profile(asked["host"])
+    profile = load_profile(os.fspath(asked["drive"]))
     with opened(path, request_of(options, path)) as image:
         volumes = [layout for layout in image.layouts if layout.facts.volume is not None]
         cases = [
-            Case(layout, profile, asked["order"], host, asked["start_offset_bytes"])
+            Case(
+                layout,
+                profile,
+                asked["order"],
+                host_profile(choose_host(layout, asked["host"])[0]),
+                asked["start_offset_bytes"],
+            )
             for layout in volumes
             if len(layout.columns("entries"))
         ]
@@ -117,7 +124,7 @@ def _checked(options: Mapping[str, Any]) -> PlanOptions:
         raise UsageError("how long a remedy lasts needs a forecast over one cycle or more: lasts", options=LASTS)
     if asked["lasts"] is not None and (asked["order"] != ORDER or asked["start_offset_bytes"]):
         raise UsageError(f"lasts is forecast for the order {ORDER} alone, from the start of the drive", options=LASTS)
-    if asked["host"] not in HOSTS:
+    if asked["host"] is not None and asked["host"] not in HOSTS:
         raise UsageError(f"no host {asked['host']!r}{did_you_mean(asked['host'], HOSTS)}; there are {', '.join(HOSTS)}")
     return asked
 

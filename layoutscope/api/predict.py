@@ -21,6 +21,7 @@ from layoutscope.api.workloads import (
     VolumesAlike,
     check_placement,
     checked,
+    choose_host,
     host_of,
     over_orders,
     prediction,
@@ -151,7 +152,7 @@ def _volume(
     walked = walk(layout, work)
     reads = walked.reads
     work_out = partial(_reads_of, work)
-    case = Case(layout, profiles[0], work["order"], host_of(work), work["start_offset_bytes"], work_out)
+    case = Case(layout, profiles[0], work["order"], host_of(work, layout), work["start_offset_bytes"], work_out)
     case.reads = reads
     cases = tuple(
         replace(_drive(case.with_drive(profile), work), drive_was_named=drive_was_named) for profile in profiles
@@ -238,7 +239,7 @@ def _write_ncdu(
     """Write the cost of every directory for ``ncdu -f``, in milliseconds."""
     with output(path, force=force) as file:
         reads = walk(layout, work).reads
-        result = serve_walk(layout, reads, profile, Host.of(host_of(work)), work["start_offset_bytes"])
+        result = serve_walk(layout, reads, profile, Host.of(host_of(work, layout)), work["start_offset_bytes"])
         ids, seconds, _ = _costs_by_directory(reads, result)
         costs = dict(zip(ids.tolist(), (seconds * 1000).tolist(), strict=True))
         for text in ncdu_text(layout, costs):
@@ -247,9 +248,11 @@ def _write_ncdu(
 
 def _walk_facts(layout: VolumeLayout, reads: AccessTrace, work: Workload) -> WalkFacts:
     """Sum up a walk."""
+    host, host_from = choose_host(layout, work["host"])
     return WalkFacts(
         order=work["order"],
-        host=work["host"],
+        host=host,
+        host_from=host_from,
         reads=len(reads),
         read_bytes=int(reads.length_bytes.sum()),
         metrics=measure_trace(reads, layout),
@@ -258,7 +261,7 @@ def _walk_facts(layout: VolumeLayout, reads: AccessTrace, work: Workload) -> Wal
 
 
 def predict_enumeration(
-    layout: VolumeLayout, profiles: Sequence[DriveProfile], *, host: str, may_skip: bool
+    layout: VolumeLayout, profiles: Sequence[DriveProfile], *, host: str | None, may_skip: bool
 ) -> tuple[WalkFacts | None, tuple[Prediction, ...]]:
     """Walk a layout and serve the walk on each drive; nothing where there is nothing to walk."""
     work = checked({"host": host})
@@ -266,7 +269,7 @@ def predict_enumeration(
         return None, ()
     reads = walk(layout, work).reads
     fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
-    said = Host.of(host_of(work))
+    said = Host.of(host_of(work, layout))
     results = tuple(prediction(layout, reads, profile, said) for profile in fitting)
     return _walk_facts(layout, reads, work), results
 

@@ -207,7 +207,7 @@ def predict_best(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tup
     best, name, given = _predict(real, layout, work), "", work["host_properties"] or {}
     for version in filesystem_of(layout).traits.driver_versions:
         share = best[2].pair_share
-        if share >= EXACT or version.host != work["host"] or version.properties.keys() & given.keys():
+        if share >= EXACT or version.host != best[0].host.name or version.properties.keys() & given.keys():
             continue
         other = _predict(real, layout, {**work, "host_properties": {**given, **version.properties}})
         # Of a trace that meets neither, a few steps more tell nothing.
@@ -221,7 +221,7 @@ def predict_best(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tup
 
 
 def _predict(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tuple[Model, AccessTrace, Score]:
-    model = model_of(layout, host_of(work))
+    model = model_of(layout, host_of(work, layout))
     predicted = walk_on(model, work).reads
     return model, predicted, score(real, predicted, layout)
 

@@ -10,6 +10,7 @@ from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import opened, request_of
+from layoutscope.api.workloads import USUAL_HOST
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from layoutscope.drive import DriveProfile
     from layoutscope.findings import Finding
+    from layoutscope.options import EnumerationOptions
     from layoutscope.tables import VolumeLayout
 
 
@@ -83,6 +85,19 @@ def scan(path: str | os.PathLike[str], **options: Unpack[ScanOptions]) -> ScanRe
         return ScanResult(about, volumes, image.findings)
 
 
+def scan_alike(paths: Sequence[str | os.PathLike[str]], options: EnumerationOptions) -> list[ScanResult]:
+    """Scan images that are compared: as one host, macOS where their writers differ and none is asked for.
+
+    Two hosts would be a difference that is not on the disks.
+    """
+    results = [scan(path, **options) for path in paths]
+    hosts = {volume.walk.host for result in results for volume in result.volumes if volume.walk is not None}
+    if len(hosts) < 2 or options.get("host") is not None:
+        return results
+    as_one: EnumerationOptions = {**options, "host": USUAL_HOST}
+    return [scan(path, **as_one) for path in paths]
+
+
 def check_strict(findings: tuple[Finding, ...]) -> None:
     """Turn the first damage into an error."""
     for finding in findings:
@@ -113,7 +128,7 @@ def _same_place(layout: VolumeLayout, other: VolumeLayout) -> bool:
 def _scan_volume(
     layout: VolumeLayout,
     profiles: Sequence[DriveProfile],
-    host: str,
+    host: str | None,
     shared: tuple[VolumeLayout, ...],
     findings: tuple[Finding, ...],
     *,
@@ -125,7 +140,7 @@ def _scan_volume(
         verdict = None
         if walk is not None and predictions:
             profile = next(item for item in profiles if item.name == predictions[0].drive)
-            case = Case(layout, profile, walk.order, host_profile(host)).with_reads(walked(layout, walk.trace))
+            case = Case(layout, profile, walk.order, host_profile(walk.host)).with_reads(walked(layout, walk.trace))
             first = predictions[0]
             # Where the time is short no cause and no remedy is named.
             simulated = None if first.seconds >= WORTH_S else (PACKED,)

@@ -14,6 +14,7 @@ from layoutscope.drive import service, simulate
 from layoutscope.drive.simulation import ALIGNED_BYTES, draw_seconds
 from layoutscope.drive.uncertain import START, VOLUME, Host, interval_of, num_draws, uncertain
 from layoutscope.errors import UsageError, did_you_mean
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.options import Predict, Workload, fill, options_of
 from layoutscope.progress import phase
 from layoutscope.results.inspect import resolve
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from layoutscope.drive.uncertain import Interval
     from layoutscope.options import Option
     from layoutscope.results.predict import DriveCase
+    from layoutscope.results.scan import HostFrom
     from layoutscope.tables import VolumeLayout
     from layoutscope.tables.frames import WalkCosts
     from layoutscope.walk.programs import LeastWritten
@@ -59,7 +61,7 @@ def checked(workload: Mapping[str, Any], kind: type[Workload] = Workload) -> Wor
     order, host = work["order"], work["host"]
     if order not in ORDERS:
         raise UsageError(f"no order {order!r}{did_you_mean(order, ORDERS)}; there are {', '.join(ORDERS)}")
-    if host not in HOSTS:
+    if host is not None and host not in HOSTS:
         raise UsageError(f"no host {host!r}{did_you_mean(host, HOSTS)}; there are {', '.join(HOSTS)}")
     _check_values(work, known)
     refused, missing = _refused(work)
@@ -127,9 +129,22 @@ def work_of(
     return {**(workload or {}), **plain}
 
 
-def host_of(work: Workload) -> HostProfile:
-    """Return the host of a workload."""
-    usual = host_profile(work["host"], cache_bytes=work["memory_bytes"], threads=work["threads"] or 1)
+USUAL_HOST: Final = "macos"
+"""Of volumes that do not tell who wrote them: most users of both file systems have a Mac."""
+
+
+def choose_host(layout: VolumeLayout, asked: str | None) -> tuple[str, HostFrom]:
+    """Choose the host that works on a volume, and say why: the one asked for, else that which wrote it last."""
+    if asked is not None:
+        return asked, "asked"
+    writer = filesystem_of(layout).written_by(layout)
+    return (writer, "written-by") if writer else (USUAL_HOST, "unknown")
+
+
+def host_of(work: Workload, layout: VolumeLayout | None = None) -> HostProfile:
+    """Return the host of a workload on a volume."""
+    name = (work["host"] or USUAL_HOST) if layout is None else choose_host(layout, work["host"])[0]
+    usual = host_profile(name, cache_bytes=work["memory_bytes"], threads=work["threads"] or 1)
     try:
         return set_properties(usual, work["host_properties"] or {})
     except ValueError as error:
@@ -149,7 +164,7 @@ class Walk(Struct, frozen=True):
 
 def walk(layout: VolumeLayout, asked: Workload, host: HostProfile | None = None) -> Walk:
     """Work out the reads of a workload."""
-    return walk_on(model_of(layout, host_of(asked) if host is None else host), asked)
+    return walk_on(model_of(layout, host_of(asked, layout) if host is None else host), asked)
 
 
 def walk_on(model: Model, asked: Workload) -> Walk:
@@ -219,7 +234,7 @@ def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: Worklo
 
     (profile,) = profiles_of(drive)
     reads = walk(layout, work).reads
-    found = prediction(layout, reads, profile, Host.of(host_of(work)))
+    found = prediction(layout, reads, profile, Host.of(host_of(work, layout)))
     return costs_of(layout, reads, found, work["order"])
 
 
@@ -256,12 +271,12 @@ def over_orders(
     start_offset_bytes: int = 0,
 ) -> OrdersCase:
     """Predict every order on a volume."""
-    model = model_of(layout, host_of(work))
+    model = model_of(layout, host_of(work, layout))
     cases = [_case(model, profiles, {**work, "order": name}, start_offset_bytes) for name in ORDERS]
     cases.sort(key=lambda case: (bool(case.why_not), case.times[0].seconds if case.times else case.reads))
     paths = work["paths"] or ()
     missing = missing_paths(paths, entries_on_paths(model, paths))
-    return OrdersCase(volume_name(layout), work["host"], tuple(cases), layout.coverage, layout.num_errors, missing)
+    return OrdersCase(volume_name(layout), model.host.name, tuple(cases), layout.coverage, layout.num_errors, missing)
 
 
 def _case(model: Model, profiles: Sequence[DriveProfile], work: Workload, start_offset_bytes: int) -> OrderCase:
@@ -307,9 +322,10 @@ class VolumesAlike:
 
         from layoutscope.api.alike import volumes_alike
 
-        self._layout, self._host = layout, Host.of(host_of(work))
-        self._volumes = volumes_alike(layout, work["host"])
-        self._walks = [walk(made, work).reads for _, _, made in self._volumes]
+        host = host_of(work, layout)
+        self._layout, self._host = layout, Host.of(host)
+        self._volumes = volumes_alike(layout, host.name)
+        self._walks = [walk(made, work, host).reads for _, _, made in self._volumes]
 
     def added(self, case: DriveCase, reads: AccessTrace, profile: DriveProfile) -> DriveCase:
         """Add to a prediction what a volume like that takes."""

@@ -32,7 +32,7 @@ ANY_ORDER: Final = {"order": WORK["order"]._replace(choices=(*ORDERS, "all"))}
 
 RECORDED_WORK: Final = {
     # Its recorder may show which host it was; a recorded trace has been through its own memory.
-    "host": WORK["host"]._replace(default=None, absence="macos where a tool of macOS recorded, else linux"),
+    "host": WORK["host"]._replace(default=None, absence="the one whose tool recorded, else as of predict"),
     "memory_bytes": None,
 }
 

@@ -322,5 +322,8 @@ class FileSystem(Protocol):
         The likeliest layout first, then what else it could be; nothing where that driver's way is not known.
         """
 
+    def written_by(self, layout: VolumeLayout) -> str:
+        """Name the host whose driver wrote a volume last, as the volume tells; empty where it does not."""
+
     def driver(self, host: HostProfile) -> Driver:
         """Say what a host touches on it for a look-up, a listing, a mount, and what that costs."""

@@ -170,7 +170,7 @@ def _predict_each(volume: VolumeScan, orders: list[str], options: Mapping[str, A
     profiles = profiles_of(options.get("drives"), DEFAULT_DRIVES)
     made = []
     for order in orders:
-        work = checked({"host": options.get("host", "linux"), "order": order})
+        work = checked({"host": volume.walk.host, "order": order})
         reads = volume.walk.trace if order == volume.walk.order else walk(volume.layout, work).reads
         said = Host.of(host_of(work))
         for profile in (each for each in profiles if fits(each, reads)):
@@ -178,7 +178,7 @@ def _predict_each(volume: VolumeScan, orders: list[str], options: Mapping[str, A
             made.append(
                 {
                     "order": order,
-                    "host": work["host"],
+                    "host": volume.walk.host,
                     "drive": profile.name,
                     "seconds": time.seconds,
                     "seconds_low": time.seconds_low,

@@ -432,7 +432,7 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         "definition": "text",
         **name_members("citation", "parts", "note"),
     },
-    WalkFacts: name_members("order", "host", "reads", "read_bytes", "metrics"),
+    WalkFacts: name_members("order", "host", "host_from", "reads", "read_bytes", "metrics"),
     Prediction: PREDICTED,
     Placement: {**name_fields(Placement), **name_members("is_close", "is_all_over")},
     Cause: {**name_fields(Cause), "is_named": _is_named},
@@ -551,7 +551,11 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         "ways": ("words.ways", ("system", "command")),
         **{name: f"words.{name}" for name in ("risk", "side_effects", "assumes", "source", "page")},
     },
-    Comparison: {"names": "names", "coverage": "coverages", **name_members("verdict", "times", "metrics", "changes")},
+    Comparison: {
+        "names": "names",
+        "coverage": "coverages",
+        **name_members("verdict", "hosts", "times", "metrics", "changes"),
+    },
     Series: {"*": "found", **name_members("by", "places", "volumes")},
     TimeRow: {
         **name_members("drive", "seconds"),

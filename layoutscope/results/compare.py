@@ -192,6 +192,7 @@ class Comparison(Shown, Struct, frozen=True):
     verdict: str  # what explains most of the difference between the first side and the last
     # share of the known metadata of each image that could be read, 0 to 1; None where that is unknown
     coverages: tuple[float | None, ...]
+    hosts: tuple[str | None, ...]  # whose drivers enumerate each side; None where nothing can be walked
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -447,8 +448,9 @@ def compare_scans(results: Sequence[ScanResult]) -> Comparison:
     names = _names(results, volumes)
     times = tuple(_times(volumes))
     changes = tuple(layout_changes(one.layout, other.layout) for one, other in pairwise(volumes))
+    hosts = tuple(None if item.walk is None else item.walk.host for item in volumes)
     metrics, coverages = tuple(_metrics(results, volumes)), tuple(result.coverage for result in results)
-    return Comparison(names, metrics, times, changes, _verdict(times, len(names)), coverages)
+    return Comparison(names, metrics, times, changes, _verdict(times, len(names)), coverages, hosts)
 
 
 def _names(results: Sequence[ScanResult], volumes: Sequence[VolumeScan]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -64,11 +64,16 @@ class ImageFacts(Displayed, Struct, frozen=True):
     partitions: tuple[PartitionFacts, ...] = ()  # entries of its partition maps, in address order
 
 
+HostFrom: TypeAlias = Literal["asked", "written-by", "unknown"]
+
+
 class WalkFacts(Displayed, Struct, frozen=True):
     """One enumeration: what it reads, whatever the drive."""
 
     order: str  # name of the order
     host: str  # name of the host profile
+    # why this one: `asked`, `written-by` (it wrote the volume last), or `unknown` (the volume does not tell)
+    host_from: HostFrom
     reads: int  # reads that reach the drive
     read_bytes: int  # their bytes
     metrics: tuple[Metric, ...]  # metrics of the trace

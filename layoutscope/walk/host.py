@@ -72,6 +72,8 @@ MACOS: Final = HostProfile(
 
 HOSTS: Final = {"linux": LINUX, "macos": MACOS}
 
+HOST_WORDS: Final = {"linux": "Linux", "macos": "macOS"}
+
 SOURCES: Final[dict[str, tuple[str, str]]] = {
     "node_read_bytes": (
         "block_read_full_folio of Linux 6.1 and sb_bread of linux-apfs-rw: one block a request",

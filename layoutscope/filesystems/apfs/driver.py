@@ -457,6 +457,23 @@ BEFORE: Final = "EA Fernández"
 """What the Linux driver wrote into volumes before it wrote its version."""
 
 
+WRITERS: Final = {
+    **dict.fromkeys(("linux-apfs", "mkapfs", BEFORE), "linux"),
+    **dict.fromkeys(
+        ("apfs_kext", "newfs_apfs", "fsck_apfs", "asr", "storagekitd", "diskmanagementd", "hfs_convert"), "macos"
+    ),
+}
+"""Programs that write a volume, by how their names begin (``apfs_formatted_by``, ``apfs_modified_by``)."""
+
+
+def written_by(layout: VolumeLayout) -> str:
+    """Name the host of the program that changed a volume last; of one that none has changed, of what made it."""
+    details = layout.facts.details
+    # The newest comes first.
+    program = str(details.get("modified by") or details.get("formatted by", ""))
+    return next((host for name, host in WRITERS.items() if program.startswith(name)), "")
+
+
 def policy_of(layout: VolumeLayout, host: str) -> Policy:
     """Return how the driver of a host places, as of its version that wrote a volume last, where that is known."""
     if host == "linux" and BEFORE in str(layout.facts.details.get("modified by", "")).partition("(xid")[0]:

@@ -178,6 +178,12 @@ class Apfs:
 
         return read_apfs(layout, policy_of(layout, host))
 
+    def written_by(self, layout: VolumeLayout) -> str:
+        """Tell Linux and macOS by what they leave in the volume's header."""
+        from layoutscope.filesystems.apfs.driver import written_by
+
+        return written_by(layout)
+
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""
         from layoutscope.filesystems.apfs.driver import driver

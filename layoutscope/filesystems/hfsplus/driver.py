@@ -441,6 +441,15 @@ HOSTS: Final = {
     ),
 }
 
+WRITERS: Final = {"H+Lx": "linux", "10.0": "macos", "HFSJ": "macos", "fsck": "macos", "8.10": "macos"}
+"""Who mounts a volume for writing, by lastMountedVersion (TN1150, Volume Header; Linux fs/hfsplus/hfsplus_raw.h)."""
+
+
+def written_by(layout: VolumeLayout) -> str:
+    """Name the host that mounted a volume last."""
+    return WRITERS.get(str(layout.facts.details.get("last mounted by", "")), "")
+
+
 HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "page_bytes": (
         "Linux 6.1 fs/hfsplus/bnode.c: nodes live in the page cache of their file",

@@ -196,6 +196,12 @@ class Hfsplus:
 
         return read_hfsplus(layout, POLICIES[host])
 
+    def written_by(self, layout: VolumeLayout) -> str:
+        """Tell Linux and macOS by what they leave in the volume's header."""
+        from layoutscope.filesystems.hfsplus.driver import written_by
+
+        return written_by(layout)
+
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""
         from layoutscope.filesystems.hfsplus.driver import driver

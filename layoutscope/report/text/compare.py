@@ -12,6 +12,7 @@ from layoutscope.report import escape_text
 from layoutscope.report.text.console import make_printer, plain_table, print_parts
 from layoutscope.results.compare import Comparison, Series, costs_of_ends, explained_row, ratios, side_letters
 from layoutscope.units import NOTHING, format_bytes, format_plain, format_ratio, format_seconds
+from layoutscope.walk.host import HOST_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,6 +40,9 @@ def print_comparison(found: Comparison) -> Iterator[RenderableType]:
     letters = side_letters(len(found.names))
     for letter, name in zip(letters, found.names, strict=True):
         yield Text(f"{letter}: {escape_text(name)}")
+    hosts = dict.fromkeys(HOST_WORDS[host] for host in found.hosts if host is not None)
+    if hosts:
+        yield Text(f"Modelled as {' and '.join(hosts)}")
     if found.verdict:
         yield Text(found.verdict, style="bold")
     for chosen in blocks(len(letters)):

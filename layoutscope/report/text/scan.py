@@ -43,6 +43,7 @@ from layoutscope.results.explanation import (
 from layoutscope.tables import coverage_of
 from layoutscope.tables.layout import layout_findings
 from layoutscope.units import NOTHING, format_bytes, format_count, format_seconds, format_share, format_value
+from layoutscope.walk.host import HOST_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -551,7 +552,7 @@ def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
         yield Text(_untimed(walk))
         return
     what = "every file" if is_all_read(volume.layout) else "what was read of it"
-    how = f"nothing cached ({walk.order} on {walk.host}, {format_count(walk.reads, 'read')})"
+    how = f"nothing cached, modelled as {HOST_WORDS[walk.host]} ({format_count(walk.reads, 'read')})"
     yield Text(f"Listing {what}, {how}", style=SECTION)
     if not walk.reads:
         if is_all_read(volume.layout):

@@ -166,7 +166,7 @@ def test_differences_are_to_the_first_side():
     """B less A, B over A; where A is nothing, there is no ratio; what a side lacks has no difference."""
     common = MetricRow("m", "M", "bytes", "files", (4.0, 6.0, None))
     rows = (common, MetricRow("z", "Z", "share", "files", (0.0, 1.0, 2.0)))
-    found = Comparison(("x", "y", "z"), rows, (), (None, None), "", (1.0, 1.0, 1.0)).frame
+    found = Comparison(("x", "y", "z"), rows, (), (None, None), "", (1.0, 1.0, 1.0), ("linux",) * 3).frame
     told = list(found.select("side", "name", "metric", "value", "difference", "ratio").iter_rows())
     assert told[0] == ("A", "x", "m", 4.0, 0.0, 1.0)
     assert told[1] == ("B", "y", "m", 6.0, 2.0, 1.5)

@@ -1,0 +1,80 @@
+"""The host of a volume, where nobody asks for one, is the system that wrote it last."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from layoutscope import compare, plan, predict, read_layouts, scan, trace
+from layoutscope.api.workloads import choose_host
+
+WRITERS = {
+    "aged/apfs-20000-c00.img": ("linux", "written-by"),
+    "driver/apfs-ci.img": ("linux", "written-by"),
+    "aged/hfsplus-20000-c00.img": ("linux", "written-by"),
+    "apple/sparkle_apfs_lzma_aux.raw": ("macos", "written-by"),
+    "apple/dissect_jhfs_converted.raw": ("macos", "written-by"),
+    "apple/slate_20121008.raw": ("macos", "written-by"),
+    "apple/hfsinspect_hfsj.raw": ("macos", "written-by"),
+    "driver/hybrid-hfsplus.iso": ("macos", "unknown"),
+}
+APFS, HFSPLUS = "fixtures/images/apfs-scattered.img.zst", "fixtures/images/hfsplus-scattered.img.zst"
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_the_system_that_wrote_a_volume_reads_it(reference_image, name):
+    """By the strings in its header; `--host` overrides them."""
+    walk = scan(reference_image(name), drives=()).volumes[-1].walk
+    assert (walk.host, walk.host_from) == WRITERS[name]
+    asked = scan(reference_image(name), drives=(), host="linux").volumes[-1].walk
+    assert (asked.host, asked.host_from) == ("linux", "asked")
+
+
+TEXTS = {
+    "apfs": {
+        ("newfs_apfs (945.260.7)", ""): "macos",
+        ("newfs_apfs (945.260.7)", "linux-apfs by eafer (0.3.20) (xid 9), apfs_kext (945) (xid 4)"): "linux",
+        ("mkapfs by eafer (v0.2.1)", "apfs_kext (1677.81.1) (xid 25)"): "macos",
+        ("mkapfs by eafer ()", ""): "linux",
+        ("layoutscope fixtures (1)", ""): "",
+    },
+    "hfsplus": {("", "H+Lx"): "linux", ("", "10.0"): "macos", ("", "HFSJ"): "macos", ("", "liso"): ""},
+}
+
+
+@pytest.mark.parametrize(("filesystem", "image"), [("apfs", APFS), ("hfsplus", HFSPLUS)])
+def test_the_last_program_that_changed_a_volume_counts(filesystem, image):
+    """Not the one that made it, if another one came later."""
+    layout = next(item for item in read_layouts(image) if len(item.columns("entries")))
+    for (made, changed), host in TEXTS[filesystem].items():
+        details = {"formatted by": made, "modified by": changed, "last mounted by": changed}
+        told = layout.changed(facts=replace(layout.facts, details=details))
+        assert choose_host(told, None) == ((host, "written-by") if host else ("macos", "unknown")), (made, changed)
+        assert choose_host(told, "linux") == ("linux", "asked")
+
+
+def test_every_verb_takes_the_same_host(reference_image):
+    """Predictions, plans and traces of a volume that Linux wrote, and of one that does not tell."""
+    for image, host in ((reference_image("driver/hfsplus-frag.img"), "linux"), (APFS, "macos")):
+        one, other = (trace(image, host=name) for name in (None, host))
+        assert one.image_offset.tolist() == other.image_offset.tolist()
+        assert predict(image, drives="sata-ssd").volumes[0].walk.host == host
+        assert plan(image, drive="sata-ssd").volumes[0].host == host
+
+
+def test_a_comparison_has_one_host(reference_image):
+    """MacOS where one of both was not written by Linux; that of both where they agree; the one that is asked for."""
+    linux = [reference_image(f"driver/{name}-frag.img") for name in ("apfs", "hfsplus")]
+    assert compare(*linux, drives=()).hosts == ("linux", "linux")
+    assert compare(linux[0], APFS, drives=()).hosts == ("macos", "macos")
+    assert compare(linux[0], APFS, drives=(), host="linux").hosts == ("linux", "linux")
+
+
+def test_the_screen_and_the_json_name_it(run):
+    """In the line above the times."""
+    assert "modelled as macOS (" in run("scan", APFS).stdout
+    assert "modelled as Linux (" in run("scan", APFS, "--host", "linux").stdout
+    (walk,) = (item["walk"] for item in json.loads(run("scan", APFS, "--json").stdout)["volumes"] if item["walk"])
+    assert (walk["host"], walk["host_from"]) == ("macos", "unknown")

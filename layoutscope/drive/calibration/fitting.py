@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Struct
 from layoutscope.drive.calibration.plan import (
+    ARRIVAL,
     DEPTHS,
     FLASH_DEPTHS,
     LARGE,
@@ -25,7 +26,6 @@ from layoutscope.drive.calibration.plan import (
     SEED,
     SMALL,
     Calibration,
-    keeps_arrivals,
     quick_ms,
 )
 from layoutscope.drive.geometry import turn_ms
@@ -74,7 +74,7 @@ def fit_turn_ms(log: ReadLog) -> float:
     Each read of a step lies lower than the one before it by a stride, and is complete a turn later, less what that
     stride takes to pass. Two strides tell the two apart.
     """
-    if keeps_arrivals(log):
+    if ARRIVAL in log.step:
         return fit_whole_turns(log.of("turn"))
     strides, periods = [], []
     for name in ("turn", "turn-wide"):
@@ -151,7 +151,7 @@ def fit_tracks(log: ReadLog, turn_ms: float) -> Tracks:
     part = log.of("tracks")
     if not len(part):
         raise UsageError("the log has no reads that tell the tracks of the disk")
-    if keeps_arrivals(log):
+    if ARRIVAL in log.step:
         upwards = np.sort(part.offset)
         place = np.searchsorted(upwards[1:][np.diff(upwards) > LARGE], part.offset, side="right")
         part = part.where(np.lexsort((-part.offset, place)))
@@ -500,7 +500,7 @@ def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
     figures = disk_figures(log, disk)
     near = log.of("before", "skips", "late", "hits", "hits-large", "again", "stream", "paced", "behind")
     late = late_ms(log, len(near))
-    known = figures | {"segments": count_segments(log), "on_arrival": "track" if keeps_arrivals(log) else "none"}
+    known = figures | {"segments": count_segments(log), "on_arrival": "track" if ARRIVAL in log.step else "none"}
     step_ms = longest_step_ms(log, disk)
     chosen = most_alike(near, late, known, buffer_settings(known, step_ms))
     sizes = [{"segment_sectors": round(chosen["segment_sectors"] * share)} for share in FINER]
@@ -611,8 +611,7 @@ def calibrate(plan: Calibration, name: str, walk: Sequence[tuple[int, int]] = ()
         plan.deep(FLASH_DEPTHS)
         plan.walk(walk)
         return judged(plan.log, name)
-    keeps_track = plan.arrivals()
-    (plan.again if keeps_track else plan.turn)()
+    keeps_track = plan.turn()
     turn = fit_turn_ms(plan.log)
     plan.rates()
     plan.tracks(rough_tracks(plan.log, turn), in_turn=keeps_track)
@@ -711,7 +710,7 @@ def redraw_figures(
 
 def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
     """Return the turn of reads whose ends are jittered by as much as they were seen to be."""
-    if keeps_arrivals(log):
+    if ARRIVAL in log.step:
         drawn = random.integers(0, REPEATED, REPEATED)
         turn = log.of("turn")
         return fit_whole_turns(turn.where(np.append(drawn, 2 * REPEATED - 1 - drawn[::-1])))

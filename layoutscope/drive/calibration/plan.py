@@ -146,9 +146,8 @@ AGAIN: Final = 3
 """Times that what was just read is asked for again."""
 GIVE_UP: Final = 8
 """Reads that are not held any more, one behind the other, after which none is looked for."""
-ARRIVAL_BYTES: Final = 16 << 10
-"""How far before a read it is looked for what passed under the head: a small part of any track."""
-ARRIVALS: Final = 50
+ARRIVAL: Final = "arrival"
+"""Step of reads before the read before that came from the buffer."""
 REPEATED: Final = 300
 """Places that are read twice; more than a buffer has segments of a track."""
 STREAM_BYTES: Final = 8 << 20
@@ -207,27 +206,26 @@ class Calibration:
         room = self.drive.capacity_bytes - 2 * STREAM_BYTES
         return [int(room * k / (count - 1)) // LARGE * LARGE for k in range(count)]
 
-    def arrivals(self) -> bool:
-        """Read a little before what was just read; tell whether the drive keeps what passes under its head first."""
-        for place in self.places(ARRIVALS):
-            self.read("arrived", place + 2 * LARGE)
-            self.drive.wait(20)
-            self.read("arrival", place + 2 * LARGE - ARRIVAL_BYTES)
-        return keeps_arrivals(self.log)
+    def turn(self) -> bool:
+        """Read upwards by two strides, each read below the one before: it lacks a turn by what it is lower.
 
-    def again(self) -> None:
-        """Read places in one order and in the opposite one: between two reads of a place pass whole turns."""
-        places = self.near(REPEATED)
-        for offset in (*places, *reversed(places)):
-            self.read("turn", offset)
-
-    def turn(self) -> None:
-        """Read upwards by two strides, each read below the one before: it lacks a turn by what it is lower."""
+        A drive that keeps its track on arrival has these reads in its buffer. Then places are read in one order and in
+        the opposite one: between two reads of a place pass whole turns. Returns whether the drive is such a one.
+        """
         start = self.drive.capacity_bytes // 3
+        first = len(self.rows)
         for name, stride in (("turn", SMALL), ("turn-wide", 4 * SMALL)):
             start -= 4 * LARGE
             for k in range(100):
                 self.read(name, start - k * stride)
+        kind, wide = (self.log.of(step).ms for step in ("kind", "turn-wide"))
+        if not len(kind) or float(np.median(wide)) * QUICK > float(np.median(kind)):
+            return False
+        self.rows[first:] = [(ARRIVAL, *row[1:]) for row in self.rows[first:]]
+        places = self.near(REPEATED)
+        for offset in (*places, *reversed(places)):
+            self.read("turn", offset)
+        return True
 
     def rates(self) -> None:
         """Read streams at places from edge to edge."""
@@ -343,12 +341,6 @@ class Calibration:
         """Read what was predicted of an image; nothing is fitted to it."""
         for offset, length in reads:
             self.read("walk", offset, length)
-
-
-def keeps_arrivals(log: ReadLog) -> bool:
-    """Tell whether many of the reads before a read came from the buffer: in far less time than the reads themselves."""
-    arrived, arrival = log.of("arrived"), log.of("arrival")
-    return bool(len(arrival)) and float(np.median(arrival.ms)) * QUICK < float(np.median(arrived.ms))
 
 
 def quick_ms(hits: ReadLog, turn: ReadLog) -> float:

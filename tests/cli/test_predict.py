@@ -31,7 +31,7 @@ def test_time_is_that_of_the_trace_on_the_drive(predicted, image):
     """The prediction is what the drive model makes of the reads that trace lists."""
     volume = predicted("--drive", "generic-7200", "--host", "linux")
     # A partition map says where the volume lies.
-    expected = simulate(trace(image), load_profile("generic-7200"), Host("linux"))
+    expected = simulate(trace(image, host="linux"), load_profile("generic-7200"), Host("linux"))
     assert volume["drives"][0]["seconds"] == pytest.approx(expected.seconds)
     assert volume["walk"]["reads"] == expected.reads
 
@@ -334,7 +334,7 @@ def test_a_trace_comes_back_through_replay(run, image, tmp_path, file_format):
 
 def test_a_shuffled_trace_has_the_blocks_but_not_the_order(run, image, tmp_path):
     """The score of pairs falls to nothing where the order is lost, the score of blocks stays."""
-    reads = trace(image)
+    reads = trace(image, host="linux")
     order = np.random.default_rng(1).permutation(len(reads))
     pairs = np.stack([reads.image_offset[order], reads.length_bytes[order]], axis=1)
     target = tmp_path / "shuffled.trace"

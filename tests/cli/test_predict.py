@@ -29,9 +29,9 @@ def predicted(run, image):
 
 def test_time_is_that_of_the_trace_on_the_drive(predicted, image):
     """The prediction is what the drive model makes of the reads that trace lists."""
-    volume = predicted("--drive", "generic-7200")
+    volume = predicted("--drive", "generic-7200", "--host", "linux")
     # A partition map says where the volume lies.
-    expected = simulate(trace(image), load_profile("generic-7200"), Host("linux"))
+    expected = simulate(trace(image, host="linux"), load_profile("generic-7200"), Host("linux"))
     assert volume["drives"][0]["seconds"] == pytest.approx(expected.seconds)
     assert volume["walk"]["reads"] == expected.reads
 
@@ -39,7 +39,7 @@ def test_time_is_that_of_the_trace_on_the_drive(predicted, image):
 def test_a_time_lies_within_the_interval_beside_it():
     """Where a profile stands at the quick end of what is drawn, the time is still the middle of the draws."""
     with layoutscope.open("fixtures/images/hfsplus-scattered.img.zst") as disk:
-        ((case,),) = (volume.drives for volume in disk.predict(drives="generic-7200").volumes)
+        ((case,),) = (volume.drives for volume in disk.predict(drives="generic-7200", host="linux").volumes)
     found = case.prediction
     assert found.nominal_s < found.interval.low_s
     ends = found.seconds_low, found.seconds, found.seconds_high
@@ -97,7 +97,7 @@ def test_where_places_make_no_difference_that_is_said(run, apfs_image):
 def test_packed_nodes_of_a_few_reads_may_take_longer(run, reference_image):
     """Where each node is read just in time, packed ones miss their turn on most drives."""
     image = reference_image("apple/plaso_spotlight10.13.raw")
-    text = " ".join(run("predict", image, "--drive", "generic-7200", "--top", "0").stdout.split())
+    text = " ".join(run("predict", image, "--drive", "generic-7200", "--top", "0", "--host", "linux").stdout.split())
     found = re.search(r"would take ([\d.]+) ms instead of ([\d.]+) ms \(([\d.]+) % more\)", text)
     longer, now, percent = (float(number) for number in found.groups())
     assert percent == pytest.approx(100 * (longer / now - 1), abs=1)
@@ -116,7 +116,7 @@ def test_what_was_not_recorded_is_said(run, image):
     said = "as on macos (by published sources, not by recordings)"
     for more in ((), ("--order", "all")):
         assert said in " ".join(run(*words, "--host", "macos", *more).stdout.split())
-        assert "by published sources" not in run(*words, *more).stdout
+        assert "by published sources" not in run(*words, "--host", "linux", *more).stdout
 
 
 def test_directories_without_names_are_told_apart(run, image):
@@ -157,7 +157,7 @@ def test_half_of_a_set_says_what_is_missing(run, reference_image):
 
 def test_the_time_comes_before_what_explains_it(run, image):
     """The table of times stands above what the drive is known by, and the share of reads in sequence."""
-    text = run("predict", image, "--drive", "generic-7200").stdout
+    text = run("predict", image, "--drive", "generic-7200", "--host", "linux").stdout
     words = ("as on linux", "predicted times", "start where the last one ended", "of processor time", "not its tracks")
     places = [text.index(each) for each in words]
     assert places == sorted(places)
@@ -200,7 +200,7 @@ def test_a_volume_at_the_outer_edge_cannot_move_there(run, apfs_image):
 
 def test_a_volume_like_that(run, image):
     """Its interval is apart from that of the layout, wider by what is placement; halves are those of the drive."""
-    asked = ("predict", image, "--drive", "generic-7200", "--json")
+    asked = ("predict", image, "--drive", "generic-7200", "--json", "--host", "linux")
     (plain,) = json.loads(run(*asked).stdout)["volumes"][0]["drives"]
     assert (plain["volume_interval"], plain["halves_s"]) == (None, [])
     (found,) = json.loads(run(*asked, "--placement", "unknown").stdout)["volumes"][0]["drives"]
@@ -334,12 +334,14 @@ def test_a_trace_comes_back_through_replay(run, image, tmp_path, file_format):
 
 def test_a_shuffled_trace_has_the_blocks_but_not_the_order(run, image, tmp_path):
     """The score of pairs falls to nothing where the order is lost, the score of blocks stays."""
-    reads = trace(image)
+    reads = trace(image, host="linux")
     order = np.random.default_rng(1).permutation(len(reads))
     pairs = np.stack([reads.image_offset[order], reads.length_bytes[order]], axis=1)
     target = tmp_path / "shuffled.trace"
     target.write_bytes(pairs.astype(np.dtype(np.uint64).newbyteorder("<")).tobytes())
-    document = json.loads(run("replay", target, "--against", image, "--drive", "sata-ssd", "--json").stdout)
+    document = json.loads(
+        run("replay", target, "--against", image, "--drive", "sata-ssd", "--json", "--host", "linux").stdout
+    )
     assert document["agreement"]["block_share"] == 1
     assert document["agreement"]["pair_share"] < 0.05
     assert "real steps" in run("replay", target, "--against", image, "--drive", "sata-ssd").stdout

@@ -67,7 +67,7 @@ SENTENCES = {
     "Under a second": ("driver/hfsplus-frag.img", "aged/apfs-20000-c20.img"),
     "Under a second: there": ("driver/apfs-snap.img", "driver/hfsplus-frag.img"),
     "Under a second, most likely": ("driver/hfsplus-frag.img", "driver/hfsplus-journaled-pop.img"),
-    ", 1 read)": ("apple/dissect_case_sensitive_beta.raw", "apple/dissect_jhfs_converted.raw"),
+    "(1 read)": ("apple/dissect_case_sensitive_beta.raw", "apple/dissect_jhfs_converted.raw"),
     "besides 9 other names (hard links, symbolic links, devices) and 2 snapshots": (
         "driver/apfs-snap.img",
         "driver/hfsplus-4k.img",

@@ -107,14 +107,16 @@ def test_misspelt_values_are_answered_with_what_was_meant(keyword, value, meant)
 
 def test_a_workload_is_said_plainly_or_together():
     """``predict(image, order="names")`` predicts the listing by names, as the workload says it."""
-    plain = layoutscope.predict(IMAGE, order="names", top=3, drives="generic-7200")
-    together = layoutscope.predict(IMAGE, workload={"order": "names", "top": 3}, drives=["generic-7200"])
-    walked = layoutscope.predict(IMAGE, drives="generic-7200")
+    plain = layoutscope.predict(IMAGE, order="names", top=3, drives="generic-7200", host="linux")
+    together = layoutscope.predict(
+        IMAGE, workload={"order": "names", "top": 3, "host": "linux"}, drives=["generic-7200"]
+    )
+    walked = layoutscope.predict(IMAGE, drives="generic-7200", host="linux")
     assert plain.volumes[0].walk.order == together.volumes[0].walk.order == "names"
     assert plain.volumes[0].drives[0].prediction.seconds == together.volumes[0].drives[0].prediction.seconds
     assert plain.volumes[0].drives[0].prediction.seconds < walked.volumes[0].drives[0].prediction.seconds
     assert len(plain.volumes[0].drives[0].directories) == 3
-    assert len(layoutscope.trace(IMAGE, order="names")) == plain.volumes[0].walk.reads
+    assert len(layoutscope.trace(IMAGE, host="linux", order="names")) == plain.volumes[0].walk.reads
 
 
 def test_one_drive_is_a_text():
@@ -138,7 +140,7 @@ def test_keywords_stand_in_signature_and_help():
     """What a scan can be told is visible to Tab and ``help``, with unit, default and meaning."""
     shown = inspect.signature(layoutscope.scan).parameters
     assert set(ReadOptions.__annotations__) | {"drives", "host", "strict"} <= set(shown)
-    assert (shown["host"].default, shown["sweep"].default, shown["volume"].default) == ("linux", False, None)
+    assert (shown["host"].default, shown["sweep"].default, shown["volume"].default) == (None, False, None)
     text = layoutscope.scan.__doc__
     assert "\nvolume_at : int, bytes, optional\n    Read what starts at this byte" in text
     assert "\nnames : bool, default True\n    False: leave names out." in text
@@ -181,7 +183,7 @@ def test_defaults_are_of_the_types_that_are_declared():
 def test_an_option_of_one_name_has_one_default_wherever_groups_meet():
     """Verbs of several groups cannot be told two things by one word."""
     assert {options_of(group)["order"].default for group in GROUPS if "order" in options_of(group)} == {"fts"}
-    assert {options_of(group)["host"].default for group in GROUPS if "host" in options_of(group)} == {"linux"}
+    assert {options_of(group)["host"].default for group in GROUPS if "host" in options_of(group)} == {None}
 
 
 def test_a_request_is_filled_and_holds_nothing_else():

@@ -21,7 +21,7 @@ def test_a_prediction_asks_more_than_a_walk():
     asked = checked({"order": "names", "top": 3}, Predict)
     assert asked == {**fill(Predict, {}), "order": "names", "top": 3}
     assert asked.keys() > fill(Workload, {}).keys() == checked({}).keys()
-    assert (checked({})["order"], checked({})["host"]) == ("fts", "linux")
+    assert (checked({})["order"], checked({})["host"]) == ("fts", None)
 
 
 @pytest.mark.parametrize(

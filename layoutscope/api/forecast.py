@@ -151,6 +151,13 @@ def _notes(
     """Say what is assumed, and where the cycles that are followed end."""
     narrow = "All draws share what the model does not know: the range by the layout is too narrow."
     assumed = ["What macOS writes is assumed, and was compared with no Mac."] * (request["host"] == "macos")
+    writer, whence = choose_host(layout, None)
+    if whence == "written-by" and writer != request["host"]:
+        names = {"linux": "Linux", "macos": "macOS"}
+        assumed.append(
+            f"{names[writer]} wrote this volume, and from here on {names[str(request['host'])]} does: a change of the "
+            "pace may come from that alone."
+        )
     notes, num_held = [*assumed, narrow, *begin.policy.assumes], begin.space.num_pinned
     if layout.facts.details.get("snapshots"):
         notes.append(f"Snapshots that the volume has hold {num_held:,} blocks of it: these are not free when replaced.")

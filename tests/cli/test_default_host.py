@@ -7,7 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from layoutscope import compare, plan, predict, read_layouts, scan, trace
+from layoutscope import compare, forecast, plan, predict, read_layouts, scan, trace
 from layoutscope.api.workloads import choose_host
 
 WRITERS = {
@@ -78,3 +78,11 @@ def test_the_screen_and_the_json_name_it(run):
     assert "modelled as Linux (" in run("scan", APFS, "--host", "linux").stdout
     (walk,) = (item["walk"] for item in json.loads(run("scan", APFS, "--json").stdout)["volumes"] if item["walk"])
     assert (walk["host"], walk["host_from"]) == ("macos", "unknown")
+
+
+@pytest.mark.parametrize(("host", "is_told"), [("macos", True), ("linux", False), (None, False)])
+def test_a_forecast_for_another_system_says_so(reference_image, host, is_told):
+    """Linux wrote the volume; what macOS does with it from here on is another pace."""
+    found = forecast(reference_image("aged/hfsplus-20000-c00.img"), cycles=1, seeds=1, drives=(), host=host)
+    told = "Linux wrote this volume, and from here on macOS does"
+    assert any(note.startswith(told) for note in found.notes) == is_told

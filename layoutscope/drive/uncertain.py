@@ -546,7 +546,7 @@ def _mean_gain(name: str, names: list[str], explained: Mapping[tuple[str, ...], 
 
 def _standard(values: NDArray[Any]) -> F64:
     """Return columns with mean 0: the logarithm of a number; of words, and of yes or no, one for each of them."""
-    kinds = np.unique(values)
+    kinds, _ = np.unique(values, return_index=True)  # without indices, numpy would load masked arrays
     if values.dtype.kind in "iuf" and len(kinds) > MAX_WORDS:
         table = np.log(np.maximum(values.astype(np.float64), 1e-9))[:, None]
     else:

@@ -240,6 +240,7 @@ UNKNOWNS: Final[Mapping[str, str]] = {
     "overhead": "the command overhead of the drive",
     "interface": "the rate of the bus",
     "flash_latency": "the latency of the drive",
+    "flash_sequential": "the latency of sequential reads",
     "flash_rate": "the sequential rate of the drive",
     OFFSET: "the place of the volume on the drive",
     HOST: "the speed of the computer",

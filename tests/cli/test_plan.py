@@ -138,8 +138,8 @@ def test_a_damaged_volume_is_planned_as_far_as_it_was_read(run, damaged):
 
 def test_how_long_remedies_last_is_told_on_request(run):
     """By a forecast, which is not made unasked."""
-    (asked,) = json.loads(run("plan", APFS, "--lasts", "10", "--format", "json").stdout)["volumes"]
-    (plain,) = json.loads(run("plan", APFS, "--format", "json").stdout)["volumes"]
+    (asked,) = json.loads(run("plan", APFS, "--host", "linux", "--lasts", "10", "--format", "json").stdout)["volumes"]
+    (plain,) = json.loads(run("plan", APFS, "--host", "linux", "--format", "json").stdout)["volumes"]
     assert (asked["pace"]["cycles"], asked["pace"]["now_s"], plain["pace"]) == (10, asked["seconds"], None)
     assert asked["pace"]["then_s"] > asked["pace"]["now_s"]
     lasts = {row["name"]: (row["kind"], row["lasts_cycles"]) for row in asked["remedies"] if (row["saved_s"] or 0) > 0}

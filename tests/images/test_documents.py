@@ -178,7 +178,7 @@ def walked():
     """Return the reads of a walk of the committed image, and what a drive makes of them."""
     reads = trace(SCATTERED)
     assert len(reads) > 20
-    return reads, simulate(reads, "generic-7200", Host("linux"))
+    return reads, simulate(reads, "generic-7200", Host("macos"))
 
 
 def test_speedscope_has_a_track_a_tree_and_balanced_events(walked):

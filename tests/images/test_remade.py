@@ -18,7 +18,7 @@ from layoutscope.filesystems.hfsplus import writing
 from layoutscope.filesystems.hfsplus.plugin import HFSPLUS
 from layoutscope.filesystems.hfsplus.writing import FILL, FIRST_NODE, fill_catalogs, has_names, remade
 from layoutscope.remedies.case import Case, change_reads, in_walk_order, number_entries, serve_change
-from layoutscope.remedies.planning import copies_elsewhere
+from layoutscope.remedies.planning import Trial
 from layoutscope.walk import trace
 from layoutscope.walk.host import host_profile
 
@@ -148,7 +148,7 @@ def scanned(reference_image):
 
 def yardsticks(layout, host="linux"):
     """Say what a listing takes on other file systems."""
-    return list(copies_elsewhere(Case(layout, load_profile("generic-7200"), "fts", host_profile(host))))
+    return list(Trial(Case(layout, load_profile("generic-7200"), "fts", host_profile(host))).yardsticks())
 
 
 @pytest.mark.parametrize("host", ["linux", "macos"])

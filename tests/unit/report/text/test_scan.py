@@ -50,7 +50,7 @@ def full():
         free={"device": 0, "volume": 0, "image_offset": [200 * NODE], "length_bytes": [40 * NODE]},
     )
     trace = AccessTrace.from_reads(np.array([10, 11, 12, 40]) * NODE, np.full(4, NODE))
-    walk = WalkFacts("fts", "linux", 4, 4 * NODE, measure_trace(trace, made), trace)
+    walk = WalkFacts("fts", "linux", "asked", 4, 4 * NODE, measure_trace(trace, made), trace)
     flash = prediction(drive="sata-ssd", rotates=False, causes_s=(("seek", 0.0), ("rotation", 0.0), ("transfer", 10.0)))
     findings = (Finding("truncated", "error", "node", 4096, "ends past the image", "8192", "4096"),)
     return result(volume(made, findings=findings, predictions=(prediction(), flash), walk=walk))
@@ -158,7 +158,7 @@ def test_a_story_says_every_file_of_whole_volumes_alone():
 def test_one_of_something_is_not_called_several():
     """A file, a directory and a read are counted in the singular."""
     reads = AccessTrace.from_reads(np.array([0]), np.array([NODE]))
-    walk = WalkFacts("fts", "linux", 1, NODE, (), reads)
+    walk = WalkFacts("fts", "linux", "asked", 1, NODE, (), reads)
     text = printed(result(volume(layout(num_files=1, num_directories=1), walk=walk)))
     assert "1 file, 1 directory\n" in text
     assert ": 1 read, 4.00 KiB" in text

@@ -104,7 +104,7 @@ def predict(
     >>> listed.times["seconds"][0] < walked.times["seconds"][0]
     True
     >>> walked.directories["path"][0]
-    '/Users/jo/Projects'
+    '/Users/jo'
     """
     given = work_of(options, workload, Predict)
     is_over_orders = given.get("order") == ALL

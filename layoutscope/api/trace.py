@@ -56,7 +56,7 @@ def trace(
     >>> import layoutscope
     >>> reads = layoutscope.trace("fixtures/images/hfsplus-scattered.img.zst", order="catalog")
     >>> len(reads), set(reads.length_bytes.tolist())
-    (416, {4096})
+    (209, {8192})
     """
     work = checked(work_of(options, workload))
     refuse_unused(work)

@@ -283,6 +283,11 @@ def kit(*, warm: bool = False) -> str:
     warm : bool, default False
         Whether it is the short script, which needs no administrator and measures what a listing costs the computer.
 
+    Raises
+    ------
+    TypeError
+        If there is no such keyword.
+
     Examples
     --------
     >>> import layoutscope

@@ -11,7 +11,7 @@ from typing import Final
 from layoutscope.api.alike import VOLUMES
 from layoutscope.api.replay import SURE
 from layoutscope.drive import load_profile
-from layoutscope.drive.uncertain import GEOMETRIES, num_draws
+from layoutscope.drive.uncertain import num_draws
 from layoutscope.filesystems.apfs.check.names import FEW
 from layoutscope.filesystems.apfs.rescue import SEARCHED_BYTES
 from layoutscope.filesystems.hfsplus import writing
@@ -42,10 +42,7 @@ HELD: Final = {
         f"these are at most {SEARCHED_BYTES >> 30} GiB",
         f"more than {COUNTS[FEW]} names",
     ),
-    "docs/decisions/0013-one-time.md": (
-        f"are drawn {num_draws()} times",
-        f"served in {GEOMETRIES} of the draws",
-    ),
+    "docs/decisions/0013-one-time.md": (f"are drawn {num_draws()} times",),
     "docs/orders.md": (f"above {SORTED_ABOVE:,} entries by inode number",),
     "docs/using.md": (f"what the bitmaps call used, up to {SEARCHED_BYTES >> 30} GiB",),
     "docs/verdict.md": (

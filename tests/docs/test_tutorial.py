@@ -42,11 +42,11 @@ def test_no_folder_stands_out():
 
 
 def test_the_file_system_matters_on_disks_and_hardly_on_flash():
-    """On disks APFS takes several times as long as HFS+, on flash less than half as long again."""
+    """On disks APFS takes several times as long as HFS+, on flash about twice as long."""
     ratios = dict(re.findall(r"^([\w.-]+) .* ([\d.]+)$", screen("compare"), re.MULTILINE))
     assert float(ratios["generic-5400-2.5"]) > 5
     assert float(ratios["generic-7200"]) > 5
-    assert float(ratios["sata-ssd"]) < 1.5
+    assert float(ratios["sata-ssd"]) < 2.5
 
 
 def test_the_causes_add_up_to_more_than_the_whole():
@@ -56,7 +56,7 @@ def test_the_causes_add_up_to_more_than_the_whole():
 
 
 def test_the_remedies_are_of_three_kinds():
-    """A drive leads, HFS+ saves most without one, rewriting saves half of the time; some cost nothing."""
+    """A drive leads, HFS+ saves most without one, rewriting saves four fifths of the time; some cost nothing."""
     plan = screen("plan")
     rows = re.findall(r"^ +[\d.]+ m?s +([\d.]+) %.*?\d m?s +(?:nothing|[\d.]+ s)  (.*)$", plan, re.MULTILINE)
     words = [what for _, what in rows]
@@ -67,7 +67,7 @@ def test_the_remedies_are_of_three_kinds():
     assert seconds(r"@ +rewrite the nodes", plan) == pytest.approx(2, abs=0.5)
     whole = seconds(r"5400 rpm\) +@", screen("scan"))
     rewritten = next(float(share) for share, what in rows if what.startswith("rewrite the nodes"))
-    assert rewritten == pytest.approx(50, abs=5)
+    assert rewritten == pytest.approx(80, abs=5)
     names = seconds(r"(?m)^ +@ .*nothing  list names only", plan)
     assert 0.5 < names / whole < 0.65
 

@@ -12,6 +12,7 @@ from tests.validation.arithmetic import serve_seconds
 
 WALKS = ("apfs-20000-c00", "apfs-20000-c20", "hfsplus-20000-c00", "hfsplus-20000-c20")
 DRIVES = ("generic-7200", "generic-5400-2.5")
+ALLOWED = {"none": 0.25, "track": 0.3}
 SHEET = {
     "rpm": 6000, "outer_mb_s": 100, "inner_mb_s": 100, "capacity_bytes": 10**12, "heads": 1,
     "track_to_track_ms": 1, "average_seek_ms": 10, "buffer_bytes": 16 * 10**6, "read_miss_ms": 0.1, "read_hit_ms": 0.1,
@@ -20,14 +21,14 @@ SHEET = {
 
 @pytest.mark.parametrize("name", WALKS)
 def test_listings_of_aged_and_fresh_volumes(reference_image, name):
-    """Within 25 % of the drive model, on two drives that keep nothing on arrival, and on two that keep their track."""
+    """Within 25 % of the drive model where drives keep nothing on arrival, within 30 % where they keep a track."""
     trace = layoutscope.trace(reference_image(f"aged/{name}.img"), host="macos")
     reads = list(zip(trace.image_offset, trace.length_bytes, trace.think_us / 1e6, strict=True))
-    for drive, on_arrival in product(DRIVES, ("none", "track")):
+    for drive, on_arrival in product(DRIVES, ALLOWED):
         profile = load_profile(drive).with_figures(on_arrival=on_arrival)
         sheet = {key: figure.value for key, figure in profile.figures.items()}
         modelled = service(trace, profile).seconds
-        assert serve_seconds(reads, sheet) == pytest.approx(modelled, rel=0.25), (drive, on_arrival)
+        assert serve_seconds(reads, sheet) == pytest.approx(modelled, rel=ALLOWED[on_arrival]), (drive, on_arrival)
 
 
 @pytest.mark.parametrize(

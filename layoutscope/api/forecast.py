@@ -34,6 +34,7 @@ from layoutscope.results.forecast import (
     ForecastResult,
     ForecastTime,
 )
+from layoutscope.walk.host import HOST_WORDS
 
 if TYPE_CHECKING:
     import os
@@ -153,10 +154,10 @@ def _notes(
     assumed = ["What macOS writes is assumed, and was compared with no Mac."] * (request["host"] == "macos")
     writer, whence = choose_host(layout, None)
     if whence == "written-by" and writer != request["host"]:
-        names = {"linux": "Linux", "macos": "macOS"}
+        now = HOST_WORDS[str(request["host"])]
         assumed.append(
-            f"{names[writer]} wrote this volume, and from here on {names[str(request['host'])]} does: a change of the "
-            "pace may come from that alone."
+            f"{HOST_WORDS[writer]} wrote this volume, and from here on {now} does: a change of the pace may come from "
+            "that alone."
         )
     notes, num_held = [*assumed, narrow, *begin.policy.assumes], begin.space.num_pinned
     if layout.facts.details.get("snapshots"):
@@ -295,7 +296,7 @@ def follow_cycles(
                     break
                 if step in drawn:
                     drawn[step].append(look(build_aged_layout(layout, volume), seed))
-    errors = model_errors(layout.facts.filesystem, choose_host(layout, request["host"])[0])
+    errors = model_errors(layout.facts.filesystem, str(request["host"]))
     points = tuple(
         _point(step * cycles_a_step, found, errors if step else {}) for step, found in drawn.items() if found
     )

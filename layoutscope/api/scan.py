@@ -10,7 +10,7 @@ from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import USUAL_HOST
+from layoutscope.api.workloads import USUAL_HOST, choose_host
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
@@ -67,22 +67,8 @@ def scan(path: str | os.PathLike[str], **options: Unpack[ScanOptions]) -> ScanRe
     [17.0]
     """
     asked = fill(ScanOptions, options)
-    drives, host = asked["drives"], asked["host"]
-    profiles = profiles_of(drives, DEFAULT_DRIVES)
-    with opened(path, request_of(options, path)) as image:
-        findings = findings_of(image.layouts)
-        if asked["strict"]:
-            check_strict((*image.findings, *(item for found in findings for item in found)))
-        volumes = tuple(
-            _scan_volume(layout, profiles, host, sharing(layout, image.layouts), found, may_skip=drives is None)
-            for layout, found in zip(image.layouts, findings, strict=True)
-        )
-        about = image.about
-        if asked["identify"] and image.images is not None:
-            from layoutscope.api.images import metadata_sha256
-
-            about = replace(about, metadata_sha256=metadata_sha256(image.images, image.layouts))
-        return ScanResult(about, volumes, image.findings)
+    profiles = profiles_of(asked["drives"], DEFAULT_DRIVES)
+    return _model(_read(path, options), profiles, asked["host"], may_skip=asked["drives"] is None)
 
 
 def scan_alike(paths: Sequence[str | os.PathLike[str]], options: EnumerationOptions) -> list[ScanResult]:
@@ -90,12 +76,40 @@ def scan_alike(paths: Sequence[str | os.PathLike[str]], options: EnumerationOpti
 
     Two hosts would be a difference that is not on the disks.
     """
-    results = [scan(path, **options) for path in paths]
-    hosts = {volume.walk.host for result in results for volume in result.volumes if volume.walk is not None}
-    if len(hosts) < 2 or options.get("host") is not None:
-        return results
-    as_one: EnumerationOptions = {**options, "host": USUAL_HOST}
-    return [scan(path, **as_one) for path in paths]
+    asked = fill(ScanOptions, options)
+    profiles, host = profiles_of(asked["drives"], DEFAULT_DRIVES), asked["host"]
+    images = [_read(path, options) for path in paths]
+    layouts = [volume.layout for image in images for volume in image.volumes]
+    writers = {choose_host(layout, host)[0] for layout in layouts if len(layout.columns("entries"))}
+    host = USUAL_HOST if len(writers) > 1 else host
+    return [_model(image, profiles, host, may_skip=asked["drives"] is None) for image in images]
+
+
+def _read(path: str | os.PathLike[str], options: ScanOptions | EnumerationOptions) -> ScanResult:
+    """Read an image, and model nothing yet."""
+    asked = fill(ScanOptions, options)
+    with opened(path, request_of(options, path)) as image:
+        findings = findings_of(image.layouts)
+        if asked["strict"]:
+            check_strict((*image.findings, *(item for found in findings for item in found)))
+        about = image.about
+        if asked["identify"] and image.images is not None:
+            from layoutscope.api.images import metadata_sha256
+
+            about = replace(about, metadata_sha256=metadata_sha256(image.images, image.layouts))
+        pairs = zip(image.layouts, findings, strict=True)
+        volumes = tuple(VolumeScan(layout, (), (), (), None, (), found) for layout, found in pairs)
+        return ScanResult(about, volumes, image.findings)
+
+
+def _model(image: ScanResult, profiles: Sequence[DriveProfile], host: str | None, *, may_skip: bool) -> ScanResult:
+    """Enumerate and measure the volumes of an image that was read."""
+    layouts = [volume.layout for volume in image.volumes]
+    modelled = (
+        _model_volume(volume, profiles, host, sharing(volume.layout, layouts), may_skip=may_skip)
+        for volume in image.volumes
+    )
+    return replace(image, volumes=tuple(modelled))
 
 
 def check_strict(findings: tuple[Finding, ...]) -> None:
@@ -125,16 +139,16 @@ def _same_place(layout: VolumeLayout, other: VolumeLayout) -> bool:
     return layout.facts.filesystem == other.facts.filesystem and layout.facts.image_offset == other.facts.image_offset
 
 
-def _scan_volume(
-    layout: VolumeLayout,
+def _model_volume(
+    volume: VolumeScan,
     profiles: Sequence[DriveProfile],
     host: str | None,
     shared: tuple[VolumeLayout, ...],
-    findings: tuple[Finding, ...],
     *,
     may_skip: bool,  # whether drives that the volume does not fit on are left out
 ) -> VolumeScan:
-    """Enumerate and measure one layout; its space is measured together with that of the layouts that share it."""
+    """Enumerate and measure one volume; its space is measured together with that of the layouts that share it."""
+    layout = volume.layout
     walk, predictions = predict_enumeration(layout, profiles, host=host, may_skip=may_skip)
     with phase("asking what it is spent for"):
         verdict = None
@@ -146,13 +160,12 @@ def _scan_volume(
             simulated = None if first.seconds >= WORTH_S else (PACKED,)
             verdict = judge(case.by_node, first, Trial(case, first, simulated=simulated))
     with phase("measuring"):
-        return VolumeScan(
-            layout=layout,
+        return replace(
+            volume,
             trees=tree_summaries(layout),
             space=space_use(shared) if shared else (),
             metrics=measure(layout),
             walk=walk,
             predictions=predictions,
             verdict=verdict,
-            findings=findings,
         )

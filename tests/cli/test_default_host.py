@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from layoutscope import compare, forecast, plan, predict, read_layouts, scan, trace
+from layoutscope.api import scan as scanning
 from layoutscope.api.workloads import choose_host
 
 WRITERS = {
@@ -86,3 +87,12 @@ def test_a_forecast_for_another_system_says_so(reference_image, host, is_told):
     found = forecast(reference_image("aged/hfsplus-20000-c00.img"), cycles=1, seeds=1, drives=(), host=host)
     told = "Linux wrote this volume, and from here on macOS does"
     assert any(note.startswith(told) for note in found.notes) == is_told
+
+
+def test_images_of_two_writers_are_read_once(reference_image, monkeypatch):
+    """The host is chosen between reading and modelling."""
+    read, opened = [], scanning.opened
+    monkeypatch.setattr(scanning, "opened", lambda path, *more: read.append(path) or opened(path, *more))
+    images = [reference_image("aged/apfs-20000-c00.img"), reference_image("apple/plaso_spotlight10.13.raw")]
+    assert set(compare(images, drives=()).hosts) == {"macos"}
+    assert read == images

@@ -342,7 +342,7 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
         "the lines that fsck_apfs prints: 2017 tree before snapshots, 2018 extent references first, then last",
     ),
     "apfs": (
-        "measured on one machine: 8 us an entry that is listed and stat'ed; the share of the listing is assumed",
+        "measured on one machine: 8 us to list and stat an entry; how much of it is listing is assumed",
         (
             "assumed: two searches a look-up, Fletcher-64 and two trees a node, what is looked up anew as on HFS+; "
             "contention set to the 30.7 s of processor time of the same report, in 7.65 s"
@@ -357,7 +357,7 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
         ),
     ),
     "apfs.stat_us": (
-        "measured on one machine: 8 us an entry that is listed and stat'ed, less `list_us`",
+        "measured on one machine: 8 us to list and stat an entry, less `list_us`",
         (
             "public timings of look-ups: 3.8 to 5.6 us each on a Mac of 2026 (dua-369), more where several threads "
             "look up; 14 us on one of 2017 is fitted to all (docs/intervals.md)"

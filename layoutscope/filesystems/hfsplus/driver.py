@@ -484,7 +484,7 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
         "reported of macOS, 2 GiB; its share of memory is assumed to be there",
     ),
     "hfsplus": (
-        "measured on one machine: 8 us an entry that is listed and stat'ed; the share of the listing is assumed",
+        "measured on one machine: 8 us to list and stat an entry; how much of it is listing is assumed",
         (
             "assumed: two searches a look-up, 10 us a node read; what is looked up anew set to the 8.5 s of processor "
             "time that 250,000 files take in the 2017 report on git status"
@@ -495,7 +495,7 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
         "assumed: less than on APFS, because name and inode are one record (Apple's hfs cat_getentriesattr)",
     ),
     "hfsplus.stat_us": (
-        "measured on one machine: 8 us an entry that is listed and stat'ed, less `list_us`",
+        "measured on one machine: 8 us to list and stat an entry, less `list_us`",
         "as on APFS: the system call, not the file system",
     ),
 }

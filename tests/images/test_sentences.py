@@ -98,7 +98,7 @@ SENTENCES = {
     ),
     "nodes without any gap alone would save a tenth of it": (GAPS, [("whole", *FLASH), ("gaps", "disk.toml", "linux")]),
     "s  remember the last walk, look where something changed": (GAPS, [("many-maps",), ("few-maps",)]),
-    "s  list names only, without stat (FTS_NOSTAT)": (("many-maps",), [GAPS, ("whole", *FLASH)]),
+    "s  list names only, without stat": (("many-maps",), [GAPS, ("whole", *FLASH)]),
     "Would not: list names only": (("gaps", "disk.toml", "linux"), [("many-maps",), ("whole", *FLASH)]),
     "Under 5 %: list names only": (("whole", *ON_A_MAC), [("many-maps",), ("gaps", "disk.toml", "linux")]),
 }

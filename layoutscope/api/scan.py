@@ -16,7 +16,7 @@ from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
 from layoutscope.options import ScanOptions, fill
-from layoutscope.progress import phase
+from layoutscope.progress import phase, reporting
 from layoutscope.remedies.case import Case
 from layoutscope.remedies.planning import Trial
 from layoutscope.results.explanation import PACKED, judge, walked
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
+    from layoutscope.api.images import Opened
     from layoutscope.drive import DriveProfile
     from layoutscope.findings import Finding
     from layoutscope.options import EnumerationOptions
@@ -68,7 +69,8 @@ def scan(path: str | os.PathLike[str], **options: Unpack[ScanOptions]) -> ScanRe
     """
     asked = fill(ScanOptions, options)
     profiles = profiles_of(asked["drives"], DEFAULT_DRIVES)
-    return _model(_read(path, options), profiles, asked["host"], may_skip=asked["drives"] is None)
+    with opened(path, request_of(options, path)) as image:
+        return _model(_read(image, asked), profiles, asked["host"], may_skip=asked["drives"] is None)
 
 
 def scan_alike(paths: Sequence[str | os.PathLike[str]], options: EnumerationOptions) -> list[ScanResult]:
@@ -78,28 +80,30 @@ def scan_alike(paths: Sequence[str | os.PathLike[str]], options: EnumerationOpti
     """
     asked = fill(ScanOptions, options)
     profiles, host = profiles_of(asked["drives"], DEFAULT_DRIVES), asked["host"]
-    images = [_read(path, options) for path in paths]
+    images = []
+    for path in paths:
+        with opened(path, request_of(options, path)) as image:
+            images.append(_read(image, asked))
     layouts = [volume.layout for image in images for volume in image.volumes]
     writers = {choose_host(layout, host)[0] for layout in layouts if len(layout.columns("entries"))}
     host = USUAL_HOST if len(writers) > 1 else host
-    return [_model(image, profiles, host, may_skip=asked["drives"] is None) for image in images]
+    with reporting(asked["progress"]):
+        return [_model(image, profiles, host, may_skip=asked["drives"] is None) for image in images]
 
 
-def _read(path: str | os.PathLike[str], options: ScanOptions | EnumerationOptions) -> ScanResult:
-    """Read an image, and model nothing yet."""
-    asked = fill(ScanOptions, options)
-    with opened(path, request_of(options, path)) as image:
-        findings = findings_of(image.layouts)
-        if asked["strict"]:
-            check_strict((*image.findings, *(item for found in findings for item in found)))
-        about = image.about
-        if asked["identify"] and image.images is not None:
-            from layoutscope.api.images import metadata_sha256
+def _read(image: Opened, asked: ScanOptions) -> ScanResult:
+    """Take what was read of an image, and model nothing yet."""
+    findings = findings_of(image.layouts)
+    if asked["strict"]:
+        check_strict((*image.findings, *(item for found in findings for item in found)))
+    about = image.about
+    if asked["identify"] and image.images is not None:
+        from layoutscope.api.images import metadata_sha256
 
-            about = replace(about, metadata_sha256=metadata_sha256(image.images, image.layouts))
-        pairs = zip(image.layouts, findings, strict=True)
-        volumes = tuple(VolumeScan(layout, (), (), (), None, (), found) for layout, found in pairs)
-        return ScanResult(about, volumes, image.findings)
+        about = replace(about, metadata_sha256=metadata_sha256(image.images, image.layouts))
+    pairs = zip(image.layouts, findings, strict=True)
+    volumes = tuple(VolumeScan(layout, (), (), (), None, (), found) for layout, found in pairs)
+    return ScanResult(about, volumes, image.findings)
 
 
 def _model(image: ScanResult, profiles: Sequence[DriveProfile], host: str | None, *, may_skip: bool) -> ScanResult:

@@ -30,7 +30,7 @@ from layoutscope.filesystems.apfs.source import (
 from layoutscope.filesystems.apfs.sweep import LARGEST_NODE
 from layoutscope.filesystems.apfs.verify import Expected, NodeCheck, check_nodes, hash_size
 from layoutscope.image.passes import read_alone
-from layoutscope.structs.arrays import GrowingColumn, concatenate, is_ascending, is_head, match, owners, ranges
+from layoutscope.structs.arrays import GrowingColumn, concatenate, distinct, is_ascending, is_head, match, owners, ranges
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import BTREE_INFO, CHILD_VAL, J_KEY, OMAP_KEY, OMAP_VAL
 
@@ -551,7 +551,7 @@ class Tally(Struct):
             number, low, high = number[order], low[order], high[order]
             self.disordered.append(number[1:][low[1:] < high[:-1]])
             level, source = level_of_disorder(self.tree.source.tree), self.tree.source
-            for row in (np.unique(np.concatenate(self.disordered)) - first).tolist():
+            for row in (distinct(np.concatenate(self.disordered)) - first).tolist():
                 log = source.at_node(int(places.node_id[row]), int(places.paddr[row]))
                 log.add("keys-unordered", level, "keys do not ascend")
         self.disordered, self.ends = [], []

@@ -104,7 +104,7 @@ def opened(path: str | os.PathLike[str], request: ReadOptions, kept: dict[int, A
     if is_capture(Path(path)):
         yield _notify_listeners(with_chosen(load_capture(Path(path), request), request), request)
         return
-    with open_images(path, request, remember=kept is not None) as images:
+    with open_images(path, request, keeps_all=kept is not None) as images:
         yield _notify_listeners(with_chosen(read_images(images, request, kept), request), request)
 
 

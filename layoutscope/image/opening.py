@@ -254,10 +254,10 @@ class ImageSet(Struct, frozen=True):
 
 
 @contextmanager
-def open_images(path: str | os.PathLike[str], request: ReadOptions, *, remember: bool = False) -> Iterator[ImageSet]:
+def open_images(path: str | os.PathLike[str], request: ReadOptions, *, keeps_all: bool = False) -> Iterator[ImageSet]:
     """Open an image, and the other one of a Fusion set, until the context ends.
 
-    What will be looked at twice is remembered, so that no block is asked of the disk again.
+    What is read first is kept, in memory; all of it if everything will be looked at again.
     """
     with ExitStack() as stack:
         stack.enter_context(reporting(request["progress"]))
@@ -266,7 +266,7 @@ def open_images(path: str | os.PathLike[str], request: ReadOptions, *, remember:
         for place, map_file in ((path, request["ddrescue_map"]), (second, None)):
             if place is not None:
                 device = open_image(place, map_file=map_file, cache_dir=cache_dir, password=password)
-                kept = RememberedSource(device) if remember else device
+                kept = RememberedSource(device, keeps_all=keeps_all)
                 devices.append(stack.enter_context(FailingSource(kept)))
         yield ImageSet(*devices)
 

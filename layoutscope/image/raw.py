@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-SMALL_BYTES: Final = 64 * 1024
+SMALL_BYTES: Final = 1 << 20
 """Of many pieces, those up to this size are read without asking for holes, which would cost more than the read."""
 
-GAP_BYTES: Final = 32 * 1024
+GAP_BYTES: Final = 64 * 1024
 """Gaps up to this are read over: an SSD gives so much in the time of a request, and a disk waits for it to pass."""
 
 READ_PIECES: Final = Kernel("read_pieces", "nnnlllBBL")
 
-_JOINT_BYTES: Final = 1 << 20
+_JOINT_BYTES: Final = 8 << 20
 """Small pieces are read together in requests up to this."""
 
 _MAX_CALL_BYTES: Final = 1 << 30

@@ -561,8 +561,12 @@ class RemoteSource(FillingSource):
         numbers = sorted(wanted)
         runs: list[list[int]] = []
         for number in (number for number in numbers if number not in self._blocks):
-            first, after = runs[-1] if runs else (number, 0)
-            is_near = bool(runs) and (number - after) * BLOCK_BYTES <= GAP_BYTES and (number - first) * BLOCK_BYTES < LARGE_BYTES
+            first, after = runs[-1] if runs else (number, -GAP_BYTES)
+            is_near = (
+                bool(runs)
+                and (number - after) * BLOCK_BYTES <= GAP_BYTES
+                and (number - first) * BLOCK_BYTES < LARGE_BYTES
+            )
             if is_near and not any(between in self._blocks for between in range(after, number)):
                 runs[-1][1] = number + 1
             else:

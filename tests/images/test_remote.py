@@ -152,7 +152,10 @@ def test_the_cache_is_bounded(server, monkeypatch):
         for number in (0, 1, 0, 2, 0, 1):
             at = number * AHEAD_BYTES
             assert source.read(at, 8) == data[at : at + 8]
-        assert (source.counter.reads, len(source._blocks) * BLOCK_BYTES) == (4, 2 * AHEAD_BYTES)  # of 1 twice: 2 had taken its place
+        assert (source.counter.reads, len(source._blocks) * BLOCK_BYTES) == (
+            4,
+            2 * AHEAD_BYTES,
+        )  # of 1 twice: 2 had taken its place
 
 
 def test_gaps_are_asked_for_too_up_to_the_limit(server):

@@ -30,7 +30,16 @@ from layoutscope.filesystems.apfs.source import (
 from layoutscope.filesystems.apfs.sweep import LARGEST_NODE
 from layoutscope.filesystems.apfs.verify import Expected, NodeCheck, check_nodes, hash_size
 from layoutscope.image.passes import read_alone
-from layoutscope.structs.arrays import GrowingColumn, concatenate, distinct, is_ascending, is_head, match, owners, ranges
+from layoutscope.structs.arrays import (
+    GrowingColumn,
+    concatenate,
+    distinct,
+    is_ascending,
+    is_head,
+    match,
+    owners,
+    ranges,
+)
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import BTREE_INFO, CHILD_VAL, J_KEY, OMAP_KEY, OMAP_VAL
 

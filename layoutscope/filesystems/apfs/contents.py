@@ -26,8 +26,9 @@ from layoutscope.filesystems.apfs.volume import (
     walk_physical_tree,
 )
 from layoutscope.image.passes import read_alone, read_together
+from layoutscope.image.remembered import MEMORY_BYTES
 from layoutscope.structs import arrays, grammar
-from layoutscope.structs.arrays import Index, index_of, is_among, is_strictly_ascending, match
+from layoutscope.structs.arrays import Index, distinct, index_of, is_among, is_strictly_ascending, match
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import OBJ_PHYS
 from layoutscope.tables.schema import fork_of_attribute
@@ -290,21 +291,36 @@ def _read_trees(
 ) -> tuple[tuple[RecordTree, dict[str, NodeRows]], list[RecordTree]]:
     """Read the file-system tree of the chosen state, the nodes that only other states have, and other trees."""
     if _is_locked(states["live"], cipher):
-        nodes = {name: list_locked_nodes(state) for name, state in states.items()}
-        return (RecordTree(nodes[chosen]), nodes), read_together(others)
+        locked = {name: list_locked_nodes(state) for name, state in states.items()}
+        return (RecordTree(locked[chosen]), locked), read_together(others)
     # States that are sealed read their nodes otherwise than those that are not, even where they share them.
     pools = {_hash_type(state): Pool() for state in states.values()}
     shown = states[chosen]
-    readings: list[Reading[Any]] = [
-        walk_fs_tree(shown, cipher, pools[_hash_type(shown)] if len(states) > 1 else None), *others
-    ]  # fmt: skip
+    trees: list[Reading[Any]] = [walk_fs_tree(shown, cipher, pools[_hash_type(shown)] if len(states) > 1 else None)]
     rest = {name: state for name, state in states.items() if name != chosen}
-    readings += [
-        walk_shared(fs_source(state.store, state, cipher), pools[_hash_type(state)]) for state in rest.values()
-    ]
-    fs, *found = read_together(readings)
-    nodes = dict(zip(rest, found[len(others) :], strict=True)) | {chosen: fs.nodes}
-    return (fs, {name: nodes[name] for name in states}), found[: len(others)]
+    trees += [walk_shared(fs_source(state.store, state, cipher), pools[_hash_type(state)]) for state in rest.values()]
+    ahead, found = _look_ahead(states["live"]), list[RecordTree]()
+    if ahead is not None:
+        found = read_together([*others, ahead])[: len(others)]
+        others = []
+    read: list[Any] = read_together([*trees, *others])
+    fs, *nodes = read
+    found += nodes[len(rest) :]
+    nodes = nodes[: len(rest)]
+    views = dict(zip(rest, nodes, strict=True)) | {chosen: fs.nodes}
+    return (fs, {name: views[name] for name in states}), found
+
+
+def _look_ahead(volume: Volume) -> Reading[Any] | None:
+    """Read all that the object map of a small volume names in one pass: the image remembers it for the walks."""
+    omap, blocks = volume.omap, volume.store.blocks
+    wants, sizes = [], distinct(omap.size_bytes)
+    for size in sizes[:MAX_SIZES].tolist():
+        rows = np.flatnonzero((omap.size_bytes == size) & ~omap.is_deleted)
+        rows = rows[blocks.readable(omap.paddr[rows], size)]
+        wants += blocks.wants(omap.paddr[rows], size, lambda *_: None) if size > 0 else []
+    num_bytes = sum(len(want.image_offsets) * want.size_bytes for want in wants)
+    return (each for each in [wants]) if num_bytes <= MEMORY_BYTES // 2 else None
 
 
 def _hash_type(state: Volume) -> int:
@@ -316,6 +332,9 @@ def _is_locked(volume: Volume, cipher: Cipher | None) -> bool:
     """Tell whether the file-system tree cannot be read for want of a key."""
     return is_encrypted(volume) and cipher is None
 
+
+MAX_SIZES: Final = 4
+"""Of the objects of one volume, nodes of its trees and few others."""
 
 RESOURCE_FORK = "com.apple.ResourceFork"
 

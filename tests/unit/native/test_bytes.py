@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.image.raw import READ_PIECES, SMALL_BYTES
+from layoutscope.image.raw import READ_PIECES
 from layoutscope.structs.arrays import COPY_PIECES, ranges, starts_of, take_ranges
 from layoutscope.structs.checksum import FLETCHER64, fletcher64
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced
@@ -40,6 +40,9 @@ def test_objects_of_any_size_are_summed_or_refused(size, count, length):
     assert accepted or fenced.unchanged(0, 1)
 
 
+LIMIT = 64 * 1024
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     """Return the descriptor of a file of 200,000 bytes, the second half of which is a hole."""
@@ -54,7 +57,7 @@ def file(tmp_path_factory):
 def read_one_by_one(file, pieces, target):
     """Read small pieces until one is too long or does not come whole; return how many did."""
     for k, (start, length, place) in enumerate(zip(*(column.tolist() for column in pieces), strict=True)):
-        if length > SMALL_BYTES or os.preadv(file, [memoryview(target)[place : place + length]], start) != length:
+        if length > LIMIT or os.preadv(file, [memoryview(target)[place : place + length]], start) != length:
             return k
     return pieces.shape[1]
 
@@ -67,13 +70,11 @@ def test_the_same_pieces_are_read(file, data, gap, room):
     starts = data.draw(st.lists(st.integers(0, 199_000), min_size=count, max_size=count))
     if data.draw(st.booleans()):
         starts.sort()
-    lengths = data.draw(
-        st.lists(st.sampled_from([0, 1, 512, 4096, SMALL_BYTES, SMALL_BYTES + 1]), min_size=count, max_size=count)
-    )
+    lengths = data.draw(st.lists(st.sampled_from([0, 1, 512, 4096, LIMIT, LIMIT + 1]), min_size=count, max_size=count))
     pieces = np.array([starts, lengths, np.cumsum([0, *lengths])[:-1]], np.int64).reshape(3, count)
     fenced, theirs, used = Fenced(np.zeros(sum(lengths), np.uint8)), bytearray(sum(lengths)), np.zeros(2, np.int64)
     scratch = Fenced(np.zeros(room, np.uint8))
-    done = READ_PIECES(file, SMALL_BYTES, gap, *pieces, scratch.copies[0], fenced.copies[0], used)
+    done = READ_PIECES(file, LIMIT, gap, *pieces, scratch.copies[0], fenced.copies[0], used)
     expected = read_one_by_one(file, pieces, theirs)
     # A request for several pieces fails as a whole where its end does.
     assert done == expected or (done < expected and max(starts[done:expected]) + max(lengths) > 200_000)
@@ -90,7 +91,7 @@ def test_pieces_with_short_gaps_are_one_request(file):
     for gap, room, used in ((512, 4096, [1, 2560]), (511, 4096, [3, 1536]), (512, 2559, [2, 2048])):
         counted = np.zeros(2, np.int64)
         buffers = np.zeros(room, np.uint8), np.zeros(1536, np.uint8)
-        assert READ_PIECES(file, SMALL_BYTES, gap, starts, sectors, np.arange(3) * 512, *buffers, counted) == 3
+        assert READ_PIECES(file, LIMIT, gap, starts, sectors, np.arange(3) * 512, *buffers, counted) == 3
         assert counted.tolist() == used
 
 

@@ -33,9 +33,14 @@ class RememberedSource(FillingSource, WrappedSource):
     def __init__(self, source: Source, *, keeps_all: bool) -> None:
         super().__init__(source)
         self._file = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115  (closed with the source)
-        self._size_bytes, self._room = 0, source.size_bytes if keeps_all else MEMORY_BYTES
+        self._size_bytes, self._room = 0, max(source.size_bytes if keeps_all else 0, MEMORY_BYTES)
         # what is kept: start and stop on the image, and place in the file; by address, without overlap
         self._kept = np.empty((0, 3), np.int64)
+
+    @property
+    def memory_bytes(self) -> int:
+        """How much of what is read is kept."""
+        return self._room
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         if len(target) <= SINGLE_BYTES:

@@ -15,6 +15,7 @@ from layoutscope.structs.arrays import runs_of, total, union
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "images"
 VERBS = {
     "scan": lambda image, _: layoutscope.scan(image),
+    "list": lambda image, _: layoutscope.list(image),
     "check": lambda image, _: layoutscope.check(image),
     "export": lambda image, folder: layoutscope.export(image, "entries", folder / "entries.csv"),
     "map": lambda image, folder: layoutscope.map(image, folder / "map.html"),

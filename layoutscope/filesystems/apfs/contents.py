@@ -26,7 +26,6 @@ from layoutscope.filesystems.apfs.volume import (
     walk_physical_tree,
 )
 from layoutscope.image.passes import read_alone, read_together
-from layoutscope.image.remembered import MEMORY_BYTES
 from layoutscope.structs import arrays, grammar
 from layoutscope.structs.arrays import Index, distinct, index_of, is_among, is_strictly_ascending, match
 from layoutscope.structs.bulk import decode_columns
@@ -312,7 +311,7 @@ def _read_trees(
 
 
 def _look_ahead(volume: Volume) -> Reading[Any] | None:
-    """Read all that the object map of a small volume names in one pass: the image remembers it for the walks."""
+    """Read all that an object map names in one pass, if the image can remember that for the walks; None if not."""
     omap, blocks = volume.omap, volume.store.blocks
     wants, sizes = [], distinct(omap.size_bytes)
     for size in sizes[:MAX_SIZES].tolist():
@@ -320,7 +319,8 @@ def _look_ahead(volume: Volume) -> Reading[Any] | None:
         rows = rows[blocks.readable(omap.paddr[rows], size)]
         wants += blocks.wants(omap.paddr[rows], size, lambda *_: None) if size > 0 else []
     num_bytes = sum(len(want.image_offsets) * want.size_bytes for want in wants)
-    return (each for each in [wants]) if num_bytes <= MEMORY_BYTES // 2 else None
+    room = min(source.memory_bytes for source in blocks.sources if source is not None) // 2
+    return (each for each in [wants]) if num_bytes <= room else None
 
 
 def _hash_type(state: Volume) -> int:

@@ -25,6 +25,7 @@ __all__ = [
     "inspect",
     "kit",
     "layout_map",
+    "list",
     "load_profile",
     "map",
     "open",
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from layoutscope.api.extract import extract
     from layoutscope.api.forecast import forecast, write_forecast_plot
     from layoutscope.api.inspect import checkpoints, inspect
+    from layoutscope.api.listing import list_files as list  # noqa: A004  (the command's own name)
     from layoutscope.api.map import layout_map, write_map
     from layoutscope.api.map import map_images as map  # noqa: A004  (the command's own name)
     from layoutscope.api.plan import plan
@@ -79,6 +81,7 @@ else:
         "fit": "api.drives",
         "kit": "api.validate",
         "layout_map": "api.map",
+        "list": "api.listing",
         "load_profile": "drive",
         "open": "api.session",
         "query": "fleet.query",
@@ -93,7 +96,7 @@ else:
         "write_trace": "api.trace",
     }
     # In its own module such a name would hide the built-in function.
-    _OWN_NAMES = {"map": "map_images", "open": "open_session"}
+    _OWN_NAMES = {"list": "list_files", "map": "map_images", "open": "open_session"}
 
     def __dir__() -> list[str]:
         """Name the verbs, loaded or not, so that Tab shows them."""

@@ -70,6 +70,7 @@ EXPORTED_TABLES: Final = (
     "all",
 )
 EXPORT_FORMATS: Final = ("csv", "parquet", "jsonl", "bodyfile", "dfxml", "speedscope", "perfetto", "folded")
+LIST_FORMATS: Final = ("text", "csv", "jsonl", "parquet")
 TRACE_FORMATS: Final = ("csv", "fio", "blkparse", "pairs", "fs_usage", "iosnoop", "biosnoop")
 
 
@@ -627,6 +628,29 @@ class ExportOptions(DocumentOptions, total=False):
             absence="as the file ends, else csv",
             choices=EXPORT_FORMATS,
         ),
+    ]
+    force: Force
+
+
+class ListOptions(ReadOptions, total=False):
+    """Which files are listed, how the list is written, and how its image is read."""
+
+    folder: Annotated[
+        str | None, Option("Only this folder and what it holds.", panel=OUTPUT, metavar="PATH", absence="all")
+    ]
+    file_format: Annotated[
+        str | None,
+        Option(
+            "Paths as text, or all columns as csv, jsonl, parquet.",
+            panel=OUTPUT,
+            flag="--format",
+            absence="as the file ends, else text",
+            choices=LIST_FORMATS,
+        ),
+    ]
+    zero: Annotated[
+        bool,
+        Option("End each path with a zero byte, as xargs -0 takes it.", default=False, panel=OUTPUT, flag="--zero -0"),
     ]
     force: Force
 

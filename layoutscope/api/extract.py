@@ -82,7 +82,7 @@ def extract(
     force, second_target = asked["force"], asked["second_target"]
     goals = [Path(goal) for goal in (target, second_target) if goal is not None]
     _check_request(Path(path), goals, request, force=force)
-    with open_images(path, request) as images:
+    with open_images(path, request, keeps_all=True) as images:
         parts = zip(images.devices, wanted_ranges(images, request), goals, strict=True)
         written = [_extracted(source, ranges, goal, force=force) for source, ranges, goal in parts]
         return Extract(*(sum(numbers) for numbers in zip(*map(astuple, written), strict=True)))

@@ -70,6 +70,7 @@ GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
     "Look": {
         "scan": scan.scan,
         "map": scan.map_images,
+        "list": inspect.list_files,
         "inspect": inspect.inspect,
         "check": inspect.check,
         "explain": explain,

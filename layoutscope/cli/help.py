@@ -216,6 +216,10 @@ EXAMPLES: Final[dict[str, Examples]] = {
         ("layoutscope map disk.img -o map.html", "A page to open in a browser."),
         ("layoutscope map fresh.img aged.img -o ages.html --no-names", "Two images on one scale, without names."),
     ),
+    "list": (
+        ("layoutscope list disk.img", "Every file, one path a line."),
+        ("layoutscope list disk.img --folder /Users -o users.csv", "A folder, with sizes and times."),
+    ),
     "inspect": (
         ("layoutscope inspect disk.img --path /Users/me/notes.txt", "Where a file is kept, record by record."),
         ("layoutscope inspect disk.img --at 0x1400000", "What lies at a place, and whose it is."),

@@ -1,4 +1,4 @@
-"""What stands on an image: ``layoutscope inspect``, ``check``, ``verify``, ``checkpoints``, ``export``, ``extract``."""
+"""What stands on an image: the commands that show, check, list and copy it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from layoutscope.options import (
     ExportOptions,
     ExtractOptions,
     InspectOptions,
+    ListOptions,
     Option,
     ReadOptions,
 )
@@ -71,6 +72,15 @@ def export(
     if output is None and options.get("file_format") == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is binary, and this is a terminal; write it to a file: -o FILE.parquet")
     run(image, table, sys.stdout.buffer if output is None else output, **complete_options(options))
+
+
+def list_files(image: Image, *, output: Output = None, options: ListOptions) -> None:
+    """List every file of a volume with its path, from the metadata itself: on a slow disk faster than any listing."""
+    from layoutscope.api.listing import list_files as run
+
+    if output is None and options.get("file_format") == "parquet" and sys.stdout.isatty():
+        raise UsageError("Parquet is binary, and this is a terminal; write it to a file: -o FILE.parquet")
+    run(image, sys.stdout.buffer if output is None else output, **complete_options(options))
 
 
 def extract(

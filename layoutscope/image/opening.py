@@ -24,6 +24,7 @@ from layoutscope.image import cache
 from layoutscope.image.containers import asif, encrypted, foreign, sparse, udif, witness, wrappers
 from layoutscope.image.failing import FailingSource, RescuedSource, read_map
 from layoutscope.image.raw import Device, RawFile
+from layoutscope.image.remembered import RememberedSource
 from layoutscope.image.remote import RemoteSource, is_address
 from layoutscope.image.signatures import (
     encrypted_refusal,
@@ -253,16 +254,20 @@ class ImageSet(Struct, frozen=True):
 
 
 @contextmanager
-def open_images(path: str | os.PathLike[str], request: ReadOptions) -> Iterator[ImageSet]:
-    """Open an image, and the other one of a Fusion set, until the context ends."""
+def open_images(path: str | os.PathLike[str], request: ReadOptions, *, keeps_all: bool = False) -> Iterator[ImageSet]:
+    """Open an image, and the other one of a Fusion set, until the context ends.
+
+    What is read first is kept, in memory; all of it if everything will be looked at again.
+    """
     with ExitStack() as stack:
         stack.enter_context(reporting(request["progress"]))
         cache_dir, password, second = request["cache_dir"], request["password"], request["second"]
-        main = open_image(path, map_file=request["ddrescue_map"], cache_dir=cache_dir, password=password)
-        devices = [stack.enter_context(FailingSource(main))]
-        if second is not None:
-            other = open_image(second, cache_dir=cache_dir, password=password)
-            devices.append(stack.enter_context(FailingSource(other)))
+        devices: list[Source] = []
+        for place, map_file in ((path, request["ddrescue_map"]), (second, None)):
+            if place is not None:
+                device = open_image(place, map_file=map_file, cache_dir=cache_dir, password=password)
+                kept = RememberedSource(device, keeps_all=keeps_all)
+                devices.append(stack.enter_context(FailingSource(kept)))
         yield ImageSet(*devices)
 
 

@@ -33,10 +33,16 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-SMALL_BYTES: Final = 64 * 1024
+SMALL_BYTES: Final = 1 << 20
 """Of many pieces, those up to this size are read without asking for holes, which would cost more than the read."""
 
-READ_PIECES: Final = Kernel("read_pieces", "nnlllB")
+GAP_BYTES: Final = 64 * 1024
+"""Gaps up to this are read over: an SSD gives so much in the time of a request, and a disk waits for it to pass."""
+
+READ_PIECES: Final = Kernel("read_pieces", "nnnlllBBL")
+
+_JOINT_BYTES: Final = 8 << 20
+"""Small pieces are read together in requests up to this."""
 
 _MAX_CALL_BYTES: Final = 1 << 30
 """Linux and macOS cut one read call a little below 2 GiB."""
@@ -77,8 +83,11 @@ def _reason(error: OSError | ValueError) -> str:
 class RawFile(FillingSource):
     """A raw image in a regular file.
 
-    Holes of a sparse file are not read: they cost no request and are counted apart.
+    Holes of a sparse file are not read: they cost no request and are counted apart. Gaps between pieces are read over
+    even so, since asking whether they are holes takes longer.
     """
+
+    gap_bytes = GAP_BYTES
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
         self._descriptor = open_read_only(path) if descriptor is None else descriptor
@@ -109,14 +118,17 @@ class RawFile(FillingSource):
         return len(target)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
-        """Read many pieces, each to its place in a buffer."""
-        done = 0
+        """Read many pieces in address order, each to its place in a buffer."""
+        done, used = 0, np.zeros(2, np.int64)
+        scratch, out = np.empty(_JOINT_BYTES, np.uint8), np.frombuffer(target, np.uint8)
         while done < len(image_offsets):
             rest = image_offsets[done:], lengths_bytes[done:], places[done:]
-            count = READ_PIECES.attempt(self._descriptor, SMALL_BYTES, *rest, np.frombuffer(target, np.uint8))
-            count = plain_pieces(self._descriptor, *rest, target) if count is None else count
-            self.counter.reads += count
-            self.counter.bytes += int(lengths_bytes[done : done + count].sum())
+            count = READ_PIECES.attempt(self._descriptor, SMALL_BYTES, self.gap_bytes, *rest, scratch, out, used)
+            if count is None:
+                super().read_pieces(*rest, target)
+                return
+            self.counter.reads += int(used[0])
+            self.counter.bytes += int(used[1])
             done += count
             for place in places[done : done + 1].tolist():
                 # Too long, in need of a second attempt, or past the end: this way tells which.
@@ -164,21 +176,6 @@ class RawFile(FillingSource):
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def plain_pieces(descriptor: int, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> int:
-    """Read small pieces until one is too long or does not come whole, where the kernel cannot."""
-    for k in range(len(places)):
-        place, length = int(places[k]), int(lengths_bytes[k])
-        if length > SMALL_BYTES:
-            return k
-        try:
-            got = pread_into(descriptor, int(image_offsets[k]), target[place : place + length])
-        except OSError:
-            return k  # asking once more tells why
-        if got != length:
-            return k
-    return len(places)
 
 
 def is_sparse(descriptor: int) -> bool:
@@ -243,9 +240,12 @@ class Device(RawFile):
         self._stored = 0, 0
         self.size_bytes, self.sector_size_bytes = _measure(self._descriptor, path)
 
-    # Raw devices refuse what is not whole sectors at the start of a sector: macOS with EINVAL for /dev/rdisk, Linux for
-    # descriptors without a page cache.
-    read_pieces = Source.read_pieces
+    def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+        """Read many pieces in address order, each to its place in a buffer."""
+        # Raw devices refuse what is not whole sectors at the start of a sector: macOS with EINVAL for /dev/rdisk, Linux
+        # for descriptors without a page cache.
+        is_whole = not ((image_offsets | lengths_bytes) % self.sector_size_bytes).any()
+        (RawFile if is_whole else Source).read_pieces(self, image_offsets, lengths_bytes, places, target)
 
     def _call(self, image_offset: int, target: memoryview) -> int:
         start, stop = aligned(image_offset, len(target), self.sector_size_bytes)

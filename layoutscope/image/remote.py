@@ -469,8 +469,14 @@ def _read_header_settings() -> dict[str, str]:
     return {str(name): "".join(str(value).splitlines()) for name, value in fields.items()}
 
 
-BLOCK_BYTES: Final = 16 * 1024
-"""What is asked for at least: some nodes. Of scattered ones, larger blocks bring what nobody wants."""
+BLOCK_BYTES: Final = 4 * 1024
+"""Unit of what is kept: of scattered nodes, larger blocks bring what nobody wants."""
+
+AHEAD_BYTES: Final = 16 * 1024
+"""What is asked for at least where one place is read by itself: something near it is often wanted next."""
+
+GAP_BYTES: Final = 64 * 1024
+"""Gaps up to this are asked for too: they come in less time than another answer."""
 
 CACHE_BYTES: Final = 64 * 1024**2
 """So much is kept of what was read last."""
@@ -505,8 +511,9 @@ class RemoteSource(FillingSource):
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
         self._file: WebFile | _StoredFile
         if _is_web(self.name):
-            self._file = WebFile(self.name, BLOCK_BYTES)
-            self._blocks[0] = self._file.start
+            self._file = WebFile(self.name, AHEAD_BYTES)
+            for at in range(0, len(self._file.start), BLOCK_BYTES):
+                self._blocks[at // BLOCK_BYTES] = self._file.start[at : at + BLOCK_BYTES]
             self.counter.reads += 1
             self.counter.bytes += len(self._file.start)
         else:
@@ -514,42 +521,54 @@ class RemoteSource(FillingSource):
         self.size_bytes = self._file.size_bytes
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        stop = image_offset + len(target)
         if len(target) >= LARGE_BYTES:
             for at in range(0, len(target), LARGE_BYTES):
                 piece = target[at : at + LARGE_BYTES]
                 piece[:] = self._request([(image_offset + at, image_offset + at + len(piece))])[0]
         elif len(target):
-            self._fill(image_offset, target, self._load_blocks(self._blocks_of(image_offset, len(target))))
+            start = image_offset - image_offset % AHEAD_BYTES
+            self._fill(image_offset, target, self._load_blocks(self._blocks_of(start, stop + -stop % AHEAD_BYTES)))
         return len(target)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer."""
+        pieces = list(zip(image_offsets.tolist(), lengths_bytes.tolist(), places.tolist(), strict=True))
         # As many at a time as the cache holds: what is wanted together is asked for together.
-        first = 0
-        while first < len(places):
+        while pieces:
             wanted: set[int] = set()
-            last = first
-            while last < len(places) and len(wanted) * BLOCK_BYTES < CACHE_BYTES // 2:
-                if lengths_bytes[last] < LARGE_BYTES:
-                    wanted.update(self._blocks_of(int(image_offsets[last]), int(lengths_bytes[last])))
-                last += 1
-            self._load_blocks(wanted)
-            for k in range(first, last):
-                self.read_into(int(image_offsets[k]), target[int(places[k]) : int(places[k] + lengths_bytes[k])])
-            first = last
+            count = 0
+            for start, length, _ in pieces:
+                if len(wanted) * BLOCK_BYTES >= CACHE_BYTES // 2:
+                    break
+                count += 1
+                if length < LARGE_BYTES and len(places) > 1:
+                    wanted.update(self._blocks_of(start, start + length))
+            blocks = self._load_blocks(wanted)
+            for start, length, place in pieces[:count]:
+                piece = target[place : place + length]
+                if length < LARGE_BYTES and len(places) > 1:
+                    self._fill(start, piece, blocks)
+                else:
+                    self._fetch_into(start, piece)
+            del pieces[:count]
 
-    def _blocks_of(self, image_offset: int, length_bytes: int) -> range:
-        last = min(image_offset + length_bytes, self.size_bytes)
-        return range(image_offset // BLOCK_BYTES, -(-last // BLOCK_BYTES))
+    def _blocks_of(self, start: int, stop: int) -> range:
+        return range(start // BLOCK_BYTES, -(-min(stop, self.size_bytes) // BLOCK_BYTES))
 
     def _load_blocks(self, wanted: Iterable[int]) -> dict[int, bytes]:
         """Return blocks by number, and read those that are not in the cache."""
         numbers = sorted(wanted)
-        missing = [number for number in numbers if number not in self._blocks]
         runs: list[list[int]] = []
-        for number in missing:
-            if runs and runs[-1][1] == number and (number - runs[-1][0]) * BLOCK_BYTES < LARGE_BYTES:
-                runs[-1][1] += 1
+        for number in (number for number in numbers if number not in self._blocks):
+            first, after = runs[-1] if runs else (number, -GAP_BYTES)
+            is_near = (
+                bool(runs)
+                and (number - after) * BLOCK_BYTES <= GAP_BYTES
+                and (number - first) * BLOCK_BYTES < LARGE_BYTES
+            )
+            if is_near and not any(between in self._blocks for between in range(after, number)):
+                runs[-1][1] = number + 1
             else:
                 runs.append([number, number + 1])
         ranges = [(first * BLOCK_BYTES, min(last * BLOCK_BYTES, self.size_bytes)) for first, last in runs]
@@ -565,12 +584,11 @@ class RemoteSource(FillingSource):
             self._blocks.popitem(last=False)
         return found
 
-    @staticmethod
-    def _fill(image_offset: int, target: memoryview, blocks: dict[int, bytes]) -> None:
+    def _fill(self, image_offset: int, target: memoryview, blocks: dict[int, bytes]) -> None:
         end = image_offset + len(target)
-        for number, data in blocks.items():
+        for number in self._blocks_of(image_offset, end):
             start, stop = max(image_offset, number * BLOCK_BYTES), min(end, (number + 1) * BLOCK_BYTES)
-            piece = data[start - number * BLOCK_BYTES : stop - number * BLOCK_BYTES]
+            piece = blocks[number][start - number * BLOCK_BYTES : stop - number * BLOCK_BYTES]
             target[start - image_offset : stop - image_offset] = piece
 
     def _request(self, ranges: list[tuple[int, int]]) -> list[bytes]:

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-MAX_GAP_BYTES: Final = 64 * 1024
-"""Gaps up to this are read over where the budget allows: reading on is cheaper than asking again."""
-
 MAX_REQUEST_BYTES: Final = 8 * 1024**2
 
 
@@ -73,8 +70,8 @@ class Source(ABC):
     sector_size_bytes: int = 512  # sector size of the device, 512 where unknown
     counter: ReadCounter  # requests and bytes that reached the underlying file
     origin: int = 0  # where address 0 lies in the image, in bytes; not 0 in a window only
-    # share of the wanted bytes that may be spent on gaps between them, so that a scan reads little beyond its metadata
-    gap_budget: float = 0.04
+    # gaps up to this between pieces are read over, in bytes: where that is quicker than a request of its own
+    gap_bytes: int = 0
     # the source that this one was made of: the file of a container, or what failing areas are found in
     around: Source | None = None
     _source: Source  # the same, of those that have one
@@ -113,10 +110,18 @@ class Source(ABC):
             raise self._shrunk(image_offset)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
-        """Read many pieces, each to its place in a buffer; as :meth:`read_into` one by one."""
-        pieces = zip(image_offsets.tolist(), lengths_bytes.tolist(), places.tolist(), strict=True)
-        for start, length, place in pieces:
-            self.read_into(start, target[place : place + length])
+        """Read many pieces in address order, each to its place in a buffer; short gaps between them are read over."""
+        bounds = _request_bounds(image_offsets, lengths_bytes, self.gap_bytes)
+        out = np.frombuffer(target, np.uint8)
+        for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            start, place = int(image_offsets[first]), int(places[first])
+            if last == first + 1:
+                self.read_into(start, target[place : place + int(lengths_bytes[first])])
+                continue
+            own = slice(first, last)
+            data = np.empty(int((image_offsets[own] + lengths_bytes[own]).max()) - start, np.uint8)
+            self.read_into(start, data.data)
+            copy_pieces(data, image_offsets[own] - start, lengths_bytes[own], places[own], out)
 
     def _shrunk(self, image_offset: int) -> ShrunkError:
         return ShrunkError(
@@ -150,24 +155,7 @@ class Source(ABC):
         out = room.bytes(int(lengths.sum()))
         if not len(out):
             return out
-        starts, lengths, targets = _sort_by_address(starts, lengths)
-        bounds = _request_bounds(starts, lengths, self.gap_budget)
-        shared = np.flatnonzero(np.diff(bounds) > 1)
-
-        def read_singly(first: int, last: int) -> None:
-            if first < last:
-                self.read_pieces(starts[first:last], lengths[first:last], targets[first:last], out.data)
-
-        done = 0
-        for first, last in zip(bounds[shared].tolist(), bounds[shared + 1].tolist(), strict=True):
-            read_singly(done, first)
-            # One request for all of them, then each to where it belongs.
-            own, base = slice(first, last), int(starts[first])
-            data = room.scratch(int((starts[own] + lengths[own]).max()) - base)
-            self.read_into(base, data.data)
-            copy_pieces(data, starts[own] - base, lengths[own], targets[own], out)
-            done = last
-        read_singly(done, len(starts))
+        self.read_pieces(*_sort_by_address(starts, lengths), out.data)
         return out
 
     def unread_ranges(self) -> NDArray[np.int64]:
@@ -182,6 +170,11 @@ class Source(ABC):
     def holes(self) -> NDArray[np.int64]:
         """Areas that a sparse file does not store, shape (n, 2): offset and length in bytes."""
         return np.empty((0, 2), np.int64)
+
+    @property
+    def memory_bytes(self) -> int:
+        """How much of what is read is kept, so that it is not asked for again; 0 where nothing is."""
+        return 0
 
     def _set_around(self, source: Source, size_bytes: int) -> None:
         """Name the source that this one is made of, which is closed with it."""
@@ -220,24 +213,13 @@ def _sort_by_address(starts: I64, lengths: I64) -> tuple[I64, I64, I64]:
     return starts[heads], ends[tails] - starts[heads], targets[heads]
 
 
-def _request_bounds(starts: I64, lengths: I64, gap_budget: float) -> I64:
-    """Where each request's extents begin in address order, and the end, shape (n_requests + 1,)."""
+def _request_bounds(starts: I64, lengths: I64, gap_bytes: int) -> I64:
+    """Where each request's pieces begin in address order, and the end, shape (n_requests + 1,)."""
     ends = np.maximum.accumulate(starts + lengths)
-    # Clones name blocks twice, and so do damaged pointers: extents may overlap, and no gap is negative.
-    gaps = np.maximum(starts[1:] - ends[:-1], 0)
-    # Requests end at multiples of the largest one, which bounds the memory for one, however much lies together.
-    is_break = ~_choose_bridged_gaps(gaps, gap_budget * int(lengths.sum())) | (np.diff(starts // MAX_REQUEST_BYTES) > 0)
-    return np.concatenate([[0], np.flatnonzero(is_break) + 1, [len(starts)]])
-
-
-def _choose_bridged_gaps(gaps: I64, budget_bytes: float) -> NDArray[np.bool_]:
-    """Mark the gaps that are read over: the small ones first, as far as the budget goes."""
-    order = order_of(gaps)
-    ascending = gaps[order]
-    is_cheap = (np.cumsum(ascending) <= budget_bytes) & (ascending <= MAX_GAP_BYTES)
-    bridged = np.zeros(len(gaps), bool)
-    bridged[order[is_cheap]] = True
-    return bridged
+    # Clones name blocks twice, and so do damaged pointers: pieces may overlap. Requests end at multiples of the largest
+    # one, which bounds the memory for one, however much lies together.
+    is_break = (starts[1:] - ends[:-1] > gap_bytes) | (np.diff(starts // MAX_REQUEST_BYTES) > 0) | (np.diff(starts) < 0)
+    return np.concatenate([np.arange(min(len(starts), 1)), np.flatnonzero(is_break) + 1, [len(starts)]])
 
 
 class MemorySource(Source):
@@ -334,7 +316,6 @@ class Window(Source):
         # One count for all windows of an image: what a scan says that it read is what reached the file.
         self.counter = source.counter
         self.origin = source.origin + image_offset
-        self.gap_budget = source.gap_budget
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         return self.source.read(self.image_offset + image_offset, length_bytes)
@@ -358,6 +339,11 @@ class Window(Source):
     def holes(self) -> NDArray[np.int64]:
         """Areas not stored, clipped to the window, in the window's addresses; shape (n, 2)."""
         return self._clip(self.source.holes)
+
+    @property
+    def memory_bytes(self) -> int:
+        """How much of what is read is kept."""
+        return self.source.memory_bytes
 
     def _clip(self, ranges: NDArray[np.int64]) -> NDArray[np.int64]:
         start = np.clip(ranges[:, 0] - self.image_offset, 0, self.size_bytes)
@@ -393,7 +379,6 @@ class WrappedSource(Source):
         self._set_around(source, source.size_bytes)
         self.sector_size_bytes = source.sector_size_bytes
         self.origin = source.origin
-        self.gap_budget = source.gap_budget
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         return self._source.read(image_offset, length_bytes)
@@ -411,13 +396,17 @@ class WrappedSource(Source):
         """Areas that the image does not store, shape (n, 2): offset and length in bytes."""
         return self._source.holes
 
+    @property
+    def memory_bytes(self) -> int:
+        """How much of what is read is kept."""
+        return self._source.memory_bytes
+
 
 class RecordingSource(WrappedSource):
-    """An image whose reads are remembered, gaps between them not read over."""
+    """An image whose reads are remembered, without the gaps between them that are read over."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.gap_budget = 0.0
         self._starts: list[NDArray[np.int64]] = []
         self._lengths: list[NDArray[np.int64]] = []
 

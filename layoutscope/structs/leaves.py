@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from layoutscope.structs.arrays import I64, U8, Columns, GrowingColumn, Mask, take_ranges
+from layoutscope.structs.arrays import I64, U8, GrowingColumn, Mask, take_ranges
 from layoutscope.structs.native import Columns as KernelColumns
 from layoutscope.structs.native import Kernel, prepare_columns
 from layoutscope.structs.recordtypes import Field, RecordColumn, RecordType
@@ -508,14 +508,29 @@ class LeafTables:
         """Return how many rows a table has."""
         return int(self._counts[list(self.plan.tables).index(name)])
 
-    def give_up(self, name: str, starts: I64, counts: I64) -> Columns:
-        """Return rows of a table's numbers; each column is let go as it has been copied: no two tables are held."""
-        found: Columns = {}
+    def give_up(self, name: str, starts: I64, counts: I64, *, with_texts: bool = False) -> dict[str, Any]:
+        """Return rows of a table's numbers; each column is let go as it has been copied: no two tables are held.
+
+        Texts are left as they stand, unless they are wanted too.
+        """
+        found: dict[str, Any] = {}
+        coded = self.plan.tables[name]
         for k, output in self._outputs_of(name):
-            if not isinstance(self.plan.tables[name][output.column], str):
-                found[output.column] = take_ranges(self._values(k), starts, counts)
-                self._columns[k] = GrowingColumn(output.dtype)
-                self._handed = None
+            if not isinstance(coded[output.column], str):
+                found[output.column] = self._let_go(k, starts, counts)
+            elif with_texts and not output.is_data:
+                # The lengths of texts say where those of a row begin among the bytes of all, which are the next output.
+                ends = np.append(0, np.cumsum(self._values(k), dtype=np.int64))
+                first = ends[starts]
+                data = self._let_go(k + 1, first, ends[starts + counts] - first)
+                found[output.column] = Texts(data, self._let_go(k, starts, counts))
+        return found
+
+    def _let_go(self, number: int, starts: I64, counts: I64) -> NDArray[Any]:
+        """Copy ranges of an output, and forget the rest of it."""
+        found = take_ranges(self._values(number), starts, counts)
+        self._columns[number] = GrowingColumn(self.plan.outputs[number].dtype)
+        self._handed = None
         return found
 
     def _outputs_of(self, name: str) -> Iterable[tuple[int, Output]]:

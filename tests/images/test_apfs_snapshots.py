@@ -22,7 +22,7 @@ from fixtures.apfs.plan import (
 )
 from fixtures.apfs.structures import records as disk
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.btree import Pool, as_rows, read_levels
+from layoutscope.filesystems.apfs.btree import Pool, as_rows, read_levels, walk_shared
 from layoutscope.filesystems.apfs.container import open_container
 from layoutscope.filesystems.apfs.nodes import join
 from layoutscope.filesystems.apfs.reader import Options, read_layouts
@@ -31,11 +31,11 @@ from layoutscope.filesystems.apfs.volume import (
     fs_source,
     list_volumes,
     open_volume,
-    read_fs_nodes,
-    read_fs_tree,
-    read_physical_tree,
+    walk_fs_tree,
+    walk_physical_tree,
 )
 from layoutscope.findings import FindingLog
+from layoutscope.image.passes import read_alone
 from layoutscope.image.raw import RawFile
 
 NUM_SNAPSHOTS = 8
@@ -111,11 +111,11 @@ def test_a_shared_node_is_read_once(written):
         container = open_container((source, 0), log)
         volume = open_volume(container, container.store, list_volumes(container)[0][1], 0)
         pool, root = Pool(), volume.superblock.snap_meta_tree_oid
-        kept = list_snapshots(read_physical_tree(container.store, "snapmeta", root, container.xid).records)
-        seen = set(read_fs_tree(volume, None, pool).nodes.paddr.tolist())
+        kept = list_snapshots(read_alone(walk_physical_tree(container.store, "snapmeta", root, container.xid)).records)
+        seen = set(read_alone(walk_fs_tree(volume, None, pool)).nodes.paddr.tolist())
         for _, state in open_all(volume, kept):
             before = source.counter.bytes
-            nodes = read_fs_nodes(state, None, pool)
+            nodes = read_alone(walk_shared(fs_source(state.store, state, None), pool))
             cost = source.counter.bytes - before
             new = set(nodes.paddr.tolist()) - seen
             assert cost == (len(new) + 1) * 4096

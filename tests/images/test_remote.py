@@ -8,13 +8,14 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 import zstandard
 
 import layoutscope
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import remote
-from layoutscope.image.remote import BLOCK_BYTES, RemoteSource, is_address, whole_address
+from layoutscope.image.remote import AHEAD_BYTES, BLOCK_BYTES, GAP_BYTES, RemoteSource, is_address, whole_address
 from layoutscope.units import format_bytes
 
 pytest.importorskip("fsspec")
@@ -144,14 +145,33 @@ def test_any_bytes_come_as_they_lie_there(server):
 
 def test_the_cache_is_bounded(server, monkeypatch):
     """What was read longest ago goes; it is right when it is read again, and counted again."""
-    monkeypatch.setattr(remote, "CACHE_BYTES", 2 * BLOCK_BYTES)
-    data = os.urandom(4 * BLOCK_BYTES)
+    monkeypatch.setattr(remote, "CACHE_BYTES", 2 * AHEAD_BYTES)
+    data = os.urandom(4 * AHEAD_BYTES)
     (server.folder / "data").write_bytes(data)
-    with RemoteSource(f"{server.address}/data") as source:  # reads block 1 to see that there are ranges
+    with RemoteSource(f"{server.address}/data") as source:  # reads the start to see that there are ranges
         for number in (0, 1, 0, 2, 0, 1):
-            at = number * BLOCK_BYTES
+            at = number * AHEAD_BYTES
             assert source.read(at, 8) == data[at : at + 8]
-        assert (source.counter.reads, len(source._blocks)) == (4, 2)  # of 1 twice: 2 had taken its place
+        assert (source.counter.reads, len(source._blocks) * BLOCK_BYTES) == (
+            4,
+            2 * AHEAD_BYTES,
+        )  # of 1 twice: 2 had taken its place
+
+
+def test_gaps_are_asked_for_too_up_to_the_limit(server):
+    """Of five blocks one gap is too wide by a block, and one holds what is known: three requests, no byte twice."""
+    at = 10 * AHEAD_BYTES // BLOCK_BYTES
+    wide = GAP_BYTES // BLOCK_BYTES + 2
+    wanted = np.array([at, at + wide, at + wide + 3, at + wide + 8])
+    data = os.urandom(int(wanted[-1] + 4) * BLOCK_BYTES)
+    (server.folder / "data").write_bytes(data)
+    with RemoteSource(f"{server.address}/data") as source:
+        source.read_extents(np.array([wanted[-1] - 4, wanted[-1] - 2]) * BLOCK_BYTES, np.full(2, BLOCK_BYTES))
+        before = source.counter.reads
+        found = source.read_extents(wanted * BLOCK_BYTES, np.full(4, BLOCK_BYTES))
+        assert source.counter.reads - before == 3
+        assert found.tobytes() == b"".join(data[one * BLOCK_BYTES :][:BLOCK_BYTES] for one in wanted.tolist())
+    assert len(server.asked) == 5
 
 
 def test_a_failure_that_passes_is_tried_again(server):
@@ -160,11 +180,11 @@ def test_a_failure_that_passes_is_tried_again(server):
     server.failures = 2
     with RemoteSource(f"{server.address}/data") as source:
         assert source.read(0, 100) == b"x" * 100
-    (server.folder / "more").write_bytes(b"x" * 2 * BLOCK_BYTES)
+    (server.folder / "more").write_bytes(b"x" * 2 * AHEAD_BYTES)
     with RemoteSource(f"{server.address}/more") as source:
         server.failures = 3
         with pytest.raises(ImageError, match="the server failed: it answered 503 Service Unavailable") as caught:
-            source.read(BLOCK_BYTES, 100)
+            source.read(AHEAD_BYTES, 100)
         assert isinstance(caught.value.__cause__, OSError)
 
 

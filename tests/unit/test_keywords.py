@@ -27,6 +27,7 @@ MISSPELT = {
     "fit": lambda: layoutscope.fit("mine", randomms=3.0),
     "forecast": lambda: layoutscope.forecast(IMAGE, workloda="add"),
     "inspect": lambda: layoutscope.inspect(IMAGE, filepath="/"),
+    "list": lambda: layoutscope.list(IMAGE, foldr="/"),
     "map": lambda: layoutscope.map([IMAGE], "nowhere", drive="generic-7200"),
     "open": lambda: layoutscope.open(IMAGE, partitoin=1),
     "plan": lambda: layoutscope.plan(IMAGE, ordr="fts"),
@@ -43,6 +44,7 @@ MISSPELT = {
 }
 MEANT = {"compare": "drives", "export": "file_format", "extract": "force", "fit": "random_ms", "inspect": "file_path"}
 MEANT |= {
+    "list": "folder",
     "map": "drives",
     "plan": "order",
     "predict": "order",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,16 +17,18 @@ from msgspec import field
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.image.crypto import UNIT_BYTES, decrypt_units
+from layoutscope.image.passes import Want
 from layoutscope.image.source import overlaps
 from layoutscope.structs import grammar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from layoutscope.image import Workspace
     from layoutscope.image.source import Source
+    from layoutscope.structs.arrays import I64, U8
 
 
 def _nothing() -> NDArray[np.uint64]:
@@ -154,6 +157,19 @@ class Blocks(Struct, frozen=True):
             out[members] = _read_from(source, position[members], size_bytes, workspace)
         return np.empty((len(position), size_bytes), np.uint8) if out is None else out
 
+    def wants(
+        self, paddrs: NDArray[Any], size_bytes: int, take: Callable[[I64, U8], None], more: int = 0
+    ) -> list[Want]:
+        """Say of objects of one size where they have to be read; `take` gets some of them, by position."""
+        device, position = self.split(self.dirty.newest(paddrs))
+        result = []
+        for number, source in enumerate(self.sources):
+            rows = np.flatnonzero(device == number)
+            if source is not None and len(rows):
+                hand = partial(_take_rows, take, rows)
+                result.append(Want(source, position[rows], size_bytes, hand, more))
+        return result
+
     def read_object(self, paddr: int, size_bytes: int = 0) -> bytes:
         """Read one object."""
         size = size_bytes or self.block_size
@@ -169,6 +185,10 @@ class Blocks(Struct, frozen=True):
             error.device = device
             raise error
         return self.read(where, size).tobytes()
+
+
+def _take_rows(take: Callable[[I64, U8], None], rows: I64, got: I64, data: U8) -> None:
+    take(rows[got], data)
 
 
 def _read_from(

@@ -1,12 +1,13 @@
 """APFS B-trees, read level by level in whole arrays.
 
 Apple File System Reference, B-Trees. Input: a root's identifier and, for virtual trees, an object map. Output: the
-nodes of each level in key order, and where their records are. A level's blocks are fetched in address order.
+nodes of each level, and where their records are. Trees of any size are read in passes, which hand over nodes by their
+addresses (`walk_tree`); small ones, and whatever needs their keys in order, batch by batch (`read_levels`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 from msgspec import field
@@ -28,18 +29,29 @@ from layoutscope.filesystems.apfs.source import (
 )
 from layoutscope.filesystems.apfs.sweep import LARGEST_NODE
 from layoutscope.filesystems.apfs.verify import Expected, NodeCheck, check_nodes, hash_size
-from layoutscope.image import Workspace
-from layoutscope.structs.arrays import GrowingColumn, owners, ranges
+from layoutscope.image.passes import read_alone
+from layoutscope.structs.arrays import (
+    GrowingColumn,
+    concatenate,
+    distinct,
+    is_ascending,
+    is_head,
+    match,
+    owners,
+    ranges,
+)
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import BTREE_INFO, CHILD_VAL, J_KEY, OMAP_KEY, OMAP_VAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.findings import FindingLog, Level
+    from layoutscope.image import Workspace
+    from layoutscope.image.passes import Reading, Want
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
@@ -64,7 +76,7 @@ class ReadNodes(Struct, frozen=True):
 
     tree: OpenTree  # of which they are
     level: int  # 0 at the leaf
-    first: int  # position of the first of them among all nodes of the tree
+    numbers: NDArray[np.int64]  # position of each among all nodes of the tree, which stand level by level in key order
     places: Places  # where they are
     head: dict[str, NDArray[Any]]  # fields of their heads
     check: NodeCheck  # how each was verified
@@ -86,7 +98,7 @@ class ReadNodes(Struct, frozen=True):
     @property
     def node(self) -> NDArray[np.int64]:
         """Position among all nodes of the tree of each record's node."""
-        return self.slots.node + self.first
+        return self.numbers[self.slots.node]
 
     def columns(
         self, part: Literal["key", "val"], record_type: RecordType, fields: Sequence[RecordColumn]
@@ -227,10 +239,18 @@ def _fetch(
     return data.reshape(-1)
 
 
-def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace: Workspace | None = None) -> ReadNodes:
+def read_batch(
+    tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64], workspace: Workspace | None = None
+) -> ReadNodes:
     """Read, verify and take apart nodes of one level."""
+    return take_apart(tree, places, level, numbers, _fetch(tree.source, places, tree.shape.sizes.node, workspace))
+
+
+def take_apart(
+    tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64], buffer: NDArray[np.uint8]
+) -> ReadNodes:
+    """Verify nodes of one level that were read and decrypted, and locate their records."""
     source, shape = tree.source, tree.shape
-    buffer = _fetch(source, places, shape.sizes.node, workspace)
     starts = np.arange(len(places), dtype=np.int64) * shape.sizes.node
     head = nodes.node_heads(buffer, starts)
     expected = Expected(level, shape.hash_type, shape.is_noheader)
@@ -239,7 +259,7 @@ def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace
     found = nodes.slots(buffer, head | usable, shape.sizes)
     check = _check_bounds(source, places, check, found)
     keys = low_keys(source, buffer, found.slots.key_start)
-    return ReadNodes(tree, level, first, places, head, check, buffer, found.slots, keys)
+    return ReadNodes(tree, level, numbers, places, head, check, buffer, found.slots, keys)
 
 
 def _check_bounds(source: TreeSource, places: Places, check: NodeCheck, found: nodes.Located) -> NodeCheck:
@@ -330,44 +350,104 @@ def _end_keys(batch: ReadNodes, bounds: NDArray[np.int64]) -> tuple[NDArray[np.u
     return out[0], out[1]
 
 
+class _Descent(Struct):
+    """A tree on the way down: the nodes of one level, and what was counted above them."""
+
+    tally: Tally
+    level: int
+    first: int  # position of the level's first node among all nodes of the tree
+    places: Places
+    sinks: tuple[Callable[[ReadNodes], None], ...] = ()  # who gets the batches
+    children: list[Places] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, source: TreeSource, *sinks: Callable[[ReadNodes], None]) -> _Descent | None:
+        """Read the root of a tree; None if it cannot be used."""
+        opened = read_root(source)
+        if opened is None:
+            return None
+        return cls(Tally(opened[0], len(source.store.log.findings)), opened[0].shape.level, 0, opened[1], sinks)
+
+    def add(self, batch: ReadNodes) -> None:
+        """Count some nodes of the level, hand them over, and locate their children."""
+        self.tally.add(batch)
+        for take in self.sinks:
+            take(batch)
+        if batch.level:
+            node, oids, low, hashes = decode_children(batch)
+            self.children.append(locate_nodes(batch.tree.source, oids, (batch.numbers[node], low, hashes)))
+
+    def below(self, *, is_whole: bool = True) -> _Descent | None:
+        """Go on to the level below; at the end the counts are compared, unless some of the leaves were left out."""
+        self.tally.report_order(self.places, self.first)
+        first = self.first + len(self.places)
+        if not self.level:
+            if is_whole:
+                self.tally.compare(first)
+            return None
+        places = concatenate_places(self.children)
+        if not is_ascending(places.parent):
+            places = places.take(np.argsort(places.parent, kind="stable"))
+        places = drop_repeated_names(self.tally.tree.source, places)
+        return _Descent(self.tally, self.level - 1, first, places, self.sinks) if len(places) else None
+
+
 def read_levels(
     source: TreeSource, workspace: Workspace | None = None, *, known: NDArray[np.uint64] | None = None
 ) -> Iterator[ReadNodes]:
-    """Read a tree from the root down; nodes that cannot be used are findings, and left out or yield no records."""
-    opened = read_root(source)
-    if opened is None:
-        return
-    tree, places = opened
-    tally, first = Tally(tree, len(source.store.log.findings)), 0
-    above = places.paddr[:0]
-    for level in range(tree.shape.level, -1, -1):
-        children: list[Places] = []
-        if known is not None and not level and len(above):
+    """Read a tree from the root down, in key order; nodes that cannot be used are findings and yield no records.
+
+    Leaves at addresses that are `known` are left out where their parents are known too.
+    """
+    at, above = _Descent.begin(source), np.empty(0, np.uint64)
+    while at is not None:
+        if known is not None and not at.level and len(above):
             is_new = ~np.isin(above, known)
-            places = places.take(~np.isin(places.paddr, known) | is_new[places.parent - (first - len(above))])
-        above = places.paddr
-        for start in range(0, len(places), BATCH_NODES):
-            some = places.take(slice(start, start + BATCH_NODES))
-            batch = read_batch(tree, some, level, first, workspace)
-            batch = replace(batch, num_after=len(places) - start - len(some))
-            first += len(batch.places)
-            tally.add(batch)
+            chosen = ~np.isin(at.places.paddr, known) | is_new[at.places.parent - (at.first - len(above))]
+            at.places = at.places.take(chosen)
+        above = at.places.paddr
+        for start in range(0, len(above), BATCH_NODES):
+            some = at.places.take(slice(start, start + BATCH_NODES))
+            numbers = np.arange(at.first + start, at.first + start + len(some))
+            batch = read_batch(at.tally.tree, some, at.level, numbers, workspace)
+            at.add(batch)
             yield batch
-            if level:
-                children.append(_locate_children(batch))
-        if not level:
-            if known is None:
-                tally.compare(first)
-            return
-        places = drop_repeated_names(source, concatenate_places(children))
-        if not len(places):
-            return
+        at = at.below(is_whole=known is None)
 
 
-def _locate_children(batch: ReadNodes) -> Places:
-    """Locate the children of a batch of index nodes, in key order."""
-    node, oids, low, hashes = decode_children(batch)
-    return locate_nodes(batch.tree.source, oids, (node + batch.first, low, hashes))
+def walk_tree(source: TreeSource, take: Callable[[ReadNodes], None], pool: Pool | None = None) -> Reading[None]:
+    """Read a tree from the root down, in passes; each batch that is handed over has nodes of a level by address.
+
+    The nodes are put into a pool, if there is one, for other states of the volume. Findings follow at the end, so that
+    those of trees that are read together do not mix.
+    """
+    apart = source.apart()
+    at = _Descent.begin(apart, take, *([pool.add] if pool is not None else []))
+    while at is not None:
+        if pool is not None:
+            pool.claim(at.places, at.level)
+        yield wants(at.tally.tree, at.places, at.level, at.first, at.add)
+        at = at.below()
+    source.store.absorb(apart.store)
+
+
+def wants(tree: OpenTree, places: Places, level: int, first: int, take: Callable[[ReadNodes], None]) -> list[Want]:
+    """Say what has to be read of some nodes of one level, and hand them over as they come; unread ones at once."""
+    left = len(places)
+
+    def add(rows: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
+        nonlocal left
+        some, left = places.take(rows), left - len(rows)
+        if tree.source.cipher is not None and some.is_encrypted.any():
+            data = tree.source.cipher.decrypt_objects(data, some.paddr, some.is_encrypted)
+        batch = take_apart(tree, some, level, first + rows, data.reshape(-1))
+        take(replace(batch, num_after=left))
+
+    size = tree.shape.sizes.node
+    unread, there = np.flatnonzero(places.is_unread), np.flatnonzero(~places.is_unread)
+    if len(unread):
+        add(unread, np.zeros((len(unread), size), np.uint8))
+    return tree.source.blocks.wants(places.paddr[there], size, lambda rows, data: add(there[rows], data), level)
 
 
 def read_nodes(source: TreeSource) -> tuple[NodeRows, list[ReadNodes]]:
@@ -394,18 +474,41 @@ _DTYPES = {
 
 def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: int, max_xid: int) -> ObjectMap:
     """Read an object map's tree."""
-    parts, columns = [], {name: GrowingColumn(dtype) for name, dtype in _DTYPES.items()}
-    for batch in read_levels(TreeSource(store, tree, tree_oid, max_xid), Workspace()):
-        parts.append(as_rows(batch))
+    parts: list[ReadRows] = []
+    columns = {name: GrowingColumn(dtype) for name, dtype in _DTYPES.items()}
+
+    def take(batch: ReadNodes) -> None:
+        parts.append(ReadRows(batch.numbers, as_rows(batch)))
         for name, values in _mappings(batch).items() if not batch.level else ():
             columns[name].add(values, batch.to_come)
+
+    read_alone(walk_tree(TreeSource(store, tree, tree_oid, max_xid), take))
     found = {name: column.values for name, column in columns.items()}
+    if not is_ascending(found["leaf"]):
+        order = np.argsort(found["leaf"], kind="stable")
+        found = {name: values[order] for name, values in found.items()}
     oid, xid = found["oid"], found["xid"]
     if not np.all((oid[1:] > oid[:-1]) | ((oid[1:] == oid[:-1]) & (xid[1:] > xid[:-1]))):
         # Of a damaged map, which a finding tells of: look-ups by halves would miss objects that it knows.
         order = np.lexsort((xid, oid))
         found = {name: values[order] for name, values in found.items()}
-    return ObjectMap(join(tree, parts), **found)
+    return ObjectMap(join_by_number(tree, parts), **found)
+
+
+class ReadRows(NamedTuple):
+    """Rows of nodes in the order in which they were read, and the position of each among all nodes of the tree."""
+
+    numbers: NDArray[np.int64]
+    rows: NodeRows
+
+
+def join_by_number(tree: str, parts: list[ReadRows]) -> NodeRows:
+    """Put the batches of a tree together and bring its nodes into their order."""
+    if not parts:
+        return join(tree, [])
+    numbers = np.concatenate([part.numbers for part in parts])
+    order = None if is_ascending(numbers) else np.argsort(numbers)
+    return join(tree, [part.rows for part in parts], order)
 
 
 def level_of_disorder(tree: str) -> Level:
@@ -421,13 +524,16 @@ def _mappings(batch: ReadNodes) -> dict[str, NDArray[Any]]:
 
 
 class Tally(Struct):
-    """What was counted so far, and the last key of each level."""
+    """What was counted so far of a tree."""
 
     tree: OpenTree  # the tree, before its nodes are read
     num_findings: int  # of the log, when this began
     num_keys: int = 0
     longest_key: int = 0
-    last_keys: dict[int, int] = field(default_factory=dict)
+    # of the level that is read: nodes whose keys do not ascend by themselves; nodes with records, their first and last
+    # keys
+    disordered: list[NDArray[np.int64]] = field(default_factory=list)
+    ends: list[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]] = field(default_factory=list)
 
     def add(self, batch: ReadNodes) -> None:
         """Count a batch and check the order of its keys."""
@@ -436,20 +542,28 @@ class Tally(Struct):
         self.longest_key = max(self.longest_key, int(batch.slots.key_len.max()))
         # The tree information counts the keys of leaves alone, yet the longest key of all levels.
         self.num_keys += 0 if batch.level else len(batch.slots)
-        self._check_order(batch)
-        self.last_keys[batch.level] = int(batch.keys[-1])
-
-    def _check_order(self, batch: ReadNodes) -> None:
         keys, node = batch.keys, batch.slots.node
-        descends = np.zeros(len(keys), bool)
-        descends[0] = int(keys[0]) < self.last_keys.get(batch.level, 0)
+        is_first = is_head(node)
         # Equal numbers are in order: two names of one directory, say, differ in what the number leaves out.
-        np.less(keys[1:], keys[:-1], out=descends[1:])
+        descends = np.append(False, keys[1:] < keys[:-1]) & ~is_first
         # Records may come before what their parent's entry promises.
         early = keys < batch.places.low_key[node]
-        for number in sorted(set(node[descends | early].tolist())):
-            level = level_of_disorder(self.tree.source.tree)
-            batch.at(number).add("keys-unordered", level, "keys do not ascend")
+        self.disordered.append(batch.node[descends | early])
+        first = np.flatnonzero(is_first)
+        self.ends.append((batch.node[first], keys[first], keys[np.append(first[1:], len(keys)) - 1]))
+
+    def report_order(self, places: Places, first: int) -> None:
+        """Report the nodes of a level whose keys do not ascend, by themselves or after those of the node before."""
+        if self.ends:
+            number, low, high = (np.concatenate(column) for column in zip(*self.ends, strict=True))
+            order = np.argsort(number)
+            number, low, high = number[order], low[order], high[order]
+            self.disordered.append(number[1:][low[1:] < high[:-1]])
+            level, source = level_of_disorder(self.tree.source.tree), self.tree.source
+            for row in (distinct(np.concatenate(self.disordered)) - first).tolist():
+                log = source.at_node(int(places.node_id[row]), int(places.paddr[row]))
+                log.add("keys-unordered", level, "keys do not ascend")
+        self.disordered, self.ends = [], []
 
     def compare(self, num_nodes: int) -> None:
         """Compare with the tree information; not where something of the tree is missing."""
@@ -471,110 +585,107 @@ class Tally(Struct):
             log.add("count-differs", "warning", message, expected=self.longest_key, found=shape.longest_key)
 
 
-_CHILD_COLUMNS = ("node", "oid", "low_key", "hash")
-
-
 class Pool(Struct):
     """Nodes that were read of one volume's states, and what the index nodes among them name."""
 
-    nodes: NodeRows | None = None  # in the order of reading; of several trees, so that ranks and parents mean nothing
+    # in the order of reading; of several trees, so that ranks and parents mean nothing
+    parts: list[NodeRows] = field(default_factory=list)
     # one row an index record, in the order of its node: `node` is that node's row, `oid`, `low_key` and `hash` are of
     # the child
-    children: dict[str, NDArray[Any]] = field(default_factory=dict)
+    children: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     order: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # rows by address
+    # nodes of a level that the reader of a state is waiting for
+    waiting: list[tuple[int, Places]] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.order)
+        return sum(map(len, self.parts))
 
-    def add(self, parts: list[NodeRows], children: list[dict[str, NDArray[Any]]]) -> None:
-        """Add nodes and their children."""
-        if parts:
-            self.nodes = join(parts[0].tree, parts if self.nodes is None else [self.nodes, *parts])
-            self.order = np.argsort(self.nodes.paddr, kind="stable")
-        self.children = _concatenate_columns([self.children, *children])
+    def add(self, batch: ReadNodes) -> None:
+        """Add nodes, and the children of index nodes."""
+        base = len(self)
+        self.parts.append(as_rows(batch))
+        if batch.level:
+            owner, oid, low_key, child_hash = decode_children(batch)
+            self.children.append({"node": owner + base, "oid": oid, "low_key": low_key, "hash": child_hash})
+
+    def nodes(self) -> NodeRows | None:
+        """Return all nodes, and see to their order by address."""
+        if len(self.order) < len(self):
+            self.parts = [join(self.parts[0].tree, self.parts)]
+            self.order = np.argsort(self.parts[0].paddr, kind="stable")
+        return self.parts[0] if self.parts else None
 
     def find(self, places: Places, level: int) -> NDArray[np.int64]:
         """Rows of nodes by address, number and level; -1 for those that were not read."""
-        if self.nodes is None:
+        nodes = self.nodes()
+        if nodes is None:
             return np.full(len(places), -1, np.int64)
-        known = self.nodes.paddr[self.order]
+        known = nodes.paddr[self.order]
         row = self.order[np.minimum(np.searchsorted(known, places.paddr), len(known) - 1)]
-        same = (self.nodes.paddr[row] == places.paddr) & (self.nodes.node_id[row] == places.node_id)
-        return np.where(same & (self.nodes.level[row] == level), row, -1)
+        same = (nodes.paddr[row] == places.paddr) & (nodes.node_id[row] == places.node_id)
+        return np.where(same & (nodes.level[row] == level), row, -1)
 
-    def named_by(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Records of some index nodes, in their order: the node's position among those given, the record's row."""
-        nodes = self.children["node"]
-        first = np.searchsorted(nodes, rows, side="left")
-        counts = np.searchsorted(nodes, rows, side="right") - first
-        return owners(counts), ranges(first, counts)
+    def claim(self, places: Places, level: int) -> Places:
+        """Return the nodes of a level that neither were read nor are waited for; from now on these are."""
+        is_new = self.find(places, level) < 0
+        self.waiting = [(at, some) for at, some in self.waiting if (self.find(some, at) < 0).any()]
+        for at, some in self.waiting:
+            spot, is_known = match(some.paddr, places.paddr)
+            if at == level and is_known.any():
+                is_new &= ~(is_known & (some.node_id[spot] == places.node_id))
+        new = places.take(is_new)
+        if len(new):
+            self.waiting.append((level, new.take(np.argsort(new.paddr))))
+        return new
+
+    def named_by(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
+        """What some index nodes name, in their order: the node's position among those given, and the records."""
+        empty = {name: np.empty(0, np.int64) for name in ("node", "oid", "low_key", "hash")}
+        columns = concatenate(self.children, empty)
+        self.children = [columns]
+        first = np.searchsorted(columns["node"], rows, side="left")
+        counts = np.searchsorted(columns["node"], rows, side="right") - first
+        record = ranges(first, counts)
+        return owners(counts), {name: values[record] for name, values in columns.items()}
 
 
-def _concatenate_columns(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    filled = [part for part in parts if part]
-    return {name: np.concatenate([part[name] for part in filled]) for name in filled[0]} if filled else {}
-
-
-def index_records(batch: ReadNodes, first_row: int) -> dict[str, NDArray[Any]]:
-    """Give what a batch of index nodes names, for a pool in which its first node has a given row."""
-    owner, oid, low_key, child_hash = decode_children(batch)
-    return dict(zip(_CHILD_COLUMNS, (owner + first_row, oid, low_key, child_hash), strict=True))
-
-
-def read_shared(source: TreeSource, pool: Pool) -> NodeRows:
+def walk_shared(source: TreeSource, pool: Pool) -> Reading[NodeRows]:
     """Read the nodes of one state's tree; only those that the pool does not have are fetched, and put into it.
 
     What was found in another state already is not written down once more.
     """
-    apart, log = source.apart(), source.store.log
-    nodes = _read_pool(apart, pool)
-    known = set(log.findings)
-    log.extend([item for item in apart.store.log.findings if item not in known])
-    source.store.lost.extend(apart.store.lost)
+    apart = source.apart()
+    nodes = yield from _walk_pool(apart, pool)
+    source.store.absorb(apart.store)
     return nodes
 
 
-def _read_pool(source: TreeSource, pool: Pool) -> NodeRows:
+def _walk_pool(source: TreeSource, pool: Pool) -> Reading[NodeRows]:
     opened = read_root(source)
     if opened is None:
         return join(source.tree, [])
     tree, places = opened
     tally, parts, base = Tally(tree, len(source.store.log.findings)), list[NodeRows](), 0
+
+    def take(batch: ReadNodes) -> None:
+        tally.add(batch)
+        pool.add(batch)
+
     for level in range(tree.shape.level, -1, -1):
-        _fetch_new(tally, pool, places, level)
-        rows = pool.find(places, level)
-        if pool.nodes is not None:
-            here = pool.nodes.take(rows)
+        new = pool.claim(places, level)
+        yield wants(tree, new, level, 0, take)
+        tally.report_order(new, 0)
+        rows, known = pool.find(places, level), pool.nodes()
+        if known is not None:
+            here = known.take(rows)
             parts.append(replace(here, parent=places.parent, omap_leaf=places.omap_leaf, low_key=places.low_key))
         if level:
-            places = _locate_pool_children(source, pool, rows, base)
+            owner, named = pool.named_by(rows)
+            origin = (owner + base, named["low_key"], named["hash"])
+            places = drop_repeated_names(source, locate_nodes(source, named["oid"], origin))
             base += len(rows)
     nodes = join(source.tree, parts)
     tally.num_keys = int(nodes.num_records[nodes.level == 0].sum())
     if nodes.valid.all():
         tally.compare(len(nodes))
     return nodes
-
-
-def _fetch_new(tally: Tally, pool: Pool, places: Places, level: int) -> None:
-    """Read the nodes of a level that the pool does not have."""
-    new = places.take(pool.find(places, level) < 0)
-    parts, children, row = [], [], len(pool)
-    for start in range(0, len(new), BATCH_NODES):
-        batch = read_batch(tally.tree, new.take(slice(start, start + BATCH_NODES)), level, row)
-        tally.add(batch)
-        parts.append(as_rows(batch))
-        if level:
-            children.append(index_records(batch, row))
-        row += len(batch.places)
-    if parts:
-        pool.add(parts, children)
-
-
-def _locate_pool_children(source: TreeSource, pool: Pool, rows: NDArray[np.int64], base: int) -> Places:
-    """Locate, as of this state, the children of index nodes, in key order."""
-    owner, record = pool.named_by(rows)
-    columns = {name: values[record] for name, values in pool.children.items()}
-    return drop_repeated_names(
-        source, locate_nodes(source, columns["oid"], (owner + base, columns["low_key"], columns["hash"]))
-    )

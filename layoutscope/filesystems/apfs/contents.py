@@ -10,23 +10,24 @@ from msgspec import field
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.apfs import snapshots
-from layoutscope.filesystems.apfs.btree import Pool
+from layoutscope.filesystems.apfs.btree import Pool, walk_shared
 from layoutscope.filesystems.apfs.fsrecords import RecordTree
 from layoutscope.filesystems.apfs.keybag import container_keybag, volume_keybag_run
 from layoutscope.filesystems.apfs.snapshots import Rolling, read_rolling
 from layoutscope.filesystems.apfs.spaceman import MAX_BLOCKS, Details, Region, inside, node_runs, to_runs, type_name
 from layoutscope.filesystems.apfs.verify import report_damaged
 from layoutscope.filesystems.apfs.volume import (
+    fs_source,
     is_encrypted,
     list_locked_nodes,
     program,
-    read_fext_tree,
-    read_fs_nodes,
-    read_fs_tree,
-    read_physical_tree,
+    walk_fext_tree,
+    walk_fs_tree,
+    walk_physical_tree,
 )
+from layoutscope.image.passes import read_alone, read_together
 from layoutscope.structs import arrays, grammar
-from layoutscope.structs.arrays import Index, index_of, is_among, is_strictly_ascending, match
+from layoutscope.structs.arrays import Index, distinct, index_of, is_among, is_strictly_ascending, match
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import OBJ_PHYS
 from layoutscope.tables.schema import fork_of_attribute
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.sweep import Swept
     from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.findings import FindingLog
+    from layoutscope.image.passes import Reading
 
 
 def virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region]:
@@ -234,18 +236,20 @@ def read_volume_parts(
     """Read all trees of one state of a volume, and the nodes of its other states."""
     # Trees that need no object map.
     superblock, store, xid = volume.superblock, volume.store, container.xid
-    extentref = read_physical_tree(store, "extentref", superblock.extentref_tree_oid, xid)
-    snapmeta = read_physical_tree(store, "snapmeta", superblock.snap_meta_tree_oid, xid)
+    snapmeta = read_alone(walk_physical_tree(store, "snapmeta", superblock.snap_meta_tree_oid, xid))
     listed = snapshots.list_snapshots(snapmeta.records)
     opened = snapshots.open_all(volume, listed)
     states = {"live": volume} | {snapshot.view: state for snapshot, state in opened}
     if chosen not in states:
         where = store.blocks.at(int(superblock.snap_meta_tree_oid))
         raise FormatError("cannot be opened", structure=chosen, image_offset=where)
-    fs, views = _read_states(states, chosen, cipher)
     shown = states[chosen]
-    references = [snapshots.read_extent_references(store, snapshot, xid) for snapshot, _ in opened]
-    fext = read_fext_tree(shown)
+    others = [
+        walk_physical_tree(store, "extentref", superblock.extentref_tree_oid, xid),
+        walk_fext_tree(shown),
+        *(snapshots.walk_extent_references(store, snapshot, xid) for snapshot, _ in opened),
+    ]
+    (fs, views), (extentref, fext, *references) = _read_trees(states, chosen, cipher, others)
     rolling = read_rolling(container, volume)
     claimed = [*views.values(), fext.nodes, *rolling.trees]
     regions = volume_regions(container, list(states.values()), claimed, rolling.regions)
@@ -281,22 +285,42 @@ def _is_live(root: NodeRows, volume: Volume) -> bool:
     return int(root.paddr[0]) in (int(found.paddr[0]), superblock.root_tree_oid)
 
 
-def _read_states(
-    states: dict[str, Volume], chosen: str, cipher: Cipher | None
-) -> tuple[RecordTree, dict[str, NodeRows]]:
-    """Read the file-system tree of the chosen state, and the nodes that only others have."""
+def _read_trees(
+    states: dict[str, Volume], chosen: str, cipher: Cipher | None, others: list[Reading[RecordTree]]
+) -> tuple[tuple[RecordTree, dict[str, NodeRows]], list[RecordTree]]:
+    """Read the file-system tree of the chosen state, the nodes that only other states have, and other trees."""
     if _is_locked(states["live"], cipher):
-        nodes = {name: list_locked_nodes(state) for name, state in states.items()}
-        return RecordTree(nodes[chosen]), nodes
+        locked = {name: list_locked_nodes(state) for name, state in states.items()}
+        return (RecordTree(locked[chosen]), locked), read_together(others)
     # States that are sealed read their nodes otherwise than those that are not, even where they share them.
     pools = {_hash_type(state): Pool() for state in states.values()}
     shown = states[chosen]
-    fs = read_fs_tree(shown, cipher, pools[_hash_type(shown)] if len(states) > 1 else None)
-    views = {
-        name: fs.nodes if name == chosen else read_fs_nodes(state, cipher, pools[_hash_type(state)])
-        for name, state in states.items()
-    }
-    return fs, views
+    trees: list[Reading[Any]] = [walk_fs_tree(shown, cipher, pools[_hash_type(shown)] if len(states) > 1 else None)]
+    rest = {name: state for name, state in states.items() if name != chosen}
+    trees += [walk_shared(fs_source(state.store, state, cipher), pools[_hash_type(state)]) for state in rest.values()]
+    ahead, found = _look_ahead(states["live"]), list[RecordTree]()
+    if ahead is not None:
+        found = read_together([*others, ahead])[: len(others)]
+        others = []
+    read: list[Any] = read_together([*trees, *others])
+    fs, *nodes = read
+    found += nodes[len(rest) :]
+    nodes = nodes[: len(rest)]
+    views = dict(zip(rest, nodes, strict=True)) | {chosen: fs.nodes}
+    return (fs, {name: views[name] for name in states}), found
+
+
+def _look_ahead(volume: Volume) -> Reading[Any] | None:
+    """Read all that an object map names in one pass, if the image can remember that for the walks; None if not."""
+    omap, blocks = volume.omap, volume.store.blocks
+    wants, sizes = [], distinct(omap.size_bytes)
+    for size in sizes[:MAX_SIZES].tolist():
+        rows = np.flatnonzero((omap.size_bytes == size) & ~omap.is_deleted)
+        rows = rows[blocks.readable(omap.paddr[rows], size)]
+        wants += blocks.wants(omap.paddr[rows], size, lambda *_: None) if size > 0 else []
+    num_bytes = sum(len(want.image_offsets) * want.size_bytes for want in wants)
+    room = min(source.memory_bytes for source in blocks.sources if source is not None) // 2
+    return (each for each in [wants]) if num_bytes <= room else None
 
 
 def _hash_type(state: Volume) -> int:
@@ -308,6 +332,9 @@ def _is_locked(volume: Volume, cipher: Cipher | None) -> bool:
     """Tell whether the file-system tree cannot be read for want of a key."""
     return is_encrypted(volume) and cipher is None
 
+
+MAX_SIZES: Final = 4
+"""Of the objects of one volume, nodes of its trees and few others."""
 
 RESOURCE_FORK = "com.apple.ResourceFork"
 

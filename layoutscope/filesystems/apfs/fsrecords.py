@@ -13,12 +13,10 @@ import numpy as np
 from msgspec import field
 
 from layoutscope.display import Struct
-from layoutscope.filesystems.apfs.btree import as_rows, index_records, read_levels
-from layoutscope.filesystems.apfs.nodes import NodeRows, join
+from layoutscope.filesystems.apfs.btree import ReadRows, as_rows, join_by_number, read_levels, walk_tree
 from layoutscope.filesystems.apfs.source import object_of, type_of
-from layoutscope.image import Workspace
 from layoutscope.structs import grammar, records
-from layoutscope.structs.arrays import GrowingColumn, Index, index_of
+from layoutscope.structs.arrays import GrowingColumn, Index, heads, index_of, is_ascending, lengths_of, take_ranges
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.leaves import (
     NO_LEAF,
@@ -51,8 +49,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.btree import Pool, ReadNodes
+    from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.findings import FindingLog
+    from layoutscope.image.passes import Reading
     from layoutscope.structs.leaves import ItemCase, Kind
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
@@ -404,9 +404,8 @@ class RecordReader:
     def add(self, batch: ReadNodes) -> None:
         """Decode the records of a batch of leaves; those that are not understood are findings."""
         slots, leaves, plan = batch.slots, self._leaves, self._leaves.plan
-        numbers = np.arange(batch.first, batch.first + len(batch.places), dtype=np.int64)
         places = (slots.node, slots.key_start, slots.key_len, slots.val_start, slots.val_len)
-        records = LeafBatch(batch.buffer, batch.size_bytes, numbers, *places)
+        records = LeafBatch(batch.buffer, batch.size_bytes, batch.numbers, *places)
         found = leaves.add(records, batch.to_come)
         attributes = np.flatnonzero(found.leaf == _position(plan, "xattr"))
         if len(attributes):
@@ -455,16 +454,29 @@ class RecordReader:
             self._seen |= {names[kind]} if kind in names else set()
 
     def finish(self) -> RecordTables:
-        """Show all records as tables, one for each type of which there are any."""
-        leaves = self._leaves
-        tables = {}
+        """Show all records as tables in key order, one for each type of which there are any."""
+        leaves, tables = self._leaves, {}
         for name in leaves.plan.tables:
             if leaves.count(name) or name in self._seen:
-                columns = leaves.table(name)
-                if name == "xattr":
-                    columns |= {key: column.values for key, column in self._attributes.items()}
+                more = {key: column.values for key, column in self._attributes.items()} if name == "xattr" else {}
+                columns = self._in_key_order(name, more)
                 tables[name] = {key: Names(*each) if isinstance(each, Texts) else each for key, each in columns.items()}
         return RecordTables(tables, self._num_records, self._num_decoded)
+
+    def _in_key_order(self, name: str, more: Columns) -> Columns:
+        """Return the columns of a table, and some more of its rows, by the numbers of their leaves."""
+        columns = self._leaves.table(name) | more
+        node = columns["node"]
+        if is_ascending(node):
+            return columns
+        # Records of one leaf stand together, in its order: whole leaves are moved.
+        starts = heads(node)
+        counts = lengths_of(starts, len(node))
+        order = np.argsort(node[starts])
+        starts, counts = starts[order], counts[order]
+        del columns, node
+        moved = self._leaves.give_up(name, starts, counts, with_texts=True)
+        return moved | {key: take_ranges(values, starts, counts) for key, values in more.items()}
 
 
 @cache
@@ -486,20 +498,21 @@ class RecordTree(Struct, frozen=True):
     records: RecordTables = field(default_factory=RecordTables)
 
 
-def read_record_tree(source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None) -> RecordTree:
+def walk_record_tree(
+    source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None
+) -> Reading[RecordTree]:
     """Read a tree of file-system records, or of a sealed volume's extents, batch by batch: only columns are kept."""
-    parts, children = [], []
+    parts: list[ReadRows] = []
     plan = fext_plan() if source.kind.key_type is FEXT_KEY else records_plan(hashed_names=hashed_names)
     records = RecordReader(plan)
-    for batch in read_levels(source, Workspace()):
-        parts.append(as_rows(batch))
+
+    def take(batch: ReadNodes) -> None:
+        parts.append(ReadRows(batch.numbers, as_rows(batch)))
         if not batch.level:
             records.add(batch)
-        elif pool is not None:
-            children.append(index_records(batch, batch.first))
-    if pool is not None:
-        pool.add(parts, children)
-    return RecordTree(join(source.tree, parts), records.finish())
+
+    yield from walk_tree(source, take, pool)
+    return RecordTree(join_by_number(source.tree, parts), records.finish())
 
 
 NO_LIMIT: Final = 2**64 - 1

@@ -93,11 +93,13 @@ def rows_of(tree: str, known: Mapping[str, NDArray[Any]] | None = None) -> NodeR
     return NodeRows(tree, **columns)
 
 
-def join(tree: str, parts: Sequence[NodeRows]) -> NodeRows:
-    """Put the batches of a tree together and rank their nodes within each level."""
+def join(tree: str, parts: Sequence[NodeRows], order: NDArray[np.int64] | None = None) -> NodeRows:
+    """Put the batches of a tree together, in an order, and rank their nodes within each level."""
     if not parts:
         return rows_of(tree)
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS}
+    if order is not None:
+        columns = {name: values[order] for name, values in columns.items()}
     columns["key_rank"] = ordinals(lengths_of(heads(columns["level"]), len(columns["level"]))).astype(np.uint32)
     return NodeRows(tree, **columns)
 

@@ -584,7 +584,7 @@ def _choose_trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[t
         places = batch.places
         above = (places.parent < 0) | trusted[np.maximum(places.parent, 0)]
         mine = places.omap_leaf >= 0
-        trusted[batch.first : batch.first + len(places)] = above & mine
+        trusted[batch.numbers] = above & mine
         levels.setdefault(batch.level, []).append((places.low_key, above & ~mine))
         replaced.append(places.node_id[above & ~mine])
     doubtful = []
@@ -611,7 +611,7 @@ def _find_reached_leaves(batches: list[ReadNodes], trusted: NDArray[np.bool_]) -
     parts = []
     for batch in batches:
         node, first, last = _ends(batch)
-        kept = trusted[batch.first + node]
+        kept = trusted[batch.numbers[node]]
         node, first, last = node[kept], first[kept], last[kept]
         parts.append(Leaves(batch.places.take(node), first, last))
     return _concatenate_leaves(parts)
@@ -643,7 +643,7 @@ def _read_leaves(tree: OpenTree, places: Places) -> Leaves:
     places = places.take(tree.source.blocks.readable(places.paddr, tree.shape.sizes.node))
     for start in range(0, len(places), BATCH_NODES):
         some = places.take(slice(start, start + BATCH_NODES))
-        node, first, last = _ends(read_batch(tree, some, 0, 0))
+        node, first, last = _ends(read_batch(tree, some, 0, np.arange(len(some))))
         parts.append(Leaves(replace(some.take(node), low_key=first), first, last))
     return _concatenate_leaves(parts)
 
@@ -689,7 +689,7 @@ def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_n
     records = RecordReader(records_plan(hashed_names=hashed_names))
     for start in range(0, len(leaves.places), BATCH_NODES):
         places = leaves.places.take(slice(start, start + BATCH_NODES))
-        batch = read_batch(tree, places, 0, first)
+        batch = read_batch(tree, places, 0, np.arange(first, first + len(places)))
         first += len(places)
         columns.append(as_rows(batch))
         records.add(batch)

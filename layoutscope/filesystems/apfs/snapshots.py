@@ -26,10 +26,11 @@ from layoutscope.filesystems.apfs.volume import (
     decode_stored_name,
     list_volumes,
     open_volume,
-    read_physical_tree,
     read_seal,
+    walk_physical_tree,
 )
 from layoutscope.filesystems.contract import ReadableState
+from layoutscope.image.passes import read_alone
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.checksum import fletcher64
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.objects import ObjectPlace
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.filesystems.apfs.volume import Volume
+    from layoutscope.image.passes import Reading
     from layoutscope.structs.grammar import ApfsContainer, ApfsVolume
 
     State = grammar.ApfsEncryption.ErStateV1 | grammar.ApfsEncryption.ErState
@@ -77,7 +79,7 @@ def count_dropped_nodes(
 def read_snapshots(container: Container, volume: Volume) -> list[Snapshot]:
     """List the snapshots of a volume, oldest first."""
     root = volume.superblock.snap_meta_tree_oid
-    tree = read_physical_tree(container.store.apart(), "snapmeta", root, container.xid)
+    tree = read_alone(walk_physical_tree(container.store.apart(), "snapmeta", root, container.xid))
     return list_snapshots(tree.records)
 
 
@@ -227,12 +229,12 @@ def open_snapshot(volume: Volume, snapshot: Snapshot) -> Volume:
     return replace(volume, superblock=superblock, paddr=paddr, xid=snapshot.xid, view=view, seal=seal)
 
 
-def read_extent_references(store: Store, snapshot: Snapshot, max_xid: int) -> RecordTree:
+def walk_extent_references(store: Store, snapshot: Snapshot, max_xid: int) -> Reading[RecordTree]:
     """Read the extents that left the live volume with a snapshot.
 
     References to runs of blocks, in the table `extent`; empty if the snapshot has no such tree.
     """
-    return read_physical_tree(store, "extentref", snapshot.extentref_paddr, max_xid)
+    return walk_physical_tree(store, "extentref", snapshot.extentref_paddr, max_xid)
 
 
 def open_all(volume: Volume, snapshots: list[Snapshot]) -> list[tuple[Snapshot, Volume]]:

@@ -61,6 +61,12 @@ class Store(Struct, frozen=True):
         """Return the same store with findings of its own: to collect those of one volume, or to drop them."""
         return replace(self, log=self.log.branch(), lost=[])
 
+    def absorb(self, apart: Store) -> None:
+        """Take over what was found apart; what is known already is not written down once more."""
+        known = set(self.log.findings)
+        self.log.extend([item for item in apart.log.findings if item not in known])
+        self.lost.extend(apart.lost)
+
 
 class TreeKind(NamedTuple):
     """Records of a tree: type of the keys' beginning, the field that leads the order, and the object type."""

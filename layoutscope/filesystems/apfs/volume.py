@@ -13,8 +13,8 @@ import numpy as np
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import omap as omaps
-from layoutscope.filesystems.apfs.btree import Pool, read_nodes, read_omap, read_shared
-from layoutscope.filesystems.apfs.fsrecords import RecordTree, read_record_tree
+from layoutscope.filesystems.apfs.btree import read_nodes, read_omap
+from layoutscope.filesystems.apfs.fsrecords import RecordTree, walk_record_tree
 from layoutscope.filesystems.apfs.keybag import unlock
 from layoutscope.filesystems.apfs.nodes import LOCKED, UNKNOWN_LEVEL, UNREAD, NodeRows, join, rows_of
 from layoutscope.filesystems.apfs.source import Store, TreeSource
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.blocks import Cipher
+    from layoutscope.filesystems.apfs.btree import Pool
     from layoutscope.filesystems.apfs.container import Container, NoMap
     from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
+    from layoutscope.image.passes import Reading
     from layoutscope.structs.grammar import ApfsContainer, ApfsVolume
 
 
@@ -162,28 +164,23 @@ def fs_source(
     )
 
 
-def read_fs_tree(
+def walk_fs_tree(
     volume: Volume,
     cipher: Cipher | None,  # decrypts encrypted nodes; None where there are none
     pool: Pool | None = None,
-) -> RecordTree:
+) -> Reading[RecordTree]:
     """Read the file-system tree of a state of a volume, with its records."""
     hashed = bool(volume.superblock.has_hashed_names)
-    return read_record_tree(fs_source(volume.store, volume, cipher), hashed_names=hashed, pool=pool)
+    return walk_record_tree(fs_source(volume.store, volume, cipher), hashed_names=hashed, pool=pool)
 
 
-def read_fs_nodes(
-    volume: Volume,
-    cipher: Cipher | None,  # decrypts encrypted nodes; None where there are none
-    pool: Pool,
-) -> NodeRows:
-    """Read the nodes of the file-system tree of a state of a volume, but those that other states have shown."""
-    return read_shared(fs_source(volume.store, volume, cipher), pool)
-
-
-def read_physical_tree(store: Store, tree: Literal["extentref", "snapmeta"], root_oid: int, max_xid: int) -> RecordTree:
+def walk_physical_tree(
+    store: Store, tree: Literal["extentref", "snapmeta"], root_oid: int, max_xid: int
+) -> Reading[RecordTree]:
     """Read an extent-reference or snapshot-metadata tree; none if the root's address is 0."""
-    return read_record_tree(TreeSource(store, tree, root_oid, max_xid)) if root_oid else RecordTree(join(tree, []))
+    if not root_oid:
+        return RecordTree(join(tree, []))
+    return (yield from walk_record_tree(TreeSource(store, tree, root_oid, max_xid)))
 
 
 def list_locked_nodes(state: Volume) -> NodeRows:
@@ -206,7 +203,7 @@ def list_locked_nodes(state: Volume) -> NodeRows:
     return rows_of("fs", known)
 
 
-def read_fext_tree(volume: Volume) -> RecordTree:
+def walk_fext_tree(volume: Volume) -> Reading[RecordTree]:
     """Read the extents of a sealed volume's files; no nodes on any other volume."""
     superblock = volume.superblock
     if not superblock.fext_tree_oid:
@@ -214,7 +211,7 @@ def read_fext_tree(volume: Volume) -> RecordTree:
     is_physical = superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
     view = None if is_physical else volume.view
     source = TreeSource(volume.store, "fext", superblock.fext_tree_oid, volume.xid, view=view)
-    return read_record_tree(source)
+    return (yield from walk_record_tree(source))
 
 
 def is_encrypted(volume: Volume) -> bool:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs import fsrecords
-from layoutscope.filesystems.apfs.fsrecords import Names, read_record_tree
+from layoutscope.filesystems.apfs.fsrecords import Names, walk_record_tree
 from layoutscope.filesystems.apfs.source import TreeSource
+from layoutscope.image.passes import read_alone
 from tests.unit.apfs.toys import BLOCK, record_node, record_root, store_of
 from tests.unit.native.reference.leaves import PlainTables
 from tests.unit.native.reference.xfields import extended_fields
@@ -35,7 +36,7 @@ def read():
 
     def run(*records: tuple[bytes, bytes]):
         store = store_of({1: record_root(1, FSTREE, list(records))})
-        return read_record_tree(TreeSource(store, "fs", 1, 7)), store.log.findings
+        return read_alone(walk_record_tree(TreeSource(store, "fs", 1, 7))), store.log.findings
 
     return run
 
@@ -130,7 +131,7 @@ def decoded(node: bytes, *, natively: bool):
         if not natively:
             patch.setattr(fsrecords, "LeafTables", lambda plan: PlainTables(plan, extended_fields))
         store = store_of({1: node})
-        tree = read_record_tree(TreeSource(store, "fs", 1, 7), hashed_names=True)
+        tree = read_alone(walk_record_tree(TreeSource(store, "fs", 1, 7), hashed_names=True))
     shown = {
         (table, name): (values.raw() if isinstance(values, Names) else values.tolist(), getattr(values, "dtype", None))
         for table, columns in tree.records.tables.items()
@@ -266,7 +267,7 @@ def test_attributes_of_several_leaves(monkeypatch, batch):
             3: record_node(3, FSTREE, last),
         }
     )
-    tree = read_record_tree(TreeSource(store, "fs", 1, 7))
+    tree = read_alone(walk_record_tree(TreeSource(store, "fs", 1, 7)))
     assert store.log.findings == []
     table = tree.records.get("xattr")
     assert (table["obj_id"].tolist(), table["node"].tolist()) == ([40, 40, 50, 50, 60], [1, 1, 2, 2, 2])

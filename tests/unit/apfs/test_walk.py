@@ -169,7 +169,7 @@ def test_free_bytes_are_those_of_all_three_lists():
 def test_a_node_without_header_has_the_transaction_of_its_entry():
     """Nodes of sealed volumes have zeros for a header; what led to them says that they are of transaction 7."""
     opened, root = read_root(TreeSource(store_of(tree()), "omap", 1, 7))
-    batch = read_batch(opened, replace(root, xid=np.array([7], np.uint64)), 1, 0)
+    batch = read_batch(opened, replace(root, xid=np.array([7], np.uint64)), 1, np.zeros(1, np.int64))
     assert as_rows(batch).xid.tolist() == [7]
     bare = replace(batch, head=batch.head | {"hdr.xid": np.zeros(1, np.uint64)})
     assert as_rows(bare).xid.tolist() == [7]
@@ -322,7 +322,7 @@ def test_batches_of_any_number_of_nodes_give_the_same_tree(monkeypatch):
     monkeypatch.setattr("layoutscope.filesystems.apfs.btree.BATCH_NODES", 1)
     source = TreeSource(store_of(tree()), "omap", 1, 7)
     batches = list(read_levels(source))
-    assert [(batch.level, batch.first, batch.to_come) for batch in batches] == [(1, 0, 0), (0, 1, 1), (0, 2, 0)]
+    assert [(batch.level, batch.numbers.tolist()) for batch in batches] == [(1, [0]), (0, [1]), (0, [2])]
     nodes, leaves = read_nodes(source)
     assert [batch.node.tolist() for batch in leaves] == [[1, 1], [2, 2]]
     for column in ("paddr", "parent", "key_rank", "first_key_id", "last_key_id", "used_bytes", "low_key"):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from layoutscope.errors import TruncatedError
 from layoutscope.image import MemorySource
-from layoutscope.image.source import MAX_GAP_BYTES, MAX_REQUEST_BYTES
+from layoutscope.image.source import MAX_REQUEST_BYTES
 
 DATA = np.random.default_rng(7).integers(0, 256, 200_000, np.uint8).tobytes()
 EXTENTS = st.lists(st.tuples(st.integers(0, 199_000), st.integers(0, 1_000)), max_size=60)
@@ -21,15 +21,6 @@ def test_extents_come_in_the_order_given(extents):
     assert found == b"".join(DATA[start : start + length] for start, length in extents)
 
 
-@given(EXTENTS)
-def test_gaps_stay_within_their_budget(extents):
-    """No more than four per cent of the wanted bytes are read beside them."""
-    starts, lengths = (np.array(column, np.int64) for column in (zip(*extents, strict=True) if extents else ([], [])))
-    source = MemorySource(DATA)
-    source.read_extents(starts, lengths)
-    assert source.counter.bytes <= lengths.sum() * (1 + source.gap_budget)
-
-
 def test_adjacent_extents_are_one_request():
     """A hundred nodes in a row, asked for backwards, cost one read."""
     source = MemorySource(DATA)
@@ -39,27 +30,13 @@ def test_adjacent_extents_are_one_request():
     assert found[0].tobytes() == DATA[99 * 512 : 100 * 512]
 
 
-def test_a_narrow_gap_is_read_over():
-    """Two extents of 50,000 bytes with 1,000 between them are one read; 1,000 is a hundredth of 100,000."""
+@pytest.mark.parametrize(("gap", "expected"), [(1_000, (1, 101_000)), (1_001, (2, 100_000))])
+def test_gaps_are_read_over_up_to_the_limit_of_the_source(gap, expected):
+    """Two extents of 50,000 bytes, with a gap of 1,000 bytes or one more between them."""
     source = MemorySource(DATA)
-    source.read_extents(np.array([0, 51_000]), np.array([50_000, 50_000]))
-    assert (source.counter.reads, source.counter.bytes) == (1, 101_000)
-
-
-def test_a_wide_gap_is_not_read():
-    """Two sectors 100,000 bytes apart are two reads of one sector."""
-    source = MemorySource(DATA)
-    source.read_extents(np.array([100_512, 0]), np.array([512, 512]))
-    assert (source.counter.reads, source.counter.bytes) == (2, 1024)
-
-
-def test_no_gap_is_wider_than_the_limit():
-    """Even where the budget would allow it, a gap of more than 64 KiB is left out."""
-    data = bytes(8 * 1024**2)
-    source = MemorySource(data)
-    size = 3 * 1024**2
-    source.read_extents(np.array([0, size + MAX_GAP_BYTES + 1]), np.array([size, size]))
-    assert source.counter.bytes == 2 * size
+    source.gap_bytes = 1_000
+    source.read_extents(np.array([50_000 + gap, 0]), np.array([50_000, 50_000]))
+    assert (source.counter.reads, source.counter.bytes) == expected
 
 
 def test_requests_have_a_limited_size():

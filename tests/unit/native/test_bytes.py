@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.image.raw import READ_PIECES, SMALL_BYTES, plain_pieces
+from layoutscope.image.raw import READ_PIECES
 from layoutscope.structs.arrays import COPY_PIECES, ranges, starts_of, take_ranges
 from layoutscope.structs.checksum import FLETCHER64, fletcher64
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced
@@ -40,6 +40,9 @@ def test_objects_of_any_size_are_summed_or_refused(size, count, length):
     assert accepted or fenced.unchanged(0, 1)
 
 
+LIMIT = 64 * 1024
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     """Return the descriptor of a file of 200,000 bytes, the second half of which is a hole."""
@@ -51,40 +54,65 @@ def file(tmp_path_factory):
     os.close(descriptor)
 
 
+def read_one_by_one(file, pieces, target):
+    """Read small pieces until one is too long or does not come whole; return how many did."""
+    for k, (start, length, place) in enumerate(zip(*(column.tolist() for column in pieces), strict=True)):
+        if length > LIMIT or os.preadv(file, [memoryview(target)[place : place + length]], start) != length:
+            return k
+    return pieces.shape[1]
+
+
 @EXAMPLES
-@given(data=st.data())
-def test_the_same_pieces_are_read(file, data):
-    """As many, and the same bytes, up to one that is too long or leaves the file."""
+@given(data=st.data(), gap=st.sampled_from([0, 100, 32 * 1024]), room=st.sampled_from([0, 4096, 100_000]))
+def test_the_same_pieces_are_read(file, data, gap, room):
+    """The same bytes, in any order and with any gaps, up to a piece that is too long, or to a request that fails."""
     count = data.draw(st.integers(0, 12))
     starts = data.draw(st.lists(st.integers(0, 199_000), min_size=count, max_size=count))
-    lengths = data.draw(
-        st.lists(st.sampled_from([0, 1, 512, 4096, SMALL_BYTES, SMALL_BYTES + 1]), min_size=count, max_size=count)
-    )
+    if data.draw(st.booleans()):
+        starts.sort()
+    lengths = data.draw(st.lists(st.sampled_from([0, 1, 512, 4096, LIMIT, LIMIT + 1]), min_size=count, max_size=count))
     pieces = np.array([starts, lengths, np.cumsum([0, *lengths])[:-1]], np.int64).reshape(3, count)
-    fenced = Fenced(np.zeros(sum(lengths), np.uint8))
-    theirs = bytearray(sum(lengths))
-    done = READ_PIECES.attempt(file, SMALL_BYTES, *pieces, fenced.copies[0])
-    assert done == plain_pieces(file, *pieces, memoryview(theirs))
+    fenced, theirs, used = Fenced(np.zeros(sum(lengths), np.uint8)), bytearray(sum(lengths)), np.zeros(2, np.int64)
+    scratch = Fenced(np.zeros(room, np.uint8))
+    done = READ_PIECES(file, LIMIT, gap, *pieces, scratch.copies[0], fenced.copies[0], used)
+    expected = read_one_by_one(file, pieces, theirs)
+    # A request for several pieces fails as a whole where its end does.
+    assert done == expected or (done < expected and max(starts[done:expected]) + max(lengths) > 200_000)
     whole = sum(lengths[:done])
     assert fenced.copies[0][:whole].tobytes() == bytes(theirs[:whole])
+    assert used[0] <= done
     assert fenced.hold()
+    assert scratch.hold()
+
+
+def test_pieces_with_short_gaps_are_one_request(file):
+    """Three sectors with a gap of a sector behind each: one request of five sectors, or three of one each."""
+    starts, sectors = np.array([0, 1024, 2048]), np.full(3, 512)
+    for gap, room, used in ((512, 4096, [1, 2560]), (511, 4096, [3, 1536]), (512, 2559, [2, 2048])):
+        counted = np.zeros(2, np.int64)
+        buffers = np.zeros(room, np.uint8), np.zeros(1536, np.uint8)
+        assert READ_PIECES(file, LIMIT, gap, starts, sectors, np.arange(3) * 512, *buffers, counted) == 3
+        assert counted.tolist() == used
 
 
 @EXAMPLES
-@given(pieces=st.lists(st.tuples(EVIL, EVIL, EVIL), min_size=1, max_size=4), most=EVIL, sound=st.integers(0, 2))
-def test_no_piece_goes_anywhere_else(file, pieces, most, sound):
-    """Offsets, lengths and places of any size write into the buffer alone, after pieces that are sound."""
+@given(
+    pieces=st.lists(st.tuples(EVIL, EVIL, EVIL), min_size=1, max_size=4), most=EVIL, gap=EVIL, sound=st.integers(0, 2)
+)
+def test_no_piece_goes_anywhere_else(file, pieces, most, gap, sound):
+    """Offsets, lengths and places of any size write into the buffers alone, after pieces that are sound."""
     columns = np.array([(0, 8, 8)] * sound + pieces, np.int64).T.copy()
-    fenced = Fenced(np.zeros(100, np.uint8))
-    READ_PIECES.attempt(file, most, *columns, fenced.copies[0])
+    fenced, scratch = Fenced(np.zeros(100, np.uint8)), Fenced(np.zeros(100, np.uint8))
+    READ_PIECES.attempt(file, most, gap, *columns, scratch.copies[0], fenced.copies[0], np.zeros(2, np.int64))
     assert fenced.hold()
+    assert scratch.hold()
 
 
 @pytest.mark.parametrize("descriptor", [-1, 2**31, 2**62, 999])
 def test_no_file_no_pieces(descriptor):
     """What is no descriptor is refused, or nothing comes."""
-    piece = np.array([[0], [4], [0]])
-    assert READ_PIECES.attempt(descriptor, 64, *piece, np.zeros(4, np.uint8)) in (None, 0)
+    piece, room, used = np.array([[0], [4], [0]]), np.zeros(4, np.uint8), np.zeros(2, np.int64)
+    assert READ_PIECES.attempt(descriptor, 64, 0, *piece, room, room.copy(), used) in (None, 0)
 
 
 @EXAMPLES

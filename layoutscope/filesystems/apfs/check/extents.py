@@ -17,7 +17,8 @@ from layoutscope.filesystems.apfs.check.subject import Report, of_volume, snapsh
 from layoutscope.filesystems.apfs.contents import streams, stretches
 from layoutscope.filesystems.apfs.snapshots import LIVE, open_snapshot
 from layoutscope.filesystems.apfs.verify import hash_objects, read_object
-from layoutscope.filesystems.apfs.volume import fs_source, read_fext_tree, read_fs_tree
+from layoutscope.filesystems.apfs.volume import fs_source, walk_fext_tree, walk_fs_tree
+from layoutscope.image.passes import read_together
 from layoutscope.structs import arrays, grammar
 
 if TYPE_CHECKING:
@@ -347,7 +348,7 @@ def _snapshot_parts(subject: Subject, parts: VolumeParts) -> Iterator[VolumePart
         own = replace(state, store=subject.apart)
         fs, fext = known.fs, known.fext
         if not np.array_equal(parts.views[view].paddr, fs.nodes.paddr):
-            fs, fext = read_fs_tree(own, parts.cipher), read_fext_tree(own)
+            fs, fext = read_together([walk_fs_tree(own, parts.cipher), walk_fext_tree(own)])
         known = replace(parts, state=own, view=view, fs=fs, fext=fext)
         yield known
 

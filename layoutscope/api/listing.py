@@ -1,0 +1,155 @@
+"""``list``: every file of a volume with its path, from the passes that read its metadata; no listing of the driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.access.entries import Paths
+from layoutscope.api.images import nothing_to_walk
+from layoutscope.api.keywords import takes
+from layoutscope.api.outputs import check_output, file_form, output
+from layoutscope.api.reading import opened, request_of
+from layoutscope.errors import UsageError
+from layoutscope.options import ListOptions, fill
+from layoutscope.progress import phase, reporting
+from layoutscope.report import escape_text
+from layoutscope.report.tables import FORMATS
+from layoutscope.tables import TABLES
+from layoutscope.tables.columns import Rows
+from layoutscope.tables.schema import FLAG_PRIVATE, Column
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from typing import Unpack
+
+    from layoutscope.tables import VolumeLayout
+
+_OF_ENTRIES: Final = ("kind", "size_bytes", "create_time", "modify_time", "file_id")
+LISTED: Final = (
+    Column("volume", "UInt32", "", "number of the volume on the image, from 1"),
+    Column("path", "String", "", "path from the root of the volume; '/' in names of HFS+ is shown as ':'"),
+    *(column for column in TABLES["entries"] if column.name in _OF_ENTRIES),
+)
+"""Columns of a list of files."""
+
+
+@takes(ListOptions, "list")
+def list_files(
+    path: str | os.PathLike[str],
+    target: str | os.PathLike[str] | IO[bytes] | None = None,
+    **options: Unpack[ListOptions],
+) -> Rows:
+    """List every file and folder of all chosen volumes, one row a name, in the order of their paths.
+
+    Parameters
+    ----------
+    path : path
+        The image.
+    target : path or binary file, optional
+        Where to write the list; it is returned in any case.
+    **options
+        The folder, the format, and how the image is read: see :class:`~layoutscope.options.ListOptions`.
+
+    Returns
+    -------
+    Rows
+        Of the columns in :data:`LISTED`; ``frame`` is the same as a frame of polars. Hard links have a row for each
+        name. Directories that the file system keeps for itself are left out.
+
+    Raises
+    ------
+    UsageError
+        If there is no such folder or format, or the target exists.
+    LayoutscopeError
+        If the image cannot be read, or has no volume that can be listed.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> found = layoutscope.list("fixtures/images/hfsplus-scattered.img.zst", folder="/Users")
+    >>> len(found), found.part(slice(0, 2))["path"]
+    (31, ['/dir0000', '/dir0000/file00000.dat'])
+    """
+    asked = fill(ListOptions, options)
+    form = file_form("" if target is None else target, asked["file_format"], WRITERS, "text")
+    if asked["zero"]:
+        if asked["file_format"] not in (None, "text"):
+            raise UsageError(f"{asked['file_format']} has no zero bytes between paths; they belong to text")
+        form = "zero"
+    if isinstance(target, str) or hasattr(target, "__fspath__"):
+        check_output(Path(str(target)), force=asked["force"], reads=[path])
+    request = request_of(options, path)
+    with opened(path, request, keeps_all=True) as image, reporting(request["progress"]):
+        held = [layout for layout in image.layouts if len(layout.columns("entries"))]
+        if not held:
+            raise nothing_to_walk(image.layouts, image.about.name)
+        rows = _listed(held, asked["folder"])
+        if target is not None:
+            with phase("writing the list"), output(target, force=asked["force"], holds=f"{len(rows):,} files") as file:
+                WRITERS[form](rows, file)
+    return rows
+
+
+def _listed(layouts: Sequence[VolumeLayout], folder: str | None) -> Rows:
+    """Spell all paths, and put the rows in their order."""
+    inside = "/" + (folder or "").strip("/")
+    parts, paths = [], list[str]()
+    for layout in layouts:
+        entries = layout.columns("entries")
+        entries = entries.take(np.flatnonzero(entries["flags"].data & FLAG_PRIVATE == 0))
+        spelled = Paths(layout)
+        own = [
+            spelled.entry(*named).text
+            for named in zip(*(entries.listed(name) for name in ("file_id", "parent_id", "name")), strict=True)
+        ]
+        if inside != "/":
+            below = f"{inside}/"
+            chosen = [k for k, text in enumerate(own) if text == inside or text.startswith(below)]
+        else:
+            chosen = list(range(len(own)))
+        # What lies in a folder follows it: a slash comes before every other character.
+        chosen.sort(key=lambda k: own[k].replace("/", "\0"))
+        paths += [own[k] for k in chosen]
+        parts.append(entries.take(np.array(chosen, np.int64)))
+    if not paths:
+        raise UsageError(f"no folder {inside} on {'this volume' if len(layouts) == 1 else 'these volumes'}")
+    bounds = np.cumsum([0, *map(len, parts)]).tolist()
+
+    def part(chosen: slice) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {column.name: [] for column in LISTED}
+        first, last, _ = chosen.indices(len(paths))
+        found["path"] = paths[first:last]
+        for layout, table, start in zip(layouts, parts, bounds, strict=False):
+            own = table.take(slice(max(first - start, 0), max(last - start, 0)))
+            found["volume"] += [layout.facts.volume] * len(own)
+            for name in _OF_ENTRIES:
+                found[name] += own.listed(name)
+        return found
+
+    return Rows(LISTED, len(paths), part, lambda: Rows.under(LISTED, part(slice(None))).frame)
+
+
+def _write_text(rows: Rows, file: IO[bytes]) -> None:
+    """Write a path a line; what would end the line or act on a terminal is made visible."""
+    _write_paths(rows, file, lambda text: f"{escape_text(text)}\n")
+
+
+def _write_zero(rows: Rows, file: IO[bytes]) -> None:
+    """Write paths as they are, each with a zero byte behind it, for ``xargs -0``."""
+    _write_paths(rows, file, lambda text: f"{text}\0")
+
+
+def _write_paths(rows: Rows, file: IO[bytes], form: Any) -> None:
+    for first in range(0, len(rows), PART_ROWS):
+        file.write("".join(map(form, rows.part(slice(first, first + PART_ROWS))["path"])).encode())
+
+
+PART_ROWS: Final = 1 << 16
+"""Rows that are written at once."""
+
+WRITERS: Final = {"text": _write_text, **FORMATS, "zero": _write_zero}
+"""Writers by the name of their format; ``zero`` is text with zero bytes between the paths."""

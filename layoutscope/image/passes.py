@@ -1,0 +1,93 @@
+"""Reading in passes: whoever knows addresses says what it wants, and all that is wanted is read once, by address.
+
+A reader is a generator. It yields what it waits for, goes on when it was served, and returns its result. Readers that
+run side by side share each pass, so that the head of a disk crosses it once for all of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from layoutscope.image.source import Workspace
+from layoutscope.structs.arrays import I64, U8, order_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from layoutscope.image.source import Source
+
+T = TypeVar("T")
+
+PART_BYTES: Final = 8 << 20
+"""So much is read at a time and handed over before the pass goes on."""
+
+
+class Want(NamedTuple):
+    """Pieces of one size that a reader waits for."""
+
+    source: Source
+    image_offsets: I64
+    size_bytes: int  # of each piece
+    # take(rows, data): some of these pieces, by their position in `image_offsets`, in address order; `data` has shape
+    # (len(rows), size_bytes) and is valid during the call
+    take: Callable[[I64, U8], None]
+    # how many further passes follow from these pieces, at least: those with the most go first, so that the last ones of
+    # all readers are one pass
+    more: int = 0
+
+
+Reading: TypeAlias = "Generator[Sequence[Want], None, T]"
+"""A reader that yields what it waits for and returns its result."""
+
+
+def read_together(readings: Sequence[Reading[T]]) -> list[T]:
+    """Run readers side by side; return their results. Of several that are served, the first goes on first."""
+    results: dict[int, T] = {}
+    waiting: dict[int, Sequence[Want]] = {}
+    ready = list(range(len(readings)))
+    while ready or waiting:
+        for number in ready:
+            try:
+                waiting[number] = next(readings[number])
+            except StopIteration as end:
+                results[number] = end.value
+        most = max((want.more for wants in waiting.values() for want in wants), default=0)
+        ready = sorted(number for number, wants in waiting.items() if all(want.more == most for want in wants))
+        serve([want for number in ready for want in waiting.pop(number)])
+    return [results[number] for number in range(len(readings))]
+
+
+def read_alone(reading: Reading[T]) -> T:
+    """Run one reader and return its result."""
+    return read_together([reading])[0]
+
+
+def serve(wants: Sequence[Want]) -> None:
+    """Read what is wanted in one pass over each source, from its start to its end."""
+    sources = {id(want.source): want.source for want in wants}
+    for source in sources.values():
+        _serve_source(source, [want for want in wants if want.source is source])
+
+
+def _serve_source(source: Source, wants: Sequence[Want]) -> None:
+    counts = np.array([len(want.image_offsets) for want in wants])
+    owner = np.repeat(np.arange(len(wants)), counts)
+    row = np.concatenate([np.arange(count) for count in counts.tolist()])
+    offset = np.concatenate([want.image_offsets for want in wants])
+    size = np.repeat(np.array([want.size_bytes for want in wants], np.int64), counts)
+    order = order_of(offset)
+    part = np.cumsum(size[order]) // PART_BYTES
+    workspace = Workspace()
+    for by_address in np.split(order, np.flatnonzero(np.diff(part)) + 1):
+        # What belongs to one reader comes to lie together.
+        chosen = by_address[np.argsort(owner[by_address], kind="stable")]
+        data = source.read_extents(offset[chosen], size[chosen], workspace)
+        bounds = np.searchsorted(owner[chosen], np.arange(len(wants) + 1))
+        start = 0
+        for want, first, last in zip(wants, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            if first < last:
+                stop = start + (last - first) * want.size_bytes
+                want.take(row[chosen[first:last]], data[start:stop].reshape(last - first, want.size_bytes))
+                start = stop

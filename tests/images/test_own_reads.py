@@ -1,0 +1,64 @@
+"""What the verbs themselves ask of a disk: each block once, in a few passes from its start to its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import layoutscope
+from layoutscope.image import opening
+from layoutscope.image.source import RecordingSource
+from layoutscope.structs.arrays import runs_of, total, union
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "images"
+VERBS = {
+    "scan": lambda image, _: layoutscope.scan(image),
+    "list": lambda image, _: layoutscope.list(image),
+    "check": lambda image, _: layoutscope.check(image),
+    "export": lambda image, folder: layoutscope.export(image, "entries", folder / "entries.csv"),
+    "map": lambda image, folder: layoutscope.map(image, folder / "map.html"),
+    "extract": lambda image, folder: layoutscope.extract(image, folder / "metadata.img"),
+}
+MAX_PASSES = 40
+"""How often a read may lie before the one before it: headers and roots of trees, then levels of all trees together."""
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Record what is asked of every image that is opened, without gaps that are read over."""
+    sources = []
+
+    def open_recorded(*words, **options):
+        sources.append(RecordingSource(open_image(*words, **options)))
+        return sources[-1]
+
+    open_image = opening.open_image
+    monkeypatch.setattr(opening, "open_image", open_recorded)
+    return sources
+
+
+@pytest.fixture(params=["apfs-scattered", "hfsplus-scattered", "aged/apfs-20000-c20.img", "aged/hfsplus-20000-c20.img"])
+def image(request):
+    """Return a committed image, or one that is kept elsewhere."""
+    name = request.param
+    return request.getfixturevalue("reference_image")(name) if "/" in name else FIXTURES / f"{name}.img.zst"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_block_is_asked_for_once_and_by_address(verb, image, counted, tmp_path):
+    """Whatever looks at the same nodes again, or at a header in parts: no byte is asked for twice."""
+    VERBS[verb](image, tmp_path)
+    (source,) = counted
+    asked = source.recorded()
+    lengths = asked[:, 1] - asked[:, 0]
+    assert lengths.sum() == total(union([runs_of(asked[:, 0], lengths)]))
+    num_passes = np.count_nonzero(asked[1:, 0] < asked[:-1, 1])
+    assert num_passes <= MAX_PASSES
+
+
+@pytest.mark.parametrize(("name", "most"), [("aged/apfs-20000-c20.img", 200), ("aged/hfsplus-20000-c20.img", 80)])
+def test_an_aged_volume_is_read_in_few_requests(reference_image, name, most):
+    """Of 6,000 nodes that lie in 35 MiB, and of a catalog in five pieces: short gaps are read over."""
+    assert layoutscope.scan(reference_image(name)).image.reads <= most

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import layoutscope
+from layoutscope.errors import LayoutscopeError, UsageError
+from layoutscope.tables.schema import FLAG_PRIVATE
+
+IMAGES = Path(__file__).parents[2] / "fixtures" / "images"
+HFS, APFS = IMAGES / "hfsplus-scattered.img.zst", IMAGES / "apfs-scattered.img.zst"
+
+
+@pytest.fixture(scope="module")
+def session():
+    """Return the small HFS+ image, open."""
+    with layoutscope.open(HFS) as image:
+        yield image
+
+
+def written(image, **options):
+    target = io.BytesIO()
+    rows = layoutscope.list(image, target, **options)
+    return rows, target.getvalue()
+
+
+def test_every_name_is_a_row_in_the_order_of_paths(session):
+    """What a folder holds follows it, and nothing that the file system keeps for itself is there."""
+    rows = layoutscope.list(session)
+    paths = rows.part(slice(None))["path"]
+    assert [path.replace("/", "\0") for path in paths] == sorted(path.replace("/", "\0") for path in paths)
+    entries = session.layouts[0].columns("entries")
+    assert len(rows) == np.count_nonzero(entries["flags"].data & FLAG_PRIVATE == 0) == len(set(paths))
+
+
+def test_rows_come_in_parts_and_as_a_frame(session):
+    """Two parts together are all rows; the frame has the same values."""
+    rows = layoutscope.list(session)
+    whole = rows.part(slice(None))
+    first, rest = rows.part(slice(0, 1000)), rows.part(slice(1000, None))
+    assert {name: first[name] + rest[name] for name in first} == whole
+    pytest.importorskip("polars")
+    assert {name: rows.frame[name].to_list() for name in whole} == whole
+
+
+@pytest.mark.parametrize("folder", ["/Users/jo", "Users/jo/"])
+def test_a_folder_alone(session, folder):
+    """The folder and what is below it; a name that only begins like it is not."""
+    every = layoutscope.list(session).part(slice(None))["path"]
+    found = layoutscope.list(session, folder=folder).part(slice(None))["path"]
+    assert found == [path for path in every if path == "/Users/jo" or path.startswith("/Users/jo/")]
+    with pytest.raises(UsageError, match=r"no folder /Users/j on this volume"):
+        layoutscope.list(session, folder="/Users/j")
+
+
+def test_formats_hold_the_same_rows(session):
+    """Text is a path a line, or a path and a zero byte; CSV and JSON lines have all columns."""
+    rows, text = written(session)
+    paths = rows.part(slice(None))["path"]
+    shown = [path.replace("\r", "\\u000d") for path in paths]
+    assert text.decode().split("\n")[:-1] == shown != paths
+    assert written(session, zero=True)[1].decode().split("\0") == [*paths, ""]
+    table = list(csv.DictReader(io.StringIO(written(session, file_format="csv")[1].decode())))
+    assert [row["path"] for row in table] == shown
+    lines = [json.loads(line) for line in written(session, file_format="jsonl")[1].decode().splitlines()]
+    assert [row["path"] for row in lines] == paths
+    assert [row["size_bytes"] for row in lines] == [int(row["size_bytes"]) for row in table]
+
+
+def test_what_a_terminal_would_act_on_is_visible_unless_bytes_are_asked_for(monkeypatch, session):
+    """A line feed in a name stays one line of text, and one path between zero bytes."""
+    from layoutscope.api import listing
+
+    class Odd:
+        def __init__(self, layout):
+            pass
+
+        def entry(self, *_):
+            return type("Path", (), {"text": "/a\nb\x1b[2J"})
+
+    monkeypatch.setattr(listing, "Paths", Odd)
+    rows, text = written(session)
+    assert text.count(b"\n") == len(rows)
+    assert b"\x1b" not in text
+    assert written(session, zero=True)[1] == b"/a\nb\x1b[2J\0" * len(rows)
+
+
+def test_zero_bytes_belong_to_text(session):
+    """Other formats have their own separators."""
+    with pytest.raises(UsageError, match="zero bytes"):
+        layoutscope.list(session, zero=True, file_format="csv")
+    with pytest.raises(UsageError, match="no format 'xml'"):
+        layoutscope.list(session, file_format="xml")
+
+
+def test_a_list_replaces_no_file_of_others(session, tmp_path):
+    """A target that exists is refused before the image is read; its ending tells the format."""
+    target = tmp_path / "files.csv"
+    layoutscope.list(session, target)
+    assert target.read_text().startswith("volume,path,file_id,kind,")
+    with pytest.raises(UsageError, match="exists"):
+        layoutscope.list(session, target)
+    layoutscope.list(session, target, force=True)
+
+
+def test_an_image_without_files_says_so(tmp_path):
+    """No list of nothing."""
+    empty = tmp_path / "empty.img"
+    empty.write_bytes(bytes(1 << 20))
+    with pytest.raises(LayoutscopeError):
+        layoutscope.list(empty)

@@ -61,12 +61,11 @@ def files_of(path: Path) -> list[Path]:
         if wrappers.is_cue(head):
             return [path, wrappers.data_track(source)[0]]
         found = signature_of(head, trailer_of(source))
-        if found is None or found.reader not in ("witness", "pyvmdk"):
-            return [path]
-        if found.reader == "witness":
+        if found is not None and found.reader == "witness":
             return witness.segments_of(path)
-        with foreign.ForeignSource(source, found) as disk:
-            return disk.files
+        if found is not None and found.reader == "vmdk-description":
+            return [path, *dict.fromkeys(each.path for each in foreign.list_extents(source) if each.kind != "ZERO")]
+        return [path]
 
 
 def open_plain(path: Path) -> Source:
@@ -89,15 +88,21 @@ def mode_of(path: Path) -> int:
         raise ImageError(f"{path}: {getattr(error, 'strerror', None) or error}".lower()) from error
 
 
-OWN_READERS: Final[dict[str, Callable[[Source], Source]]] = {
+READERS: Final[dict[str, Callable[[Source], Source]]] = {
     "sparse-image": sparse.open_sparse_image,
     "parallels": sparse.open_parallels,
     "vdi": sparse.open_vdi,
     "witness": witness.open_witness,
     "disc": wrappers.open_disc,
     "apple-single": wrappers.open_apple_single,
+    "asif": asif.open_asif,
+    "qcow": foreign.open_qcow,
+    "vhd": foreign.open_vhd,
+    "vhdx": foreign.open_vhdx,
+    "vmdk": foreign.open_vmdk,
+    "vmdk-description": foreign.open_description,
 }
-"""What opens containers that no library is needed for, by the readers of their signatures."""
+"""What opens containers, by the readers of their signatures."""
 
 MAX_DEPTH: Final = 4
 """Containers within containers; more is no disk that anyone made."""
@@ -191,11 +196,7 @@ def _unwrap_once(source: Source) -> Source:
     found = signature_of(head, trailer_of(source))
     if found is None:
         return _unwrap_file(source, head)
-    if not found.reader:
-        return source
-    if found.reader == "asif":
-        return asif.open_asif(source)
-    return OWN_READERS[found.reader](source) if found.reader in OWN_READERS else foreign.open_foreign(source, found)
+    return READERS[found.reader](source) if found.reader else source
 
 
 def _unwrap_file(source: Source, head: bytes) -> Source:
@@ -210,7 +211,7 @@ def _unwrap_file(source: Source, head: bytes) -> Source:
 def _open(path: Path, password: str | None) -> Source:
     """Open a bundle, a file in one piece or several, or a device, whatever is inside."""
     if sparse.is_bundle(path):
-        return sparse.open_bundle(path, password)
+        return sparse.SparseBundle(path, password)
     if sparse.is_parallels_folder(path):
         return sparse.open_parallels_folder(path)
     mode = mode_of(path)

@@ -123,11 +123,6 @@ class RawFile(FillingSource):
                 self.read_into(int(image_offsets[done]), target[place : place + int(lengths_bytes[done])])
                 done += 1
 
-    def _fill_hole(self, target: memoryview) -> None:
-        if len(target):
-            self.counter.hole_bytes += len(target)
-            target[:] = bytes(len(target))
-
     def _pread(self, image_offset: int, target: memoryview) -> int:
         """Read until the buffer is full or the file ends."""
         done = 0

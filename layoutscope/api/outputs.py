@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope import inputs, ownfiles
-from layoutscope.errors import LayoutscopeError, OutputError, UsageError, did_you_mean
+from layoutscope.errors import LayoutscopeError, OutputError, UsageError, did_you_mean, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -224,7 +224,7 @@ def output(
             yield file
         tell_written(target, target.stat().st_size, holds)
     except OSError as error:
-        raise OutputError(f"{target}: {(error.strerror or str(error)).lower()}") from error
+        raise OutputError(f"{target}: {reason_of(error)}") from error
 
 
 def write_page(path: str | os.PathLike[str], page: Callable[[], str], *, force: bool) -> None:

@@ -32,7 +32,7 @@ import numpy as np
 
 from layoutscope import inputs, ownfiles
 from layoutscope.display import Struct
-from layoutscope.errors import ImageError, OutputError, UsageError
+from layoutscope.errors import ImageError, OutputError, UsageError, reason_of
 from layoutscope.image.raw import RawFile
 from layoutscope.image.split import refuse_part
 from layoutscope.progress import phase
@@ -664,7 +664,5 @@ def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path
             options=CACHE_DIR if error.typed != str(error) else None,
         ) from error
     except OSError as error:
-        raise ImageError(
-            f"{folder}: cannot hold the decompressed image: {(error.strerror or str(error)).lower()}"
-        ) from error
+        raise ImageError(f"{folder}: cannot hold the decompressed image: {reason_of(error)}") from error
     return written.digest.of(written.size_bytes)

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from layoutscope import inputs
-from layoutscope.display import Struct
-from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UnsupportedError, reason_of
 from layoutscope.image import cache
 from layoutscope.image.containers import asif, encrypted, foreign, sparse, udif, witness, wrappers
 from layoutscope.image.failing import FailingSource, RescuedSource, read_map
@@ -64,7 +63,8 @@ def files_of(path: Path) -> list[Path]:
         if found is not None and found.reader == "witness":
             return witness.segments_of(path)
         if found is not None and found.reader == "vmdk-description":
-            return [path, *dict.fromkeys(each.path for each in foreign.list_extents(source) if each.kind != "ZERO")]
+            extents = (extent for _, kind, extent, _ in foreign.list_extents(source) if kind != "ZERO")
+            return [path, *dict.fromkeys(extents)]
         return [path]
 
 
@@ -85,7 +85,7 @@ def mode_of(path: Path) -> int:
     except FileNotFoundError as error:
         raise ImageError(f"{path}: no such file") from error
     except (OSError, ValueError) as error:
-        raise ImageError(f"{path}: {getattr(error, 'strerror', None) or error}".lower()) from error
+        raise ImageError(f"{path}: {reason_of(error)}") from error
 
 
 READERS: Final[dict[str, Callable[[Source], Source]]] = {
@@ -241,20 +241,8 @@ def _decompress(source: Source, way: cache.Compression, cache_dir: Path | None) 
     return image
 
 
-class ImageSet(Struct, frozen=True):
-    """Open images: the one that was named, and the other one of a set."""
-
-    main: Source
-    second: Source | None = None
-
-    @property
-    def devices(self) -> tuple[Source, ...]:
-        """The images by the number of their device."""
-        return (self.main,) if self.second is None else (self.main, self.second)
-
-
 @contextmanager
-def open_images(path: str | os.PathLike[str], request: ReadOptions) -> Iterator[ImageSet]:
+def open_images(path: str | os.PathLike[str], request: ReadOptions) -> Iterator[tuple[Source, ...]]:
     """Open an image, and the other one of a Fusion set, until the context ends."""
     with ExitStack() as stack:
         stack.enter_context(reporting(request["progress"]))
@@ -264,7 +252,7 @@ def open_images(path: str | os.PathLike[str], request: ReadOptions) -> Iterator[
         if second is not None:
             other = open_image(second, cache_dir=cache_dir, password=password)
             devices.append(stack.enter_context(FailingSource(other)))
-        yield ImageSet(*devices)
+        yield tuple(devices)
 
 
 MAX_MEMBERS: Final = 10_000

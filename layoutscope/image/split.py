@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from layoutscope import inputs, ownfiles
-from layoutscope.errors import ImageError, UsageError
+from layoutscope.errors import ImageError, UsageError, reason_of
 from layoutscope.findings import Finding
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import JoinedSource, open_all
@@ -121,7 +121,7 @@ def _neighbour(scheme: Scheme, path: Path) -> str:
     try:
         found = list(os.scandir(path.parent))
     except OSError as error:
-        raise UsageError(f"{path}: its folder cannot be listed: {(error.strerror or str(error)).lower()}") from error
+        raise UsageError(f"{path}: its folder cannot be listed: {reason_of(error)}") from error
     # What this tool wrote is nobody's image, or one that it can make again.
     names = sorted(
         each.name

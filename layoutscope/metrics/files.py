@@ -247,39 +247,17 @@ CLUMP_GAP_BYTES: Final = MIB
 
 
 class TreeSummary(Displayed, Struct, frozen=True):
-    """One tree of a volume.
+    """One tree of a volume."""
 
-    Attributes
-    ----------
-    tree : str
-        Name of the B-tree.
-    nodes_by_level : tuple of int
-        Nodes at level 0 (leaves), 1, and so on.
-    other_nodes : int
-        Header and map nodes.
-    free_nodes : int
-        Nodes that the tree holds without using them.
-    snapshot_nodes : int
-        Those of the nodes in use that snapshots alone hold; metrics of the tree leave them out.
-    size_bytes : int
-        Bytes of the nodes in use.
-    pieces : int
-        Contiguous runs that these form on disk.
-    clumped_share : float
-        Share of them in the largest clump with gaps of at most 1 MiB.
-    records : int
-        Records in the leaves.
-    """
-
-    tree: str
-    nodes_by_level: tuple[int, ...]
-    other_nodes: int
-    free_nodes: int
-    snapshot_nodes: int
-    size_bytes: int
-    pieces: int
-    clumped_share: float
-    records: int
+    tree: str  # name of the B-tree
+    nodes_by_level: tuple[int, ...]  # nodes at level 0 (leaves), 1, and so on
+    other_nodes: int  # header and map nodes
+    free_nodes: int  # nodes that the tree holds without using them
+    snapshot_nodes: int  # those of the nodes in use that snapshots alone hold; metrics of the tree leave them out
+    size_bytes: int  # bytes of the nodes in use
+    pieces: int  # contiguous runs that these form on disk
+    clumped_share: float  # share of them in the largest clump with gaps of at most 1 MiB
+    records: int  # records in the leaves
 
 
 def tree_summaries(layout: VolumeLayout) -> tuple[TreeSummary, ...]:

@@ -423,7 +423,8 @@ def trace_steps(model: Model, steps: Sequence[MountStep]) -> AccessTrace:
             first += len(step)
             needed.append(touches(node, "structure", np.zeros(len(step), np.uint64)))
         else:
-            needed.append(touches(step.node, step.cause, np.zeros(len(step.node), np.uint64), model.costs.search_us))
+            node, cause = step
+            needed.append(touches(node, cause, np.zeros(len(node), np.uint64), model.costs.search_us))
     made = requests(model).followed_by(
         _join_steps([each.device for each in pieces], np.uint8),
         _join_steps([each.image_offset for each in pieces], np.int64),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from uuid import UUID
 
 import numpy as np
@@ -274,15 +274,6 @@ EXTENT: Final = re.compile(
 """A line of a description: how many sectors, what kind, and for most a file and the sector where they begin in it."""
 
 
-class Extent(NamedTuple):
-    """A file that a description names."""
-
-    size_bytes: int
-    kind: str
-    path: Path
-    offset: int  # where it begins in the file, in bytes
-
-
 def open_vmdk(source: Source) -> Source:
     """Open a disk of VMware that is in one file."""
     header = read_structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0, VMDK)
@@ -302,35 +293,38 @@ def open_vmdk(source: Source) -> Source:
 def open_description(source: Source) -> Source:
     """Open the disk that a description of VMware tells of; its extents are looked up by their names beside it."""
     extents = list_extents(source)
-    sizes = np.array([extent.size_bytes for extent in extents], np.float64)
-    refuse_sizes(VMDK, int(sizes.sum()), SECTOR_BYTES)
-    parts = open_all(_open_named(source, extent) for extent in extents)
+    sizes = [size for size, *_ in extents]
+    refuse_sizes(VMDK, sum(sizes), SECTOR_BYTES)
+    parts = open_all(_open_named(source, *extent) for extent in extents)
     source.close()
-    disk = JoinedSource(parts, starts_of(sizes.astype(np.int64)))
+    disk = JoinedSource(parts, starts_of(np.array(sizes, np.int64)))
     disk.name, disk.counter = source.name, source.counter
     return disk
 
 
-def _open_named(source: Source, extent: Extent) -> Source:
+def _open_named(source: Source, size: int, kind: str, path: Path, offset: int) -> Source:
     """Open an extent with the length that its description says."""
-    one, size = np.array([0]), extent.size_bytes
-    if extent.kind == "ZERO":
+    one = np.array([0])
+    if kind == "ZERO":
         return open_placed(MemorySource(b"", source.name), VMDK, size, size, one[:0], one[:0])
-    if extent.kind not in ("FLAT", "VMFS", "SPARSE"):
-        _refuse(source, VMDK, f"has an extent of the kind {extent.kind}")
-    part: Source = RawFile(extent.path)
+    if kind not in ("FLAT", "VMFS", "SPARSE"):
+        _refuse(source, VMDK, f"has an extent of the kind {kind}")
+    part: Source = RawFile(path)
     part.counter = source.counter
     try:
-        part = _open_extent(part) if extent.kind == "SPARSE" else part
-        is_fit = part.size_bytes == size and not extent.offset
-        return part if is_fit else open_placed(part, VMDK, size, size, one, one + extent.offset)
+        part = _open_extent(part) if kind == "SPARSE" else part
+        is_fit = part.size_bytes == size and not offset
+        return part if is_fit else open_placed(part, VMDK, size, size, one, one + offset)
     except (ImageError, FormatError):
         part.close()
         raise
 
 
-def list_extents(source: Source) -> list[Extent]:
-    """List the extents of a description; names with folders in them mean the file of that name beside it."""
+def list_extents(source: Source) -> list[tuple[int, str, Path, int]]:
+    """List the extents of a description: size, kind, file, and where it begins in that, in bytes.
+
+    Names with folders in them mean the file of that name beside the description.
+    """
     text = source.read(0, min(source.size_bytes, MAX_TABLE_BYTES))
     _refuse_parent(source, text)
     found = EXTENT.findall(text.decode("utf-8", "surrogateescape"))
@@ -339,8 +333,8 @@ def list_extents(source: Source) -> list[Extent]:
         raise ImageError(f"{source.name}: the description of a {VMDK} {claim}")
     folder = Path(source.name).parent
     return [
-        Extent(int(sectors) * SECTOR_BYTES, kind, folder / Path(name.replace("\\", "/")).name,
-               int(offset or 0) * SECTOR_BYTES)
+        (int(sectors) * SECTOR_BYTES, kind, folder / Path(name.replace("\\", "/")).name,
+         int(offset or 0) * SECTOR_BYTES)
         for sectors, kind, name, offset in found
     ]  # fmt: skip
 

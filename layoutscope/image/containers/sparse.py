@@ -11,7 +11,7 @@ from xml.sax.saxutils import unescape
 import numpy as np
 
 from layoutscope import inputs
-from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError, UnsupportedError, reason_of
 from layoutscope.findings import Finding, FindingLog
 from layoutscope.image import signatures
 from layoutscope.image.containers.encrypted import DecryptedSource, unlock_keys
@@ -232,7 +232,7 @@ def _description(path: Path) -> str:
         with inputs.open_file(path / DESCRIPTION) as file:
             return file.read(MAX_DESCRIPTION_BYTES).decode("utf-8", "replace")
     except OSError as error:
-        raise ImageError(f"{path / DESCRIPTION}: {(error.strerror or str(error)).lower()}") from error
+        raise ImageError(f"{path / DESCRIPTION}: {reason_of(error)}") from error
 
 
 MAX_PLIST_BYTES: Final = 1024**2

@@ -184,9 +184,11 @@ def disk_in(path: Path) -> str:
         return ""
     with source:
         head = peek(source)
-        found = signature_of(head, trailer_of(source)) or compression_of(head)
+        found = signature_of(head, trailer_of(source))
         if found is not None:
             return found.name
+        if way := compression_of(head):
+            return way
         if udif_trailer_at(source) is not None:
             return "Apple disk image"
         search = find_volumes(source, depth="maps")

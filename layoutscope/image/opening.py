@@ -230,7 +230,7 @@ def _refuse_empty(source: Source) -> None:
         raise ImageError(f"{source.name}: is empty")
 
 
-def _decompress(source: Source, way: cache.Compression, cache_dir: Path | None) -> Source:
+def _decompress(source: Source, way: str, cache_dir: Path | None) -> Source:
     """Return the image inside a compressed file, which is closed."""
     image = cache.unpack(source, way, cache_dir=cache_dir)
     source.close()

@@ -6,10 +6,10 @@ By content, not by name, so that a renamed file still gets the right advice.
 from __future__ import annotations
 
 import codecs
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from layoutscope.errors import FormatError, ImageError, UnreadError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.image.source import read_what_comes
 from layoutscope.structs import grammar
 from layoutscope.structs.records import ENCRYPTED_IMAGE_HEADER as HEADER
 from layoutscope.structs.records import FORMER_TRAILER as TRAILER
@@ -41,9 +41,6 @@ DISK_MAGICS: Final = (
     (1024, b"BD"),
 )
 """How disks and volumes begin."""
-
-SECTOR_BYTES: Final = 512
-"""The smallest piece that a disk gives or refuses."""
 
 
 class Signature(NamedTuple):
@@ -169,12 +166,7 @@ def peek(source: Source, image_offset: int = 0, length_bytes: int = HEAD_BYTES) 
     """Read what may show the kind of a file, up to its end; zeros where a sector cannot be read."""
     length_bytes = min(length_bytes, source.size_bytes - image_offset)
     data = bytearray(length_bytes)
-    try:
-        source.read_into(image_offset, memoryview(data))
-    except UnreadError:
-        for start in range(0, length_bytes, SECTOR_BYTES):
-            with suppress(UnreadError):
-                source.read_into(image_offset + start, memoryview(data)[start : start + SECTOR_BYTES])
+    read_what_comes(source, image_offset, memoryview(data))
     return bytes(data)
 
 

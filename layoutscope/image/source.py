@@ -241,6 +241,26 @@ def _choose_bridged_gaps(gaps: I64, budget_bytes: float) -> NDArray[np.bool_]:
     return bridged
 
 
+SECTOR_BYTES: Final = 512
+"""The smallest piece that a disk gives or refuses."""
+
+
+def read_what_comes(source: Source, image_offset: int, target: memoryview) -> int:
+    """Fill a buffer; sectors that cannot be read are zeros. How many bytes they have."""
+    unread = 0
+    try:
+        source.read_into(image_offset, target)
+    except UnreadError:
+        for start in range(0, len(target), SECTOR_BYTES):
+            sector = target[start : start + SECTOR_BYTES]
+            try:
+                source.read_into(image_offset + start, sector)
+            except UnreadError:
+                sector[:] = bytes(len(sector))
+                unread += len(sector)
+    return unread
+
+
 class MemorySource(Source):
     """A byte string as an image."""
 

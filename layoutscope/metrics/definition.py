@@ -81,7 +81,8 @@ PERCENTILES: Final = (10, 50, 90, 99)
 
 def median_and_percentiles(values: NDArray[np.integer[Any]]) -> tuple[float, tuple[tuple[str, float], ...]]:
     """Median of some numbers, of which there is at least one, and their percentiles with labels."""
-    ordered = _partly_sorted(values)
+    # Those that percentiles and the median need stand where sorting would bring them.
+    ordered = np.partition(values, distinct(_ranks(len(values))[1]))
     middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
     return float(middle.mean()), _percentiles(ordered)
 
@@ -96,11 +97,6 @@ def _ranks(count: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     rank = (count - 1) * (np.array(PERCENTILES) / 100)
     below = np.floor(rank).astype(np.int64)
     return rank, np.concatenate([below, np.minimum(below + 1, count - 1), [(count - 1) // 2, count // 2]])
-
-
-def _partly_sorted(values: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
-    """Return the values, of which those that percentiles and the median need stand where sorting would bring them."""
-    return np.partition(values, distinct(_ranks(len(values))[1]))
 
 
 def _percentiles(ordered: NDArray[np.integer[Any]]) -> tuple[tuple[str, float], ...]:

@@ -219,15 +219,12 @@ def coverage_of(layouts: Sequence[VolumeLayout], num_errors_outside: int = 0) ->
     facts = [layout.facts for layout in layouts]
     known, read = sum(item.metadata_known_bytes for item in facts), sum(item.metadata_read_bytes for item in facts)
     missing = sum(item.num_missing_entries for item in facts)
-    found = sum(_num_found(layout.columns("entries")) for layout in layouts) if missing else 0
+    # What is listed without a record of its own is still lost, but for its name.
+    flags = [layout.columns("entries")["flags"].filled(0) for layout in layouts] if missing else []
+    found = sum(int(((each & FLAG_INFERRED) == 0).sum()) for each in flags)
     share = min(read / known if known else 1.0, found / (found + missing) if missing else 1.0)
     is_contradicted = num_errors_outside + sum(layout.num_errors for layout in layouts) > 0
     return None if share >= 1 and is_contradicted else share
-
-
-def _num_found(entries: Table) -> int:
-    """Count entries; what is listed without a record of its own is still lost, but for its name."""
-    return len(entries) - int(((entries["flags"].filled(0) & FLAG_INFERRED) != 0).sum())
 
 
 _FINDING_TEXTS: Final = ("code", "level", "structure", "expected", "found", "message")

@@ -90,8 +90,8 @@ _KNOWN: Final[dict[str, tuple[tuple[Any, str], tuple[Any, str]]]] = {
         (
             None,
             (
-                "Linux 6.1 fs/dcache.c, fs/inode.c: dentries and inodes outlive their pages (observed), until memory is "
-                "short"
+                "Linux 6.1 fs/dcache.c, fs/inode.c: dentries and inodes outlive their pages (observed), until memory "
+                "is short"
             ),
         ),
         (263_168, "xnu bsd/dev/unix_startup.c: a vnode for each 64 KiB of memory, 263,168 at most (16 GiB and more)"),

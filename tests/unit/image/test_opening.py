@@ -12,7 +12,8 @@ from layoutscope import scan
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import open_image, raw
 from layoutscope.image.opening import open_images
-from layoutscope.image.signatures import SECTOR_BYTES, SIGNATURES, is_text
+from layoutscope.image.signatures import SIGNATURES, is_text
+from layoutscope.image.source import SECTOR_BYTES
 from layoutscope.options import ReadOptions, fill
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from layoutscope.errors import FormatError, ImageError, UnsupportedError
-from layoutscope.image.source import read_what_comes
+from layoutscope.errors import FormatError, ImageError, UnreadError, UnsupportedError
+from layoutscope.image.source import read_by_sector
 from layoutscope.structs import grammar
 from layoutscope.structs.records import ENCRYPTED_IMAGE_HEADER as HEADER
 from layoutscope.structs.records import FORMER_TRAILER as TRAILER
@@ -166,7 +166,10 @@ def peek(source: Source, image_offset: int = 0, length_bytes: int = HEAD_BYTES) 
     """Read what may show the kind of a file, up to its end; zeros where a sector cannot be read."""
     length_bytes = min(length_bytes, source.size_bytes - image_offset)
     data = bytearray(length_bytes)
-    read_what_comes(source, image_offset, memoryview(data))
+    try:
+        source.read_into(image_offset, memoryview(data))
+    except UnreadError:
+        read_by_sector(source, image_offset, memoryview(data))
     return bytes(data)
 
 

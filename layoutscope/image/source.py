@@ -245,19 +245,16 @@ SECTOR_BYTES: Final = 512
 """The smallest piece that a disk gives or refuses."""
 
 
-def read_what_comes(source: Source, image_offset: int, target: memoryview) -> int:
-    """Fill a buffer; sectors that cannot be read are zeros. How many bytes they have."""
+def read_by_sector(source: Source, image_offset: int, target: memoryview) -> int:
+    """Read what can be read of a range; sectors that cannot are zeros. How many bytes they have."""
     unread = 0
-    try:
-        source.read_into(image_offset, target)
-    except UnreadError:
-        for start in range(0, len(target), SECTOR_BYTES):
-            sector = target[start : start + SECTOR_BYTES]
-            try:
-                source.read_into(image_offset + start, sector)
-            except UnreadError:
-                sector[:] = bytes(len(sector))
-                unread += len(sector)
+    for start in range(0, len(target), SECTOR_BYTES):
+        sector = target[start : start + SECTOR_BYTES]
+        try:
+            source.read_into(image_offset + start, sector)
+        except UnreadError:
+            sector[:] = bytes(len(sector))
+            unread += len(sector)
     return unread
 
 

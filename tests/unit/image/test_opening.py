@@ -128,7 +128,7 @@ def test_a_second_image_is_opened(tmp_path):
     for name, value in (("ssd", b"\x01"), ("hdd", b"\x02")):
         (tmp_path / name).write_bytes(value * 1000)
     with open_images(tmp_path / "ssd", fill(ReadOptions, {"second": tmp_path / "hdd"})) as images:
-        assert [image.read(0, 1) for image in images.devices] == [b"\x01", b"\x02"]
+        assert [image.read(0, 1) for image in images] == [b"\x01", b"\x02"]
 
 
 def test_a_missing_second_image_is_an_error(tmp_path):

@@ -204,7 +204,7 @@ def binary(session: nox.Session) -> None:
         words = ["--onefile", "--name", "layoutscope", "--log-level", "WARN", "--collect-all", "layoutscope"]
         words += ["--collect-all", "nanoarrow", "--collect-submodules", "fsspec", "--exclude-module", "tkinter"]
         # What is looked for by its name, when an image asks for it.
-        loaded = ("pyqcow", "pyvhdi", "pyvmdk", "lzfse", "duckdb", "fsspec")
+        loaded = ("lzfse", "duckdb", "fsspec")
         words += [word for module in (*loaded, "polars", "cryptography") for word in ("--hidden-import", module)]
         words += ["--distpath", str(Path("dist").resolve()), "--workpath", name, "--specpath", name, str(entry)]
         # Away from the checkout, whose package would be taken in place of the one that was built.

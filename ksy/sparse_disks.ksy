@@ -15,9 +15,7 @@ meta:
   ks-version: '0.11'
   endian: be
 doc: |
-  Just enough of each container to know which parts of its disk it stores. Apple, Parallels and VirtualBox disks are
-  read by that alone. What the others store is read by the libraries of the extra `containers`, which give zeros for
-  the rest and do not say which zeros nobody wrote.
+  Just enough of each container to know where in it the parts of its disk lie that it stores.
 doc-ref: 'https://github.com/libyal/libqcow/blob/main/documentation/QEMU%20Copy-On-Write%20file%20format.asciidoc QEMU Copy-On-Write file format'
 types:
   qcow_header:
@@ -53,6 +51,27 @@ types:
         -orig-id: l1_table_offset
         type: u8
         doc: Where the first table lies in the file, in bytes.
+      - id: ofs_reference_counts
+        -orig-id: refcount_table_offset
+        type: u8
+      - id: num_reference_count_clusters
+        -orig-id: refcount_table_clusters
+        type: u4
+      - id: num_snapshots
+        -orig-id: nb_snapshots
+        type: u4
+      - id: ofs_snapshots
+        -orig-id: snapshots_offset
+        type: u8
+      - id: incompatible_features
+        type: u8
+        doc: |
+          Since the third version: 1 dirty, 2 corrupt, 4 data in another file, 8 another way of compression, 16 longer
+          references. The header of the second version ends before it.
+    instances:
+      unknown_features:
+        value: incompatible_features & 0xfffffffffffffffc
+        doc: All but dirty and corrupt, which change nothing about where the clusters lie.
   qcow_reference:
     doc: An entry of the first table, which names a second one, or of a second one, which names a cluster.
     doc-ref: 'https://www.qemu.org/docs/master/interop/qcow2.html QEMU documentation, The qcow2 format, Cluster mapping'
@@ -62,9 +81,14 @@ types:
     instances:
       ofs_target:
         value: entry & 0xfffffffffffe00
-        doc: Where it lies in the file, in bytes; 0 means that nothing is stored. Not so of a compressed cluster.
+        doc: Where it lies in the file, in bytes; 0 means that nothing is stored.
       is_compressed:
         value: entry & 0x4000000000000000
+      unmarked:
+        value: entry & 0x3fffffffffffffff
+        doc: |
+          All but the highest two bits. Of a compressed cluster a place in bytes of 70 less cluster_bits bits, and above
+          that the number of further sectors of 512 bytes; of others the place and bits that are reserved.
       reads_as_zeros:
         value: entry & 0x1
         doc: Of a cluster since the third version; whatever is stored does not count.
@@ -95,6 +119,13 @@ types:
         -orig-id: Current Size
         type: u8
         doc: Size of the disk in bytes.
+      - id: geometry
+        -orig-id: Disk Geometry
+        type: u4
+      - id: kind
+        -orig-id: Disk Type
+        type: u4
+        enum: vhd_kind
   vhd_dynamic_header:
     -orig-id: Dynamic Disk Header
     doc: Where the table of blocks lies, and how large a block is.
@@ -213,6 +244,10 @@ types:
         doc: In bytes; 1 to 256 MiB.
       - id: flags
         type: u4le
+    instances:
+      has_parent:
+        value: flags & 0x2
+        doc: Whether the file holds the differences to another one alone.
   vhdx_disk_size:
     -orig-id: VHDX_VIRTUAL_DISK_SIZE
     doc: How large the disk is.
@@ -288,6 +323,9 @@ types:
       has_copy_of_tables:
         value: flags & 2
         doc: Whether the directory and the tables are stored twice.
+      is_compressed:
+        value: flags & 0x10000
+        doc: Whether grains are compressed, each behind a head of its own.
   vmdk_reference:
     doc: An entry of the directory, which names a table, or of a table, which names a grain.
     doc-ref: 'https://github.com/libyal/libvmdk/blob/main/documentation/VMWare%20Virtual%20Disk%20Format%20(VMDK).asciidoc VMware Virtual Disk Format (VMDK), Grain directory'
@@ -295,6 +333,19 @@ types:
       - id: sector
         type: u4le
         doc: Of the file; 0 means that nothing is stored, 1 that the grain is all zeros.
+  vmdk_grain:
+    -orig-id: GrainMarker
+    doc: What stands before the data of a compressed grain.
+    doc-ref: 'https://github.com/libyal/libvmdk/blob/main/documentation/VMWare%20Virtual%20Disk%20Format%20(VMDK).asciidoc VMware Virtual Disk Format (VMDK), Compressed grain data'
+    seq:
+      - id: sector
+        -orig-id: lba
+        type: u8le
+        doc: Of the disk.
+      - id: len_data
+        -orig-id: size
+        type: u4le
+        doc: Bytes of the stream of zlib that follows.
   sparse_image_header:
     doc: |
       The first bytes of an Apple sparse image. Numbers of bands follow to the end of the first 4,096 bytes, then the
@@ -463,6 +514,10 @@ types:
         type: u4le
         doc: Which block of the file holds it; the two highest numbers mean that none does.
 enums:
+  vhd_kind:
+    2: fixed
+    3: dynamic
+    4: differencing
   vhdx_state:
     0:
       id: absent

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
-from layoutscope.errors import OutputError, UsageError
+from layoutscope.errors import OutputError, UsageError, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,7 +169,7 @@ def new_file(
         stack = ExitStack()
         file, part = stack.enter_context(part_file(target.absolute().parent, start))
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = reason_of(error)
         raise OutputError(f"{target}: its folder takes no new file: {reason}") from error
     with stack:
         yield file
@@ -535,7 +535,7 @@ def _discard(aside: Path, seen: Seen) -> None:
                 path.rmdir()
             except OSError as error:
                 _MADE.pop(aside.parent.absolute(), None)
-                why = (error.strerror or str(error)).lower()
+                why = reason_of(error)
                 raise OutputError(f"{aside}: was replaced, but is left: {why}") from error
         elif _is_moved({name: _state(os.lstat(path))}, {name: seen[name]}):
             path.unlink()

@@ -2070,6 +2070,12 @@ QCOW_HEADER = RecordType(
     crypt_method='>u4',
     num_tables='>u4',
     ofs_tables='>u8',
+    ofs_reference_counts='>u8',
+    num_reference_count_clusters='>u4',
+    num_snapshots='>u4',
+    ofs_snapshots='>u8',
+    incompatible_features='>u8',
+    unknown_features=lambda r: r['incompatible_features'] & 18446744073709551612,
 )
 
 QCOW_REFERENCE = RecordType(
@@ -2077,6 +2083,7 @@ QCOW_REFERENCE = RecordType(
     entry='>u8',
     ofs_target=lambda r: r['entry'] & 72057594037927424,
     is_compressed=lambda r: r['entry'] & 4611686018427387904,
+    unmarked=lambda r: r['entry'] & 4611686018427387903,
     reads_as_zeros=lambda r: r['entry'] & 1,
 )
 
@@ -2089,6 +2096,8 @@ VHD_FOOTER = RecordType(
     creation='V16',
     len_original='>u8',
     len_disk='>u8',
+    geometry='>u4',
+    kind='>u4',
 )
 
 VHD_DYNAMIC_HEADER = RecordType(
@@ -2143,6 +2152,7 @@ VHDX_FILE_PARAMETERS = RecordType(
     'sparse_disks.vhdx_file_parameters',
     len_block='<u4',
     flags='<u4',
+    has_parent=lambda r: r['flags'] & 2,
 )
 
 VHDX_DISK_SIZE = RecordType(
@@ -2175,11 +2185,18 @@ VMDK_HEADER = RecordType(
     second_directory_sector='<u8',
     directory_sector='<u8',
     has_copy_of_tables=lambda r: r['flags'] & 2,
+    is_compressed=lambda r: r['flags'] & 65536,
 )
 
 VMDK_REFERENCE = RecordType(
     'sparse_disks.vmdk_reference',
     sector='<u4',
+)
+
+VMDK_GRAIN = RecordType(
+    'sparse_disks.vmdk_grain',
+    sector='<u8',
+    len_data='<u4',
 )
 
 SPARSE_IMAGE_HEADER = RecordType(
@@ -2581,6 +2598,7 @@ RECORD_TYPES = {
     'sparse_disks.vhdx_reference': VHDX_REFERENCE,
     'sparse_disks.vmdk_header': VMDK_HEADER,
     'sparse_disks.vmdk_reference': VMDK_REFERENCE,
+    'sparse_disks.vmdk_grain': VMDK_GRAIN,
     'sparse_disks.sparse_image_header': SPARSE_IMAGE_HEADER,
     'sparse_disks.sparse_image_index': SPARSE_IMAGE_INDEX,
     'sparse_disks.sparse_image_band': SPARSE_IMAGE_BAND,

@@ -2066,6 +2066,12 @@ class QcowHeader(RecordType):
     crypt_method: Field
     num_tables: Field
     ofs_tables: Field
+    ofs_reference_counts: Field
+    num_reference_count_clusters: Field
+    num_snapshots: Field
+    ofs_snapshots: Field
+    incompatible_features: Field
+    unknown_features: Instance
 
 QCOW_HEADER: QcowHeader
 
@@ -2073,6 +2079,7 @@ class QcowReference(RecordType):
     entry: Field
     ofs_target: Instance
     is_compressed: Instance
+    unmarked: Instance
     reads_as_zeros: Instance
 
 QCOW_REFERENCE: QcowReference
@@ -2085,6 +2092,8 @@ class VhdFooter(RecordType):
     creation: Field
     len_original: Field
     len_disk: Field
+    geometry: Field
+    kind: Field
 
 VHD_FOOTER: VhdFooter
 
@@ -2139,6 +2148,7 @@ VHDX_METADATA_ENTRY: VhdxMetadataEntry
 class VhdxFileParameters(RecordType):
     len_block: Field
     flags: Field
+    has_parent: Instance
 
 VHDX_FILE_PARAMETERS: VhdxFileParameters
 
@@ -2171,6 +2181,7 @@ class VmdkHeader(RecordType):
     second_directory_sector: Field
     directory_sector: Field
     has_copy_of_tables: Instance
+    is_compressed: Instance
 
 VMDK_HEADER: VmdkHeader
 
@@ -2178,6 +2189,12 @@ class VmdkReference(RecordType):
     sector: Field
 
 VMDK_REFERENCE: VmdkReference
+
+class VmdkGrain(RecordType):
+    sector: Field
+    len_data: Field
+
+VMDK_GRAIN: VmdkGrain
 
 class SparseImageHeader(RecordType):
     magic: Field
@@ -2578,6 +2595,7 @@ __all__ = [
     'VHD_DYNAMIC_HEADER',
     'VHD_FOOTER',
     'VHD_REFERENCE',
+    'VMDK_GRAIN',
     'VMDK_HEADER',
     'VMDK_REFERENCE',
     'VOLUME_END',

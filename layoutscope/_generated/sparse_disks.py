@@ -11,9 +11,7 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class SparseDisks(KaitaiStruct):
-    """Just enough of each container to know which parts of its disk it stores. Apple, Parallels and VirtualBox disks are
-    read by that alone. What the others store is read by the libraries of the extra `containers`, which give zeros for
-    the rest and do not say which zeros nobody wrote.
+    """Just enough of each container to know where in it the parts of its disk lie that it stores.
     
     .. seealso::
        QEMU Copy-On-Write file format - https://github.com/libyal/libqcow/blob/main/documentation/QEMU%20Copy-On-Write%20file%20format.asciidoc
@@ -28,6 +26,11 @@ class SparseDisks(KaitaiStruct):
         fixed = 2
         undo = 3
         differences = 4
+
+    class VhdKind(IntEnum):
+        fixed = 2
+        dynamic = 3
+        differencing = 4
 
     class VhdxState(IntEnum):
         absent = 0
@@ -142,7 +145,7 @@ class SparseDisks(KaitaiStruct):
         .. seealso::
            QEMU documentation, The qcow2 format, Header - https://www.qemu.org/docs/master/interop/qcow2.html
         """
-        SEQ_FIELDS = ["magic", "version", "ofs_backing_file_name", "len_backing_file_name", "cluster_bits", "len_disk", "crypt_method", "num_tables", "ofs_tables"]
+        SEQ_FIELDS = ["magic", "version", "ofs_backing_file_name", "len_backing_file_name", "cluster_bits", "len_disk", "crypt_method", "num_tables", "ofs_tables", "ofs_reference_counts", "num_reference_count_clusters", "num_snapshots", "ofs_snapshots", "incompatible_features"]
         def __init__(self, _io, _parent=None, _root=None):
             super(SparseDisks.QcowHeader, self).__init__(_io)
             self._parent = _parent
@@ -179,10 +182,34 @@ class SparseDisks(KaitaiStruct):
             self._debug['ofs_tables']['start'] = self._io.pos()
             self.ofs_tables = self._io.read_u8be()
             self._debug['ofs_tables']['end'] = self._io.pos()
+            self._debug['ofs_reference_counts']['start'] = self._io.pos()
+            self.ofs_reference_counts = self._io.read_u8be()
+            self._debug['ofs_reference_counts']['end'] = self._io.pos()
+            self._debug['num_reference_count_clusters']['start'] = self._io.pos()
+            self.num_reference_count_clusters = self._io.read_u4be()
+            self._debug['num_reference_count_clusters']['end'] = self._io.pos()
+            self._debug['num_snapshots']['start'] = self._io.pos()
+            self.num_snapshots = self._io.read_u4be()
+            self._debug['num_snapshots']['end'] = self._io.pos()
+            self._debug['ofs_snapshots']['start'] = self._io.pos()
+            self.ofs_snapshots = self._io.read_u8be()
+            self._debug['ofs_snapshots']['end'] = self._io.pos()
+            self._debug['incompatible_features']['start'] = self._io.pos()
+            self.incompatible_features = self._io.read_u8be()
+            self._debug['incompatible_features']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
             pass
+
+        @property
+        def unknown_features(self):
+            """All but dirty and corrupt, which change nothing about where the clusters lie."""
+            if hasattr(self, '_m_unknown_features'):
+                return self._m_unknown_features
+
+            self._m_unknown_features = self.incompatible_features & 18446744073709551612
+            return getattr(self, '_m_unknown_features', None)
 
 
     class QcowReference(KaitaiStruct):
@@ -217,7 +244,7 @@ class SparseDisks(KaitaiStruct):
 
         @property
         def ofs_target(self):
-            """Where it lies in the file, in bytes; 0 means that nothing is stored. Not so of a compressed cluster."""
+            """Where it lies in the file, in bytes; 0 means that nothing is stored."""
             if hasattr(self, '_m_ofs_target'):
                 return self._m_ofs_target
 
@@ -232,6 +259,17 @@ class SparseDisks(KaitaiStruct):
 
             self._m_reads_as_zeros = self.entry & 1
             return getattr(self, '_m_reads_as_zeros', None)
+
+        @property
+        def unmarked(self):
+            """All but the highest two bits. Of a compressed cluster a place in bytes of 70 less cluster_bits bits, and above
+            that the number of further sectors of 512 bytes; of others the place and bits that are reserved.
+            """
+            if hasattr(self, '_m_unmarked'):
+                return self._m_unmarked
+
+            self._m_unmarked = self.entry & 4611686018427387903
+            return getattr(self, '_m_unmarked', None)
 
 
     class SparseImageBand(KaitaiStruct):
@@ -478,7 +516,7 @@ class SparseDisks(KaitaiStruct):
         .. seealso::
            Virtual Hard Disk (VHD) image format, File footer - https://github.com/libyal/libvhdi/blob/main/documentation/Virtual%20Hard%20Disk%20(VHD)%20image%20format.asciidoc
         """
-        SEQ_FIELDS = ["magic", "features", "version", "ofs_next", "creation", "len_original", "len_disk"]
+        SEQ_FIELDS = ["magic", "features", "version", "ofs_next", "creation", "len_original", "len_disk", "geometry", "kind"]
         def __init__(self, _io, _parent=None, _root=None):
             super(SparseDisks.VhdFooter, self).__init__(_io)
             self._parent = _parent
@@ -509,6 +547,12 @@ class SparseDisks(KaitaiStruct):
             self._debug['len_disk']['start'] = self._io.pos()
             self.len_disk = self._io.read_u8be()
             self._debug['len_disk']['end'] = self._io.pos()
+            self._debug['geometry']['start'] = self._io.pos()
+            self.geometry = self._io.read_u4be()
+            self._debug['geometry']['end'] = self._io.pos()
+            self._debug['kind']['start'] = self._io.pos()
+            self.kind = KaitaiStream.resolve_enum(SparseDisks.VhdKind, self._io.read_u4be())
+            self._debug['kind']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -585,6 +629,15 @@ class SparseDisks(KaitaiStruct):
 
         def _fetch_instances(self):
             pass
+
+        @property
+        def has_parent(self):
+            """Whether the file holds the differences to another one alone."""
+            if hasattr(self, '_m_has_parent'):
+                return self._m_has_parent
+
+            self._m_has_parent = self.flags & 2
+            return getattr(self, '_m_has_parent', None)
 
 
     class VhdxMetadata(KaitaiStruct):
@@ -785,6 +838,32 @@ class SparseDisks(KaitaiStruct):
             pass
 
 
+    class VmdkGrain(KaitaiStruct):
+        """What stands before the data of a compressed grain.
+        
+        .. seealso::
+           VMware Virtual Disk Format (VMDK), Compressed grain data - https://github.com/libyal/libvmdk/blob/main/documentation/VMWare%20Virtual%20Disk%20Format%20(VMDK).asciidoc
+        """
+        SEQ_FIELDS = ["sector", "len_data"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(SparseDisks.VmdkGrain, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['sector']['start'] = self._io.pos()
+            self.sector = self._io.read_u8le()
+            self._debug['sector']['end'] = self._io.pos()
+            self._debug['len_data']['start'] = self._io.pos()
+            self.len_data = self._io.read_u4le()
+            self._debug['len_data']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
     class VmdkHeader(KaitaiStruct):
         """The first bytes of an extent that stores grains as they are needed.
         
@@ -844,6 +923,15 @@ class SparseDisks(KaitaiStruct):
 
             self._m_has_copy_of_tables = self.flags & 2
             return getattr(self, '_m_has_copy_of_tables', None)
+
+        @property
+        def is_compressed(self):
+            """Whether grains are compressed, each behind a head of its own."""
+            if hasattr(self, '_m_is_compressed'):
+                return self._m_is_compressed
+
+            self._m_is_compressed = self.flags & 65536
+            return getattr(self, '_m_is_compressed', None)
 
 
     class VmdkReference(KaitaiStruct):

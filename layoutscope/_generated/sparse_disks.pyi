@@ -5,6 +5,10 @@ from typing import Any
 from .base import Struct
 
 class SparseDisks(Struct):
+    class VhdKind(IntEnum):
+        fixed = 2
+        dynamic = 3
+        differencing = 4
     class VhdxState(IntEnum):
         absent = 0
         undefined = 1
@@ -30,12 +34,21 @@ class SparseDisks(Struct):
         crypt_method: int
         num_tables: int
         ofs_tables: int
+        ofs_reference_counts: int
+        num_reference_count_clusters: int
+        num_snapshots: int
+        ofs_snapshots: int
+        incompatible_features: int
+        @property
+        def unknown_features(self) -> int: ...
     class QcowReference(Struct):
         entry: int
         @property
         def ofs_target(self) -> int: ...
         @property
         def is_compressed(self) -> int: ...
+        @property
+        def unmarked(self) -> int: ...
         @property
         def reads_as_zeros(self) -> int: ...
     class VhdFooter(Struct):
@@ -46,6 +59,8 @@ class SparseDisks(Struct):
         creation: bytes
         len_original: int
         len_disk: int
+        geometry: int
+        kind: SparseDisks.VhdKind
     class VhdDynamicHeader(Struct):
         magic: bytes
         ofs_next: int
@@ -79,6 +94,8 @@ class SparseDisks(Struct):
     class VhdxFileParameters(Struct):
         len_block: int
         flags: int
+        @property
+        def has_parent(self) -> int: ...
     class VhdxDiskSize(Struct):
         len_disk: int
     class VhdxSectorSize(Struct):
@@ -102,8 +119,13 @@ class SparseDisks(Struct):
         directory_sector: int
         @property
         def has_copy_of_tables(self) -> int: ...
+        @property
+        def is_compressed(self) -> int: ...
     class VmdkReference(Struct):
         sector: int
+    class VmdkGrain(Struct):
+        sector: int
+        len_data: int
     class SparseImageHeader(Struct):
         magic: bytes
         version: int

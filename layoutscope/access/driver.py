@@ -7,13 +7,13 @@ above (:mod:`layoutscope.walk`) know no file system.
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from msgspec import field
 from msgspec.structs import asdict, replace
 
-from layoutscope.access.trace import Searched, group_by_kind
+from layoutscope.access.trace import group_by_kind
 from layoutscope.display import Struct
 from layoutscope.structs.arrays import ranges, starts_of
 
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from layoutscope.access.entries import EntryTable, NodeTable
     from layoutscope.access.trace import FixedPlaces, MountStep
     from layoutscope.tables import VolumeFacts, VolumeLayout
-
-
-class Search(NamedTuple):
-    """A search of a tree: the array of an ``EntryTable`` that has the leaf in which it ends, and its cause."""
-
-    leaf: str
-    cause: str
-
-
-NAME: Final = Search("name_node", "name")
-INODE: Final = Search("inode_node", "inode")
 
 
 Mounted: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32]]"
@@ -64,7 +53,7 @@ def roots(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:
 def mount_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:
     """Read at the mount the roots of the trees alone."""
     _, read = roots(layout.facts, nodes, entries)
-    return [Searched(read, "index")]
+    return [(read, "index")]
 
 
 def no_places(layout: VolumeLayout) -> list[FixedPlaces]:  # noqa: ARG001  (others need it)
@@ -90,7 +79,8 @@ class Driver(Struct, frozen=True, kw_only=True):
     """What a driver does, by default that of a file system without oddities."""
 
     costs: Costs  # host time
-    searches: tuple[Search, ...] = (NAME, INODE)  # what a stat of a name searches, in order
+    # what a stat of a name searches, in order: causes, each that of an array of leaves of an `EntryTable`, `name_node`
+    searches: tuple[str, ...] = ("name", "inode")
     # whether the record of a name holds its inode, so that a listing with attributes searches nothing more
     inode_beside_name: bool = False
     lists_backwards: bool = False  # whether a directory is listed from its last record to its first
@@ -275,9 +265,7 @@ def descend(entries: EntryTable, start_id: int) -> Descent:
     A directory that is met twice (a loop in a damaged volume) is walked once.
     """
     levels = _levels(entries, start_id)
-    entry = np.concatenate([level.entry for level in levels])
-    first = np.concatenate([level.first for level in levels])
-    count = np.concatenate([level.count for level in levels])
+    entry, _, first, count = (np.concatenate(column) for column in zip(*levels, strict=True))
     under = _entries_under(levels)
     turn = _turns(levels, under)
     below = np.concatenate(under)
@@ -306,13 +294,9 @@ def entry_of(entries: EntryTable, file_id: int) -> int:
     return int(found[0]) if len(found) else -1
 
 
-class _Level(Struct, frozen=True):
-    """Directories at one depth; ``parent`` is their place in the level above."""
-
-    entry: NDArray[np.int64]
-    parent: NDArray[np.int64]
-    first: NDArray[np.int64]
-    count: NDArray[np.int64]
+_Level: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]"
+"""Directories at one depth: their entries, their parents' places in the level above, where their own entries begin, and
+how many these are."""
 
 
 def _levels(entries: EntryTable, start_id: int) -> list[_Level]:
@@ -329,43 +313,38 @@ def _levels(entries: EntryTable, start_id: int) -> list[_Level]:
         found = ids[place] == wanted
         return np.where(found, begins[place], 0), np.where(found, counts[place], 0)
 
+    entry, parent = np.array([entry_of(entries, start_id)]), np.zeros(1, np.int64)
     first, count = find_group(np.array([start_id], np.uint64))
-    level = _Level(np.array([entry_of(entries, start_id)]), np.zeros(1, np.int64), first, count)
     seen = np.zeros(len(entries) + 1, bool)
     levels = []
-    while len(level.entry):
-        levels.append(level)
-        seen[level.entry] = True
-        below, parent = _children(directories, level)
+    while len(entry):
+        levels.append((entry, parent, first, count))
+        seen[entry] = True
+        begin = np.searchsorted(directories, first)
+        inside = np.searchsorted(directories, first + count) - begin
+        below, above = directories[ranges(begin, inside)], np.repeat(np.arange(len(inside)), inside)
         new = ~seen[below]
-        below, parent = below[new], parent[new]
-        first, count = find_group(entries.file_id[below])
-        level = _Level(below, parent, first, count)
+        entry, parent = below[new], above[new]
+        first, count = find_group(entries.file_id[entry])
     return levels
-
-
-def _children(directories: NDArray[np.int64], level: _Level) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sub-directories of a level, and the place of their parents in it."""
-    begin = np.searchsorted(directories, level.first)
-    count = np.searchsorted(directories, level.first + level.count) - begin
-    return directories[ranges(begin, count)], np.repeat(np.arange(len(count)), count)
 
 
 def _turns(levels: list[_Level], under: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Depth-first places: after the parent, its earlier entries and all that is under them."""
     turns = [np.zeros(1, np.int64)]
-    for above, level, extra in zip(levels, levels[1:], under[1:], strict=False):
+    for (_, _, begin, _), (entry, parent, _, _), extra in zip(levels, levels[1:], under[1:], strict=False):
         before = starts_of(extra)
-        first_child = np.searchsorted(level.parent, level.parent)
-        within = level.entry - above.first[level.parent]
-        turns.append(turns[-1][level.parent] + 1 + within + before - before[first_child])
+        first_child = np.searchsorted(parent, parent)
+        within = entry - begin[parent]
+        turns.append(turns[-1][parent] + 1 + within + before - before[first_child])
     return np.concatenate(turns)
 
 
 def _entries_under(levels: list[_Level]) -> list[NDArray[np.int64]]:
     """Entries anywhere under each directory, level by level from the top."""
-    under = [level.count.copy() for level in levels]
+    under = [count.copy() for _, _, _, count in levels]
     for depth in range(len(levels) - 1, 0, -1):
-        sums = np.bincount(levels[depth].parent, weights=under[depth], minlength=len(under[depth - 1]))
+        _, parent, _, _ = levels[depth]
+        sums = np.bincount(parent, weights=under[depth], minlength=len(under[depth - 1]))
         under[depth - 1] += sums.astype(np.int64)
     return under

@@ -288,7 +288,8 @@ class Paths:
         if place is None:
             return SpelledPath(f"<{number}>", LOST)
         flaw = self._flaws[place]
-        return SpelledPath(self._end("", place) if self._is_long(place) else self._whole(place), flaw)
+        is_long = self._lengths[place] > MAX_PATH_BYTES
+        return SpelledPath(self._end("", place) if is_long else self._whole(place), flaw)
 
     def entry(self, file_id: int, parent_id: int, name: str | None) -> SpelledPath:
         """Spell the path of a name in a directory; that of the root, whatever it is called, is ``/``."""
@@ -305,9 +306,6 @@ class Paths:
         if self._lengths[place] + 1 + _num_bytes(own) > MAX_PATH_BYTES:
             return SpelledPath(self._end(f"/{own}", place), flaw if flaw == LOST else LENGTH)
         return SpelledPath(f"{self._whole(place)}/{own}", flaw)
-
-    def _is_long(self, place: int) -> bool:
-        return bool(self._lengths[place] > MAX_PATH_BYTES)
 
     def _top(self, place: int) -> str:
         """What stands before the path of a directory that lies in no other: nothing in the root, else a number."""

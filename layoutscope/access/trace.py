@@ -6,7 +6,7 @@ An order (:mod:`layoutscope.walk`) makes them from tables, :mod:`layoutscope.dri
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -222,14 +222,10 @@ class FixedPlaces(Struct, frozen=True):
         return FixedPlaces(self.kind, self.device[places], self.image_offset[places], self.length_bytes[places])
 
 
-class Searched(Struct, frozen=True):
-    """Nodes that searches end in; what leads to each is read first, and nothing twice."""
+MountStep: TypeAlias = "FixedPlaces | tuple[NDArray[np.int32], str]"
+"""Places that are read, or nodes that searches end in (-1 for none) with a cause of `CAUSES`.
 
-    node: NDArray[np.int32]  # nodes of a `NodeTable`, -1 for none
-    cause: str  # of `CAUSES`
-
-
-MountStep = FixedPlaces | Searched
+What leads to each such node is read first, and nothing twice."""
 
 
 def group_by_kind(

@@ -101,7 +101,7 @@ def _checked_around(image: Opened, request: ReadOptions, kept: dict[int, Any]) -
         kept.clear()
         return _checked(image, request, given)
 
-    return around_failures(image.images.devices if image.images is not None else (), once)
+    return around_failures(image.images if image.images is not None else (), once)
 
 
 def _checked(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> list[Checked]:
@@ -113,7 +113,7 @@ def _checked(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> list[
     for layouts in each(parts, "checking record by record"):
         where = layouts[0].facts.image_offset
         chosen = filesystem_of(layouts[0])
-        place = VolumeRequest(image.images.main, where, image.spaces.get(where), kept=kept)
+        place = VolumeRequest(image.images[0], where, image.spaces.get(where), kept=kept)
         found += chosen.check(with_options(place, image.images, chosen, request), layouts)
     return found
 
@@ -150,7 +150,7 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     """
     request = request_of(options, path)
     with opened(path, request) as image:
-        devices, view = image.bytes().devices, views_of(image, request)
+        devices, view = image.bytes(), views_of(image, request)
 
         def compared() -> list[TableVerdict]:
             return [verdict for layout in image.layouts for verdict in compare_nodes(layout, view(layout))]

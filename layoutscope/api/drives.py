@@ -15,7 +15,7 @@ from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import output, write_page
 from layoutscope.drive import DriveProfile, list_profiles, load_profile, service
 from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
-from layoutscope.errors import UsageError
+from layoutscope.errors import UsageError, reason_of
 from layoutscope.options import FitOptions, fill
 from layoutscope.results.predict import DriveFacts
 
@@ -146,7 +146,7 @@ def _report(path: Path) -> Mapping[str, Any]:
     try:
         report = json.loads(inputs.read_text(path, most_bytes=inputs.MAX_PARSED_BYTES))
     except OSError as error:
-        raise UsageError(f"{path}: is no JSON report of fio: {(error.strerror or str(error)).lower()}") from error
+        raise UsageError(f"{path}: is no JSON report of fio: {reason_of(error)}") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is no JSON report of fio") from error
     if not isinstance(report, dict):

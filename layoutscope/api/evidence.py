@@ -27,6 +27,7 @@ from layoutscope.errors import (
     UsageError,
 )
 from layoutscope.image.opening import files_of, open_plain
+from layoutscope.image.source import read_by_sector
 from layoutscope.progress import phase
 from layoutscope.report.forensic import evidence_json, evidence_text
 from layoutscope.results.evidence import EvidenceReport, HashedFile, WrittenFile
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 FORMS: Final = {"json": evidence_json, "txt": evidence_text}
 CHUNK_BYTES: Final = 8 * 1024**2
-SECTOR_BYTES: Final = 512
 WITHHELD: Final = "(withheld)"
 
 
@@ -125,7 +125,7 @@ def _files(named: str | os.PathLike[str]) -> list[Path]:
 def _hashed(path: Path) -> HashedFile:
     with open_plain(path) as source:
         digest, unread = _digest(source)
-        return HashedFile(os.fspath(path), source.size_bytes, _modified(path), digest, unread_bytes=unread)
+        return HashedFile(os.fspath(path), source.size_bytes, _time(path.stat().st_mtime), digest, unread_bytes=unread)
 
 
 def _hashed_again(file: HashedFile) -> HashedFile:
@@ -145,23 +145,10 @@ def _digest(source: Source) -> tuple[str, int]:
             try:
                 source.read_into(at, memoryview(data))
             except UnreadError:
-                unread += _read_by_sector(source, at, memoryview(data))
+                unread += read_by_sector(source, at, memoryview(data))
             digest.update(data)
             hashed.at(at + len(data))
     return digest.hexdigest(), unread
-
-
-def _read_by_sector(source: Source, at: int, target: memoryview) -> int:
-    """Read what can be read; how many bytes cannot."""
-    unread = 0
-    for start in range(0, len(target), SECTOR_BYTES):
-        sector = target[start : start + SECTOR_BYTES]
-        try:
-            source.read_into(at + start, sector)
-        except UnreadError:
-            sector[:] = bytes(len(sector))
-            unread += len(sector)
-    return unread
 
 
 def _written(path: Path, size: int) -> WrittenFile:
@@ -172,10 +159,6 @@ def _written(path: Path, size: int) -> WrittenFile:
             while chunk := stream.read(CHUNK_BYTES):
                 digest.update(chunk)
     return WrittenFile(os.fspath(path), size, digest.hexdigest())
-
-
-def _modified(path: Path) -> str:
-    return _time(path.stat().st_mtime)
 
 
 def _now() -> str:

@@ -10,7 +10,7 @@ import re
 from importlib import resources
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from layoutscope.drive import list_profiles
 from layoutscope.errors import UsageError, did_you_mean
@@ -29,12 +29,8 @@ if TYPE_CHECKING:
 GLOSSARY: Final = "glossary.md"
 
 
-class Explained(NamedTuple):
-    """What is said of one word."""
-
-    word: str  # as it is looked up
-    kind: str  # what it is: a word, a metric, a finding …
-    text: str  # what is said of it, a paragraph a line
+_Entry: TypeAlias = tuple[str, str, str]
+"""A word as it is looked up, what it is (a word, a metric, a finding …), and what is said of it, a paragraph a line."""
 
 
 def explain(word: str = "") -> str:
@@ -65,17 +61,19 @@ def explain(word: str = "") -> str:
     """
     entries = list(chain.from_iterable(entries() for entries in _KINDS))
     if not word:
-        kinds = dict.fromkeys(entry.kind for entry in entries)
-        return "\n\n".join(_listed(kind, [entry.word for entry in entries if entry.kind == kind]) for kind in kinds)
-    found = [entry for entry in entries if entry.word.casefold() == word.casefold()]
+        words = dict[str, list[str]]()
+        for name, kind, _ in entries:
+            words.setdefault(kind, []).append(name)
+        return "\n\n".join(f"{kind}:\n  {', '.join(names)}" for kind, names in words.items())
+    found = [entry for entry in entries if entry[0].casefold() == word.casefold()]
     # Metrics are shown by their titles, with which their text begins.
     titled = f"{word.casefold()}."
-    found = found or [entry for entry in entries if entry.text.casefold().startswith(titled)]
-    found = found or [entry for entry in entries if _plain(entry.word) == _plain(word)]
+    found = found or [entry for entry in entries if entry[2].casefold().startswith(titled)]
+    found = found or [entry for entry in entries if _plain(entry[0]) == _plain(word)]
     found = found or [entry for entry in entries if word.casefold() in _not_called(entry)]
-    found = found or [entry for entry in entries if f" {_plain(word)} " in f" {_plain(entry.word)} "]
+    found = found or [entry for entry in entries if f" {_plain(word)} " in f" {_plain(entry[0])} "]
     if not found:
-        like = did_you_mean(word, [entry.word for entry in entries])
+        like = did_you_mean(word, [entry[0] for entry in entries])
         raise UsageError(f"nothing is called {word!r}{like}; layoutscope explain lists all that is")
     return "\n\n".join(_shown(entry) for entry in found)
 
@@ -85,19 +83,15 @@ def _plain(word: str) -> str:
     return word.casefold().replace("-", " ").removesuffix("s")
 
 
-def _not_called(entry: Explained) -> list[str]:
+def _not_called(entry: _Entry) -> list[str]:
     """Return the words that others use for it; what stands in brackets behind one says what it means here."""
-    other = entry.text.casefold().partition(_OTHER_WORDS)[2].removesuffix(".")
+    other = entry[2].casefold().partition(_OTHER_WORDS)[2].removesuffix(".")
     return re.sub(r"\(.*?\)", "", other).replace(" ,", ",").strip().split(", ")
 
 
-def _listed(kind: str, words: list[str]) -> str:
-    return f"{kind}:\n  {', '.join(words)}"
-
-
-def _shown(entry: Explained) -> str:
-    lines = [f"  {line}" for line in entry.text.splitlines() if line]
-    return "\n".join([f"{entry.word} ({entry.kind})", *lines])
+def _shown(entry: _Entry) -> str:
+    word, kind, text = entry
+    return "\n".join([f"{word} ({kind})", *(f"  {line}" for line in text.splitlines() if line)])
 
 
 def glossary_text() -> str:
@@ -108,7 +102,7 @@ def glossary_text() -> str:
     return (Path(__file__).resolve().parents[2] / "docs" / GLOSSARY).read_text("utf-8")
 
 
-def _words() -> Iterator[Explained]:
+def _words() -> Iterator[_Entry]:
     """Read the rows of the glossary's table; several words may share one."""
     for line in glossary_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("| ") else []
@@ -119,65 +113,63 @@ def _words() -> Iterator[Explained]:
         text = f"{idea[0].upper()}{idea[1:]}."
         for word in words.replace("`", "").split(", "):
             shared = "" if "," not in words else f"\nTogether with: {words.replace('`', '')}."
-            yield Explained(word, "word", text + shared + (f"\nNot called here: {other}." if other else ""))
+            yield (word, "word", text + shared + (f"\nNot called here: {other}." if other else ""))
 
 
 _OTHER_WORDS: Final = "not called here: "
 
 
-def _metrics() -> Iterator[Explained]:
+def _metrics() -> Iterator[_Entry]:
     for item in DEFINITIONS.values():
         about = f"{item.title}. {item.text}\nUnit: {item.unit}, of {item.denominator}.\nSource: {item.citation}"
-        yield Explained(item.name, "metric", about)
+        yield (item.name, "metric", about)
 
 
-def _findings() -> Iterator[Explained]:
+def _findings() -> Iterator[_Entry]:
     for code, text in finding_codes().items():
-        yield Explained(code, "finding", f"{text}\nWhat to do: {what_to_do(code)}")
+        yield (code, "finding", f"{text}\nWhat to do: {what_to_do(code)}")
 
 
-def _refusals() -> Iterator[Explained]:
+def _refusals() -> Iterator[_Entry]:
     for code, text in refusals().items():
-        yield Explained(code, "refusal", f"{text}\nWhat to do is in the message of the refusal.")
+        yield (code, "refusal", f"{text}\nWhat to do is in the message of the refusal.")
 
 
-def _orders() -> Iterator[Explained]:
+def _orders() -> Iterator[_Entry]:
     for order in ORDERS.values():
         needs = f"\nNeeds --{order.needs}." if order.needs else ""
         once = "\nIt is done once, with nothing cached." if order.is_done_once else ""
-        yield Explained(order.name, "order", f"A program gets {order.does}.{needs}{once}")
+        yield (order.name, "order", f"A program gets {order.does}.{needs}{once}")
     names = ", ".join(ORDERS)
-    yield Explained("ORDER", "option", f"What a program does on a volume, one of {names}.")
+    yield ("ORDER", "option", f"What a program does on a volume, one of {names}.")
 
 
-def _remedies() -> Iterator[Explained]:
+def _remedies() -> Iterator[_Entry]:
     for name, page in all_words().items():
         names = [f"on-{other}" for other in filesystem_names()] if name == OTHER else [name]
         for about in map(words_of, names):
             text = (
                 f"{about.title[0].upper()}{about.title[1:]}.\nIt helps: {page['helps']} It does not: {page['unless']}"
             )
-            yield Explained(about.name, "remedy", f"{text}\nRisk: {about.risk}.\nHow to do it: layoutscope plan IMAGE.")
+            yield (about.name, "remedy", f"{text}\nRisk: {about.risk}.\nHow to do it: layoutscope plan IMAGE.")
 
 
-def _drives() -> Iterator[Explained]:
+def _drives() -> Iterator[_Entry]:
     for name in list_profiles():
-        yield Explained(
-            name, "drive", f"A drive profile; layoutscope drives {name} shows its figures and their sources."
-        )
+        yield (name, "drive", f"A drive profile; layoutscope drives {name} shows its figures and their sources.")
 
 
-def _what_ifs() -> Iterator[Explained]:
+def _what_ifs() -> Iterator[_Entry]:
     for name, because in WHAT_IFS.items():
-        yield Explained(name, "what-if", f"The same workload, but {because}.")
-    yield Explained("what-if", "option", f"A workload with one thing changed, one of {', '.join(WHAT_IFS)}.")
+        yield (name, "what-if", f"The same workload, but {because}.")
+    yield ("what-if", "option", f"A workload with one thing changed, one of {', '.join(WHAT_IFS)}.")
 
 
-def _tables() -> Iterator[Explained]:
+def _tables() -> Iterator[_Entry]:
     for name, columns in TABLES.items():
         rows = (f"{item.name}{f' ({item.unit})' if item.unit else ''}: {item.doc}" for item in columns)
-        yield Explained(name, "table", "Its columns are:\n" + "\n".join(rows))
-    yield Explained("TABLE", "option", f"What is exported, one of {', '.join(TABLES)}.")
+        yield (name, "table", "Its columns are:\n" + "\n".join(rows))
+    yield ("TABLE", "option", f"What is exported, one of {', '.join(TABLES)}.")
 
 
 _KINDS: Final = (_words, _metrics, _findings, _refusals, _orders, _remedies, _drives, _what_ifs, _tables)

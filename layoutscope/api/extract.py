@@ -9,13 +9,13 @@ from typing import IO, TYPE_CHECKING, Final, Protocol
 import numpy as np
 from msgspec.structs import astuple
 
-from layoutscope.api.images import metadata_ranges
+from layoutscope.api.images import metadata_ranges, read_chunks
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import one_volume, read_images, report_damage, request_of, with_chosen
-from layoutscope.errors import UnreadError, UsageError
+from layoutscope.errors import UsageError
 from layoutscope.image.crypto import UnlockedSource
-from layoutscope.image.opening import ImageSet, open_images
+from layoutscope.image.opening import open_images
 from layoutscope.image.source import RecordingSource
 from layoutscope.options import ExtractOptions, fill
 from layoutscope.progress import phase
@@ -26,7 +26,7 @@ from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-CHUNK_BYTES: Final = 4 * 1024**2
 ZERO_FRAMES: Final = (1 << 30, 1 << 24, 1 << 20)
 """Sizes of runs of zeros that are compressed once and written as often as they are needed."""
 
@@ -83,7 +82,7 @@ def extract(
     goals = [Path(goal) for goal in (target, second_target) if goal is not None]
     _check_request(Path(path), goals, request, force=force)
     with open_images(path, request, keeps_all=True) as images:
-        parts = zip(images.devices, wanted_ranges(images, request), goals, strict=True)
+        parts = zip(images, wanted_ranges(images, request), goals, strict=True)
         written = [_extracted(source, ranges, goal, force=force) for source, ranges, goal in parts]
         return Extract(*(sum(numbers) for numbers in zip(*map(astuple, written), strict=True)))
 
@@ -95,8 +94,9 @@ def _extracted(source: Source, ranges: NDArray[np.int64], goal: Path, *, force: 
         write: _Writer = _Compressed(file) if goal.suffix == ".zst" else _Sparse(file)
         with phase(f"writing {goal.name}", kept) as copied:
             for start, stop in ranges.tolist():
-                for at, data in _chunks(source, start, stop):
-                    write.data(at, data)
+                for at, data in read_chunks(source, start, stop):
+                    if data.count(0) != len(data):  # zeros read the same from a hole
+                        write.data(at, bytes(data))
                 copied.advance(stop - start)
             write.end(source.size_bytes)
     written = goal.stat()
@@ -129,19 +129,19 @@ HEADERS: Final = ("volume-header", "alternate-volume-header", "volume-superblock
 """Regions without which a volume would not be counted: they stay where another one was chosen."""
 
 
-def wanted_ranges(images: ImageSet, request: ReadOptions) -> list[NDArray[np.int64]]:
+def wanted_ranges(images: tuple[Source, ...], request: ReadOptions) -> list[NDArray[np.int64]]:
     """Tell what a scan reads, and what else the tables call metadata; other programs read that too.
 
     Of each image start and stop in bytes, whole sectors, in address order, without overlap.
     """
-    recorders = [RecordingSource(source) for source in images.devices]
-    read = read_images(ImageSet(*recorders), request)
+    recorders = tuple(map(RecordingSource, images))
+    read = read_images(recorders, request)
     found = report_damage(with_chosen(read, request), request)
     wanted = {layout.facts.volume for layout in found.layouts} | {None}
     kept = [layout for layout in read.layouts if layout.facts.volume in wanted]
     others = [_without_headers(layout) for layout in read.layouts if layout.facts.volume not in wanted]
     # Bytes are kept as they lie on the image, encrypted ones, too.
-    order = [source.around if isinstance(source, UnlockedSource) else source for source in read.bytes().devices]
+    order = [source.around if isinstance(source, UnlockedSource) else source for source in read.bytes()]
     return [_sectors(recorder, order.index(recorder), kept, others) for recorder in recorders]
 
 
@@ -175,18 +175,6 @@ def _runs(pieces: NDArray[np.int64]) -> NDArray[np.int64]:
     """Turn starts and stops in bytes into starts and lengths in sectors."""
     first, last = pieces[:, 0] // SECTOR_BYTES, -(-pieces[:, 1] // SECTOR_BYTES)
     return runs_of(first, last - first)
-
-
-def _chunks(source: Source, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
-    for at in range(start, stop, CHUNK_BYTES):
-        data = bytearray(min(CHUNK_BYTES, stop - at))
-        try:
-            source.read_into(at, memoryview(data))
-        except UnreadError:
-            continue
-        # Zeros read the same from a hole.
-        if data.count(0) != len(data):
-            yield at, bytes(data)
 
 
 class _Writer(Protocol):

@@ -22,7 +22,7 @@ from layoutscope.results.locked import is_locked, locked_error, several_volumes
 from layoutscope.results.scan import ImageFacts, PartitionFacts
 from layoutscope.structs.arrays import runs_of
 from layoutscope.tables import VolumeLayout
-from layoutscope.tables.capture import check_values, read_capture
+from layoutscope.tables.capture import check_values, field_types, read_capture
 from layoutscope.tables.layout import layout_findings
 from layoutscope.tables.schema import DATA_REGIONS
 from layoutscope.units import format_bytes
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from layoutscope.errors import LayoutscopeError
     from layoutscope.image import Source
-    from layoutscope.image.opening import ImageSet
     from layoutscope.options import ReadOptions
     from layoutscope.partition import VolumeCandidate, VolumeSearch
     from layoutscope.tables import Table
@@ -49,14 +48,14 @@ class Opened(Struct, frozen=True):
     layouts: tuple[VolumeLayout, ...]  # the volumes that were asked for
     findings: tuple[Finding, ...]  # what is wrong outside of them, candidates that could not be read among it
     # the image, or both of a set in the order of their devices, open as long as the context; None of a capture
-    images: ImageSet | None = None
+    images: tuple[Source, ...] | None = None
     # bytes that each volume or container has at most, by where it starts in the image
     spaces: Mapping[int, int] = field(default_factory=dict)
     # what lies where on the image, whether it was asked for or not; None of a capture
     search: VolumeSearch | None = None
     capture: str = ""  # where the capture lies; empty of an image
 
-    def bytes(self) -> ImageSet:
+    def bytes(self) -> tuple[Source, ...]:
         """Return what holds the bytes."""
         if self.images is None:
             raise UsageError(f"{self.capture}: is a capture; this needs the image itself")
@@ -208,34 +207,21 @@ def load_capture(path: Path, request: ReadOptions) -> Opened:
 
 
 def _saved_facts(saved: dict[str, Any]) -> ImageFacts:
-    kinds: dict[str, type | tuple[type, ...]] = {
-        **dict.fromkeys(ImageFacts.__struct_fields__, int),
-        **dict.fromkeys(("name", "metadata_sha256"), str),
-        **dict.fromkeys(("partition_maps", "other_contents", "partitions"), list),
-    }
     # Captures of earlier versions have no list of partitions.
     saved = {"partitions": [], **saved}
-    check_values("image", saved, kinds)
+    check_values("image", saved, field_types(ImageFacts))
     words = {name: tuple(map(str, saved[name])) for name in ("partition_maps", "other_contents")}
     return ImageFacts(**{**saved, **words, "partitions": tuple(map(_saved_partition, saved["partitions"]))})
 
 
 def _saved_partition(saved: dict[str, Any]) -> PartitionFacts:
-    kinds: dict[str, type | tuple[type, ...]] = {
-        **dict.fromkeys(("scheme", "type_name", "name", "content"), str),
-        **dict.fromkeys(("number", "image_offset", "size_bytes"), int),
-        "content_size_bytes": (int, type(None)),
-        "roles": list,
-        "is_encrypted": (bool, type(None)),
-    }
-    check_values("partition", saved, kinds)
+    check_values("partition", saved, field_types(PartitionFacts))
     return PartitionFacts(**{**saved, "roles": tuple(map(str, saved["roles"]))})
 
 
 def _saved_finding(saved: dict[str, Any]) -> Finding:
-    kinds: dict[str, type | tuple[type, ...]] = dict.fromkeys(set(Finding.__struct_fields__) - {"causes"}, str)
     # Causes are found by a check, which a capture is not enough for.
-    kinds |= {"image_offset": (int, type(None)), "device": int, "cause": type(None)}
+    kinds = {name: kind for name, kind in field_types(Finding).items() if name != "causes"} | {"cause": type(None)}
     check_values("finding", saved, kinds)
     if saved["level"] not in ("info", "warning", "error"):
         raise ValueError("a finding has an unknown level")
@@ -337,15 +323,15 @@ NO_METADATA: Final = (*DATA_REGIONS, "reserved", "pending-free")
 """Types of regions that hold nothing that a scan reads."""
 
 
-def metadata_sha256(images: ImageSet, layouts: Sequence[VolumeLayout]) -> str:
+def metadata_sha256(images: tuple[Source, ...], layouts: Sequence[VolumeLayout]) -> str:
     """Hash the nodes and regions of layouts, each byte once, in address order."""
     digest = hashlib.sha256()
-    for device, source in enumerate(images.devices):
+    for device, source in enumerate(images):
         ranges = metadata_ranges(layouts, device, source.size_bytes)
         with phase("hashing the metadata", int((ranges[:, 1] - ranges[:, 0]).sum())) as hashed:
             for start, stop in ranges.tolist():
                 digest.update(f"{device}:{start}:{stop}\n".encode())
-                for data in _chunks(source, start, stop):
+                for _, data in read_chunks(source, start, stop):
                     digest.update(data)
                 hashed.advance(stop - start)
     return digest.hexdigest()
@@ -382,11 +368,12 @@ def _edges(table: Table, length: str) -> NDArray[np.int64]:
     return np.stack([start, start + table[length].data], axis=1).astype(np.int64)
 
 
-def _chunks(source: Source, start: int, stop: int) -> Iterator[bytearray]:
+def read_chunks(source: Source, start: int, stop: int) -> Iterator[tuple[int, bytearray]]:
+    """Read a range chunk by chunk, each with its place; what cannot be read is zeros."""
     for at in range(start, stop, CHUNK_BYTES):
         data = bytearray(min(CHUNK_BYTES, stop - at))
         try:
             source.read_into(at, memoryview(data))
         except UnreadError:
             data = bytearray(len(data))
-        yield data
+        yield at, data

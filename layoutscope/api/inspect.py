@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from layoutscope.api.images import Opened
     from layoutscope.api.reading import ViewOf
     from layoutscope.filesystems.contract import Piece, Row, View
-    from layoutscope.image.opening import ImageSet
+    from layoutscope.image.source import Source
     from layoutscope.results.inspect import Owner
     from layoutscope.structs.grammar import Described
     from layoutscope.tables import Table, VolumeLayout
@@ -102,20 +102,20 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
             if node is not None:
                 return _node(image, node, view=view)
             if lba is not None:
-                return _place(image, lba * image.bytes().main.sector_size_bytes, view=view)
+                return _place(image, lba * image.bytes()[0].sector_size_bytes, view=view)
             if at is not None:
                 return _place(image, at, view=view)
             if file_path is not None:
                 return _files(needed_id(image.layouts, file_path), view=view)
             return _files(_with_id(image.layouts, cnid or 0), view=view)
 
-        owners, structures = around_failures(() if image.images is None else image.images.devices, found)
+        owners, structures = around_failures(() if image.images is None else image.images, found)
         return Inspection(image.about.name, given[0], tuple(owners), tuple(structures))
 
 
 def _place(image: Opened, at: int, *, view: ViewOf) -> Found:
     """Show whatever lies at a byte: of a node its head and the record there."""
-    size_bytes = max(source.size_bytes for source in image.bytes().devices)
+    size_bytes = max(source.size_bytes for source in image.bytes())
     if not 0 <= at < size_bytes:
         raise UsageError(f"byte {at:,} lies outside the image of {size_bytes:,} bytes")
     owners, structures = [], []
@@ -273,12 +273,12 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     if is_capture(Path(path)):
         raise UsageError(f"{path}: is a capture; this needs the image itself")
     with open_images(path, request) as images:
-        return around_failures(images.devices, lambda: _states_of(images, request))
+        return around_failures(images, lambda: _states_of(images, request))
 
 
-def _states_of(images: ImageSet, request: ReadOptions) -> tuple[StateLine, ...]:
+def _states_of(images: tuple[Source, ...], request: ReadOptions) -> tuple[StateLine, ...]:
     """List the states of the containers on images."""
-    source = images.main
+    source = images[0]
     search = find_volumes(source, depth="everywhere" if request["sweep"] else "usual")
     wanted = choose(source, search, partition=request["partition"], volume_at=request["volume_at"])
     kinds = [(candidate, filesystem(candidate.kind)) for candidate in wanted]

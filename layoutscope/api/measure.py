@@ -14,7 +14,7 @@ from layoutscope import inputs
 from layoutscope.api.keywords import takes
 from layoutscope.drive.calibration.fitting import HELD_BACK_ERROR, Calibrated, calibrate, judged
 from layoutscope.drive.calibration.plan import MAX_LOG_BYTES, SMALL, Calibration, read_log
-from layoutscope.errors import UsageError
+from layoutscope.errors import UsageError, reason_of
 from layoutscope.options import MeasureOptions
 from layoutscope.units import format_seconds
 
@@ -77,7 +77,7 @@ def fitted_to_log(path: Path, name: str) -> Calibrated:
     try:
         text = inputs.read_text(path, most_bytes=MAX_LOG_BYTES)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = reason_of(error)
         raise UsageError(f"{path}: cannot be read as a log of a calibration: {reason}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: cannot be read as a log of a calibration") from error

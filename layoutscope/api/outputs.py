@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope import inputs, ownfiles
-from layoutscope.errors import LayoutscopeError, OutputError, UsageError, did_you_mean
+from layoutscope.errors import LayoutscopeError, OutputError, UsageError, did_you_mean, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -184,9 +184,11 @@ def disk_in(path: Path) -> str:
         return ""
     with source:
         head = peek(source)
-        found = signature_of(head, trailer_of(source)) or compression_of(head)
+        found = signature_of(head, trailer_of(source))
         if found is not None:
             return found.name
+        if way := compression_of(head):
+            return way
         if udif_trailer_at(source) is not None:
             return "Apple disk image"
         search = find_volumes(source, depth="maps")
@@ -224,7 +226,7 @@ def output(
             yield file
         tell_written(target, target.stat().st_size, holds)
     except OSError as error:
-        raise OutputError(f"{target}: {(error.strerror or str(error)).lower()}") from error
+        raise OutputError(f"{target}: {reason_of(error)}") from error
 
 
 def write_page(path: str | os.PathLike[str], page: Callable[[], str], *, force: bool) -> None:

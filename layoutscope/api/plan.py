@@ -150,16 +150,16 @@ def _emitted(cases: Sequence[Case], asked: PlanOptions, name: str) -> EmittedOrd
         raise several_volumes(layouts, name) if cases else UsageError(f"{name}: has no files to list")
     if not _has_names(cases[0].layout):
         raise UsageError(f"{name}: names were left out, so that no list of them can be written")
-    found = file_list(cases[0], asked["memory_bytes"], is_null_separated=asked["is_null_separated"])
-    end = b"\0" if asked["is_null_separated"] else b"\n"
-    path = os.fspath(asked["emit_order"] or "")
-    with output(path, force=asked["force"], holds=f"{len(found.paths):,} files") as file:
-        file.writelines(each + end for each in found.paths)
+    path, is_null_separated = os.fspath(asked["emit_order"] or ""), asked["is_null_separated"]
+    paths, found = file_list(cases[0], asked["memory_bytes"], is_null_separated=is_null_separated, path=path)
+    end = b"\0" if is_null_separated else b"\n"
+    with output(path, force=asked["force"], holds=f"{found.files:,} files") as file:
+        file.writelines(each + end for each in paths)
     if asked["emit_script"] is not None:
-        script = file_script(Path(asked["emit_script"]).name, path, is_null_separated=asked["is_null_separated"])
+        script = file_script(Path(asked["emit_script"]).name, path, is_null_separated=is_null_separated)
         with output(asked["emit_script"], force=asked["force"], holds="a script for sh") as file:
             file.write(os.fsencode(script))
-    return EmittedOrder(path, len(found.paths), found.missing, found.windows, tuple(found.seconds.items()))
+    return found
 
 
 def _has_names(layout: VolumeLayout) -> bool:

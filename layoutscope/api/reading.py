@@ -18,7 +18,7 @@ from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, read_options
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.failing import around_failures
-from layoutscope.image.opening import ImageSet, explain_refusal, open_images
+from layoutscope.image.opening import explain_refusal, open_images
 from layoutscope.options import ReadOptions, fill, options_of
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.partition.filevault import unlock_volumes
@@ -146,17 +146,17 @@ def report_damage(image: Opened, request: ReadOptions) -> Opened:
     return image
 
 
-def read_images(images: ImageSet, request: ReadOptions, kept: dict[int, Any] | None = None) -> Opened:
+def read_images(images: tuple[Source, ...], request: ReadOptions, kept: dict[int, Any] | None = None) -> Opened:
     """Find the volumes of open images and read them."""
-    return around_failures(images.devices, lambda: _read_once(images, request, kept))
+    return around_failures(images, lambda: _read_once(images, request, kept))
 
 
-def _read_once(images: ImageSet, request: ReadOptions, kept: dict[int, Any] | None) -> Opened:
+def _read_once(images: tuple[Source, ...], request: ReadOptions, kept: dict[int, Any] | None) -> Opened:
     """Read the volumes, with all that is known to fail; what a reading kept that knew less is let go."""
     if kept is not None:
         kept.clear()
     images, search = _found(images, request)
-    source = images.main
+    source = images[0]
     try:
         wanted, lost = _choose_volumes(source, search, request)
         search = replace(search, findings=_about_wanted(search.findings, wanted, request))
@@ -173,24 +173,24 @@ def _read_once(images: ImageSet, request: ReadOptions, kept: dict[int, Any] | No
     about = image_facts(source, search, layouts)
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
     if _is_second_first(images, wanted, request):
-        images, spaces = ImageSet(*images.devices[::-1]), {}
+        images, spaces = images[::-1], {}
         # What was read counts from the start of the other image.
         (kept if kept is not None else {}).clear()
     findings = (*container_findings(images), *search.findings, *damage)
     return Opened(about, tuple(layouts), findings, images, spaces, search)
 
 
-def _found(images: ImageSet, request: ReadOptions) -> tuple[ImageSet, VolumeSearch]:
+def _found(images: tuple[Source, ...], request: ReadOptions) -> tuple[tuple[Source, ...], VolumeSearch]:
     """Find the volumes; where a password opens what FileVault 2 encrypts, on images that have it in the clear."""
     depth: Depth = "everywhere" if request["sweep"] else "usual"
-    search = find_volumes(images.main, depth=depth)
+    search = find_volumes(images[0], depth=depth)
     password = request["password"]
     if not isinstance(password, str):
         return images, search
-    plain = unlock_volumes(images.main, search.candidates, password, partition=request["partition"])
+    plain = unlock_volumes(images[0], search.candidates, password, partition=request["partition"])
     if plain is None:
         return images, search
-    return replace(images, main=plain), find_volumes(plain, depth=depth)
+    return (plain, *images[1:]), find_volumes(plain, depth=depth)
 
 
 def _without_partition(disk: Source, search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> Iterator[Finding]:
@@ -225,20 +225,18 @@ def _about_wanted(
     )
 
 
-def container_findings(images: ImageSet) -> tuple[Finding, ...]:
+def container_findings(images: tuple[Source, ...]) -> tuple[Finding, ...]:
     """List what is wrong with the files that hold the disks of a set."""
-    return tuple(
-        replace(item, device=device) for device, source in enumerate(images.devices) for item in source.findings
-    )
+    return tuple(replace(item, device=device) for device, source in enumerate(images) for item in source.findings)
 
 
-def _is_second_first(images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadOptions) -> bool:
+def _is_second_first(images: tuple[Source, ...], wanted: tuple[VolumeCandidate, ...], request: ReadOptions) -> bool:
     """Whether the image that was named is the one whose device tables call the second."""
-    if images.second is None:
+    if len(images) < 2:
         return False
     sets = [(found, filesystem(found.kind)) for found in wanted]
     return any(
-        chosen.is_second(with_options(VolumeRequest(images.main, found.image_offset), images, chosen, request))
+        chosen.is_second(with_options(VolumeRequest(images[0], found.image_offset), images, chosen, request))
         for found, chosen in sets
         if chosen.traits.takes_second
     )
@@ -296,35 +294,35 @@ def with_chosen(image: Opened, request: ReadOptions) -> Opened:
 
 
 def _read_all(
-    images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadOptions, kept: dict[int, Any] | None
+    images: tuple[Source, ...], wanted: tuple[VolumeCandidate, ...], request: ReadOptions, kept: dict[int, Any] | None
 ) -> tuple[list[VolumeLayout], list[Finding]]:
     """Read every candidate; one that fails is a finding as long as another one can be read."""
     layouts: list[VolumeLayout] = []
     failures: dict[int, FormatError] = {}
     cut: dict[int | None, Finding] = {}
     read: set[int] = set()
-    space = SharedSpace(images.main.size_bytes)
+    space = SharedSpace(images[0].size_bytes)
     for candidate in (item for item in wanted if item.image_offset not in read):
         if not space.may_read(candidate):
             continue
         asked: ReadOptions = request if space.may_sweep(candidate) else {**request, "sweep": False}
-        before = images.main.counter.bytes
+        before = images[0].counter.bytes
         found: list[VolumeLayout] = []
         try:
             # A map whose type promises a volume where nothing begins like one may name the wrong start.
             is_named_by_map = candidate.partition is not None and not candidate.is_promised
             named = is_named_by_map or request["volume_at"] is not None
-            where = images.main, candidate.image_offset, candidate.size_bytes, candidate.stack
+            where = images[0], candidate.image_offset, candidate.size_bytes, candidate.stack
             place = VolumeRequest(*where, is_start_named=named, kept=kept)
             place = replace(place, first_volume=sum(layout.facts.volume is not None for layout in layouts) + 1)
             chosen = filesystem(candidate.kind)
             found = chosen.read(with_options(place, images, chosen, asked))
             read.add(candidate.image_offset)
             layouts += found
-            cut |= {item.image_offset: item for layout in found for item in _cut_off(images.main, layout, candidate)}
+            cut |= {item.image_offset: item for layout in found for item in _cut_off(images[0], layout, candidate)}
         except FormatError as error:
             failures.setdefault(candidate.image_offset, error)
-        read_bytes = images.main.counter.bytes - before
+        read_bytes = images[0].counter.bytes - before
         is_left_out = request["sweep"] and not asked["sweep"]
         space.add(candidate, found, read_bytes, is_swept=asked["sweep"], is_left_out=is_left_out)
     left = [error for where, error in failures.items() if where not in read]
@@ -358,7 +356,9 @@ def _is_free(layout: VolumeLayout, image_offset: int) -> bool:
     return bool(((start <= image_offset) & (image_offset < start + length)).any())
 
 
-def with_options(place: VolumeRequest, images: ImageSet, chosen: FileSystem, request: ReadOptions) -> VolumeRequest:
+def with_options(
+    place: VolumeRequest, images: tuple[Source, ...], chosen: FileSystem, request: ReadOptions
+) -> VolumeRequest:
     """Say of a place how it is to be read."""
     given: Mapping[str, Any] = request
     return replace(
@@ -369,13 +369,13 @@ def with_options(place: VolumeRequest, images: ImageSet, chosen: FileSystem, req
     )
 
 
-def second_part(images: ImageSet, chosen: FileSystem) -> tuple[Source, int] | None:
+def second_part(images: tuple[Source, ...], chosen: FileSystem) -> tuple[Source, int] | None:
     """Find the part of a container on the other image of a set."""
-    if images.second is None:
+    if len(images) < 2:
         return None
-    found = find_volumes(images.second)
+    found = find_volumes(images[1])
     parts = [candidate for candidate in found.readable if candidate.kind == chosen.name]
-    return images.second, parts[0].image_offset if parts else 0
+    return images[1], parts[0].image_offset if parts else 0
 
 
 def _selected(layouts: tuple[VolumeLayout, ...], wanted: str | int | None) -> tuple[VolumeLayout, ...]:
@@ -444,7 +444,7 @@ def views_of(image: Opened, request: ReadOptions) -> ViewOf:
         key = (layout.facts.image_offset, layout.facts.volume)
         if key not in known:
             chosen, where = filesystem_of(layout), layout.facts.image_offset
-            place = VolumeRequest(image.bytes().main, where, image.spaces.get(where))
+            place = VolumeRequest(image.bytes()[0], where, image.spaces.get(where))
             known[key] = chosen.view(with_options(place, image.bytes(), chosen, request), layout)
         return known[key]
 

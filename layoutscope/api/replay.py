@@ -454,8 +454,8 @@ def _placed(reads: Recorded, wanted: Wanted, layout: VolumeLayout | None) -> tup
         chosen = [replace(there, device=name) for name in names] if wanted.devices else [there]
         return tuple(PlacedDevice(each, int(reads.select_devices([each.device]).sum()), 0, 0) for each in chosen)
     trial = _Trial(layout, wanted, reads.unit_bytes)
-    tells = reads.is_metadata.any()
-    found = [trial.best(reads, name) for name in names if not tells or _has_metadata(reads, name)]
+    told = reads.is_metadata if reads.is_metadata.any() else np.ones(len(reads), bool)
+    found = [trial.best(reads, name) for name in names if (told & reads.select_devices([name])).any()]
     best = max(found, key=lambda item: item.on_nodes)
     kept = [item for item in found if item is best or wanted.devices or item.share >= ENOUGH]
     rest = [name for name in names if name not in {item.place.device for item in found}]
@@ -463,10 +463,6 @@ def _placed(reads: Recorded, wanted: Wanted, layout: VolumeLayout | None) -> tup
         trial.alike(reads, name, item) for name in rest for item in kept if disk_of(name) == disk_of(item.place.device)
     ]
     return (*kept, *(item for item in alike if item.share >= ENOUGH))
-
-
-def _has_metadata(reads: Recorded, device: str) -> bool:
-    return bool((reads.is_metadata & reads.select_devices([device])).any())
 
 
 def _processes(

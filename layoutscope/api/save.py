@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from layoutscope import ownfiles
 from layoutscope.api.outputs import FORCE, refuse_place, tell_written
-from layoutscope.errors import OutputError, UsageError
+from layoutscope.errors import OutputError, UsageError, reason_of
 from layoutscope.progress import phase
 from layoutscope.tables import TextColumn, Values
 from layoutscope.tables.capture import is_capture, list_capture_files, write_capture
@@ -105,7 +105,7 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
         stored = sum(file.stat().st_size for file in list_capture_files(Path(path))[0])
         tell_written(path, stored, f"{sum(len(layout.columns('entries')) for layout in layouts):,} entries")
     except OSError as error:
-        raise OutputError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise OutputError(f"{path}: {reason_of(error)}") from error
 
 
 def _write(target: Path, seen: ownfiles.Seen, layouts: list[VolumeLayout], about: dict[str, Any]) -> None:

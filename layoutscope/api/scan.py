@@ -135,12 +135,9 @@ def sharing(layout: VolumeLayout, layouts: Sequence[VolumeLayout]) -> tuple[Volu
         return (layout,)
     if layout.facts.volume is not None:
         return ()
-    inside = (other for other in layouts if other.facts.volume is not None and _same_place(layout, other))
-    return (layout, *inside)
-
-
-def _same_place(layout: VolumeLayout, other: VolumeLayout) -> bool:
-    return layout.facts.filesystem == other.facts.filesystem and layout.facts.image_offset == other.facts.image_offset
+    where = layout.facts.filesystem, layout.facts.image_offset
+    inside = (other for other in layouts if (other.facts.filesystem, other.facts.image_offset) == where)
+    return (layout, *(other for other in inside if other.facts.volume is not None))
 
 
 def _model_volume(

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.drive import DriveProfile
-    from layoutscope.options import Workload
     from layoutscope.tables import VolumeLayout
 
 
@@ -151,7 +150,7 @@ def _walk(
     entries = _number(text_of(files.get(f"walk-{name}.count.txt", b"")).strip())
     walk = KitWalk(
         name,
-        _said(work),
+        work["order"] if work["stat"] else f"{work['order']} --no-stat",
         real_s=real,
         cpu_s=None if user is None or system is None else user + system,
         entries=None if entries is None else int(entries),
@@ -189,10 +188,6 @@ def _noted(walk: KitWalk, machine: KitMachine) -> KitWalk:
         told = ", ".join(f"{unit:,}" for unit in sorted(units))
         notes.append(f"its blocks have {told} bytes, diskutil says {machine.unit_bytes:,}")
     return replace(walk, notes=tuple(notes))
-
-
-def _said(work: Workload) -> str:
-    return work["order"] if work["stat"] else f"{work['order']} --no-stat"
 
 
 def _profile(

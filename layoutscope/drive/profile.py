@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from layoutscope import inputs
 from layoutscope.display import Displayed, Struct
-from layoutscope.errors import ImageError, UsageError, did_you_mean
+from layoutscope.errors import ImageError, UsageError, did_you_mean, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -515,7 +515,7 @@ def read_profile(path: Path) -> str:
     try:
         return inputs.read_text(path, most_bytes=inputs.MAX_PARSED_BYTES)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = reason_of(error)
         raise UsageError(f"{path}: cannot be read as a drive profile: {reason}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: cannot be read as a drive profile") from error

@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 import numpy as np
 
 from layoutscope import inputs, ownfiles
-from layoutscope.display import Struct
-from layoutscope.errors import ImageError, OutputError, UsageError
+from layoutscope.errors import ImageError, OutputError, UsageError, reason_of
 from layoutscope.image.raw import RawFile
 from layoutscope.image.split import refuse_part
 from layoutscope.progress import phase
@@ -56,14 +55,6 @@ _MAX_XZ_MEMORY_BYTES: Final = 1 << 30
 _INPUT_BYTES: Final = 1 << 18
 _END_MARK: Final = b"layoutscope: end of the image; " * 8
 """Repeated, so that its compressed form does not contain it: a broken frame may swallow that form as plain bytes."""
-
-
-class Compression(Struct, frozen=True):
-    """A way of compressing files: its name, the bytes that tell it, and how it is undone in chunks."""
-
-    name: str
-    magics: tuple[bytes, ...]
-    chunks: Callable[[BinaryIO], Iterator[bytes]]
 
 
 class SourceReader(io.RawIOBase):
@@ -185,20 +176,21 @@ def _one_stream(packed: BinaryIO, decoder: lzma.LZMADecompressor | bz2.BZ2Decomp
         data = b""
 
 
-COMPRESSIONS: Final = (
-    Compression("zstd", (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))), _zstd_chunks),
-    Compression("gzip", (b"\x1f\x8b\x08",), _gzip_chunks),
-    Compression("xz", (b"\xfd7zXZ\x00",), _xz_chunks),
-    Compression(
-        "bzip2", (b"BZh1", b"BZh2", b"BZh3", b"BZh4", b"BZh5", b"BZh6", b"BZh7", b"BZh8", b"BZh9"), _bzip2_chunks
-    ),
-)
-"""Frames of zstd may be preceded by skippable ones, as pzstd writes them."""
+COMPRESSIONS: Final[dict[str, tuple[tuple[bytes, ...], Callable[[BinaryIO], Iterator[bytes]]]]] = {
+    "zstd": ((b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))), _zstd_chunks),
+    "gzip": ((b"\x1f\x8b\x08",), _gzip_chunks),
+    "xz": ((b"\xfd7zXZ\x00",), _xz_chunks),
+    "bzip2": (tuple(b"BZh%d" % level for level in range(1, 10)), _bzip2_chunks),
+}
+"""Ways of compressing files: the bytes that tell them, and how they are undone in chunks.
+
+Frames of zstd may be preceded by skippable ones, as pzstd writes them.
+"""
 
 
-def compression_of(head: bytes) -> Compression | None:
+def compression_of(head: bytes) -> str | None:
     """Recognize by its first bytes how a file is compressed; None if it is not."""
-    return next((way for way in COMPRESSIONS if head.startswith(way.magics)), None)
+    return next((way for way, (magics, _) in COMPRESSIONS.items() if head.startswith(magics)), None)
 
 
 def cut_into_blocks(chunks: Iterator[bytes], block_bytes: int) -> Iterator[bytes]:
@@ -571,7 +563,7 @@ class _SparseWriter:
 
 def unpack(
     source: Source,
-    way: Compression,
+    way: str,
     *,
     # folder where the result is kept, see `cache`; None for a temporary file that goes when it is closed. What is no
     # file by itself, such as an image in an image, is not kept.
@@ -597,7 +589,7 @@ def _name_image(image: RawFile, source: Source) -> RawFile:
     return image
 
 
-def _decompress_to_temporary(source: Source, way: Compression) -> RawFile:
+def _decompress_to_temporary(source: Source, way: str) -> RawFile:
     try:
         folder = Path(tempfile.gettempdir())
     except FileNotFoundError as error:
@@ -611,7 +603,7 @@ def _decompress_to_temporary(source: Source, way: Compression) -> RawFile:
         return _name_image(RawFile(Path(source.name), os.dup(target.fileno())), source)
 
 
-def _decompress_to_cache(source: RawFile, way: Compression, kept: Path) -> RawFile:
+def _decompress_to_cache(source: RawFile, way: str, kept: Path) -> RawFile:
     """Decompress into the cache; what does not belong there is served all the same, and has no name any more."""
     with contextlib.ExitStack() as stack:
         try:
@@ -646,13 +638,14 @@ def _move_into_cache(image: RawFile, partial: Path, kept: Path, digest: str) -> 
     return image
 
 
-def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path) -> str:
+def _decompress(source: Source, way: str, target: BinaryIO, folder: Path) -> str:
     """Write what comes to a sparse file; the digest of its contents."""
     packed = SourceReader(source)
     written = _SparseWriter(target, source, folder)
+    _, unpack_chunks = COMPRESSIONS[way]
     try:
         with phase("decompressing", source.size_bytes) as unpacked:
-            for chunk in cut_into_blocks(way.chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
+            for chunk in cut_into_blocks(unpack_chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
                 written.write(chunk)
                 unpacked.at(packed.tell())
         # Zeros at the end were not written, so the file is shorter than the image until now.
@@ -664,7 +657,5 @@ def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path
             options=CACHE_DIR if error.typed != str(error) else None,
         ) from error
     except OSError as error:
-        raise ImageError(
-            f"{folder}: cannot hold the decompressed image: {(error.strerror or str(error)).lower()}"
-        ) from error
+        raise ImageError(f"{folder}: cannot hold the decompressed image: {reason_of(error)}") from error
     return written.digest.of(written.size_bytes)

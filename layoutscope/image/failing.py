@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 
 from layoutscope import inputs
-from layoutscope.errors import ImageError, LayoutscopeError, UnreadError
+from layoutscope.errors import ImageError, LayoutscopeError, UnreadError, reason_of
 from layoutscope.image.source import WrappedSource, first_overlap, overlaps
 from layoutscope.structs.arrays import runs_of, subtract, total, union
 
@@ -205,7 +205,7 @@ def _lines(path: Path) -> list[tuple[int, str]]:
             raise ImageError(f"{path}: too large for a ddrescue map file")
         text = inputs.read_text(path, "ascii", most_bytes=_MAX_MAP_BYTES)
     except OSError as error:
-        raise ImageError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise ImageError(f"{path}: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
         raise ImageError(f"{path}: is no ddrescue map file") from error
     lines = [(number, line.split("#")[0].strip()) for number, line in enumerate(text.splitlines(), 1)]

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from layoutscope import inputs
-from layoutscope.display import Struct
-from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UnsupportedError, reason_of
 from layoutscope.image import cache
 from layoutscope.image.containers import asif, encrypted, foreign, sparse, udif, witness, wrappers
 from layoutscope.image.failing import FailingSource, RescuedSource, read_map
@@ -62,12 +61,12 @@ def files_of(path: Path) -> list[Path]:
         if wrappers.is_cue(head):
             return [path, wrappers.data_track(source)[0]]
         found = signature_of(head, trailer_of(source))
-        if found is None or found.reader not in ("witness", "pyvmdk"):
-            return [path]
-        if found.reader == "witness":
+        if found is not None and found.reader == "witness":
             return witness.segments_of(path)
-        with foreign.ForeignSource(source, found) as disk:
-            return disk.files
+        if found is not None and found.reader == "vmdk-description":
+            extents = (extent for _, kind, extent, _ in foreign.list_extents(source) if kind != "ZERO")
+            return [path, *dict.fromkeys(extents)]
+        return [path]
 
 
 def open_plain(path: Path) -> Source:
@@ -87,18 +86,24 @@ def mode_of(path: Path) -> int:
     except FileNotFoundError as error:
         raise ImageError(f"{path}: no such file") from error
     except (OSError, ValueError) as error:
-        raise ImageError(f"{path}: {getattr(error, 'strerror', None) or error}".lower()) from error
+        raise ImageError(f"{path}: {reason_of(error)}") from error
 
 
-OWN_READERS: Final[dict[str, Callable[[Source], Source]]] = {
+READERS: Final[dict[str, Callable[[Source], Source]]] = {
     "sparse-image": sparse.open_sparse_image,
     "parallels": sparse.open_parallels,
     "vdi": sparse.open_vdi,
     "witness": witness.open_witness,
     "disc": wrappers.open_disc,
     "apple-single": wrappers.open_apple_single,
+    "asif": asif.open_asif,
+    "qcow": foreign.open_qcow,
+    "vhd": foreign.open_vhd,
+    "vhdx": foreign.open_vhdx,
+    "vmdk": foreign.open_vmdk,
+    "vmdk-description": foreign.open_description,
 }
-"""What opens containers that no library is needed for, by the readers of their signatures."""
+"""What opens containers, by the readers of their signatures."""
 
 MAX_DEPTH: Final = 4
 """Containers within containers; more is no disk that anyone made."""
@@ -192,11 +197,7 @@ def _unwrap_once(source: Source) -> Source:
     found = signature_of(head, trailer_of(source))
     if found is None:
         return _unwrap_file(source, head)
-    if not found.reader:
-        return source
-    if found.reader == "asif":
-        return asif.open_asif(source)
-    return OWN_READERS[found.reader](source) if found.reader in OWN_READERS else foreign.open_foreign(source, found)
+    return READERS[found.reader](source) if found.reader else source
 
 
 def _unwrap_file(source: Source, head: bytes) -> Source:
@@ -211,7 +212,7 @@ def _unwrap_file(source: Source, head: bytes) -> Source:
 def _open(path: Path, password: str | None) -> Source:
     """Open a bundle, a file in one piece or several, or a device, whatever is inside."""
     if sparse.is_bundle(path):
-        return sparse.open_bundle(path, password)
+        return sparse.SparseBundle(path, password)
     if sparse.is_parallels_folder(path):
         return sparse.open_parallels_folder(path)
     mode = mode_of(path)
@@ -230,7 +231,7 @@ def _refuse_empty(source: Source) -> None:
         raise ImageError(f"{source.name}: is empty")
 
 
-def _decompress(source: Source, way: cache.Compression, cache_dir: Path | None) -> Source:
+def _decompress(source: Source, way: str, cache_dir: Path | None) -> Source:
     """Return the image inside a compressed file, which is closed."""
     image = cache.unpack(source, way, cache_dir=cache_dir)
     source.close()
@@ -241,20 +242,10 @@ def _decompress(source: Source, way: cache.Compression, cache_dir: Path | None) 
     return image
 
 
-class ImageSet(Struct, frozen=True):
-    """Open images: the one that was named, and the other one of a set."""
-
-    main: Source
-    second: Source | None = None
-
-    @property
-    def devices(self) -> tuple[Source, ...]:
-        """The images by the number of their device."""
-        return (self.main,) if self.second is None else (self.main, self.second)
-
-
 @contextmanager
-def open_images(path: str | os.PathLike[str], request: ReadOptions, *, keeps_all: bool = False) -> Iterator[ImageSet]:
+def open_images(
+    path: str | os.PathLike[str], request: ReadOptions, *, keeps_all: bool = False
+) -> Iterator[tuple[Source, ...]]:
     """Open an image, and the other one of a Fusion set, until the context ends.
 
     What is read first is kept, in memory; all of it if everything will be looked at again.
@@ -268,7 +259,7 @@ def open_images(path: str | os.PathLike[str], request: ReadOptions, *, keeps_all
                 device = open_image(place, map_file=map_file, cache_dir=cache_dir, password=password)
                 kept = RememberedSource(device, keeps_all=keeps_all)
                 devices.append(stack.enter_context(FailingSource(kept)))
-        yield ImageSet(*devices)
+        yield tuple(devices)
 
 
 MAX_MEMBERS: Final = 10_000

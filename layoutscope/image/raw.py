@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope import inputs
-from layoutscope.errors import ImageError, UnreadError
+from layoutscope.errors import ImageError, UnreadError, reason_of
 from layoutscope.image.source import FillingSource, ReadCounter, Source
 from layoutscope.inputs import pread_into
 from layoutscope.structs.arrays import runs_of, subtract
@@ -60,7 +60,7 @@ def open_read_only(path: Path, advice: str = "run as a user who may read it") ->
     except FileNotFoundError as error:
         raise ImageError(f"{path}: no such file") from error
     except (OSError, ValueError) as error:
-        raise ImageError(f"{path}: {_reason(error)}") from error
+        raise ImageError(f"{path}: {reason_of(error)}") from error
     if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise ImageError(f"{path}: is a pipe, not a file")
@@ -73,11 +73,7 @@ def _size_bytes(descriptor: int, path: Path) -> int:
         return os.lseek(descriptor, 0, os.SEEK_END)
     except OSError as error:
         os.close(descriptor)
-        raise ImageError(f"{path}: has no size, so it holds no disk: {_reason(error)}") from error
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return str(getattr(error, "strerror", None) or error).lower()
+        raise ImageError(f"{path}: has no size, so it holds no disk: {reason_of(error)}") from error
 
 
 class RawFile(FillingSource):
@@ -135,11 +131,6 @@ class RawFile(FillingSource):
                 self.read_into(int(image_offsets[done]), target[place : place + int(lengths_bytes[done])])
                 done += 1
 
-    def _fill_hole(self, target: memoryview) -> None:
-        if len(target):
-            self.counter.hole_bytes += len(target)
-            target[:] = bytes(len(target))
-
     def _pread(self, image_offset: int, target: memoryview) -> int:
         """Read until the buffer is full or the file ends."""
         done = 0
@@ -158,7 +149,7 @@ class RawFile(FillingSource):
             return pread_into(self._descriptor, image_offset, target)
         except OSError as error:
             raise UnreadError(
-                f"cannot be read: {_reason(error)}",
+                f"cannot be read: {reason_of(error)}",
                 structure=f"{len(target)} bytes",
                 image_offset=image_offset,
             ) from error
@@ -327,9 +318,7 @@ class DirectDrive:
 
                 fcntl.fcntl(self._descriptor, DARWIN_NOCACHE, 1)
         except OSError as error:
-            raise ImageError(
-                f"{path}: cannot be read past the cache: {(error.strerror or str(error)).lower()}"
-            ) from error
+            raise ImageError(f"{path}: cannot be read past the cache: {reason_of(error)}") from error
         inputs.note(self._descriptor)
         # O_DIRECT wants memory at whole pages, which an anonymous map is.
         self._memory = mmap.mmap(-1, LARGEST)
@@ -343,7 +332,7 @@ class DirectDrive:
         try:
             got = os.preadv(self._descriptor, [target], offset)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = reason_of(error)
             raise ImageError(f"{self.name}: byte {offset:,}: {reason}; nothing more was read") from error
         taken = time.perf_counter_ns() - began
         if got != length:
@@ -374,7 +363,7 @@ def _size(path: Path) -> tuple[int, bool]:
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        raise ImageError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise ImageError(f"{path}: {reason_of(error)}") from error
     if stat.S_ISREG(mode):
         return path.stat().st_size, True
     with Device(path) as device:

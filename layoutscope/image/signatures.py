@@ -6,10 +6,10 @@ By content, not by name, so that a renamed file still gets the right advice.
 from __future__ import annotations
 
 import codecs
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from layoutscope.errors import FormatError, ImageError, UnreadError, UnsupportedError
+from layoutscope.image.source import read_by_sector
 from layoutscope.structs import grammar
 from layoutscope.structs.records import ENCRYPTED_IMAGE_HEADER as HEADER
 from layoutscope.structs.records import FORMER_TRAILER as TRAILER
@@ -42,14 +42,11 @@ DISK_MAGICS: Final = (
 )
 """How disks and volumes begin."""
 
-SECTOR_BYTES: Final = 512
-"""The smallest piece that a disk gives or refuses."""
-
 
 class Signature(NamedTuple):
     """A container format, and the bytes that tell it at an offset of the head or of the last 512 bytes.
 
-    `reader` names what :mod:`layoutscope.image.containers` reads it with: a module of our own, or a library.
+    `reader` names what :mod:`layoutscope.image.containers` reads it with.
     """
 
     name: str
@@ -92,18 +89,18 @@ SIGNATURES: Final = (
     Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL, reader="sparse-image"),
     Signature("Parallels disk (hdd)", b"WithoutFreeSpace", advice=_QEMU, reader="parallels"),
     Signature("Parallels disk (hdd)", b"WithouFreSpacExt", advice=_QEMU, reader="parallels"),
-    Signature("QEMU image (qcow2)", b"QFI\xfb", advice=_QEMU, reader="pyqcow"),
-    Signature("VMware disk (vmdk)", b"KDMV", advice=_QEMU, reader="pyvmdk"),
+    Signature("QEMU image (qcow2)", b"QFI\xfb", advice=_QEMU, reader="qcow"),
+    Signature("VMware disk (vmdk)", b"KDMV", advice=_QEMU, reader="vmdk"),
     Signature("VMware disk of ESX (COWD)", b"COWD", advice=_QEMU),
     Signature(
         "VMware disk description (vmdk)",
         b"# Disk DescriptorFile",
         advice="open the -flat.vmdk file that it names",
-        reader="pyvmdk",
+        reader="vmdk-description",
     ),
-    Signature("Hyper-V disk (vhdx)", b"vhdxfile", advice=_QEMU, reader="pyvhdi"),
+    Signature("Hyper-V disk (vhdx)", b"vhdxfile", advice=_QEMU, reader="vhdx"),
     # A fixed one is a raw image with this behind its end, and is read as one.
-    Signature("dynamic Virtual PC disk (vhd)", b"conectix", advice=_QEMU, reader="pyvhdi"),
+    Signature("dynamic Virtual PC disk (vhd)", b"conectix", advice=_QEMU, reader="vhd"),
     Signature("VirtualBox disk (vdi)", b"\x7f\x10\xda\xbe", 64, advice=_QEMU, reader="vdi"),
     Signature("Expert Witness image (E01)", b"EVF\x09\x0d\x0a\xff\x00", advice=_EWF, reader="witness"),
     Signature("Expert Witness image (L01)", b"LVF\x09\x0d\x0a\xff\x00", advice=_EWF),
@@ -172,9 +169,7 @@ def peek(source: Source, image_offset: int = 0, length_bytes: int = HEAD_BYTES) 
     try:
         source.read_into(image_offset, memoryview(data))
     except UnreadError:
-        for start in range(0, length_bytes, SECTOR_BYTES):
-            with suppress(UnreadError):
-                source.read_into(image_offset + start, memoryview(data)[start : start + SECTOR_BYTES])
+        read_by_sector(source, image_offset, memoryview(data))
     return bytes(data)
 
 

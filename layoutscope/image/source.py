@@ -7,6 +7,7 @@ say how much it read. Nothing is ever written.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
@@ -14,10 +15,10 @@ import numpy as np
 
 from layoutscope.errors import ShrunkError, TruncatedError, UnreadError
 from layoutscope.progress import tick
-from layoutscope.structs.arrays import copy_pieces, order_of
+from layoutscope.structs.arrays import copy_pieces, order_of, runs_of, subtract, union
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from types import TracebackType
 
     from numpy.typing import NDArray
@@ -222,6 +223,23 @@ def _request_bounds(starts: I64, lengths: I64, gap_bytes: int) -> I64:
     return np.concatenate([np.arange(min(len(starts), 1)), np.flatnonzero(is_break) + 1, [len(starts)]])
 
 
+SECTOR_BYTES: Final = 512
+"""The smallest piece that a disk gives or refuses."""
+
+
+def read_by_sector(source: Source, image_offset: int, target: memoryview) -> int:
+    """Read what can be read of a range; sectors that cannot are zeros. How many bytes they have."""
+    unread = 0
+    for start in range(0, len(target), SECTOR_BYTES):
+        sector = target[start : start + SECTOR_BYTES]
+        try:
+            source.read_into(image_offset + start, sector)
+        except UnreadError:
+            sector[:] = bytes(len(sector))
+            unread += len(sector)
+    return unread
+
+
 class MemorySource(Source):
     """A byte string as an image."""
 
@@ -253,8 +271,53 @@ class FillingSource(Source):
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         """Read within bounds into a buffer; how many bytes came, fewer only if the image shrank underneath."""
 
+    def _fill_hole(self, target: memoryview) -> None:
+        """Fill in the zeros of what is not stored, which cost no request."""
+        if len(target):
+            self.counter.hole_bytes += len(target)
+            target[:] = bytes(len(target))
 
-class JoinedSource(FillingSource):
+
+class PieceSource(FillingSource):
+    """A disk in pieces that its files hold somewhere; what no piece covers is zeros."""
+
+    # the pieces on the disk, in bytes and in ascending order
+    _starts: I64
+    _ends: I64
+
+    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        stop = done = image_offset
+        stop += len(target)
+        first = int(np.searchsorted(self._ends, image_offset, side="right"))
+        last = int(np.searchsorted(self._starts, stop))
+        for number in range(first, last):
+            start = int(self._starts[number])
+            low, high = max(start, image_offset), min(int(self._ends[number]), stop)
+            self._fill_hole(target[done - image_offset : low - image_offset])
+            self._read_piece(number, low - start, target[low - image_offset : high - image_offset])
+            done = high
+        self._fill_hole(target[done - image_offset :])
+        return len(target)
+
+    @abstractmethod
+    def _read_piece(self, number: int, offset: int, target: memoryview) -> None:
+        """Fill a buffer from a place of a piece on."""
+
+    @property
+    def holes(self) -> I64:
+        """Areas that no piece covers, shape (n, 2): offset and length in bytes."""
+        return subtract(np.array([[0, self.size_bytes]]), runs_of(self._starts, self._ends - self._starts))
+
+
+def open_all(sources: Iterable[Source]) -> list[Source]:
+    """Take sources as they are opened; if one of them cannot be, the others are closed."""
+    with ExitStack() as stack:
+        taken = [stack.enter_context(each) for each in sources]
+        stack.pop_all()
+    return taken
+
+
+class JoinedSource(PieceSource):
     """Several sources at their places in one disk, with zeros between them."""
 
     def __init__(self, sources: Sequence[Source], starts: I64) -> None:
@@ -270,21 +333,13 @@ class JoinedSource(FillingSource):
         """What is wrong with the files of the parts."""
         return (*(item for each in self._sources for item in each.findings), *self.own_findings)
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
-        done, number = 0, int(np.searchsorted(self._ends, image_offset, side="right"))
-        while done < len(target):
-            start = image_offset + done - int(self._starts[number])
-            if start < 0:
-                gap = min(len(target) - done, -start)
-                target[done : done + gap] = bytes(gap)
-                done += gap
-                continue
-            part = self._sources[number]
-            length = min(len(target) - done, part.size_bytes - start)
-            part.read_into(start, target[done : done + length])
-            done += length
-            number += 1
-        return done
+    def _read_piece(self, number: int, offset: int, target: memoryview) -> None:
+        self._sources[number].read_into(offset, target)
+
+    def unread_ranges(self) -> I64:
+        """Areas that are missing or damaged, shape (n, 2): offset and length in bytes."""
+        found = [(each.unread_ranges(), start) for each, start in zip(self._sources, self._starts, strict=True)]
+        return union([self._unread, *(runs + np.array([start, 0]) for runs, start in found if len(runs))])
 
     @property
     def holes(self) -> I64:

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from layoutscope import inputs, ownfiles
-from layoutscope.errors import ImageError, UsageError
+from layoutscope.errors import ImageError, UsageError, reason_of
 from layoutscope.findings import Finding
 from layoutscope.image.raw import RawFile
-from layoutscope.image.source import JoinedSource
+from layoutscope.image.source import JoinedSource, open_all
 from layoutscope.structs.arrays import runs_of, subtract, total
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from layoutscope.image.source import Source
 
 
 NUMBERED: Final = re.compile(r"(?P<stem>.+\.)(?P<suffix>\d{2,6})")
@@ -119,7 +121,7 @@ def _neighbour(scheme: Scheme, path: Path) -> str:
     try:
         found = list(os.scandir(path.parent))
     except OSError as error:
-        raise UsageError(f"{path}: its folder cannot be listed: {(error.strerror or str(error)).lower()}") from error
+        raise UsageError(f"{path}: its folder cannot be listed: {reason_of(error)}") from error
     # What this tool wrote is nobody's image, or one that it can make again.
     names = sorted(
         each.name
@@ -220,24 +222,22 @@ class SplitFile(JoinedSource):
     """Several files, one after the other, as one image; what is missing of them counts as never read."""
 
     def __init__(self, paths: list[Path]) -> None:
-        parts: list[RawFile] = []
+        parts = open_all(map(RawFile, paths))
         try:
-            for path in paths:
-                parts.append(RawFile(path))
-                parts[-1].counter = parts[0].counter
             self._place(paths, parts)
         except ImageError:
             for part in parts:
                 part.close()
             raise
 
-    def _place(self, paths: list[Path], parts: list[RawFile]) -> None:
+    def _place(self, paths: list[Path], parts: list[Source]) -> None:
         """Set where each part begins: imagers cut at a fixed size, so that its number tells."""
         full = parts[0].size_bytes
         first = paths[0].name.rpartition(".")[2]
         place = {suffix: number for number, suffix in enumerate(itertools.islice(_suffixes(first), 2 * len(paths)))}
         numbers = [place[path.name.rpartition(".")[2]] for path in paths]
         for part in parts:
+            part.counter = parts[0].counter
             if part.size_bytes > full:
                 raise ImageError(f"{part.name}: this part has {part.size_bytes:,} bytes, the first has {full:,}")
         super().__init__(parts, np.array(numbers, np.int64) * full)

@@ -24,33 +24,15 @@ DEFINITIONS: Final[dict[str, Definition]] = {}
 
 
 class Definition(Displayed, Struct, frozen=True):
-    """How a metric is defined; once made, it is known by its name.
+    """How a metric is defined; once made, it is known by its name."""
 
-    Attributes
-    ----------
-    name : str
-        Stable identifier; no other definition has it.
-    title : str
-        What a report calls it.
-    unit : str
-        ``share`` is a number from 0 to 1.
-    denominator : str
-        What the number is a share, mean or count of.
-    text : str
-        The definition in one or two sentences, with the values to expect.
-    citation : str
-        Where the definition comes from.
-    needs : {'tables', 'trace'}
-        What it is computed from.
-    """
-
-    name: str
-    title: str
-    unit: str
-    denominator: str
-    text: str
-    citation: str
-    needs: Needs = "tables"
+    name: str  # stable identifier; no other definition has it
+    title: str  # what a report calls it
+    unit: str  # ``share`` is a number from 0 to 1
+    denominator: str  # what the number is a share, mean or count of
+    text: str  # the definition in one or two sentences, with the values to expect
+    citation: str  # where the definition comes from
+    needs: Needs = "tables"  # what it is computed from
 
     def __post_init__(self) -> None:
         if self.name in DEFINITIONS:
@@ -59,27 +41,13 @@ class Definition(Displayed, Struct, frozen=True):
 
 
 class Metric(Displayed, Struct, frozen=True):
-    """One measured number.
+    """One measured number."""
 
-    Attributes
-    ----------
-    definition : Definition
-        What was measured.
-    value : float or None
-        The number in the definition's unit; None where the denominator is empty.
-    subject : str
-        What it was measured on: a tree, ``metadata``, ``files`` or ``free space``.
-    parts : tuple of (str, float)
-        Percentiles, or the bins of a histogram, with their labels.
-    note : str
-        Why there is no value, or what limits it.
-    """
-
-    definition: Definition
-    value: float | None
-    subject: str = "metadata"
-    parts: tuple[tuple[str, float], ...] = ()
-    note: str = ""
+    definition: Definition  # what was measured
+    value: float | None  # the number in the definition's unit; None where the denominator is empty
+    subject: str = "metadata"  # what it was measured on: a tree, ``metadata``, ``files`` or ``free space``
+    parts: tuple[tuple[str, float], ...] = ()  # percentiles, or the bins of a histogram, with their labels
+    note: str = ""  # why there is no value, or what limits it
 
     @property
     def name(self) -> str:
@@ -113,7 +81,8 @@ PERCENTILES: Final = (10, 50, 90, 99)
 
 def median_and_percentiles(values: NDArray[np.integer[Any]]) -> tuple[float, tuple[tuple[str, float], ...]]:
     """Median of some numbers, of which there is at least one, and their percentiles with labels."""
-    ordered = _partly_sorted(values)
+    # Those that percentiles and the median need stand where sorting would bring them.
+    ordered = np.partition(values, distinct(_ranks(len(values))[1]))
     middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
     return float(middle.mean()), _percentiles(ordered)
 
@@ -128,11 +97,6 @@ def _ranks(count: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     rank = (count - 1) * (np.array(PERCENTILES) / 100)
     below = np.floor(rank).astype(np.int64)
     return rank, np.concatenate([below, np.minimum(below + 1, count - 1), [(count - 1) // 2, count // 2]])
-
-
-def _partly_sorted(values: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
-    """Return the values, of which those that percentiles and the median need stand where sorting would bring them."""
-    return np.partition(values, distinct(_ranks(len(values))[1]))
 
 
 def _percentiles(ordered: NDArray[np.integer[Any]]) -> tuple[tuple[str, float], ...]:

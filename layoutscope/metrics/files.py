@@ -5,7 +5,7 @@ Input: extents, free and nodes; for walks an access trace.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -76,13 +76,13 @@ FIRST_USER_ID: Final = 16
 
 def file_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Measure the static layout score and the fragments of all forks."""
-    forks = fork_fragments(user_extents(layout), layout.facts.block_size_bytes)
+    _, blocks, fragments = fork_fragments(user_extents(layout), layout.facts.block_size_bytes)
     # A fork of one block has no block behind another, and no part in the score (Smith & Seltzer).
-    pairs = int((forks.blocks - 1).sum())
-    breaks = int((forks.fragments - 1).sum())
+    pairs = int((blocks - 1).sum())
+    breaks = int((fragments - 1).sum())
     yield Metric(LAYOUT_SCORE, 1 - breaks / pairs if pairs else None, "files")
-    mean = float(forks.fragments.mean()) if len(forks.fragments) else None
-    yield Metric(FRAGMENTS, mean, "files", _counts(forks.fragments))
+    mean = float(fragments.mean()) if len(fragments) else None
+    yield Metric(FRAGMENTS, mean, "files", _counts(fragments))
 
 
 def user_extents(layout: VolumeLayout) -> Table:
@@ -91,29 +91,22 @@ def user_extents(layout: VolumeLayout) -> Table:
     return extents.take(extents["file_id"].data >= FIRST_USER_ID)
 
 
-class Forks(NamedTuple):
-    """Forks of files, an element each."""
-
-    file_id: NDArray[np.uint64]  # their files
-    # blocks, fragments: blocks, and contiguous pieces
-    blocks: NDArray[np.int64]
-    fragments: NDArray[np.int64]
-
-
-def fork_fragments(extents: Table, block_size_bytes: int) -> Forks:
-    """Count the blocks and the contiguous pieces of each fork; holes count for nothing."""
+def fork_fragments(
+    extents: Table, block_size_bytes: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    """Count the blocks and the contiguous pieces of each fork of a file; holes count for nothing."""
     held = _sort_by_fork(extents.take(extents["image_offset"].is_known))
     start, length = held["image_offset"].data, held["length_bytes"].data
     is_head = is_head_of(held["file_id"].data, held["fork"].data)
     first, is_apart = np.flatnonzero(is_head), is_head
     is_apart[1:] |= start[1:] != start[:-1] + length[:-1]
     if not len(first):
-        return Forks(held["file_id"].data, length, length)
+        return held["file_id"].data, length, length
     if len(first) == len(length):
         size_bytes, fragments = length.astype(np.int64, copy=False), np.ones(len(length), np.int64)
     else:
         size_bytes, fragments = (np.add.reduceat(values, first, dtype=np.int64) for values in (length, is_apart))
-    return Forks(held["file_id"].data[first], -(-size_bytes // block_size_bytes), fragments)
+    return held["file_id"].data[first], -(-size_bytes // block_size_bytes), fragments
 
 
 def _sort_by_fork(extents: Table) -> Table:
@@ -247,39 +240,17 @@ CLUMP_GAP_BYTES: Final = MIB
 
 
 class TreeSummary(Displayed, Struct, frozen=True):
-    """One tree of a volume.
+    """One tree of a volume."""
 
-    Attributes
-    ----------
-    tree : str
-        Name of the B-tree.
-    nodes_by_level : tuple of int
-        Nodes at level 0 (leaves), 1, and so on.
-    other_nodes : int
-        Header and map nodes.
-    free_nodes : int
-        Nodes that the tree holds without using them.
-    snapshot_nodes : int
-        Those of the nodes in use that snapshots alone hold; metrics of the tree leave them out.
-    size_bytes : int
-        Bytes of the nodes in use.
-    pieces : int
-        Contiguous runs that these form on disk.
-    clumped_share : float
-        Share of them in the largest clump with gaps of at most 1 MiB.
-    records : int
-        Records in the leaves.
-    """
-
-    tree: str
-    nodes_by_level: tuple[int, ...]
-    other_nodes: int
-    free_nodes: int
-    snapshot_nodes: int
-    size_bytes: int
-    pieces: int
-    clumped_share: float
-    records: int
+    tree: str  # name of the B-tree
+    nodes_by_level: tuple[int, ...]  # nodes at level 0 (leaves), 1, and so on
+    other_nodes: int  # header and map nodes
+    free_nodes: int  # nodes that the tree holds without using them
+    snapshot_nodes: int  # those of the nodes in use that snapshots alone hold; metrics of the tree leave them out
+    size_bytes: int  # bytes of the nodes in use
+    pieces: int  # contiguous runs that these form on disk
+    clumped_share: float  # share of them in the largest clump with gaps of at most 1 MiB
+    records: int  # records in the leaves
 
 
 def tree_summaries(layout: VolumeLayout) -> tuple[TreeSummary, ...]:

@@ -304,18 +304,15 @@ def _pieces(layouts: Sequence[VolumeLayout], device: int) -> tuple[Pieces, ...]:
     data, pending, unclaimed = (
         [_pieces_of_table(_select_kinds(layout, names), device) for layout in layouts] for names in kinds
     )
+    files = [_pieces_of_table(layout.columns("extents"), device) for layout in layouts]
     return (
         in_order(*(metadata_pieces(layout, device) for layout in layouts)),
-        in_order(*(_solid(_pieces_of_table(layout.columns("extents"), device)) for layout in layouts), *data),
+        # Most files lie one behind the other.
+        in_order(*(merge_pieces(in_order(each), 0) for each in files), *data),
         in_order(*(_pieces_of_table(layout.columns("free"), device) for layout in layouts)),
         in_order(*pending),
         in_order(*unclaimed),
     )
-
-
-def _solid(pieces: Pieces) -> Pieces:
-    """Join pieces that touch: most files lie one behind the other."""
-    return merge_pieces(in_order(pieces), 0)
 
 
 def _select_kinds(layout: VolumeLayout, kinds: tuple[str, ...]) -> Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import UnreadError
 from layoutscope.filesystems.recognition import Content, parse_at
@@ -26,30 +26,6 @@ HEADER_BYTES: Final = 4096
 """Of a header with what follows it."""
 
 
-class Member(NamedTuple):
-    """What a member says of itself: the level and name of its set, which of how many it is, and where its data begin.
-
-    The level is ``stripe``, ``mirror`` or ``concat``, or whatever it says.
-    """
-
-    level: str
-    set_name: str
-    number: int
-    num_members: int
-    offset: int
-
-    @property
-    def label(self) -> str:
-        """What to call it."""
-        return f"AppleRAID {self.level}" if self.level else "AppleRAID"
-
-    @property
-    def about(self) -> str:
-        """What else is known, in words."""
-        which = f"member {self.number} of {self.num_members}" if self.number else "a member"
-        return f"{which} of set {self.set_name!r:.200}"
-
-
 def member_content(
     source: Source, image_offset: int, size_bytes: int, recognise: Callable[[int, int], Content]
 ) -> Content | None:
@@ -57,21 +33,29 @@ def member_content(
     member = _member(Window(source, image_offset, size_bytes), size_bytes)
     if member is None:
         return None
-    named = Content("appleraid", member.label, 0, size_bytes, about=member.about)
+    level, set_name, number, num_members, offset = member
+    label = f"AppleRAID {level}" if level else "AppleRAID"
+    about = f"{f'member {number} of {num_members}' if number else 'a member'} of set {set_name!r:.200}"
+    named = Content("appleraid", label, 0, size_bytes, about=about)
     # A stripe has every second piece alone, and a later one of a row of members no start.
-    if member.level != "mirror" and (member.level != "concat" or member.number != 1):
+    if level != "mirror" and (level != "concat" or number != 1):
         return named
-    found = recognise(image_offset + member.offset, size_bytes - member.offset)
+    found = recognise(image_offset + offset, size_bytes - offset)
     if found.kind == "unknown":
         return named
-    findings, at = found.findings, member.offset + found.volume_offset
-    if member.level == "concat" and member.num_members > 1:
-        message = f"is {member.about}; what lies on the others is not in this image"
-        findings += (Finding("image-incomplete", "error", member.label, image_offset + at, message),)
-    return found._replace(volume_offset=at, layers=(member.label, *found.layers), findings=findings)
+    findings, at = found.findings, offset + found.volume_offset
+    if level == "concat" and num_members > 1:
+        message = f"is {about}; what lies on the others is not in this image"
+        findings += (Finding("image-incomplete", "error", label, image_offset + at, message),)
+    return found._replace(volume_offset=at, layers=(label, *found.layers), findings=findings)
 
 
-def _member(stretch: Window, size_bytes: int) -> Member | None:
+def _member(stretch: Window, size_bytes: int) -> tuple[str, str, int, int, int] | None:
+    """Read what a member says of itself.
+
+    The level of its set (``stripe``, ``mirror`` or ``concat``, or whatever it says) and its name, which of how many it
+    is, and where its data begin.
+    """
     at = size_bytes // HEADER_BYTES * HEADER_BYTES - HEADER_BYTES
     # What begins with a header is an old member, whose header has other fields.
     header: grammar.Foreign.RaidHeader | None = parse_at(stretch, RAID_HEADER, at) if at else None
@@ -81,13 +65,13 @@ def _member(stretch: Window, size_bytes: int) -> Member | None:
         own = header.member_uuid.split(b"\0", 1)[0]
         number = members.index(own) + 1 if own in members else 0
         level, name = (_value(text, _STRING.format(key)).decode(errors="replace") for key in ("LevelName", "SetName"))
-        return Member(level.lower(), unescape(name), number, len(members), 0)
+        return level.lower(), unescape(name), number, len(members), 0
     former: grammar.Foreign.FormerRaidHeader | None = parse_at(stretch, FORMER_RAID_HEADER, 0)
     if former is None or former.len_header != HEADER_BYTES:
         return None
     level = former.level.name if isinstance(former.level, grammar.Foreign.RaidLevel) else ""
     name = former.set_name.split(b"\0", 1)[0].decode(errors="replace")
-    return Member(level, name, former.member_index + 1, former.num_members, HEADER_BYTES)
+    return level, name, former.member_index + 1, former.num_members, HEADER_BYTES
 
 
 def _text(stretch: Window, at: int, length: int) -> bytes:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.display import Struct
 from layoutscope.errors import UnreadError
 from layoutscope.filesystems.recognition import SECTOR_BYTES, Content, parse_at, stored_pieces
 from layoutscope.filesystems.registry import filesystem, filesystem_names, filesystems
@@ -306,21 +305,18 @@ _APPLE_GAP: Final = 128 * 1024**2
 """What Disk Utility left free behind a partition (Technical Note TN2166)."""
 
 
-class _Probed(Struct, frozen=True):
-    """A map, with the content of each of its partitions."""
+_Probed = tuple[PartitionTable, tuple[tuple[Partition, Content], ...]]
+"""A map, with the content of each of its partitions."""
 
-    table: PartitionTable
-    contents: tuple[tuple[Partition, Content], ...]
 
-    @property
-    def num_recognised(self) -> tuple[int, int]:
-        """How many partitions begin with something whole, and how many with whatever is known."""
-        known = [content for _, content in self.contents if content.kind != "unknown"]
-        return sum(not content.findings for content in known), len(known)
+def _count_recognised(found: _Probed) -> tuple[int, int]:
+    """Count partitions that begin with something whole, and those that begin with whatever is known."""
+    known = [content for _, content in found[1] if content.kind != "unknown"]
+    return sum(not content.findings for content in known), len(known)
 
-    @property
-    def has_readable(self) -> bool:
-        return any(content.kind in filesystem_names() for _, content in self.contents)
+
+def _has_readable(found: _Probed) -> bool:
+    return any(content.kind in filesystem_names() for _, content in found[1])
 
 
 def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
@@ -330,10 +326,10 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
     member = None if maps else _member_content(source, 0, source.size_bytes)
     if member is not None:
         return _bare(member, maps)
-    is_bare = bare.kind in filesystem_names() and not any(found.has_readable for found in maps)
+    is_bare = bare.kind in filesystem_names() and not any(map(_has_readable, maps))
     if is_bare:
         return _bare(bare, maps)
-    if not any(found.contents for found in maps) and bare.kind == "unknown":
+    if not any(contents for _, contents in maps) and bare.kind == "unknown":
         # Only a protective record may be left of a disk whose first sectors were overwritten.
         lost = read_backup_gpt(source)
         maps += [_probe_partitions(source, lost)] if lost is not None else []
@@ -341,9 +337,9 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
         # With a map, copies of headers near its start would be left over from before the disk was divided.
         return _search_without_map(source, recognise(source, 0, source.size_bytes), depth)
     found = _search_by_maps(source, maps)
-    if any(item.has_readable for item in maps):
+    if any(map(_has_readable, maps)):
         return _add_volumes_in_gaps(source, found) if depth == "everywhere" else found
-    known = [item for each in maps for item, content in each.contents if content.kind != "unknown"]
+    known = [item for _, contents in maps for item, content in contents if content.kind != "unknown"]
     return _add_unmapped(source, found, known, depth, has_map=True)
 
 
@@ -440,17 +436,17 @@ def _maps(source: Source) -> list[_Probed]:
         [read_mbr(source, size) for size in sizes],
     )
     found = [[_probe_partitions(source, table) for table in tables if table is not None] for tables in schemes]
-    if found[-1] and not any(item.num_recognised[0] for tables in found for item in tables):
+    if found[-1] and not any(_count_recognised(item)[0] for tables in found for item in tables):
         rare = (read_mbr(source, size) for size in _RARE_SECTOR_SIZES)
         found[-1] += [_probe_partitions(source, table) for table in rare if table is not None]
     # Nothing tells the unit of an APM or MBR for certain: the right one makes sense of most partitions.
-    return [max(tables, key=lambda item: item.num_recognised) for tables in found if tables]
+    return [max(tables, key=_count_recognised) for tables in found if tables]
 
 
 def _probe_partitions(source: Source, table: PartitionTable) -> _Probed:
     wanted = [partition for partition in table.partitions if may_hold_volume(partition)]
     contents = ((item, _content(source, item)) for item in wanted)
-    return _Probed(table, tuple((item, _drop_start_doubts(content)) for item, content in contents))
+    return table, tuple((item, _drop_start_doubts(content)) for item, content in contents)
 
 
 def _content(source: Source, partition: Partition) -> Content:
@@ -486,12 +482,12 @@ def _bare(content: Content, maps: list[_Probed]) -> VolumeSearch:
         Finding(
             "stale-partition-map",
             "info",
-            found.table.scheme,
-            found.table.regions[0].image_offset,
-            f"a volume fills the image; the {found.table.scheme} in it leads nowhere and is left aside",
+            table.scheme,
+            table.regions[0].image_offset,
+            f"a volume fills the image; the {table.scheme} in it leads nowhere and is left aside",
         )
-        for found in maps
-        if found.table.partitions
+        for table, _ in maps
+        if table.partitions
     ]
     return VolumeSearch((to_candidate(content),), (), content.regions, (*content.findings, *stale), ())
 
@@ -501,22 +497,23 @@ def _search_by_maps(source: Source, maps: list[_Probed]) -> VolumeSearch:
     partitions: dict[tuple[int, int], Partition] = {}
     regions: list[MapRegion] = []
     findings: list[Finding] = []
-    leads, has_gpt = False, any(found.table.scheme == "GPT" for found in maps)
+    leads, has_gpt = False, any(table.scheme == "GPT" for table, _ in maps)
     for found in maps:
-        regions += found.table.regions
-        told = [*found.table.findings, *_odd_extents(source, found.table)]
-        told += () if has_gpt else _beyond_protected(source, found.table)
-        for partition in found.table.partitions:
+        table, contents = found
+        regions += table.regions
+        told = [*table.findings, *_odd_extents(source, table)]
+        told += () if has_gpt else _beyond_protected(source, table)
+        for partition in table.partitions:
             if partition.type_name != "gpt_protective":
                 partitions.setdefault((partition.image_offset, partition.size_bytes), partition)
-        for partition, content in found.contents:
+        for partition, content in contents:
             candidate = _name_by_partition(replace(partition, declared="") if leads else partition, content)
             if candidates.setdefault(candidate.image_offset, candidate) is candidate:
                 regions += content.regions
                 told += [*content.findings, *_report_broken_promise(partition, content)]
         # A map beside one that leads to volumes may be out of step with it, as a hybrid MBR often is: nothing is lost.
         findings += [_soften_map_finding(item) if leads and item.level == "error" else item for item in told]
-        leads = leads or found.has_readable
+        leads = leads or _has_readable(found)
     schemes = tuple(dict.fromkeys(partition.scheme for partition in partitions.values()))
     regions.sort(key=lambda region: region.image_offset)
     return VolumeSearch(

@@ -210,19 +210,14 @@ class Served(Struct, frozen=True):
 
 def serve_change(changed: Changed, host: Host) -> Served:
     """Serve what changed work reads, once for each draw of what is not known."""
-    parts = [_serve_part(part, host) for part in changed.parts]
-    others = [[_serve_part(part, host) for part in other] for other in changed.alternatives]
-    every = np.array([_sum_draws(each) for each in (parts, *others)])
+    parts, *others = ([_serve_part(part, host) for part in each] for each in (changed.parts, *changed.alternatives))
+    every = np.array([np.sum([part.draws_s for part in each], axis=0) for each in (parts, *others)])
     turn = np.arange(every.shape[1])
     error = 1 + changed.error_share * ERROR_SIGNS[turn // len(every) % len(ERROR_SIGNS)]
     return Served(
         np.maximum(every[turn % len(every), turn] * error, changed.least_s),
         max(part.sampling_error for part in parts),
     )
-
-
-def _sum_draws(parts: list[Served]) -> F64:
-    return sum((part.draws_s for part in parts[1:]), parts[0].draws_s)
 
 
 def _serve_part(part: Part, host: Host) -> Served:

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from layoutscope.access.entries import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths
 from layoutscope.access.trace import concatenated, interleaved, nothing, place_of
-from layoutscope.display import Struct
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.profile import DriveProfile, Figure
 from layoutscope.filesystems.registry import filesystem, filesystem_of
@@ -44,11 +43,11 @@ from layoutscope.remedies.case import (
 )
 from layoutscope.results.explanation import in_full_leaves, in_whole_nodes
 from layoutscope.results.frames import BATCH_ROWS, NAMED
-from layoutscope.results.plan import MissingFiles
+from layoutscope.results.plan import EmittedOrder, MissingFiles
 from layoutscope.structs.arrays import find, is_head, order_of, ranges
 from layoutscope.tables import Values
 from layoutscope.units import GIB, MIB, format_count
-from layoutscope.walk.data import WalkPart, data_trace, files_in_turn, places_by_turn, read_in_turn
+from layoutscope.walk.data import data_trace, files_in_turn, places_by_turn, read_in_turn
 from layoutscope.walk.directories import buffers, drop_unlisted_entries, lookups, stat_walk
 from layoutscope.walk.host import host_profile, host_time
 from layoutscope.walk.orders import Work
@@ -261,7 +260,7 @@ def files_by_place(case: Case) -> Changed | str:
     files, _ = files_in_turn(model, descent, model.entries.is_file)
     place = first_places_on_disk(case.layout, model.entries.file_id[files])
     files = files[np.argsort(place, kind="stable")]
-    before = WalkPart(walked, np.zeros(len(per_buffer), np.int64), per_buffer)
+    before = walked, np.zeros(len(per_buffer), np.int64), per_buffer
     reads = data_trace(model, read_in_turn(model, [before], (files, np.arange(1, len(files) + 1)), nothing()))
     return change_reads(case, reads)
 
@@ -627,18 +626,13 @@ REASONS: Final = {
 }
 
 
-class FileList(Struct, frozen=True):
-    """A list of files."""
+def file_list(
+    case: Case, memory_bytes: int | None = None, *, is_null_separated: bool = False, path: str = ""
+) -> tuple[tuple[bytes, ...], EmittedOrder]:
+    """List all files in the order in which they are best read, by paths from the root that begin with `./`.
 
-    # from the root of the volume, beginning with `./`, in the order in which they are best read
-    paths: tuple[bytes, ...]
-    missing: tuple[MissingFiles, ...]  # what could not be listed, reason by reason
-    windows: int  # how many pieces of the walk were sorted, each by itself; 1 where memory holds everything
-    seconds: dict[str, float]  # what reading them takes in this order, and in others
-
-
-def file_list(case: Case, memory_bytes: int | None = None, *, is_null_separated: bool = False) -> FileList:
-    """List all files in the order in which they are best read."""
+    What a list of them at a path has and has not comes with them.
+    """
     entries = case.model.entries
     files = in_walk_order(case)
     files = files[~entries.is_directory[files]]
@@ -649,13 +643,13 @@ def file_list(case: Case, memory_bytes: int | None = None, *, is_null_separated:
     order = np.lexsort((entries.file_id[files], at, windows))
     orders = {PLACE: files[order], WALK: files, NAMES: _without_folders(case, by_name(case))}
     orders[INODES] = files[np.argsort(entries.file_id[files], kind="stable")]
-    seconds = {name: _seconds(case, chosen) for name, chosen in orders.items()}
+    seconds = tuple((name, _seconds(case, chosen)) for name, chosen in orders.items())
     counts = Counter(filter(None, flaws))
     missing = [MissingFiles(REASONS[flaw], counts[flaw], shown[flaw]) for flaw in REASONS if counts[flaw]]
     left = int((~entries.is_directory).sum()) - len(files)
     missing += [MissingFiles("no walk from the root comes to them", left)] if left else []
     listed = tuple(paths[place] for place in order.tolist() if not flaws[place])
-    return FileList(listed, tuple(missing), int(windows.max(initial=0)) + 1, seconds)
+    return listed, EmittedOrder(path, len(listed), tuple(missing), int(windows.max(initial=0)) + 1, seconds)
 
 
 def _spelled(
@@ -695,7 +689,7 @@ def _seconds(case: Case, files: I64) -> float:
     model = case.model
     needed, owner = find_needed_entries(case, files)
     found, each = lookups(model, needed)
-    step = WalkPart(found, owner, np.full(len(needed), each))
+    step = found, owner, np.full(len(needed), each)
     _, first = np.unique(model.entries.file_id[files], return_index=True)
     has_data = model.entries.is_file[files] & (model.entries.size_bytes[files] > 0)
     wanted = np.sort(first)

@@ -33,22 +33,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from layoutscope.display import Struct
+
 
 MANIFEST_TYPES: Final = {"format": str, "made_by": str, "image": dict, "findings": list, "volumes": list}
-TREE_TYPES: Final = {name: str if name == "tree" else int for name in TreeFacts.__struct_fields__}
-FACT_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
-    **dict.fromkeys(("filesystem", "variant", "name", "uuid", "view"), str),
-    **dict.fromkeys(("image_offset", "size_bytes", "block_size_bytes", "stamp"), int),
-    **dict.fromkeys(("num_files", "num_directories", "metadata_known_bytes", "metadata_read_bytes"), int),
-    "num_missing_entries": int,
-    "volume": (int, type(None)),
-    "stack": list,
-    "case_sensitive": bool,
-    "features": list,
-    "details": dict,
-    "trees": list,
+TYPES: Final[dict[str, type | tuple[type, ...]]] = {
+    "str": str,
+    "Level": str,
+    "int": int,
+    "bool": bool,
+    "int | None": (int, type(None)),
+    "bool | None": (bool, type(None)),
+    "tuple": list,
+    "Mapping": dict,
 }
-"""Members of the manifest's objects, and their types."""
+"""What fields become in JSON, by the first words of their annotations."""
+
+
+def field_types(kind: type[Struct]) -> dict[str, type | tuple[type, ...]]:
+    """Return the types of a record's fields in JSON."""
+    return {name: TYPES[words.partition("[")[0]] for name, words in kind.__annotations__.items()}
+
+
+TREE_TYPES: Final = field_types(TreeFacts)
 
 
 def check_values(what: str, values: Mapping[str, Any], types: Mapping[str, type | tuple[type, ...]]) -> None:
@@ -204,7 +211,7 @@ def _layout(folder: Path, volume: Mapping[str, Any]) -> VolumeLayout:
 
 
 def _facts(saved: Mapping[str, Any]) -> VolumeFacts:
-    check_values("facts", saved, FACT_TYPES)
+    check_values("facts", saved, field_types(VolumeFacts))
     if not 512 <= saved["block_size_bytes"] <= MAX_BLOCK_BYTES:
         raise ValueError("the facts are those of no volume")
     if not saved["size_bytes"] or saved["image_offset"] + saved["size_bytes"] > MAX_ADDRESS:

@@ -26,101 +26,43 @@ if TYPE_CHECKING:
 
 
 class TreeFacts(Displayed, Struct, frozen=True):
-    """One B-tree as its header declares it.
+    """One B-tree as its header declares it."""
 
-    Attributes
-    ----------
-    tree : str
-        Name as in the tables.
-    node_size_bytes : int
-        Size of its nodes.
-    height : int
-        Levels, 0 for an empty tree.
-    num_nodes : int
-        Nodes, as declared.
-    num_free_nodes : int
-        Nodes held without use, as declared.
-    num_leaf_records : int
-        Records in the leaves, as declared.
-    root_node_id : int
-        Node number or oid of the root, 0 for none.
-    """
-
-    tree: str
-    node_size_bytes: int
-    height: int
-    num_nodes: int
-    num_free_nodes: int
-    num_leaf_records: int
-    root_node_id: int
+    tree: str  # name as in the tables
+    node_size_bytes: int  # size of its nodes
+    height: int  # levels, 0 for an empty tree
+    num_nodes: int  # nodes, as declared
+    num_free_nodes: int  # nodes held without use, as declared
+    num_leaf_records: int  # records in the leaves, as declared
+    root_node_id: int  # node number or oid of the root, 0 for none
 
 
 class VolumeFacts(Displayed, Struct, frozen=True):
-    """What a volume says of itself.
+    """What a volume says of itself."""
 
-    Attributes
-    ----------
-    filesystem : str
-        Name of the file system that read it.
-    variant : str
-        As people say: a label of the file system, of one of its variants, or of a container.
-    volume : int or None
-        Its number on the image from 1, as in the tables and as ``--volume`` takes it; None for a container.
-    name : str
-        Its name; empty with ``--no-names``.
-    uuid : str
-        Its identifier.
-    stack : tuple of str
-        The layers around it, outermost first.
-    image_offset : int
-        Start of the volume or its container, in bytes from the start of the image.
-    size_bytes : int
-        Size of the volume or its container.
-    block_size_bytes : int
-        Its block.
-    case_sensitive : bool
-        How names compare.
-    stamp : int
-        Number of this state, of what the file system counts: transactions, or times that the volume was written.
-    num_files : int
-        Files, as the superblock counts them.
-    num_directories : int
-        Directories, as the superblock counts them.
-    features : tuple of str
-        Flags by their names.
-    details : mapping
-        Further facts in the order in which a report shows them.
-    trees : tuple of TreeFacts
-        B-trees as their headers declare them.
-    view : str
-        ``live``, ``xid N`` or ``snapshot NAME``.
-    metadata_known_bytes : int
-        Metadata that is known to exist.
-    metadata_read_bytes : int
-        The part of it that was read.
-    num_missing_entries : int
-        Entries that must be there by what the volume says of itself, and are not: no fewer are lost.
-    """
-
-    filesystem: str
-    variant: str
+    filesystem: str  # name of the file system that read it
+    variant: str  # as people say: a label of the file system, of one of its variants, or of a container
+    # its number on the image from 1, as in the tables and as ``--volume`` takes it; None for a container
     volume: int | None
-    name: str
-    uuid: str
-    stack: tuple[str, ...]
-    image_offset: int
-    size_bytes: int
-    block_size_bytes: int
-    case_sensitive: bool
+    name: str  # its name; empty with ``--no-names``
+    uuid: str  # its identifier
+    stack: tuple[str, ...]  # the layers around it, outermost first
+    image_offset: int  # start of the volume or its container, in bytes from the start of the image
+    size_bytes: int  # size of the volume or its container
+    block_size_bytes: int  # its block
+    case_sensitive: bool  # how names compare
+    # number of this state, of what the file system counts: transactions, or times that the volume was written
     stamp: int
-    num_files: int
-    num_directories: int
-    features: tuple[str, ...] = ()
+    num_files: int  # files, as the superblock counts them
+    num_directories: int  # directories, as the superblock counts them
+    features: tuple[str, ...] = ()  # flags by their names
+    # further facts in the order in which a report shows them
     details: Mapping[str, str | int | float | bool] = field(default_factory=dict)
-    trees: tuple[TreeFacts, ...] = ()
-    view: str = "live"
-    metadata_known_bytes: int = 0
-    metadata_read_bytes: int = 0
+    trees: tuple[TreeFacts, ...] = ()  # B-trees as their headers declare them
+    view: str = "live"  # ``live``, ``xid N`` or ``snapshot NAME``
+    metadata_known_bytes: int = 0  # metadata that is known to exist
+    metadata_read_bytes: int = 0  # the part of it that was read
+    # entries that must be there by what the volume says of itself, and are not: no fewer are lost
     num_missing_entries: int = 0
 
 
@@ -277,15 +219,12 @@ def coverage_of(layouts: Sequence[VolumeLayout], num_errors_outside: int = 0) ->
     facts = [layout.facts for layout in layouts]
     known, read = sum(item.metadata_known_bytes for item in facts), sum(item.metadata_read_bytes for item in facts)
     missing = sum(item.num_missing_entries for item in facts)
-    found = sum(_num_found(layout.columns("entries")) for layout in layouts) if missing else 0
+    # What is listed without a record of its own is still lost, but for its name.
+    flags = [layout.columns("entries")["flags"].filled(0) for layout in layouts] if missing else []
+    found = sum(int(((each & FLAG_INFERRED) == 0).sum()) for each in flags)
     share = min(read / known if known else 1.0, found / (found + missing) if missing else 1.0)
     is_contradicted = num_errors_outside + sum(layout.num_errors for layout in layouts) > 0
     return None if share >= 1 and is_contradicted else share
-
-
-def _num_found(entries: Table) -> int:
-    """Count entries; what is listed without a record of its own is still lost, but for its name."""
-    return len(entries) - int(((entries["flags"].filled(0) & FLAG_INFERRED) != 0).sum())
 
 
 _FINDING_TEXTS: Final = ("code", "level", "structure", "expected", "found", "message")

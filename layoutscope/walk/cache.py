@@ -9,7 +9,7 @@ What the mount has read already is cached from the start.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -32,39 +32,39 @@ MAX_WAY = 64
 """Longest chain of nodes that is followed; real ones have fewer than 16, a loop in a damaged volume has no end."""
 
 
-class NodeCache(NamedTuple):
-    """An unlimited cache of nodes and what it holds, as the kernels take it."""
+NodeCache: TypeAlias = "tuple[I32, I32, U8, U8]"
+"""An unlimited cache of nodes and what it holds, as the kernels take it.
 
-    # parent, mapper: what must be read before each node, -1 for nothing
-    parent: NDArray[np.int32]
-    mapper: NDArray[np.int32]
-    seen: NDArray[np.uint8]  # what was touched, by a search and from its neighbour
-    state: NDArray[np.uint8]  # what was read
+What must be read before each node, -1 for nothing: its parent, and what tells where it lies. What was touched, by a
+search and from its neighbour; and what was read.
+"""
 
-    @classmethod
-    def empty(cls, model: Model, size: int) -> NodeCache:
-        """Return one that holds nothing; numbers run from 0 to ``size - 1``."""
-        parent, mapper = (np.ascontiguousarray(each, np.int32) for each in (model.nodes.parent, model.nodes.mapper))
-        return cls(parent, mapper, np.zeros(2 * size, np.uint8), np.zeros(size, np.uint8))
 
-    def read(self, needed: Touches, model: Model) -> tuple[Touches, NDArray[np.int64]] | None:
-        """Read what it lacks, as `read_once`; None where paths of a damaged volume are loops."""
-        size = len(self.state)
-        node, cause, touch = np.empty(size, np.int32), np.empty(size, np.uint8), np.empty(size, np.int64)
-        count = READ_ONCE.attempt(
-            np.ascontiguousarray(needed.node, np.int32), along_chain(needed, model).view(np.uint8),
-            np.ascontiguousarray(needed.cause), self.parent, self.mapper,
-            int(CODE["index"]), int(CODE[model.driver.locator_cause]), self.seen, self.state, node, cause, touch,
-        )  # fmt: skip
-        if count is None:
-            return None
-        origin = touch[:count]
-        return Touches(node[:count], cause[:count], needed.directory_id[origin], needed.host_us[origin]), origin
+def empty_cache(model: Model, size: int) -> NodeCache:
+    """Return a cache that holds nothing; numbers run from 0 to ``size - 1``."""
+    parent, mapper = (np.ascontiguousarray(each, np.int32) for each in (model.nodes.parent, model.nodes.mapper))
+    return parent, mapper, np.zeros(2 * size, np.uint8), np.zeros(size, np.uint8)
+
+
+def read_lacking(cache: NodeCache, needed: Touches, model: Model) -> tuple[Touches, NDArray[np.int64]] | None:
+    """Read what a cache lacks, as `read_once`; None where paths of a damaged volume are loops."""
+    size = len(cache[-1])
+    node, cause, touch = np.empty(size, np.int32), np.empty(size, np.uint8), np.empty(size, np.int64)
+    parent, mapper, seen, state = cache
+    count = READ_ONCE.attempt(
+        np.ascontiguousarray(needed.node, np.int32), along_chain(needed, model).view(np.uint8),
+        np.ascontiguousarray(needed.cause), parent, mapper,
+        int(CODE["index"]), int(CODE[model.driver.locator_cause]), seen, state, node, cause, touch,
+    )  # fmt: skip
+    if count is None:
+        return None
+    origin = touch[:count]
+    return Touches(node[:count], cause[:count], needed.directory_id[origin], needed.host_us[origin]), origin
 
 
 def read_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
     """Reduce touches to what an unlimited cache reads that knows nothing at first."""
-    return NodeCache.empty(model, size).read(touches, model) or read_once_laid_out(touches, model, size)
+    return read_lacking(empty_cache(model, size), touches, model) or read_once_laid_out(touches, model, size)
 
 
 def read_once_laid_out(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:

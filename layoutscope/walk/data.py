@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -51,19 +51,14 @@ def copy(model: Model, start_id: int) -> FileTouches:
     descent = drop_unlisted_entries(model, descend(model.entries, start_id))
     cut = buffers(model, descent)
     walked, per_buffer = stat_walk(model, descent, cut).laid_out()
-    walk = WalkPart(walked, descent.turn[cut.directory], per_buffer)
+    walk = walked, descent.turn[cut.directory], per_buffer
     return read_in_turn(
         model, [walk], files_in_turn(model, descent, model.entries.is_file), look_up_start(model, start_id)
     )
 
 
-class WalkPart(NamedTuple):
-    """Part of what a walk touches, group by group."""
-
-    needed: Touches  # those of all groups
-    # turn, touched: when each group comes, and how many touches it has
-    turn: NDArray[np.int64]
-    touched: NDArray[np.int64]
+WalkPart: TypeAlias = "tuple[Touches, NDArray[np.int64], NDArray[np.int64]]"
+"""Part of what a walk touches: all touches group by group, when each group comes, and how many touches it has."""
 
 
 def read_in_turn(
@@ -83,8 +78,9 @@ def read_in_turn(
     parts = pieces(files, begin, end)
     fetched, each = _data_touches(model, parts, model.entries.parent_id[entries][file[parts.window]])
     per_file = np.bincount(file[parts.window], minlength=len(entries)) * each
-    places = places_by_turn([*(step.turn for step in steps), turn], [*(step.touched for step in steps), per_file])
-    walked = interleaved([*(step.needed for step in steps), fetched], places)
+    needed, turns, touched = zip(*steps, (fetched, turn, per_file), strict=True)
+    places = places_by_turn(turns, touched)
+    walked = interleaved(needed, places)
     window = np.full(len(way) + len(walked), -1)
     window[len(way) + places[-1]] = np.repeat(parts.window, each)
     return FileTouches(concatenated([way, walked]), window, parts)
@@ -151,7 +147,7 @@ def _data_touches(model: Model, parts: FilePieces, directory_id: NDArray[np.uint
     return columns([parts.node, data], [model.driver.extents_cause, "data"], directory_id, [0.0, 0.0]), 2
 
 
-def places_by_turn(turns: list[NDArray[np.int64]], counts: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+def places_by_turn(turns: Sequence[NDArray[np.int64]], counts: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
     """Places of the elements of several sequences of groups that are merged by turn."""
     turn, count = np.concatenate(turns), np.concatenate(counts)
     order = np.argsort(turn, kind="stable")

@@ -138,8 +138,8 @@ def searches_of_lookup(model: Model) -> Searches:
         return Searches((np.full(len(table), -1, np.int32),), ("name",), (model.driver.costs.stat_us,))
     searches = model.driver.searches
     host_us = [costs.stat_us + costs.vnode_us + costs.search_us] + [costs.search_us] * (len(searches) - 1)
-    nodes = [getattr(table, search.leaf) for search in searches]
-    causes = [search.cause for search in searches]
+    nodes = [getattr(table, f"{cause}_node") for cause in searches]
+    causes = list(searches)
     if model.host.reads_decmpfs_for_stat:
         nodes.append(_decmpfs(model))
         causes.append("xattr")

@@ -22,131 +22,102 @@ if TYPE_CHECKING:
     from layoutscope.access.driver import DriverProperties
     from layoutscope.filesystems.contract import FileSystem
 
-LINUX: Final = HostProfile(
-    name="linux",
-    node_read_bytes=4 * KIB,
-    listing_buffer_bytes=32 * KIB,
-    listing_entry_bytes=19,
-    listing_dots_bytes=48,
-    listing_carries_attributes=False,
-    reads_decmpfs_for_stat=False,
-    read_ahead_bytes=128 * KIB,
-    optimal_read_bytes=1280 * KIB,
-    random_read_ahead=True,
-    request_segments=64,
-    elevator=True,
-    partition_scan_bytes=4 * KIB,
-    scan_read_bytes=32 * KIB,
-    cache_bytes=None,
-    cache_keeps=0.0,
-    name_cache_entries=None,
-    name_cache_keeps=0.0,
-    threads=1,
-    processors=4,
-)
-"""Linux 6.1 with its hfsplus driver and linux-apfs-rw 0.3.20."""
-
-MACOS: Final = HostProfile(
-    name="macos",
-    node_read_bytes=0,
-    listing_buffer_bytes=32 * KIB,
-    listing_entry_bytes=120,
-    listing_dots_bytes=0,
-    listing_carries_attributes=True,
-    reads_decmpfs_for_stat=True,
-    read_ahead_bytes=1 * MIB,
-    optimal_read_bytes=1 * MIB,
-    random_read_ahead=False,
-    request_segments=256,
-    elevator=False,
-    partition_scan_bytes=0,
-    scan_read_bytes=32 * KIB,
-    cache_bytes=None,
-    cache_keeps=0.0,
-    name_cache_entries=263_168,
-    name_cache_keeps=1.0,
-    threads=1,
-    processors=4,
-)
-"""macOS with Apple's hfs and apfs drivers and Libc's fts."""
-
-HOSTS: Final = {"linux": LINUX, "macos": MACOS}
-
-HOST_WORDS: Final = {"linux": "Linux", "macos": "macOS"}
-
-SOURCES: Final[dict[str, tuple[str, str]]] = {
+_KNOWN: Final[dict[str, tuple[tuple[Any, str], tuple[Any, str]]]] = {
     "node_read_bytes": (
-        "block_read_full_folio of Linux 6.1 and sb_bread of linux-apfs-rw: one block a request",
-        "GetBTreeBlock of Apple's hfs: buf_meta_bread of a whole node; elsewhere assumed the same",
+        (4 * KIB, "block_read_full_folio of Linux 6.1 and sb_bread of linux-apfs-rw: one block a request"),
+        (0, "GetBTreeBlock of Apple's hfs: buf_meta_bread of a whole node; elsewhere assumed the same"),
     ),
     "listing_buffer_bytes": (
-        "glibc opendir: 32 KiB for getdents64",
-        "Apple Libc fts.c: 32 KiB for getattrlistbulk",
+        (32 * KIB, "glibc opendir: 32 KiB for getdents64"),
+        (32 * KIB, "Apple Libc fts.c: 32 KiB for getattrlistbulk"),
     ),
     "listing_entry_bytes": (
-        "Linux fs/readdir.c: struct linux_dirent64, 19 bytes before the name",
-        "assumed: length, returned attributes, name reference and the attributes of fts.c",
+        (19, "Linux fs/readdir.c: struct linux_dirent64, 19 bytes before the name"),
+        (120, "assumed: length, returned attributes, name reference and the attributes of fts.c"),
     ),
     "listing_dots_bytes": (
-        "Linux fs/readdir.c: two entries of 24 bytes",
-        "getattrlistbulk returns neither",
+        (48, "Linux fs/readdir.c: two entries of 24 bytes"),
+        (0, "getattrlistbulk returns neither"),
     ),
     "listing_carries_attributes": (
-        "glibc fts.c: readdir, then fstatat of each entry",
-        "Apple Libc fts.c, fts_build: getattrlistbulk, then fstatat of each directory",
+        (False, "glibc fts.c: readdir, then fstatat of each entry"),
+        (True, "Apple Libc fts.c, fts_build: getattrlistbulk, then fstatat of each directory"),
     ),
     "reads_decmpfs_for_stat": (
-        "Linux 6.1 hfsplus knows no compression; linux-apfs-rw reads the attribute on open only",
-        "Apple's hfs: the size of a compressed file is that in com.apple.decmpfs",
+        (False, "Linux 6.1 hfsplus knows no compression; linux-apfs-rw reads the attribute on open only"),
+        (True, "Apple's hfs: the size of a compressed file is that in com.apple.decmpfs"),
     ),
     "read_ahead_bytes": (
-        "Linux default read_ahead_kb 128",
-        "assumed: MAXPHYS of 1 MiB",
+        (128 * KIB, "Linux default read_ahead_kb 128"),
+        (1 * MIB, "assumed: MAXPHYS of 1 MiB"),
     ),
     "optimal_read_bytes": (
-        "Linux 6.1 block/blk-settings.c: BLK_DEF_MAX_SECTORS, 2560 of 512 bytes",
-        "assumed: MAXPHYS of 1 MiB",
+        (1280 * KIB, "Linux 6.1 block/blk-settings.c: BLK_DEF_MAX_SECTORS, 2560 of 512 bytes"),
+        (1 * MIB, "assumed: MAXPHYS of 1 MiB"),
     ),
     "random_read_ahead": (
-        "Linux 6.1 mm/readahead.c, ondemand_readahead",
-        "assumed",
+        (True, "Linux 6.1 mm/readahead.c, ondemand_readahead"),
+        (False, "assumed"),
     ),
     "request_segments": (
-        "User-Mode Linux arch/um/drivers/ubd_kern.c: 64; disks have up to 256",
-        "assumed: MAXPHYS of 1 MiB",
+        (64, "User-Mode Linux arch/um/drivers/ubd_kern.c: 64; disks have up to 256"),
+        (256, "assumed: MAXPHYS of 1 MiB"),
     ),
     "elevator": (
-        "Linux 6.1 block/mq-deadline.c on one queue",
-        "assumed: one request after the other",
+        (True, "Linux 6.1 block/mq-deadline.c on one queue"),
+        (False, "assumed: one request after the other"),
     ),
     "partition_scan_bytes": (
-        "Linux 6.1 block/partitions/core.c: the first page (recorded); of GPT the entries, too, which are left out",
-        "left out: disks are divided long before a mount",
+        (
+            4 * KIB,
+            "Linux 6.1 block/partitions/core.c: the first page (recorded); of GPT the entries, too, which are left out",
+        ),
+        (0, "left out: disks are divided long before a mount"),
     ),
     "scan_read_bytes": (
-        "no Linux call; as macOS",
-        "assumed, after the scanner of Apple's hfs, which reads several nodes at once",
+        (32 * KIB, "no Linux call; as macOS"),
+        (32 * KIB, "assumed, after the scanner of Apple's hfs, which reads several nodes at once"),
     ),
     "cache_bytes": (
-        "assumed: memory does not run out; hfsplus keeps nodes until it is unmounted in any case (observed)",
-        "assumed: memory does not run out",
+        (None, "assumed: memory does not run out; hfsplus keeps nodes until it is unmounted in any case (observed)"),
+        (None, "assumed: memory does not run out"),
     ),
     "cache_keeps": (
-        "assumed: of pages that were used once the oldest goes first (mm/vmscan.c, inactive list)",
-        "xnu bsd/vfs/vfs_bio.c: metadata buffers wait in the order of their use; assumed of APFS, too",
+        (0.0, "assumed: of pages that were used once the oldest goes first (mm/vmscan.c, inactive list)"),
+        (0.0, "xnu bsd/vfs/vfs_bio.c: metadata buffers wait in the order of their use; assumed of APFS, too"),
     ),
     "name_cache_entries": (
-        "Linux 6.1 fs/dcache.c, fs/inode.c: dentries and inodes outlive their pages (observed), until memory is short",
-        "xnu bsd/dev/unix_startup.c: a vnode for each 64 KiB of memory, 263,168 at most (16 GiB and more)",
+        (
+            None,
+            (
+                "Linux 6.1 fs/dcache.c, fs/inode.c: dentries and inodes outlive their pages (observed), until memory "
+                "is short"
+            ),
+        ),
+        (263_168, "xnu bsd/dev/unix_startup.c: a vnode for each 64 KiB of memory, 263,168 at most (16 GiB and more)"),
     ),
     "name_cache_keeps": (
-        "Linux 6.1 fs/dcache.c, prune_dcache_sb: the least recently used first",
-        "assumed: xnu takes vnodes from several lists and passes over those in use, in no strict order",
+        (0.0, "Linux 6.1 fs/dcache.c, prune_dcache_sb: the least recently used first"),
+        (1.0, "assumed: xnu takes vnodes from several lists and passes over those in use, in no strict order"),
     ),
-    "threads": ("fts is one thread", "fts is one thread"),
-    "processors": ("assumed", "assumed: two cores with two threads each, as in the reports of 2017"),
+    "threads": (
+        (1, "fts is one thread"),
+        (1, "fts is one thread"),
+    ),
+    "processors": (
+        (4, "assumed"),
+        (4, "assumed: two cores with two threads each, as in the reports of 2017"),
+    ),
 }
-"""Property to its source on (linux, macos)."""
+"""Property to its value and where that comes from on Linux and macOS.
+
+Linux is 6.1 with its hfsplus driver and linux-apfs-rw 0.3.20, macOS has Apple's hfs and apfs drivers and Libc's fts.
+"""
+
+LINUX: Final = HostProfile(name="linux", **{name: value for name, ((value, _), _) in _KNOWN.items()})
+MACOS: Final = HostProfile(name="macos", **{name: value for name, (_, (value, _)) in _KNOWN.items()})
+HOSTS: Final = {"linux": LINUX, "macos": MACOS}
+HOST_WORDS: Final = {"linux": "Linux", "macos": "macOS"}
 
 
 def host_profile(host: str | HostProfile, **changes: object) -> HostProfile:
@@ -179,7 +150,7 @@ def property_values(profile: HostProfile) -> dict[str, object]:
 
 def sources() -> dict[str, tuple[str, str]]:
     """Return where the value of each property comes from, on Linux and macOS."""
-    found = dict(SOURCES)
+    found = {name: (linux, macos) for name, ((_, linux), (_, macos)) in _KNOWN.items()}
     for item in filesystems():
         found |= item.host_sources
     # A cost without a source of its own has that of its file system.

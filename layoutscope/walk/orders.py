@@ -21,7 +21,7 @@ from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.structs.arrays import first_places
 from layoutscope.walk import data, directories, programs, visits
-from layoutscope.walk.data import FileTouches, WalkPart, files_in_turn, places_by_turn, read_in_turn
+from layoutscope.walk.data import FileTouches, files_in_turn, places_by_turn, read_in_turn
 from layoutscope.walk.directories import (
     buffers,
     bulk,
@@ -83,8 +83,8 @@ def archive(model: Model, start_id: int) -> FileTouches:
     # A directory is read to its end when its turn comes; the start, which has none, before all others.
     when = 2 * turn[descent.entry[cut.directory]] + 1
     steps = [
-        WalkPart(listed, when, per_buffer),
-        WalkPart(found, 2 * turn[shown], np.full(len(shown), len(searches.nodes))),
+        (listed, when, per_buffer),
+        (found, 2 * turn[shown], np.full(len(shown), len(searches.nodes))),
     ]
     files, file_turns = files_in_turn(model, descent, has_data)
     first = np.minimum(_space_left(model, descent, shown)[files], table.size_bytes[files])

@@ -26,7 +26,7 @@ from layoutscope.access.trace import (
 from layoutscope.display import Struct
 from layoutscope.structs.arrays import ranges, starts_of
 from layoutscope.structs.native import Kernel
-from layoutscope.walk.cache import NodeCache, list_mount_cached_nodes, read_limited, read_once
+from layoutscope.walk.cache import empty_cache, list_mount_cached_nodes, read_lacking, read_limited, read_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,8 +152,8 @@ def clock_at(needed: Touches, touch: I64, begin: int = 0) -> NDArray[np.float64]
 def find_reads_natively(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]] | None:
     """Let the kernel find it; None where ways of a damaged volume are loops."""
     room = len(model.nodes)
-    cache = NodeCache.empty(model, room)
-    begun = cache.read(visits.way, model)
+    cache = empty_cache(model, room)
+    begun = read_lacking(cache, visits.way, model)
     if begun is None:
         return None
     at_us = clock_at(visits.way, begun[1])
@@ -423,7 +423,8 @@ def trace_steps(model: Model, steps: Sequence[MountStep]) -> AccessTrace:
             first += len(step)
             needed.append(touches(node, "structure", np.zeros(len(step), np.uint64)))
         else:
-            needed.append(touches(step.node, step.cause, np.zeros(len(step.node), np.uint64), model.costs.search_us))
+            node, cause = step
+            needed.append(touches(node, cause, np.zeros(len(node), np.uint64), model.costs.search_us))
     made = requests(model).followed_by(
         _join_steps([each.device for each in pieces], np.uint8),
         _join_steps([each.image_offset for each in pieces], np.int64),

@@ -41,7 +41,7 @@ import numpy as np
 from layoutscope.api.images import metadata_ranges
 from layoutscope.api.reading import opened, request_of
 with opened(sys.argv[1], request_of({})) as image:
-    np.save(sys.argv[2], metadata_ranges(image.layouts, 0, image.images.main.size_bytes))
+    np.save(sys.argv[2], metadata_ranges(image.layouts, 0, image.images[0].size_bytes))
 """
 
 FLOOR = """

@@ -104,7 +104,6 @@ def words(files, tmp_path, request):
 
     def fill(name: str):
         if name == "qcow2" and not given["qcow2"].exists():
-            pytest.importorskip("pyqcow")
             tool = request.getfixturevalue("peer")("qemu-img")
             subprocess.run([tool, "convert", "-O", "qcow2", given["disk"], given["qcow2"]], check=True)
         return folder, [word.format(**given, out=tmp_path / "out") for word in CALLS[name]]

@@ -473,7 +473,6 @@ def test_files_that_a_container_names_are_protected(run, disk, tmp_path, peer, w
     folder = tmp_path / "set"
     folder.mkdir()
     if way == "part of a vmdk":
-        pytest.importorskip("pyvmdk")
         command = [peer("qemu-img"), "convert", "-O", "vmdk", "-o", "subformat=monolithicFlat", disk, folder / "a.vmdk"]
     else:
         noise = tmp_path / "noise.img"

@@ -5,14 +5,12 @@ The executable itself is built and tried by ``nox -s binary``.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
 import pytest
 
 from layoutscope import bounded
-from tests.bench.standalone import write_qcow2
 from tests.cli.conftest import ROOT
 
 IMAGES = ROOT / "fixtures" / "images"
@@ -36,15 +34,6 @@ def executable(tmp_path):
         return subprocess.run([path, *map(str, words)], capture_output=True, text=True, check=False, timeout=120)
 
     return call
-
-
-def test_a_container_is_read_by_a_process_of_the_executable(executable, tmp_path):
-    """The library for qcow2 runs in another process, which is the same executable."""
-    pytest.importorskip("pyqcow", reason="the extra 'containers' is not installed")
-    write_qcow2(IMAGES / "hfsplus-scattered.img.zst", tmp_path / "disk.qcow2")
-    ended = executable("scan", tmp_path / "disk.qcow2", "--json")
-    assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout)["volumes"][0]["filesystem"] == "hfsplus"
 
 
 def test_a_batch_is_read_by_processes_of_the_executable(executable, tmp_path):

@@ -66,10 +66,9 @@ def rows() -> list[tuple[str, str, str, str]]:
     known = {name for name, *_ in FORMS}
     for name, same in groupby((each for each in SIGNATURES if each.name not in known), lambda each: each.name):
         each = list(same)
-        library = "; needs the extra `containers`" if each[0].reader.startswith("py") else ""
         where = " or ".join(map(_recognition, each))
         state = "read" if each[0].reader else "refused" if each[0].code == "encrypted-image" else "named"
-        found.append((name, state, where + library, "" if state == "read" else each[0].advice))
+        found.append((name, state, where, "" if state == "read" else each[0].advice))
     return sorted(found, key=lambda row: STATES.index(row[1]))
 
 

@@ -34,6 +34,5 @@ def test_values_are_shown_as_they_are():
     """Bytes in units, seconds as such, numbers with their digits."""
     shown = {limit.place: value_of(limit) for limit in LIMITS}
     assert shown["image.cache.MAX_IMAGE_BYTES"] == "32 TiB"
-    assert shown["image.containers.foreign.READ_SECONDS"] == "10 s"
     assert shown["filesystems.apfs.keybag.MAX_ITERATIONS"] == "10,000,000"
     assert shown["tables.capture.MAX_ADDRESS"] == "2^62"

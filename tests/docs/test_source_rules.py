@@ -25,7 +25,6 @@ CATCHES_ALL = {
     "bounded.py",  # the program's end, where memory is limited
     "filesystems/registry.py",  # a stranger's package is loaded
     "fleet/query.py",  # what a thread ends in is raised in the one that waits for it
-    "image/containers/parserprocess.py",  # a stranger's library, in a process of its own
 }
 
 CLOCK = re.compile(r"\b(process_time|perf_counter|monotonic)(_ns)?\(|\bdeadline=\d")

@@ -1,4 +1,4 @@
-"""Containers of other makers, through the libraries that read them, each in its process."""
+"""Containers of other makers."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ def _verdict_of(base: Base, known: Known, folder: Path, image: Opened, *, torn: 
     wrong, unread = _addresses(known, image)
     other = _other_bytes(base, image)
     # All was read by now, so that containers have said what they have to say.
-    findings = [*image.findings, *(item for item in image.images.main.findings if item not in image.findings)]
+    findings = [*image.findings, *(item for item in image.images[0].findings if item not in image.findings)]
     volumes = tuple(VolumeScan(layout, (), (), (), None, (), layout_findings(layout)) for layout in image.layouts)
     code = ScanResult(image.about, volumes, tuple(findings)).exit_code
     said = [*findings, *(item for volume in volumes for item in volume.findings)]
@@ -261,7 +261,7 @@ TOLD: Final = frozenset({"volume-unpartitioned", "start-uncertain"})
 
 def _addresses(known: Known, image: Opened) -> tuple[Counter[int], int]:
     """Count sectors of files at whose addresses something else stands, by their volume's start, and unreadable ones."""
-    source = image.images.main
+    source = image.images[0]
     wrong: Counter[int] = Counter()
     unread = 0
     for layout in image.layouts:
@@ -286,7 +286,7 @@ def _other_bytes(base: Base, image: Opened) -> str:
     """Say where a container gives another byte than the sound one, and does not count it as never read; or nothing."""
     if base.is_map:
         return ""
-    source, size = image.images.main, len(base.disk)
+    source, size = image.images[0], len(base.disk)
     unread = [(low, low + length) for low, length in source.unread_ranges().tolist()]
     if source.size_bytes < size and any(base.disk[source.size_bytes :]):
         return f"ends at {source.size_bytes}"
@@ -321,7 +321,7 @@ def _another(base: Base, folder: Path, image: Opened, about: str) -> tuple[str, 
         command = ["qemu-img", "convert", "-f", base.peer, "-O", "raw", folder / base.path, raw]
         run = subprocess.run(command, capture_output=True, check=False, timeout=MAX_SECONDS)
         if not run.returncode:
-            source = image.images.main
+            source = image.images[0]
             its = raw.read_bytes()
             size = min(len(its), source.size_bytes)
             is_same = its[:size] == source.read(0, size)

@@ -126,7 +126,7 @@ def test_tables_of_blocks(limit):
 
     image = MemorySource(parallels(b"\1" * 4096, 512))
     assert open_parallels(image).size_bytes == 4096
-    limit("image.containers.sparse.MAX_TABLE_BYTES", 8 * 4 - 1)
+    limit("image.containers.placed.MAX_TABLE_BYTES", 8 * 4 - 1)
     with pytest.raises(FormatError, match="the table of blocks does not lie in the file"):
         open_parallels(image)
 
@@ -186,30 +186,16 @@ def test_keys_of_encrypted_images(tmp_path, limit):
         open_image(tmp_path / "a", password=PASSWORD)
 
 
-def test_extents_of_descriptions():
+def test_extents_of_descriptions(tmp_path, limit):
     """A description that names more files than allowed is refused before any of them is opened."""
-    from layoutscope.image.containers.foreign import Parser, ParserError
-
-    opened = []
-    parser = object.__new__(Parser)
-    parser._most_extents, parser._extent, parser._sources = 2, opened.append, []
-    with pytest.raises(ParserError, match="claims more than 2 extents"):
-        parser._open_extents(["a", "b", "c"])
-    assert opened == []
-
-
-def test_what_a_library_asks_for(limit):
-    """More bytes at once than any sound container needs are not read."""
-    from layoutscope.image.containers.foreign import Parser, ParserError
-
-    parser, sent = object.__new__(Parser), []
-    parser._sources, parser._send = [MemorySource(bytes(64))], sent.append
-    parser._serve(0, 0, 64)
-    assert sent == [b"64\n", bytes(64)]
-    limit("image.containers.foreign.MAX_NEED_BYTES", 63)
-    for length in (64, -1):
-        with pytest.raises(ParserError, match="its reader asks for"):
-            parser._serve(0, 0, length)
+    text = "# Disk DescriptorFile\nRW 1 ZERO\nRW 8 ZERO\n"
+    (tmp_path / "a.vmdk").write_text(text)
+    with open_image(tmp_path / "a.vmdk") as source:
+        assert source.read(0, source.size_bytes) == bytes(9 * 512)
+    limit("image.containers.foreign.MAX_EXTENTS", 2)
+    (tmp_path / "a.vmdk").write_text(text + 'RW 1 FLAT "missing" 0\n')
+    with pytest.raises(ImageError, match="claims more than 2 extents"):
+        open_image(tmp_path / "a.vmdk")
 
 
 def test_logs_of_timed_reads(limit):

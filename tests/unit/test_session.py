@@ -31,7 +31,7 @@ def image(request, tmp_path):
 
 def reads(session) -> tuple[int, int]:
     """What reached the file."""
-    counter = session.opened.images.main.counter
+    counter = session.opened.images[0].counter
     return counter.reads, counter.bytes
 
 

@@ -134,12 +134,10 @@ def test_a_plain_image_is_read_at_its_places(run, tmp_path):
     [
         (("batch", IMAGES, "-o", "batch"), "a batch needs Unix: Linux, macOS or WSL"),
         (("batch", IMAGES, "-o", "batch", "--jobs", 1, "--memory", "2GiB"), "a batch needs Unix"),
-        (("scan", "disk.qcow2"), "is no raw image but: QEMU image (qcow2)"),
     ],
 )
-def test_what_needs_unix_says_so_in_one_line(run, tmp_path, words, said):
+def test_what_needs_unix_says_so_in_one_line(run, words, said):
     """Nothing ends in a traceback."""
-    (tmp_path / "disk.qcow2").write_bytes(b"QFI\xfb\0\0\0\3" + bytes(4096))
     ended = run(*words)
     assert ended.returncode == 1
     assert said in " ".join(ended.stderr.split())

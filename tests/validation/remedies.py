@@ -265,9 +265,9 @@ def _block_copy(aged: Aged) -> tuple[AccessTrace, Path | None]:
 
 
 def _emitted(aged: Aged) -> Path:
-    found = file_list(aged.case("copy"), is_null_separated=True)
+    paths, _ = file_list(aged.case("copy"), is_null_separated=True)
     listed = aged.lab.scratch / "emitted.txt"
-    listed.write_bytes(b"".join(path + b"\0" for path in found.paths))
+    listed.write_bytes(b"".join(path + b"\0" for path in paths))
     return listed
 
 

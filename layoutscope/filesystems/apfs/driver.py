@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.access.driver import INODE, NAME, Costs, Driver, Search, no_places, roots
+from layoutscope.access.driver import Costs, Driver, no_places, roots
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.trace import FixedPlaces, Searched, make_fixed_place, place_of, regions_of
+from layoutscope.access.trace import FixedPlaces, make_fixed_place, place_of, regions_of
 from layoutscope.aging.volume import Policy
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs import compared_form
@@ -119,7 +119,7 @@ def _volume(layout: VolumeLayout, entries: EntryTable) -> Iterator[MountStep]:
     yield regions_of(layout, "object-map")
     # On the way to the first inode lie the object map's root and the tree's own.
     for number in (PRIVATE_ID, ROOT_ID):
-        yield Searched(entries.inode_node[np.flatnonzero(entries.file_id == number)[:1]], "inode")
+        yield entries.inode_node[np.flatnonzero(entries.file_id == number)[:1]], "inode"
 
 
 LIVE: Final = ("live", "inferred")
@@ -371,10 +371,10 @@ def driver(host: HostProfile) -> Driver:
     """Return the driver of a host."""
     own = host.properties_of("apfs", HOSTS)
     on_macos = partial(fsck_apfs_reads, own.apfs_fsck_caches, own.apfs_fsck_year)
-    dstream = (Search("dstream_node", "dstream"),) if own.apfs_looks_up_dstream else ()
+    dstream = ("dstream",) if own.apfs_looks_up_dstream else ()
     return Driver(
         costs=own.costs,
-        searches=(NAME, INODE, *dstream),
+        searches=("name", "inode", *dstream),
         lists_backwards=own.apfs_lists_backwards,
         locator_cause="omap",
         # com.apple.fs.symlink (reference, Symbolic Links).

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.access.driver import INODE, NAME, Costs, Driver, Search, composed
+from layoutscope.access.driver import Costs, Driver, composed
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.trace import FixedPlaces, Searched, group_by_kind, make_fixed_place, regions_of
+from layoutscope.access.trace import FixedPlaces, group_by_kind, make_fixed_place, regions_of
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.units import KIB, MIB
@@ -42,7 +42,7 @@ JOURNAL_FILES: Final = (".journal_info_block", ".journal")
 
 
 def hfsplus_by_linux(
-    searches: tuple[Search, ...], layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
+    searches: tuple[str, ...], layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
 ) -> list[MountStep]:
     """Read both headers by the sector, a page of each tree's header node, then what two searches end in."""
     steps: list[MountStep] = [regions_of(layout, "volume-header"), regions_of(layout, "alternate-volume-header")]
@@ -52,10 +52,10 @@ def hfsplus_by_linux(
         in_file = sum(each.num_nodes * each.node_size_bytes for each in layout.facts.trees if each.tree == tree)
         length = np.full(len(header), min(PAGE_BYTES, in_file))
         steps.append(FixedPlaces(tree, nodes.device[header], nodes.image_offset[header], length))
-    return [*steps, *(Searched(node, "inode") for node in root_leaves(searches, layout.facts, entries))]
+    return [*steps, *((node, "inode") for node in root_leaves(searches, layout.facts, entries))]
 
 
-def root_leaves(searches: tuple[Search, ...], facts: VolumeFacts, entries: EntryTable) -> Iterator[NDArray[np.int32]]:
+def root_leaves(searches: tuple[str, ...], facts: VolumeFacts, entries: EntryTable) -> Iterator[NDArray[np.int32]]:
     """Find leaves with the root's records, and those that the search for the directory of iNode files ends in.
 
     Where there is no such directory, the search ends at the last record that is smaller than its name: in case-folded
@@ -66,7 +66,7 @@ def root_leaves(searches: tuple[Search, ...], facts: VolumeFacts, entries: Entry
     by_number = searches[::-1]
     for entry in (np.flatnonzero((entries.file_id == ROOT_ID) & entries.is_directory)[:1], hidden):
         ordered = by_number if entry is not hidden else searches
-        yield from (getattr(entries, search.leaf)[entry] for search in ordered)
+        yield from (getattr(entries, f"{cause}_node")[entry] for cause in ordered)
     if not len(hidden) and not facts.case_sensitive:
         yield entries.name_node[np.flatnonzero(entries.parent_id == ROOT_ID)][::-1][:1]
 
@@ -87,20 +87,20 @@ def hfsplus_by_macos(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
         larger = header[nodes.size_bytes[header] != PAGE_BYTES]
         steps.append(FixedPlaces(tree, nodes.device[larger], nodes.image_offset[larger], nodes.size_bytes[larger]))
     root = np.flatnonzero((entries.file_id == ROOT_ID) & entries.is_directory)[:1]
-    steps.append(Searched(entries.thread_node[root], "thread"))
-    steps.append(Searched(entries.name_node[root], "inode"))
+    steps.append((entries.thread_node[root], "thread"))
+    steps.append((entries.name_node[root], "inode"))
     steps.append(_bitmap(layout))
     return [*steps, *_list_mount_searches(layout, entries)]
 
 
-def _list_mount_searches(layout: VolumeLayout, entries: EntryTable) -> Iterator[Searched]:
+def _list_mount_searches(layout: VolumeLayout, entries: EntryTable) -> Iterator[MountStep]:
     """Search the files of the journal by name, then both private directories."""
     in_root = np.flatnonzero(entries.parent_id == ROOT_ID)
     names = entries.stored_names.take(np.arange(len(entries))[entries.order][in_root]).to_list()
     if len(regions_of(layout, "journal")):
         for name in JOURNAL_FILES:
-            yield Searched(entries.name_node[in_root[[each == name for each in names]]], "name")
-    yield Searched(entries.name_node[np.flatnonzero(entries.is_hidden)], "name")
+            yield entries.name_node[in_root[[each == name for each in names]]], "name"
+    yield entries.name_node[np.flatnonzero(entries.is_hidden)], "name"
 
 
 def _header(nodes: NodeTable, tree: str) -> NDArray[np.int64]:
@@ -154,36 +154,6 @@ BLOCK_BYTES: Final = 32 * KIB
 OVERFLOW, CATALOG, ATTRIBUTES = HEADERS
 
 
-class TreeWays(Struct, frozen=True):
-    """The nodes of a volume as the checker goes through them."""
-
-    nodes: NodeTable  # all of them
-    way: list[list[int]]  # of each node, the nodes from the root down to it, itself last
-
-    @classmethod
-    def of(cls, nodes: NodeTable) -> TreeWays:
-        """Follow the parents of every node."""
-        parent, level = nodes.parent.tolist(), nodes.level
-        way: list[list[int]] = [[node] for node in range(len(nodes))]
-        for node in np.argsort(-level, kind="stable").tolist():
-            if parent[node] >= 0:
-                way[node] = [*way[parent[node]], node]
-        return cls(nodes, way)
-
-    def leaves(self, tree: str) -> list[int]:
-        """List the leaves of a tree in key order."""
-        own = np.flatnonzero((self.nodes.tree == self.nodes.tree_code(tree)) & (self.nodes.level == 0))
-        found: list[int] = own[np.argsort(self.nodes.key_rank[own], kind="stable")].tolist()
-        return found
-
-    def others(self, tree: str, *, is_header: bool) -> list[int]:
-        """List the header node of a tree, or its map nodes and those that are not in use, by number."""
-        own = (self.nodes.tree == self.nodes.tree_code(tree)) & (self.nodes.level < 0)
-        rows = np.flatnonzero(own & (self.nodes.is_header == is_header))
-        found: list[int] = rows[np.argsort(self.nodes.node_id[rows], kind="stable")].tolist()
-        return found
-
-
 def checked_reads(
     cache_blocks: int,  # blocks of 32 KiB that the checker's cache holds; the least recently used one goes
     layout: VolumeLayout,
@@ -193,47 +163,46 @@ def checked_reads(
     """List what a check of a sound volume reads."""
     cache = _Cache(layout, nodes, cache_blocks)
     cache.regions("volume-header", "alternate-volume-header", "volume-header")
-    ways = TreeWays.of(nodes)
-    catalog = ways.leaves(CATALOG)
-    first = ways.way[catalog[0]] if catalog else []
+    catalog = cache.leaves(CATALOG)
+    first = cache.way[catalog[0]] if catalog else []
     # Behind each header the tree's own further extents are looked for, whether or not it has any.
-    overflow = ways.leaves(OVERFLOW)
-    extents = ways.way[overflow[0]] if overflow else []
-    cache.nodes([*ways.others(OVERFLOW, is_header=True), *extents])
-    cache.nodes(ways.others(CATALOG, is_header=True))
+    overflow = cache.leaves(OVERFLOW)
+    extents = cache.way[overflow[0]] if overflow else []
+    cache.nodes([*cache.others(OVERFLOW, is_header=True), *extents])
+    cache.nodes(cache.others(CATALOG, is_header=True))
     # The volume's name stands in the record of the root, which is the first of all.
     cache.nodes(first)
     cache.regions("alternate-volume-header")
-    cache.nodes([*extents, *ways.others(ATTRIBUTES, is_header=True)])
+    cache.nodes([*extents, *cache.others(ATTRIBUTES, is_header=True)])
     cache.regions("alternate-volume-header")
     cache.nodes([*extents, *first[-1:]])
-    _tree(cache, ways, OVERFLOW, [])
+    _tree(cache, OVERFLOW, [])
     cache.regions("alternate-volume-header")
-    private = _private(ways, layout.facts, entries)
+    private = _private(cache, layout.facts, entries)
     cache.nodes([*private, *first])
-    _tree(cache, ways, CATALOG, _extents_searched(ways, layout, entries, catalog))
+    _tree(cache, CATALOG, _extents_searched(cache, layout, entries, catalog))
     cache.nodes([*private, *first])
     if catalog:
-        cache.nodes(_hierarchy(ways, entries, catalog))
+        cache.nodes(_hierarchy(cache, entries, catalog))
         if layout.facts.variant == "HFSX":
             cache.nodes([*first, *catalog])
-    _tree(cache, ways, ATTRIBUTES, [])
+    _tree(cache, ATTRIBUTES, [])
     cache.regions("allocation-file")
-    cache.nodes(ways.others(CATALOG, is_header=True))
+    cache.nodes(cache.others(CATALOG, is_header=True))
     cache.regions("alternate-volume-header", "volume-header")
     return cache.reads()
 
 
-def _tree(cache: _Cache, ways: TreeWays, tree: str, behind: Sequence[list[int]]) -> None:
+def _tree(cache: _Cache, tree: str, behind: Sequence[list[int]]) -> None:
     """Go down to each leaf, index nodes anew for each child, then over all nodes that are not in use."""
-    header = ways.others(tree, is_header=True)
+    header = cache.others(tree, is_header=True)
     # Of a journaled volume nodes must lie in one piece: whether it is one is read anew.
     cache.regions("volume-header")
     cache.nodes(header)
     cache.regions("volume-header")
     before: list[int] = []
-    for place, leaf in enumerate(ways.leaves(tree)):
-        way = ways.way[leaf]
+    for place, leaf in enumerate(cache.leaves(tree)):
+        way = cache.way[leaf]
         # Back up to the node that both have above them, from there down again.
         shared = sum(1 for one, other in zip(before, way, strict=False) if one == other)
         cache.nodes(before[-2 : max(shared - 1, 0) : -1] if before else [])
@@ -244,16 +213,16 @@ def _tree(cache: _Cache, ways: TreeWays, tree: str, behind: Sequence[list[int]])
     cache.nodes(before[-2::-1])
     cache.nodes(header)
     # Nodes that are not in use must hold zeros (BTCheckUnusedNodes); map nodes come before, and are seen again here.
-    cache.nodes(ways.others(tree, is_header=False))
+    cache.nodes(cache.others(tree, is_header=False))
     cache.nodes(header)
 
 
-def _extents_searched(ways: TreeWays, layout: VolumeLayout, entries: EntryTable, catalog: list[int]) -> list[list[int]]:
+def _extents_searched(cache: _Cache, layout: VolumeLayout, entries: EntryTable, catalog: list[int]) -> list[list[int]]:
     """Say for each leaf of the catalog on which ways of the overflow tree its files' extents are looked for.
 
     They are, also where a file has no more than fit into its record.
     """
-    leaves = ways.leaves(OVERFLOW)
+    leaves = cache.leaves(OVERFLOW)
     if not leaves:
         return [[] for _ in catalog]
     first_ids, last_ids = (layout.columns("nodes")[f"{end}_key_id"].filled(0)[leaves] for end in ("first", "last"))
@@ -265,27 +234,27 @@ def _extents_searched(ways: TreeWays, layout: VolumeLayout, entries: EntryTable,
     pairs = np.unique(np.stack([np.append(node, node[further]), np.append(found, found[further] + 1)]), axis=1)
     behind: dict[int, list[int]] = {}
     for leaf, row in pairs.T.tolist():
-        behind.setdefault(leaf, []).extend(ways.way[leaves[row]])
+        behind.setdefault(leaf, []).extend(cache.way[leaves[row]])
     return [behind.get(leaf, []) for leaf in catalog]
 
 
-def _private(ways: TreeWays, facts: VolumeFacts, entries: EntryTable) -> list[int]:
+def _private(cache: _Cache, facts: VolumeFacts, entries: EntryTable) -> list[int]:
     """List the way to the directory of iNode files, or to where it would stand: behind all else in the root."""
     hidden = np.flatnonzero(entries.is_hidden)
     # Its name begins with NUL, which sorts behind everything where case is folded, and before where it is not.
     hidden = hidden[:1] if facts.case_sensitive else hidden[-1:]
     last = np.flatnonzero(entries.parent_id == ROOT_ID)
     leaf = entries.name_node[hidden if len(hidden) else last[-1:]]
-    return ways.way[int(leaf[0])] if len(leaf) and leaf[0] >= 0 else []
+    return cache.way[int(leaf[0])] if len(leaf) and leaf[0] >= 0 else []
 
 
-def _hierarchy(ways: TreeWays, entries: EntryTable, catalog: list[int]) -> Iterator[int]:
+def _hierarchy(cache: _Cache, entries: EntryTable, catalog: list[int]) -> Iterator[int]:
     """Go down into each folder when its record comes, and back to where its parent's records go on.
 
     A folder's records are followed by the threads of files with higher numbers, which are passed over up to the next
     record of a folder: the thread of that with the next number.
     """
-    rank = np.full(len(ways.nodes) + 1, -1, np.int64)
+    rank = np.full(len(cache.way) + 1, -1, np.int64)
     rank[catalog] = np.arange(len(catalog))
     folders = np.flatnonzero(entries.is_directory)
     folders = folders[np.argsort(entries.file_id[folders], kind="stable")]
@@ -299,14 +268,14 @@ def _hierarchy(ways: TreeWays, entries: EntryTable, catalog: list[int]) -> Itera
     starts = np.searchsorted(parent[by_name], np.arange(len(ids) + 1)).tolist()
     children, record = by_name.tolist(), rank[entries.name_node[folders]].tolist()
     root = np.flatnonzero(ids == ROOT_ID)
-    yield from ways.way[catalog[0]]
+    yield from cache.way[catalog[0]]
     if not len(root):
         return
     first, end = thread.tolist(), last.tolist()
     # Of each folder that is open: its number, the next of its folders, and the leaf that is looked at.
     seen = {int(root[0])}
     stack = [[int(root[0]), starts[int(root[0])], first[int(root[0])]]]
-    yield from ways.way[catalog[first[int(root[0])]]]
+    yield from cache.way[catalog[first[int(root[0])]]]
     while stack:
         folder, child, at = top = stack[-1]
         if child < starts[folder + 1]:
@@ -316,7 +285,7 @@ def _hierarchy(ways: TreeWays, entries: EntryTable, catalog: list[int]) -> Itera
             # In a damaged volume a folder may be its own grandparent.
             if first[below] >= 0 and below not in seen:
                 seen.add(below)
-                yield from ways.way[catalog[first[below]]]
+                yield from cache.way[catalog[first[below]]]
                 stack.append([below, starts[below], first[below]])
             continue
         yield from (catalog[leaf] for leaf in range(at + 1, end[folder] + 1))
@@ -326,7 +295,7 @@ def _hierarchy(ways: TreeWays, entries: EntryTable, catalog: list[int]) -> Itera
 
 
 class _Cache:
-    """Blocks of the volume, of which the least recently used goes, and what was read into it."""
+    """The volume as the checker goes through it: blocks, of which the least recently used goes, and what was read."""
 
     def __init__(self, layout: VolumeLayout, nodes: NodeTable, size: int) -> None:
         start = layout.facts.image_offset
@@ -339,6 +308,25 @@ class _Cache:
         self._mapper = nodes.mapper.tolist()
         self._parent = nodes.parent.tolist()
         self._spans = _spans(layout, nodes)
+        self._nodes = nodes
+        # of each node, the nodes from the root down to it, itself last
+        self.way: list[list[int]] = [[node] for node in range(len(nodes))]
+        for node in np.argsort(-nodes.level, kind="stable").tolist():
+            if self._parent[node] >= 0:
+                self.way[node] = [*self.way[self._parent[node]], node]
+
+    def leaves(self, tree: str) -> list[int]:
+        """List the leaves of a tree in key order."""
+        own = np.flatnonzero((self._nodes.tree == self._nodes.tree_code(tree)) & (self._nodes.level == 0))
+        found: list[int] = own[np.argsort(self._nodes.key_rank[own], kind="stable")].tolist()
+        return found
+
+    def others(self, tree: str, *, is_header: bool) -> list[int]:
+        """List the header node of a tree, or its map nodes and those that are not in use, by number."""
+        own = (self._nodes.tree == self._nodes.tree_code(tree)) & (self._nodes.level < 0)
+        rows = np.flatnonzero(own & (self._nodes.is_header == is_header))
+        found: list[int] = rows[np.argsort(self._nodes.node_id[rows], kind="stable")].tolist()
+        return found
 
     def nodes(self, wanted: Iterable[int]) -> None:
         """Read nodes, before each what tells of extents behind the eighth of its tree."""
@@ -506,8 +494,8 @@ def driver(host: HostProfile, compared_by: Callable[[str, VolumeFacts], str] = c
     """Return the driver of a host, which compares names by a rule."""
     own = host.properties_of("hfsplus", HOSTS)
     # Linux finds a new inode by its thread record, and the catalog record through that.
-    thread = (Search("thread_node", "thread"), INODE) if own.hfs_looks_up_thread else ()
-    searches = (NAME, INODE, *thread)
+    thread = ("thread", "inode") if own.hfs_looks_up_thread else ()
+    searches = ("name", "inode", *thread)
     return Driver(
         costs=own.costs,
         searches=searches,
@@ -564,7 +552,7 @@ def _threads(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
 
 
 def _find_mounted_nodes(
-    searches: tuple[Search, ...], facts: VolumeFacts, nodes: NodeTable, entries: EntryTable
+    searches: tuple[str, ...], facts: VolumeFacts, nodes: NodeTable, entries: EntryTable
 ) -> Mounted:
     """Header nodes, and what the mount's searches end in."""
     found = np.concatenate([*root_leaves(searches, facts, entries)])

@@ -18,7 +18,6 @@ import numpy as np
 from layoutscope.errors import FormatError, LockedError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.crypto import load_ciphers
-from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import FillingSource, Source
 from layoutscope.structs import grammar
 from layoutscope.structs.records import (
@@ -124,18 +123,7 @@ def _open_chunks(
     source: Source, start: int, stop: int, described: EncryptedImage.Header | EncryptedImage.FormerTrailer, keys: Keys
 ) -> Source:
     """Open the image whose chunks lie between two places of a file."""
-    size, chunk = described.len_data, described.len_block
-    disk = DecryptedSource(source, start, chunk, size, keys)
-    stored = max(0, stop - start) // chunk * chunk
-    if stored >= size:
-        return disk
-    disk.own_findings = (
-        Finding(
-            "image-incomplete", "error", WHAT, source.size_bytes,
-            f"the file ends at byte {source.size_bytes:,}; {size - stored:,} bytes that it should hold are missing",
-        ),
-    )  # fmt: skip
-    return RescuedSource(disk, np.array([[stored, size - stored]], np.int64))
+    return DecryptedSource(source, start, stop, described.len_block, described.len_data, keys)
 
 
 def _password_keys(source: Source) -> list[tuple[int, EncryptedImage.PasswordKey]]:
@@ -211,10 +199,16 @@ def _decrypt_cbc(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:
 
 
 class DecryptedSource(FillingSource):
-    """What encrypted chunks hold."""
+    """What encrypted chunks between two places of a file hold; what it lacks of them counts as never read."""
 
-    def __init__(self, source: Source, start: int, chunk_bytes: int, size_bytes: int, keys: Keys) -> None:
+    def __init__(self, source: Source, start: int, stop: int, chunk_bytes: int, size_bytes: int, keys: Keys) -> None:
         self._set_around(source, size_bytes)
+        stored = max(0, stop - start) // chunk_bytes * chunk_bytes
+        if stored < size_bytes:
+            self._unread = np.array([[stored, size_bytes - stored]])
+            end, left = source.size_bytes, size_bytes - stored
+            message = f"the file ends at byte {end:,}; {left:,} bytes that it should hold are missing"
+            self.own_findings = (Finding("image-incomplete", "error", WHAT, end, message),)
         self._first, self._chunk_bytes = start, chunk_bytes
         self._cipher_key, self._vector_key = keys
 

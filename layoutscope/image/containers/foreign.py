@@ -1,481 +1,408 @@
-"""Containers of other makers, read in place by libyal's libraries: qcow2, vhd, vhdx and vmdk.
-
-The libraries come with the extra ``containers``, and run in a process of their own. They get bytes, never a name, so
-that what is compressed or itself inside of a container can be read too; the files that a description names are looked
-up here, beside it.
-"""
+"""Disks of QEMU, VMware, Virtual PC and Hyper-V (qcow2, vmdk, vhd, vhdx), read in place."""
 
 from __future__ import annotations
 
-import json
-import os
-import select
-import signal
-import subprocess
-import sys
-import time
-from collections import OrderedDict
-from contextlib import ExitStack, suppress
-from functools import cached_property
-from importlib.util import find_spec
-from itertools import takewhile
+import re
+import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+from uuid import UUID
 
 import numpy as np
 
-from layoutscope import bounded
-from layoutscope.errors import FormatError, ImageError, UnreadError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import (
-    find_differing_table,
-    last_block,
-    refuse_expansion,
-    refuse_extent,
-    refuse_qcow,
-    refuse_version,
-    stored_runs,
-    vhd_end,
+    MAX_TABLE_BYTES,
+    SECTOR_BYTES,
+    is_repeated,
+    open_placed,
+    read_structure,
+    read_table,
+    refuse_sizes,
 )
 from layoutscope.image.raw import RawFile
 from layoutscope.image.signatures import trailer_of
-from layoutscope.image.source import FillingSource, ReadCounter, Source
-from layoutscope.structs import arrays
-from layoutscope.units import format_bytes
+from layoutscope.image.source import JoinedSource, MemorySource, Source, open_all
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import runs_of, starts_of
+from layoutscope.structs.records import (
+    QCOW_HEADER,
+    QCOW_REFERENCE,
+    VHD_DYNAMIC_HEADER,
+    VHD_FOOTER,
+    VHD_REFERENCE,
+    VHDX_DISK_SIZE,
+    VHDX_FILE_PARAMETERS,
+    VHDX_METADATA,
+    VHDX_METADATA_ENTRY,
+    VHDX_REFERENCE,
+    VHDX_REGION,
+    VHDX_REGIONS,
+    VHDX_SECTOR_SIZE,
+    VMDK_GRAIN,
+    VMDK_HEADER,
+    VMDK_REFERENCE,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from layoutscope.image.signatures import Signature
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
+
+    I64 = NDArray[np.int64]
+
+ADVICE: Final = "convert it with: qemu-img convert -O raw IMAGE RAW"
 
 
-PROGRAM: Final = Path(__file__).with_name("parserprocess.py")
-
-MEMORY_BYTES: Final = 1 << 30
-"""What a parser may take, besides a part of what it reads: tables of chunks of an image of terabytes are long."""
-
-MEMORY_PART: Final = 64
-
-READ_SECONDS: Final = 10.0
-"""Of processor time, for some MiB of data; opening may take more where more is stored."""
-
-OPEN_BYTES_A_SECOND: Final = 1 << 26
-
-WAIT_SECONDS: Final = 60.0
-"""How long nothing at all may come; whatever a parser reads is read here, so that it never waits for a disk."""
-
-PIPE_BYTES: Final = 1 << 20
-MAX_LINE_BYTES: Final = 1 << 22
-MAX_NEED_BYTES: Final = 1 << 28
-"""The longest piece that is read for a parser at once; those of sound containers are a chunk or a table."""
+def _refuse(source: Source, what: str, reason: str, advice: str = ADVICE) -> NoReturn:
+    raise UnsupportedError(f"{source.name}: the {what} {reason}", code="container", advice=advice)
 
 
-class ParserError(Exception):
-    """The parser ended without an answer, or refused; why, in words."""
+def _refuse_differences(source: Source, what: str, other: str = "another disk") -> NoReturn:
+    _refuse(source, what, f"holds the differences to {other} alone", f"join them with: {ADVICE.split(': ')[1]}")
 
 
-class RefusedError(ParserError):
-    """The library refused the container, or a part of it; in its own words, which say nothing to whoever uses it."""
+def _refuse_short_table(what: str, found: int, wanted: int) -> None:
+    if found < wanted:
+        raise FormatError("its first table is shorter than the disk", structure=what, image_offset=0,
+                          expected=f"{wanted:,} entries or more", found=f"{found:,}")  # fmt: skip
 
 
-class Parser:
-    """A container that is open in another process."""
-
-    def __init__(
-        self,
-        library: str,
-        create: str,
-        sources: Sequence[Source],
-        most_extents: int,
-        # given the name of such a file, None where it has none, returns its source
-        extent: Callable[[str | None], Source],
-    ) -> None:
-        self._sources, self._extent, self._most_extents = list(sources), extent, most_extents
-        self._held = bytearray()
-        self._unread: UnreadError | None = None  # why the parser did not get what it needs for an answer
-        self._allowed_seconds = 0.0
-        self.size_bytes = 0
-        self.layer: str | None = None
-        stored = sum(source.size_bytes for source in sources)
-        task = {
-            "library": library,
-            "create": create,
-            "path": sys.path,
-            "sizes": [source.size_bytes for source in sources],
-            "extents": most_extents,
-            "memory_bytes": MEMORY_BYTES + stored // MEMORY_PART,
-            "seconds_to_open": READ_SECONDS + stored / OPEN_BYTES_A_SECOND,
-            "seconds_to_read": READ_SECONDS,
-        }
+def _read_second_tables(
+    source: Source,
+    what: str,
+    places: I64,  # where the tables lie in the file, in bytes, in the order of the disk; 0 where there is none
+    count: int,  # entries of a table
+    record: RecordType,
+    fields: Sequence[RecordColumn],
+    unit_bytes: int,
+    size_bytes: int,
+) -> tuple[list[I64], dict[str, Any]]:
+    """Read what tables of a directory name: numbers of blocks and their fields, and what is known of lost ones."""
+    used, length = np.flatnonzero(places), count * record.width
+    lost = is_repeated(places[used])
+    if len(used) * length > source.size_bytes:
+        raise FormatError("its tables are longer than the file", structure=what, image_offset=0)
+    parts = [[np.empty(0, np.int64)] * (1 + len(fields))]
+    for row in np.flatnonzero(~lost):
         try:
-            self._process = subprocess.Popen(  # noqa: S603  (this interpreter, and a program of our own)
-                bounded.command_of(f"{__package__}.{PROGRAM.stem}", "-I", "-S", str(PROGRAM)),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,
-                # Whoever interrupts a command at its terminal interrupts this process alone, which ends the other one.
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ParserError(f"its reader cannot be started: {(error.strerror or str(error)).lower()}") from error
-        self._to, self._from = (_enlarge_pipe(pipe) for pipe in (self._process.stdin, self._process.stdout))
-        with ExitStack() as unless_started:
-            unless_started.callback(self.close)
-            self._start(task)
-            unless_started.pop_all()
-
-    def _start(self, task: dict[str, Any]) -> None:
-        self._send(json.dumps(task).encode() + b"\n", task["seconds_to_open"])
-        word, rest = self._answer()
-        if word == "layer":
-            self.layer = str(json.loads(rest))
-        else:
-            self.size_bytes = int(rest)
-
-    def read_into(self, offset: int, target: memoryview) -> int:
-        """Read from a place of the disk on; how many bytes came, fewer only at the end of a damaged container."""
-        done = 0
-        while done < len(target):
-            self._send(b"%d %d\n" % (offset + done, len(target) - done), READ_SECONDS)
-            length = int(self._answer()[1])
-            if not 0 < length <= len(target) - done:
-                break
-            self._receive(target[done : done + length])
-            done += length
-        return done
-
-    def _answer(self) -> tuple[str, str]:
-        """Serve what the parser needs until it answers."""
-        self._unread = None
-        while True:
-            word, _, rest = self._line().partition(" ")
-            if word == "need":
-                self._serve(*map(int, rest.split()))
-            elif word == "extents":
-                self._open_extents(json.loads(rest))
-            elif word in ("error", "refused"):
-                if self._unread is not None:
-                    raise self._unread
-                raise (RefusedError if word == "refused" else ParserError)(str(json.loads(rest)))
-            else:
-                return word, rest
-
-    def _serve(self, number: int, offset: int, length: int) -> None:
-        if not 0 <= length <= MAX_NEED_BYTES:
-            raise ParserError(f"its reader asks for {length:,} bytes at once")
-        try:
-            data = self._sources[number].read(offset, length)
-        except FormatError as error:
-            self._unread = error if isinstance(error, UnreadError) else None
-            self._send(b"-1\n")
-            return
-        self._send(b"%d\n" % len(data))
-        self._send(data)
-
-    def _open_extents(self, names: list[str | None]) -> None:
-        if len(names) > self._most_extents:
-            raise ParserError(f"claims more than {self._most_extents:,} extents")
-        found = [self._extent(name) for name in names]
-        first = len(self._sources)
-        self._sources += found
-        told = [[number, source.size_bytes] for number, source in enumerate(found, first)]
-        self._send(json.dumps(told).encode() + b"\n")
-
-    def _line(self) -> str:
-        while b"\n" not in self._held:
-            if len(self._held) > MAX_LINE_BYTES:
-                raise ParserError("its reader answers without end")
-            self._wait(self._from, select.POLLIN)
-            data = os.read(self._from, PIPE_BYTES)
-            if not data:
-                raise ParserError(self._last_words())
-            self._held += data
-        line, _, rest = bytes(self._held).partition(b"\n")
-        self._held = bytearray(rest)
-        return line.decode()
-
-    def _receive(self, target: memoryview) -> None:
-        """Fill a buffer with what was announced."""
-        done = min(len(target), len(self._held))
-        target[:done] = self._held[:done]
-        del self._held[:done]
-        while done < len(target):
-            self._wait(self._from, select.POLLIN)
-            got = os.readv(self._from, [target[done:]])
-            if not got:
-                raise ParserError(self._last_words())
-            done += got
-
-    def _send(self, data: bytes, seconds: float | None = None) -> None:
-        """Send bytes; a number of seconds begins a request, which may take so much processor time."""
-        if seconds is not None:
-            self._allowed_seconds = WAIT_SECONDS + 2 * seconds
-        left = memoryview(data)
-        while left:
-            self._wait(self._to, select.POLLOUT)
-            try:
-                left = left[os.write(self._to, left) :]
-            except BrokenPipeError as error:
-                raise ParserError(self._last_words()) from error
-
-    def _wait(self, descriptor: int, event: int) -> None:
-        """Wait for the other process; what it takes in all is bounded for each request."""
-        poll = select.poll()
-        poll.register(descriptor, event)
-        start = time.monotonic()
-        if not poll.poll(max(0.0, self._allowed_seconds) * 1000):
-            self._process.kill()
-            raise ParserError("its reader does not answer any more")
-        self._allowed_seconds -= time.monotonic() - start
-
-    def _last_words(self) -> str:
-        """Describe why the process ended."""
-        code = self._process.wait()
-        if code == -signal.SIGXCPU:
-            return "its reader takes more time than any sound one needs"
-        if code < 0:
-            with suppress(ValueError):
-                return f"its reader crashed ({signal.Signals(-code).name})"
-        return f"its reader ended with {code}"
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+            columns = read_table(source, int(places[used[row]]), count, record, fields, what)
+        except FormatError:
+            lost[row] = True
+            continue
+        numbers = used[row] * count + np.arange(count)
+        chosen = np.logical_or.reduce(columns) & (numbers * unit_bytes < size_bytes)
+        parts.append([column[chosen] for column in (numbers, *columns)])
+    found = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    if not lost.any():
+        return found, {}
+    starts = used[lost] * count * unit_bytes
+    is_cut = bool((places[used] > source.size_bytes - length).any())
+    message = (
+        f"{int(lost.sum()):,} tables of its blocks are named twice, or cannot be read from the file, which ends at "
+        f"byte {source.size_bytes:,}; what they tell of counts as not read"
+    )
+    told = Finding("image-incomplete" if is_cut else "container-invalid", "error", what,
+                   source.size_bytes if is_cut else int(places[used][lost].min()), message)  # fmt: skip
+    return found, {
+        "unread": [runs_of(starts, np.minimum(count * unit_bytes, size_bytes - starts))], "findings": [told],
+    }  # fmt: skip
 
 
-def _enlarge_pipe(pipe: Any) -> int:
-    """Have a pipe hold more than a few pages, where the system can; its descriptor, which nobody waits on."""
-    descriptor = int(pipe.fileno())
-    with suppress(ImportError, AttributeError, OSError):
-        import fcntl
+def open_qcow(source: Source) -> Source:
+    """Open the disk in a QEMU image."""
+    what = "qcow2 image"
+    header = read_structure(grammar.SparseDisks.QcowHeader, QCOW_HEADER, source, 0, what)
+    if header.version not in (2, 3):
+        _refuse(source, what, f"is of version {header.version:,}, and 2 and 3 are known")
+    if header.ofs_backing_file_name:
+        _refuse_differences(source, what)
+    if header.crypt_method:
+        _refuse(source, what, "is encrypted")
+    if header.version > 2 and header.unknown_features:
+        _refuse(source, what, f"has features that are not known ({header.unknown_features:#x})")
+    unit, size = 1 << min(header.cluster_bits, 63), header.len_disk
+    count = unit // QCOW_REFERENCE.width
+    refuse_sizes(what, size, unit * count)
+    tables = -(-size // (unit * count))
+    _refuse_short_table(what, header.num_tables, tables)
+    (places,) = read_table(source, header.ofs_tables, tables, QCOW_REFERENCE, (QCOW_REFERENCE.ofs_target,), what)
+    fields = (
+        QCOW_REFERENCE.unmarked, QCOW_REFERENCE.ofs_target, QCOW_REFERENCE.is_compressed, QCOW_REFERENCE.reads_as_zeros,
+    )  # fmt: skip
+    (numbers, entry, place, packed, zero), more = _read_second_tables(
+        source, what, places, count, QCOW_REFERENCE, fields, unit, size
+    )
+    # What is compressed uses the lowest bit for its place, and so does everything before the third version.
+    is_packed = packed > 0
+    chosen = is_packed | (entry & ~np.int64(1) > 0) & (zero == 0)
+    numbers, entry, place, is_packed = numbers[chosen], entry[chosen], place[chosen], is_packed[chosen]
+    place_bits = 70 - header.cluster_bits
+    packed_place = entry & ((1 << place_bits) - 1)
+    # Bits that are reserved, or a place where no cluster begins: it is damaged.
+    is_odd = entry & ~((0x00FF_FFFF_FFFF_FE00 & -unit) | 1) != 0
+    offsets = np.where(is_packed, packed_place, np.where(is_odd, 0, place))
+    end = (packed_place // SECTOR_BYTES + (entry >> place_bits) + 1) * SECTOR_BYTES
+    # The file may end in the last sector of the last one.
+    stored = np.minimum(end, np.maximum(source.size_bytes, packed_place + 1)) - packed_place
+    return open_placed(
+        source, what, size, unit, numbers, offsets, first_offset=unit,
+        stored=np.where(is_packed, stored, 0), codecs=[_inflate_raw], **more,
+    )  # fmt: skip
 
-        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    os.set_blocking(descriptor, False)
-    return descriptor
+
+def _inflate_raw(data: bytes, length: int) -> bytes:
+    return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, length)
 
 
-INSTALL: Final = "pip install 'layoutscope[containers]'"
+NOT_STORED: Final = 0xFFFF_FFFF
+"""An entry of a VHD's table of blocks that names none."""
+
+
+def open_vhd(source: Source) -> Source:
+    """Open a dynamic disk of Virtual PC."""
+    what, kinds = "Virtual PC disk", grammar.SparseDisks.VhdKind
+    footer = read_structure(grammar.SparseDisks.VhdFooter, VHD_FOOTER, source, 0, what)
+    if footer.kind == kinds.differencing:
+        _refuse_differences(source, what)
+    header = read_structure(grammar.SparseDisks.VhdDynamicHeader, VHD_DYNAMIC_HEADER, source, footer.ofs_next, what)
+    size, unit = footer.len_disk, header.len_block
+    refuse_sizes(what, size, unit)
+    count = -(-size // unit)
+    _refuse_short_table(what, header.num_blocks, count)
+    (sectors,) = read_table(source, header.ofs_table, count, VHD_REFERENCE, (VHD_REFERENCE.sector,), what)
+    used = np.flatnonzero(sectors != NOT_STORED)
+    # A bit for each sector, in whole sectors, stands before a block.
+    bits = -(-unit // SECTOR_BYTES)
+    offsets = (sectors[used] + -(-bits // (8 * SECTOR_BYTES))) * SECTOR_BYTES
+    findings = []
+    is_cut = int(offsets.max(initial=0)) + unit > source.size_bytes
+    if not is_cut and not trailer_of(source).startswith(b"conectix"):
+        message = "the file has no footer at its end; the copy that begins it is used"
+        findings.append(Finding("container-invalid", "warning", what, source.size_bytes, message))
+    return open_placed(source, what, size, unit, used, offsets, first_offset=SECTOR_BYTES, findings=findings)
+
+
+REGION_TABLES: Final = (192 << 10, 256 << 10)
+CHUNK_SECTORS: Final = 1 << 23
+"""Sectors whose blocks come before an entry for their bitmap in the table of a VHDX ([MS-VHDX] 2.5)."""
+
+MAX_NAMED: Final = 2047
+"""Tables of regions and of items have room for no more entries ([MS-VHDX] 2.2.3.1 and 2.6.1.1)."""
+
+BAT: Final = UUID("2dc27766-f623-4200-9d64-115e9bfd4a08")
+METADATA: Final = UUID("8b7ca206-4790-4b9a-b8fe-575f050f886e")
+FILE_PARAMETERS: Final = UUID("caa16737-fa36-4d43-b3b6-33f0aa44e76b")
+DISK_SIZE: Final = UUID("2fa54224-cd1b-4876-b211-5dbed83bf4b8")
+SECTOR_SIZE: Final = UUID("8141bf1d-a96f-4709-ba47-f233a8faab5f")
+"""What a VHDX calls its regions and items ([MS-VHDX] 2.2.3.2 and 2.6.1.2)."""
+
+
+def open_vhdx(source: Source) -> Source:
+    """Open a dynamic disk of Hyper-V, or one that stores all of its blocks."""
+    what, kinds = "Hyper-V disk", grammar.SparseDisks
+    try:
+        place, table = _regions(source, what, REGION_TABLES[0])
+    except FormatError:
+        place, table = _regions(source, what, REGION_TABLES[1])
+    named = (kinds.VhdxMetadata, VHDX_METADATA), (kinds.VhdxMetadataEntry, VHDX_METADATA_ENTRY)
+    at = [place + item.ofs_item for item in _read_named_table(
+        source, what, place, *named, [FILE_PARAMETERS, DISK_SIZE, SECTOR_SIZE]
+    )]  # fmt: skip
+    facts = read_structure(kinds.VhdxFileParameters, VHDX_FILE_PARAMETERS, source, at[0], what)
+    size = read_structure(kinds.VhdxDiskSize, VHDX_DISK_SIZE, source, at[1], what).len_disk
+    sector = read_structure(kinds.VhdxSectorSize, VHDX_SECTOR_SIZE, source, at[2], what).len_sector
+    unit = facts.len_block
+    refuse_sizes(what, size, unit)
+    if facts.has_parent:
+        _refuse_differences(source, what)
+    between = CHUNK_SECTORS * sector // unit
+    refuse_sizes(what, size, between)
+    blocks = -(-size // unit)
+    numbers = np.arange(blocks)
+    entries = blocks + (blocks - 1) // between
+    fields = (VHDX_REFERENCE.state, VHDX_REFERENCE.ofs_block)
+    state, offsets = read_table(source, table, entries, VHDX_REFERENCE, fields, what)
+    own = numbers + numbers // between
+    used = np.isin(state[own], [int(kinds.VhdxState.present), int(kinds.VhdxState.partial)])
+    return open_placed(source, what, size, unit, numbers[used], offsets[own][used], first_offset=REGION_TABLES[0])
+
+
+def _regions(source: Source, what: str, at: int) -> tuple[int, int]:
+    """Where the metadata and the table of blocks lie in the file."""
+    kinds = grammar.SparseDisks
+    named = (kinds.VhdxRegions, VHDX_REGIONS), (kinds.VhdxRegion, VHDX_REGION)
+    metadata, table = _read_named_table(source, what, at, *named, [METADATA, BAT])
+    return metadata.ofs_region, table.ofs_region
+
+
+def _read_named_table(
+    source: Source,
+    what: str,
+    at: int,
+    head: tuple[Any, RecordType],
+    entry: tuple[Any, RecordType],
+    names: Sequence[UUID],
+) -> list[Any]:
+    """Read the entries that have certain names in a table behind its head."""
+    count = read_structure(*head, source, at, what).num_entries
+    first, width = at + head[1].width, entry[1].width
+    found = [read_structure(*entry, source, first + row * width, what) for row in range(min(count, MAX_NAMED))]
+    known = {UUID(bytes_le=each.guid): each for each in found}
+    if not known.keys() >= {*names}:
+        raise FormatError("a table names too little of what the disk needs", structure=what, image_offset=at)
+    return [known[name] for name in names]
+
+
+VMDK: Final = "VMware disk (vmdk)"
+DESCRIPTION: Final = b"# Disk DescriptorFile"
+VMDK_VERSIONS: Final = (1, 2, 3)
+AT_END: Final = 2**64 - 1
+"""The place of a VMDK's directory in the header of a file that was written as a stream."""
+
+FOOTER_FROM_END: Final = 1024
+"""Where such a file has its header once more, before the marker that ends it."""
+
 MAX_EXTENTS: Final = 4096
 
-MAX_DISK_BYTES: Final = 64 * 1024**4
-"""The largest disk of every format here but qcow2; a larger one claims what nobody ever stored."""
-
-BLOCK_BYTES: Final = 64 * 1024
-"""What is asked for at once at least: a cluster of qcow2, which is unpacked as a whole anyway."""
-
-AHEAD_BLOCKS: Final = 8
-"""So many more are asked for where reads follow one another."""
-
-KEPT_BLOCKS: Final = 512
-MAX_BYTES: Final = 4 * 1024**2
-"""The longest answer."""
-
-VHD_MAGIC: Final = b"conectix"
-VHD_FOOTER_BYTES: Final = 512
-
-CREATE: Final = {"pyqcow": "file", "pyvhdi": "file", "pyvmdk": "handle"}
-"""What in each library makes a handle."""
+EXTENT: Final = re.compile(
+    r'^\s*(?:RW|RDONLY|NOACCESS)\s+(\d{1,15})\s+(\w+)(?:\s+"([^"]*)"(?:\s+(\d{1,15}))?)?', re.MULTILINE
+)
+"""A line of a description: how many sectors, what kind, and for most a file and the sector where they begin in it."""
 
 
-def open_foreign(source: Source, found: Signature) -> Source:
-    """Open the disk in a container."""
-    # What strangers made is handed to libraries in C only where a process can be bounded.
-    is_bounded = hasattr(select, "poll")
-    if not is_bounded or find_spec(found.reader) is None:
-        advice = f"install what reads it with: {INSTALL}; or {found.advice}" if is_bounded else found.advice
-        raise UnsupportedError(f"{source.name}: is no raw image but: {found.name}", code="container", advice=advice)
-    if found.reader == "pyqcow":
-        refuse_qcow(source)
-    elif found.reader == "pyvmdk":
-        refuse_version(source)
-        refuse_extent(source)
-    return ForeignSource(source, found)
+def open_vmdk(source: Source) -> Source:
+    """Open a disk of VMware that is in one file."""
+    header = read_structure(grammar.SparseDisks.VmdkHeader, VMDK_HEADER, source, 0, VMDK)
+    _refuse_version(source, header)
+    at, length = header.descriptor_sector * SECTOR_BYTES, header.num_descriptor_sectors * SECTOR_BYTES
+    text = source.read(at, length) if at and 0 < length <= min(source.size_bytes - at, MAX_TABLE_BYTES) else b""
+    # Room for one is left in every file by some programs.
+    if not text.startswith(DESCRIPTION):
+        raise UnsupportedError(
+            f"{source.name}: is one of the files of a VMware disk (vmdk)", code="container",
+            advice="open the .vmdk file beside it that names it",
+        )  # fmt: skip
+    _refuse_parent(source, text)
+    return _open_extent(source)
 
 
-class _Footed(Source):
-    """A file that lost its footer, with its first 512 bytes behind what it should hold."""
-
-    def __init__(self, source: Source, footer_at: int) -> None:
-        self._source, self._footer_at = source, footer_at
-        self.name, self.counter = source.name, source.counter
-        self.size_bytes = footer_at + VHD_FOOTER_BYTES
-
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        # What lies behind the end of the file is refused by it.
-        in_footer = image_offset >= self._footer_at
-        return self._source.read(image_offset - self._footer_at if in_footer else image_offset, length_bytes)
+def open_description(source: Source) -> Source:
+    """Open the disk that a description of VMware tells of; its extents are looked up by their names beside it."""
+    extents = list_extents(source)
+    sizes = [size for size, *_ in extents]
+    refuse_sizes(VMDK, sum(sizes), SECTOR_BYTES)
+    parts = open_all(_open_named(source, *extent) for extent in extents)
+    source.close()
+    disk = JoinedSource(parts, starts_of(np.array(sizes, np.int64)))
+    disk.name, disk.counter = source.name, source.counter
+    return disk
 
 
-class ForeignSource(FillingSource):
-    """The disk in a container."""
+def _open_named(source: Source, size: int, kind: str, path: Path, offset: int) -> Source:
+    """Open an extent with the length that its description says."""
+    one = np.array([0])
+    if kind == "ZERO":
+        return open_placed(MemorySource(b"", source.name), VMDK, size, size, one[:0], one[:0])
+    if kind not in ("FLAT", "VMFS", "SPARSE"):
+        _refuse(source, VMDK, f"has an extent of the kind {kind}")
+    part: Source = RawFile(path)
+    part.counter = source.counter
+    try:
+        part = _open_extent(part) if kind == "SPARSE" else part
+        is_fit = part.size_bytes == size and not offset
+        return part if is_fit else open_placed(part, VMDK, size, size, one, one + offset)
+    except (ImageError, FormatError):
+        part.close()
+        raise
 
-    def __init__(self, source: Source, found: Signature) -> None:
-        self._source = self.around = source
-        self._kind = found.name
-        self.name = source.name
-        self.counter = ReadCounter()
-        self._kept: OrderedDict[int, bytes] = OrderedDict()
-        self._next_block = -1
-        self._others: list[Source] = []
-        given = self._add_footer() if found.magic == VHD_MAGIC else source
-        last = last_block(source)
-        if last >= source.size_bytes:
-            message = f"the file is cut: it ends at byte {self._end}, and its last block begins at {last:,}"
-            self.own_findings = (Finding("image-incomplete", "error", self._kind, source.size_bytes, message),)
-        try:
-            self._parser = Parser(found.reader, CREATE[found.reader], [given], MAX_EXTENTS, self._extent)
-        except (ParserError, ImageError, UnreadError) as error:
-            self._close_others()
-            raise self._damaged(error) if isinstance(error, ParserError) else error from error
-        self.size_bytes = self._parser.size_bytes
-        if found.reader == "pyvmdk":
-            self._compare_tables()
-        try:
-            self._refuse_claims()
-        except (ImageError, UnsupportedError):
-            self._parser.close()
-            self._close_others()
-            raise
 
-    @property
-    def files(self) -> list[Path]:
-        """The container's file, and those that it names."""
-        return [Path(self.name), *(Path(each.name) for each in self._others)]
+def list_extents(source: Source) -> list[tuple[int, str, Path, int]]:
+    """List the extents of a description: size, kind, file, and where it begins in that, in bytes.
 
-    @cached_property
-    def holes(self) -> NDArray[np.int64]:
-        """Areas that the container does not store, shape (n, 2): offset and length in bytes."""
-        stored = stored_runs([self._source, *self._others], self.size_bytes)
-        files = self._source.size_bytes + sum(each.size_bytes for each in self._others)
-        refuse_expansion(self.name, arrays.total(stored), files)
-        return arrays.subtract(np.array([[0, self.size_bytes]]), stored)
+    Names with folders in them mean the file of that name beside the description.
+    """
+    text = source.read(0, min(source.size_bytes, MAX_TABLE_BYTES))
+    _refuse_parent(source, text)
+    found = EXTENT.findall(text.decode("utf-8", "surrogateescape"))
+    if not 0 < len(found) <= MAX_EXTENTS:
+        claim = f"claims more than {MAX_EXTENTS:,} extents" if found else "names no extents"
+        raise ImageError(f"{source.name}: the description of a {VMDK} {claim}")
+    folder = Path(source.name).parent
+    return [
+        (int(sectors) * SECTOR_BYTES, kind, folder / Path(name.replace("\\", "/")).name,
+         int(offset or 0) * SECTOR_BYTES)
+        for sectors, kind, name, offset in found
+    ]  # fmt: skip
 
-    def _add_footer(self) -> Source:
-        """Return the file of a dynamic VHD; with the copy of its footer behind its last block if it is cut."""
-        end = vhd_end(self._source)
-        if end is None or trailer_of(self._source).startswith(VHD_MAGIC):
-            return self._source
-        size = self._source.size_bytes
-        if size < end:
-            message = f"the file is cut: it ends at byte {size:,}, its last block at {end:,}"
-            self.own_findings = (Finding("image-incomplete", "error", self._kind, size, message),)
-        else:
-            message = "the file has no footer at its end; the copy that begins it is used"
-            self.own_findings = (Finding("container-invalid", "warning", self._kind, size, message),)
-        return _Footed(self._source, max(size, end))
 
-    def _compare_tables(self) -> None:
-        for each in (self._source, *self._others):
-            at = find_differing_table(each)
-            if at is not None:
-                message = f"a table of {Path(each.name).name} and its copy differ; which is right is not known"
-                told = Finding("container-invalid", "error", self._kind, at, message)
-                self.own_findings = (*self.own_findings, told)
+def _refuse_parent(source: Source, text: bytes) -> None:
+    """Refuse what rests on another disk, by its description."""
+    if re.search(rb"^\s*parentCID\s*=\s*(?!f{8}\b)[0-9a-f]", text, re.MULTILINE | re.IGNORECASE):
+        name = re.search(rb'^\s*parentFileNameHint\s*=\s*"([^"]*)"', text, re.MULTILINE)
+        _refuse_differences(source, VMDK, f"{name[1].decode('utf-8', 'replace')!r:.200}" if name else "another disk")
 
-    def _refuse_claims(self) -> None:
-        if self._parser.layer is not None:
-            raise UnsupportedError(
-                f"{self.name}: holds the differences to {self._parser.layer!r:.200} alone",
-                code="container",
-                advice="join them with: qemu-img convert -O raw IMAGE RAW",
-            )
-        if not 0 <= self.size_bytes <= MAX_DISK_BYTES:
-            raise ImageError(
-                f"{self.name}: {self._kind} claims a disk of {format_bytes(self.size_bytes)}; "
-                f"at most {format_bytes(MAX_DISK_BYTES)} are read"
-            )
 
-    def _extent(self, name: str | None) -> Source:
-        """Open an extent; names with folders in them are taken for the file of that name beside the description."""
-        # A disk in one file (KDMV) holds its extent itself, under whatever name its description had when it was made.
-        if not name or self._source.read(0, 4) == b"KDMV":
-            return self._source
-        found = RawFile(Path(self.name).parent / Path(name.replace("\\", "/")).name)
-        self._others.append(found)
-        refuse_version(found)
-        return found
+def _refuse_version(source: Source, header: grammar.SparseDisks.VmdkHeader) -> None:
+    """Refuse a version that nobody has described: its tables may mean something else."""
+    if header.version not in VMDK_VERSIONS:
+        raise UnsupportedError(
+            f"{source.name}: is a {VMDK} of version {header.version:,}, and 1 to 3 are known",
+            code="container", advice=ADVICE,
+        )  # fmt: skip
 
-    def _damaged(self, error: Exception) -> ImageError:
-        """Explain in one line why a container cannot be read; the words of a library would say nothing."""
-        reason = str(error)
-        if isinstance(error, RefusedError):
-            reason = f"its header or tables are damaged, or the file, which ends at byte {self._end}, is cut"
-        return ImageError(f"{self.name}: {self._kind} cannot be read: {reason}")
 
-    @property
-    def _end(self) -> str:
-        return f"{self._source.size_bytes:,}"
+def _open_extent(source: Source) -> Source:
+    """Open an extent that stores grains as they are needed."""
+    kind, fields = grammar.SparseDisks.VmdkHeader, (VMDK_REFERENCE.sector,)
+    header = read_structure(kind, VMDK_HEADER, source, 0, VMDK)
+    _refuse_version(source, header)
+    if header.directory_sector == AT_END:
+        header = read_structure(kind, VMDK_HEADER, source, max(0, source.size_bytes - FOOTER_FROM_END), VMDK)
+    size, unit = header.num_sectors * SECTOR_BYTES, header.num_grain_sectors * SECTOR_BYTES
+    count = header.num_references
+    refuse_sizes(VMDK, size, unit * count)
+    tables = -(-size // (unit * count))
+    (places,) = read_table(source, header.directory_sector * SECTOR_BYTES, tables, VMDK_REFERENCE, fields, VMDK)
+    places *= SECTOR_BYTES
+    (numbers, sectors), more = _read_second_tables(source, VMDK, places, count, VMDK_REFERENCE, fields, unit, size)
+    # A grain in sector 1 is all zeros.
+    numbers, offsets = numbers[sectors > 1], sectors[sectors > 1] * SECTOR_BYTES
+    stored = None
+    if header.is_compressed:
+        # How long one is stands before it; here it is enough that it ends before the next one.
+        after = np.append(np.unique(offsets), source.size_bytes)
+        stored = after[np.searchsorted(after, offsets, side="right").clip(max=len(after) - 1)] - offsets
+        stored = stored.clip(1, VMDK_GRAIN.width + 2 * unit)
+    differing = _find_differing_table(source, header, places) if header.has_copy_of_tables else None
+    if differing is not None:
+        message = f"a table of {Path(source.name).name} and its copy differ; which is right is not known"
+        told = Finding("container-invalid", "error", VMDK, differing, message)
+        more["findings"] = [*more.get("findings", ()), told]
+    return open_placed(
+        source, VMDK, size, unit, numbers, offsets, first_offset=SECTOR_BYTES, stored=stored, codecs=[_inflate_grain],
+        **more,
+    )  # fmt: skip
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
-        done = 0
-        while done < len(target):
-            at, left = image_offset + done, len(target) - done
-            if left >= MAX_BYTES:
-                got = self._ask(at, target[done : done + MAX_BYTES])
-            else:
-                block = self._block(at // BLOCK_BYTES, -(-(at + left) // BLOCK_BYTES))
-                piece = block[at % BLOCK_BYTES :][:left]
-                got = len(piece)
-                target[done : done + got] = piece
-            if not got:
-                break
-            done += got
-        return done
 
-    def _block(self, number: int, stop: int) -> bytes:
-        """Return a block; those up to `stop` that are not at hand either come with it."""
-        if number not in self._kept:
-            ahead = AHEAD_BLOCKS if number == self._next_block else 0
-            wanted = list(takewhile(lambda each: each not in self._kept, range(number, stop + ahead)))
-            start = number * BLOCK_BYTES
-            data = bytearray(max(0, min(len(wanted) * BLOCK_BYTES, self.size_bytes - start)))
-            del data[self._ask(start, memoryview(data)) :]
-            self._next_block = number + len(wanted)
-            for place, each in enumerate(wanted):
-                self._kept[each] = bytes(data[place * BLOCK_BYTES :][:BLOCK_BYTES])
-        self._kept.move_to_end(number)
-        while len(self._kept) > KEPT_BLOCKS:
-            self._kept.popitem(last=False)
-        return self._kept[number]
+def _inflate_grain(data: bytes, length: int) -> bytes:
+    head = grammar.parse(grammar.SparseDisks.VmdkGrain, data[: VMDK_GRAIN.width], structure=VMDK, image_offset=0)
+    return zlib.decompressobj().decompress(data[VMDK_GRAIN.width :][: head.len_data], length)
 
-    def _ask(self, image_offset: int, target: memoryview) -> int:
-        self.counter.reads += 1
-        try:
-            got = self._parser.read_into(image_offset, target)
-        except RefusedError:
-            return self._ask_in_parts(image_offset, target)
-        except ParserError as error:
-            raise self._damaged(error) from error
-        self.counter.bytes += got
-        return got
 
-    def _ask_in_parts(self, image_offset: int, target: memoryview) -> int:
-        """Read what can be read of a range, block by block; what cannot counts as never read."""
-        if len(target) > BLOCK_BYTES:
-            starts = range(0, len(target), BLOCK_BYTES)
-            return sum(self._ask(image_offset + at, target[at : at + BLOCK_BYTES]) for at in starts)
-        target[:] = bytes(len(target))
-        self._unread = arrays.union([self._unread, np.array([[image_offset, len(target)]], np.int64)])
-        message = (
-            f"the file is cut or damaged (it ends at byte {self._end}): "
-            f"{format_bytes(arrays.total(self._unread))} that were asked for count as not read"
-        )
-        self.own_findings = (Finding("image-incomplete", "error", self._kind, int(self._unread[0, 0]), message),)
-        return len(target)
-
-    def _close_others(self) -> None:
-        for each in self._others:
-            each.close()
-
-    def close(self) -> None:
-        """Close the container and its files, and end the process that reads it."""
-        self._parser.close()
-        self._close_others()
-        self._source.close()
+def _find_differing_table(source: Source, header: grammar.SparseDisks.VmdkHeader, places: I64) -> int | None:
+    """Find the first table that differs from its copy: where it lies in the file."""
+    fields, count = (VMDK_REFERENCE.sector,), header.num_references
+    at = header.second_directory_sector * SECTOR_BYTES
+    try:
+        (copies,) = read_table(source, at, len(places), VMDK_REFERENCE, fields, VMDK)
+        for pair in np.stack([places, copies * SECTOR_BYTES], axis=1).tolist():
+            tables = [read_table(source, each, count, VMDK_REFERENCE, fields, VMDK)[0] for each in pair if each]
+            if len(tables) == 1 or not np.array_equal(tables[:1], tables[1:]):
+                return int(pair[0] or pair[1])
+    except FormatError:
+        pass
+    return None

@@ -11,18 +11,23 @@ from xml.sax.saxutils import unescape
 import numpy as np
 
 from layoutscope import inputs
-from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError, UnsupportedError, reason_of
 from layoutscope.findings import Finding, FindingLog
 from layoutscope.image import signatures
 from layoutscope.image.containers.encrypted import DecryptedSource, unlock_keys
-from layoutscope.image.containers.placed import open_joined, open_placed, read_structure
-from layoutscope.image.failing import RescuedSource
+from layoutscope.image.containers.placed import (
+    MAX_DISK_BYTES,
+    SECTOR_BYTES,
+    open_placed,
+    read_structure,
+    read_table,
+    refuse_sizes,
+)
 from layoutscope.image.raw import RawFile
-from layoutscope.image.source import FillingSource, MemorySource, ReadCounter, Source
+from layoutscope.image.source import JoinedSource, MemorySource, PieceSource, ReadCounter, Source, open_all
 from layoutscope.image.split import band_number
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, subtract
-from layoutscope.structs.bulk import decode_columns
+from layoutscope.structs.arrays import runs_of, starts_of, subtract, union
 from layoutscope.structs.records import (
     PARALLELS_ENTRY,
     PARALLELS_HEADER,
@@ -40,14 +45,10 @@ if TYPE_CHECKING:
 
     from layoutscope.findings import Level
     from layoutscope.structs.grammar import Struct
-    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
     I64 = NDArray[np.int64]
     T = TypeVar("T", bound=Struct)
 
-SECTOR_BYTES: Final = 512
-MAX_DISK_BYTES: Final = 2**60
-MAX_TABLE_BYTES: Final = 1 << 28
 MAX_DESCRIPTION_BYTES: Final = 1 << 20
 
 TABLE_BYTES: Final = 4096
@@ -61,26 +62,6 @@ DESCRIPTION: Final = "DiskDescriptor.xml"
 _PRL: Final = "join its states on a Mac with: prl_disk_tool merge --hdd IMAGE"
 
 
-def _column(source: Source, at: int, count: int, record: RecordType, field: RecordColumn, what: str) -> I64:
-    """Read one field of a table."""
-    length = count * record.width
-    if length > MAX_TABLE_BYTES or at + length > source.size_bytes:
-        raise FormatError(
-            "the table of blocks does not lie in the file", structure=what, image_offset=at,
-            expected=f"an end at or before byte {min(source.size_bytes, at + MAX_TABLE_BYTES):,}",
-            found=f"{at + length:,}",
-        )  # fmt: skip
-    buffer = np.frombuffer(source.read(at, length), np.uint8)
-    return decode_columns(record, buffer, np.arange(count) * record.width, (field,))[field].astype(np.int64)
-
-
-def _refuse_sizes(what: str, size_bytes: int, unit_bytes: int) -> None:
-    if not unit_bytes or not 0 < size_bytes <= MAX_DISK_BYTES:
-        raise FormatError(
-            f"a disk of {size_bytes:,} bytes in blocks of {unit_bytes:,} is impossible", structure=what, image_offset=0
-        )
-
-
 def open_sparse_image(source: Source) -> Source:
     """Open the disk in an Apple sparse image."""
     what = "sparse image"
@@ -88,14 +69,14 @@ def open_sparse_image(source: Source) -> Source:
     long = header.num_sectors_long
     sectors = long if long & 0xFFFF_FFFF == header.num_sectors else header.num_sectors
     size, unit = sectors * SECTOR_BYTES, header.num_band_sectors * SECTOR_BYTES
-    _refuse_sizes(what, size, unit)
+    refuse_sizes(what, size, unit)
     numbers, offsets, findings = [], [], []
     at, following, width = 0, header.ofs_next_index, SPARSE_IMAGE_HEADER.width
     visited = {0}
-    unread = None
+    unread = []
     while True:
         count = (TABLE_BYTES - width) // SPARSE_IMAGE_BAND.width
-        names = _column(source, at + width, count, SPARSE_IMAGE_BAND, SPARSE_IMAGE_BAND.number, what)
+        (names,) = read_table(source, at + width, count, SPARSE_IMAGE_BAND, (SPARSE_IMAGE_BAND.number,), what)
         used = np.flatnonzero(names)
         numbers.append(names[used] - 1)
         # The bands of a table follow it, in its order.
@@ -110,7 +91,7 @@ def open_sparse_image(source: Source) -> Source:
             is_cut = at > source.size_bytes - TABLE_BYTES
             code = "image-incomplete" if is_cut else "container-invalid"
             findings.append(Finding(code, "error", what, at, message))
-            unread = np.array([[0, size]], np.int64)
+            unread.append(np.array([[0, size]], np.int64))
             break
         visited.add(at)
     number, offset = np.concatenate(numbers), np.concatenate(offsets)
@@ -121,9 +102,8 @@ def open_sparse_image(source: Source) -> Source:
             f"{int((~inside).sum()):,} bands lie behind the end of the disk",
         ))  # fmt: skip
     number, offset = number[inside], offset[inside]
-    if unread is not None:
-        starts = number * unit
-        unread = subtract(unread, runs_of(starts, np.minimum(unit, size - starts)))
+    starts = number * unit
+    unread = [subtract(runs, runs_of(starts, np.minimum(unit, size - starts))) for runs in unread]
     return open_placed(source, what, size, unit, number, offset, unread=unread, findings=findings)
 
 
@@ -145,10 +125,11 @@ def open_parallels(source: Source) -> Source:
     is_short = header.variant == PARALLELS[0]
     sectors = header.num_sectors_short if is_short else header.num_sectors
     size, unit = sectors * SECTOR_BYTES, header.num_block_sectors * SECTOR_BYTES
-    _refuse_sizes(what, size, unit)
+    refuse_sizes(what, size, unit)
     blocks = -(-size // unit)
     count = min(blocks, header.num_entries)
-    places = _column(source, PARALLELS_HEADER.width, count, PARALLELS_ENTRY, PARALLELS_ENTRY.place, what)
+    fields = (PARALLELS_ENTRY.place,)
+    (places,) = read_table(source, PARALLELS_HEADER.width, count, PARALLELS_ENTRY, fields, what)
     used = np.flatnonzero(places)
     offsets = places[used] * (SECTOR_BYTES if is_short else unit)
     findings = []
@@ -173,9 +154,9 @@ def open_vdi(source: Source) -> Source:
             advice="convert it with: VBoxManage clonemedium disk IMAGE RAW --format RAW",
         )  # fmt: skip
     size, unit = header.len_disk, header.len_block
-    _refuse_sizes(what, size, unit)
+    refuse_sizes(what, size, unit)
     count = min(header.num_blocks, -(-size // unit))
-    blocks = _column(source, header.ofs_table, count, VDI_ENTRY, VDI_ENTRY.block, what)
+    (blocks,) = read_table(source, header.ofs_table, count, VDI_ENTRY, (VDI_ENTRY.block,), what)
     used = np.flatnonzero(blocks < MIN_VDI_FREE)
     extra = header.len_block_extra
     offsets = header.ofs_data + blocks[used] * (unit + extra) + extra
@@ -206,25 +187,27 @@ def open_parallels_folder(path: Path) -> Source:
     spans = list(map(_sectors_of, storages))
     if any(before[1] != after[0] for before, after in zip([(0, 0), *spans], spans, strict=False)):
         raise ImageError(f"{path}: the files that its {DESCRIPTION} names do not follow one another from sector 0 on")
+    lengths = np.array([(last - first) * SECTOR_BYTES for first, last in spans], np.int64)
     counter = ReadCounter()
-    opened: list[Source] = []
+    opened = open_all(
+        _open_storage(path, name, length, counter, is_last=span == spans[-1])
+        for span, (name,), length in zip(spans, files, lengths.tolist(), strict=True)
+    )
+    return JoinedSource(opened, starts_of(lengths)) if len(opened) > 1 else opened[0]
+
+
+def _open_storage(path: Path, name: str, length: int, counter: ReadCounter, *, is_last: bool) -> Source:
+    """Open a file of a folder, wherever it was made; what follows it begins where the description says."""
+    part: Source = RawFile(path / Path(unescape(name).replace("\\", "/")).name)
+    part.counter = counter
     try:
-        for (first, last), name in zip(spans, (each[0] for each in files), strict=True):
-            # Wherever it was made: files lie in the folder.
-            file = RawFile(path / Path(unescape(name).replace("\\", "/")).name)
-            file.counter = counter
-            opened.append(file)
-            if file.read(0, min(16, file.size_bytes)) in PARALLELS:
-                opened[-1] = open_parallels(file)
-            # What follows begins where the description says, whatever a file lacks of its part.
-            length = (last - first) * SECTOR_BYTES
-            if opened[-1].size_bytes < length or (opened[-1].size_bytes > length and (first, last) != spans[-1]):
-                opened[-1] = _fit_to_length(opened[-1], name, length)
+        if part.read(0, min(16, part.size_bytes)) in PARALLELS:
+            part = open_parallels(part)
+        is_fit = part.size_bytes == length or (is_last and part.size_bytes > length)
+        return part if is_fit else _fit_to_length(part, name, length)
     except (ImageError, FormatError):
-        for each in opened:
-            each.close()
+        part.close()
         raise
-    return open_joined(opened) if len(opened) > 1 else opened[0]
 
 
 def _fit_to_length(part: Source, name: str, length: int) -> Source:
@@ -249,7 +232,7 @@ def _description(path: Path) -> str:
         with inputs.open_file(path / DESCRIPTION) as file:
             return file.read(MAX_DESCRIPTION_BYTES).decode("utf-8", "replace")
     except OSError as error:
-        raise ImageError(f"{path / DESCRIPTION}: {(error.strerror or str(error)).lower()}") from error
+        raise ImageError(f"{path / DESCRIPTION}: {reason_of(error)}") from error
 
 
 MAX_PLIST_BYTES: Final = 1024**2
@@ -271,16 +254,10 @@ def is_bundle(path: Path) -> bool:
     return known or any(band_number(item.name) is not None for item in bands.iterdir())
 
 
-def open_bundle(path: Path, password: str | None = None) -> Source:
-    """Open the disk in a sparse bundle; what contradicts itself counts as never read."""
-    bundle = SparseBundle(path, password)
-    return RescuedSource(bundle, bundle.lost) if len(bundle.lost) else bundle
+class SparseBundle(PieceSource):
+    """The disk in a sparse bundle; what contradicts itself counts as never read."""
 
-
-class SparseBundle(FillingSource):
-    """The disk in a sparse bundle."""
-
-    def __init__(self, path: Path, password: str | None) -> None:
+    def __init__(self, path: Path, password: str | None = None) -> None:
         inputs.note(path)
         log = FindingLog().at(WHAT)
         self.name = str(path)
@@ -290,7 +267,11 @@ class SparseBundle(FillingSource):
         self._open: OrderedDict[int, Source] = OrderedDict()
         self._lock = _lock(path, self.size_bytes, password)
         self._stored = self._numbered(log)
-        self.lost = self._refused_bands(log)
+        lost = self._refused_bands(log)
+        self._unread = union([self._ranges(lost)])
+        self._numbers = self._inside(self._stored.keys() - lost)
+        self._starts, lengths = self._ranges(self._numbers).T
+        self._ends = self._starts + lengths
         self.own_findings = tuple(log.findings)
 
     def _numbered(self, log: FindingLog) -> dict[int, list[str]]:
@@ -306,8 +287,8 @@ class SparseBundle(FillingSource):
             log.add(CODE, level, f"bands/ holds what is not a band: {_quote_names(others)}")
         return found
 
-    def _refused_bands(self, log: FindingLog) -> NDArray[np.int64]:
-        """Compare the bands with their size; the ranges of those of which nothing can be said."""
+    def _refused_bands(self, log: FindingLog) -> set[int]:
+        """Compare the bands with their size; those of which nothing can be said."""
         lengths = {number: max(_length(self._bands / name) for name in names) for number, names in self._stored.items()}
         longest, last = max(lengths.values(), default=0), max(lengths, default=0)
         size = self._band_bytes
@@ -331,35 +312,25 @@ class SparseBundle(FillingSource):
         beyond = [names[0] for number, names in self._stored.items() if number * self._band_bytes >= self.size_bytes]
         if beyond:
             log.add(CODE, "warning", f"bands lie behind the end of the disk: {_quote_names(beyond)}")
-        return self._ranges({number for numbers in wrong.values() for number in numbers})
+        return {number for numbers in wrong.values() for number in numbers}
+
+    def _inside(self, bands: Iterable[int]) -> list[int]:
+        return sorted(number for number in bands if number * self._band_bytes < self.size_bytes)
 
     def _ranges(self, bands: Iterable[int]) -> NDArray[np.int64]:
         """Ranges of the disk that bands cover, shape (n, 2): offset and length in bytes."""
-        inside = sorted(number for number in bands if number * self._band_bytes < self.size_bytes)
-        starts = np.array(inside, np.int64) * self._band_bytes
-        return runs_of(starts, np.minimum(self._band_bytes, self.size_bytes - starts))
+        starts = np.array(self._inside(bands), np.int64) * self._band_bytes
+        return np.stack([starts, np.minimum(self._band_bytes, self.size_bytes - starts)], axis=1)
 
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
-        done = 0
-        while done < len(target):
-            number, start = divmod(image_offset + done, self._band_bytes)
-            length = min(len(target) - done, self._band_bytes - start)
-            self._read_band(number, start, target[done : done + length])
-            done += length
-        return done
+    def _read_piece(self, number: int, offset: int, target: memoryview) -> None:
+        band = self._band(self._numbers[number])
+        stored = max(0, min(len(target), band.size_bytes - offset))
+        if stored:
+            band.read_into(offset, target[:stored])
+        self._fill_hole(target[stored:])
 
-    def _read_band(self, number: int, start: int, target: memoryview) -> None:
-        band = self._band(number)
-        stored = 0 if band is None else max(0, min(len(target), band.size_bytes - start))
-        if band is not None and stored:
-            band.read_into(start, target[:stored])
-        target[stored:] = bytes(len(target) - stored)
-        self.counter.hole_bytes += len(target) - stored
-
-    def _band(self, number: int) -> Source | None:
+    def _band(self, number: int) -> Source:
         """Open a band; the last ones stay open."""
-        if number not in self._stored:
-            return None
         if number not in self._open:
             if len(self._open) >= KEPT_BANDS:
                 self._open.popitem(last=False)[1].close()
@@ -368,11 +339,6 @@ class SparseBundle(FillingSource):
             self._open[number] = band if self._lock is None else self._lock(band)
         self._open.move_to_end(number)
         return self._open[number]
-
-    @property
-    def holes(self) -> NDArray[np.int64]:
-        """Bands that are absent, shape (n, 2): offset and length in bytes."""
-        return subtract(np.array([[0, self.size_bytes]]), self._ranges(self._stored))
 
     def close(self) -> None:
         """Close the bands that are open."""
@@ -396,7 +362,7 @@ def _lock(path: Path, size_bytes: int, password: str | None) -> Callable[[Source
         raise signatures.encrypted_refusal(what, header.key_bits, size_bytes)
     keys, chunk = unlock_keys(MemorySource(token, str(path)), header, password), header.len_block
     # Chunks count from the start of their band.
-    return lambda band: DecryptedSource(band, 0, chunk, band.size_bytes // chunk * chunk, keys)
+    return lambda band: DecryptedSource(band, 0, band.size_bytes, chunk, band.size_bytes // chunk * chunk, keys)
 
 
 def _length(path: Path) -> int:

@@ -1,7 +1,7 @@
 """Apple disk images (UDIF, ``.dmg``), read in place.
 
 The property list in the image names block maps, or a resource fork holds them in the oldest ones; each maps runs of
-sectors to pieces of the file. StoredPieces are decompressed when they are read, the last ones are kept.
+sectors to pieces of the file.
 """
 
 from __future__ import annotations
@@ -9,19 +9,16 @@ from __future__ import annotations
 import bz2
 import lzma
 import zlib
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from layoutscope import display
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.findings import Finding
-from layoutscope.image.containers.placed import refuse_expansion
+from layoutscope.image.containers.placed import StoredSource, make_pieces
 from layoutscope.image.signatures import udif_trailer_at
-from layoutscope.image.source import FillingSource, Source, overlaps
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, subtract, total, union
+from layoutscope.structs.arrays import runs_of, subtract, total
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import (
     BLOCK_HEAD,
@@ -41,20 +38,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.image.source import Source
     from layoutscope.structs.grammar import Struct, Udif
 
     T = TypeVar("T", bound=Struct)
 
 SECTOR_BYTES: Final = 512
 MAX_PLIST_BYTES: Final = 256 * 1024**2
-MAX_PIECE_BYTES: Final = 64 * 1024**2
-"""hdiutil makes pieces of at most 1 MiB of disk; a larger one that is compressed is refused as a bomb."""
-
+WHAT: Final = "disk image piece"
 FAR: Final = 2**62
 """No file or disk reaches so far, and two such places add up without an overflow."""
-
-KEPT_BYTES: Final = MAX_PIECE_BYTES
-"""Of pieces that are decompressed: 64 of the usual length, or one of the longest."""
 
 MAX_SEARCHED_BYTES: Final = 16 * 1024**2
 """How far before the trailer a property list is looked for that is not where the trailer says."""
@@ -63,18 +56,6 @@ LIST_START: Final = b"<?xml"
 LIST_END: Final = b"</plist>"
 
 LZFSE_PLAIN_HEADER_BYTES: Final = 772
-
-
-class StoredPieces(display.Struct, frozen=True):
-    """Runs of sectors in address order; all arrays have shape (n,)."""
-
-    # start, stop: bytes of the disk inside
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    storage: NDArray[np.uint32]  # how the piece is stored
-    # stored_offset, stored_length: where it lies in the file
-    stored_offset: NDArray[np.int64]
-    stored_length: NDArray[np.int64]
 
 
 def open_udif(source: Source, trailer_at: int | None = None) -> Source:
@@ -104,12 +85,34 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
             "the data fork is longer than the file", structure="disk image trailer", image_offset=at,
             expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
         )  # fmt: skip
-    pieces = _pieces(maps, trailer, at, base)
-    return UdifSource(source, pieces, trailer.len_disk, (*findings, *_report_uncovered(maps, trailer, at, pieces)))
+    start, ends, storage, offset, length = _pieces(maps, trailer, at, base)
+    size = ends - start
+    findings += tuple(_report_uncovered(maps, trailer, at, runs_of(start, size)))
+    kinds = grammar.Udif.Storage
+    # Ignored pieces were free when the image was made: nothing of them was kept, and a restored disk reads zeros there.
+    is_stored = ~np.isin(storage, [int(kinds.zeros), int(kinds.ignored)])
+    is_short = (storage == int(kinds.plain)) & (length < size)
+    is_lost = is_stored & (is_short | (offset > source.size_bytes - length))
+    outside = runs_of(start[is_lost], size[is_lost])
+    if len(outside):
+        message = (
+            f"its block maps name pieces behind the end of the file at byte {source.size_bytes:,}, or plain ones "
+            f"that are shorter than what they hold; {format_bytes(total(outside))} of the disk count as not read"
+        )
+        findings += (Finding("container-invalid", "error", WHAT, int(outside[0, 0]), message),)
+    held = is_stored & ~is_lost
+    ways, codec = np.unique(storage[held], return_inverse=True)
+    pieces = make_pieces(
+        start[held], size[held], offset[held], stored=length[held],
+        codec=np.where(storage[held] == int(kinds.plain), 0, codec + 1),
+    )  # fmt: skip
+    codecs = [_decompressor(way) for way in ways.tolist()]
+    return StoredSource([source], trailer.len_disk, pieces, what=WHAT, codecs=codecs, unread=[outside],
+                        findings=findings)  # fmt: skip
 
 
 def _report_uncovered(
-    maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, pieces: StoredPieces
+    maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, named: NDArray[np.int64]
 ) -> Iterator[Finding]:
     """Report sectors that a block map says it has, and of which it names no piece."""
     heads = [
@@ -120,7 +123,7 @@ def _report_uncovered(
     most = trailer.num_sectors - starts
     counts = np.array([min(head.num_sectors, left) for head, left in zip(heads, most.tolist(), strict=True)], np.int64)
     stated = runs_of(starts * SECTOR_BYTES, counts * SECTOR_BYTES)
-    missing = subtract(stated, runs_of(pieces.start, pieces.stop - pieces.start))
+    missing = subtract(stated, named)
     if len(missing):
         message = (
             f"its block maps name no piece for {format_bytes(total(missing))} of what they cover, which reads as "
@@ -129,20 +132,13 @@ def _report_uncovered(
         yield Finding("container-invalid", "warning", "disk image block map", trailer_at, message)
 
 
-def _outside(pieces: StoredPieces, file_bytes: int) -> NDArray[np.int64]:
-    """Ranges of the disk that no piece in the file can hold, shape (n, 2): offset and length in bytes."""
-    kinds, length = grammar.Udif.Storage, pieces.stop - pieces.start
-    is_stored = ~np.isin(pieces.storage, [int(kinds.zeros), int(kinds.ignored)])
-    is_short = (pieces.storage == int(kinds.plain)) & (pieces.stored_length < length)
-    is_lost = is_stored & (is_short | (pieces.stored_offset > file_bytes - pieces.stored_length))
-    return runs_of(pieces.start[is_lost], length[is_lost])
-
-
-def _pieces(maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, base: int) -> StoredPieces:
+def _pieces(maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, base: int) -> list[NDArray[np.int64]]:
+    """List the pieces in the order of the disk: where they begin and end, how, where and how long they are stored."""
     parts = [_map_pieces(data, trailer, trailer_at, base) for data in maps]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 5
     order = np.argsort(columns[0], kind="stable")
-    start, stop, storage, offset, length = (column[order] for column in columns)
+    columns = [column[order] for column in columns]
+    start, stop, *_ = columns
     if (stop[:-1] > start[1:]).any():
         raise FormatError("pieces overlap", structure="disk image block map", image_offset=trailer.ofs_plist)
     if len(stop) and stop[-1] > trailer.len_disk:
@@ -150,7 +146,7 @@ def _pieces(maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, base: int
             "pieces leave the disk", structure="disk image block map", image_offset=trailer.ofs_plist,
             expected=f"an end at or before byte {trailer.len_disk:,}", found=f"{int(stop[-1]):,}",
         )  # fmt: skip
-    return StoredPieces(start, stop, storage.astype(np.uint32), offset, length)
+    return columns
 
 
 def _block_maps(source: Source, trailer: Udif.Trailer, trailer_at: int) -> tuple[int, list[bytes], tuple[Finding, ...]]:
@@ -293,118 +289,6 @@ def _map_pieces(data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int) 
     )
 
 
-class UdifSource(FillingSource):
-    """The disk inside of a disk image; what no piece covers reads as zeros.
-
-    Pieces that cannot be read or decompressed count as never read, those that do not lie in the file from the start.
-    """
-
-    def __init__(
-        self, source: Source, pieces: StoredPieces, size_bytes: int, findings: tuple[Finding, ...] = ()
-    ) -> None:
-        self._set_around(source, size_bytes)
-        self._pieces = pieces
-        self._kept: OrderedDict[int, bytes] = OrderedDict()
-        self._unread = outside = _outside(pieces, source.size_bytes)
-        self._known = findings
-        if len(outside):
-            message = (
-                f"its block maps name pieces behind the end of the file at byte {source.size_bytes:,}, or plain ones "
-                "that are shorter than what they hold; "
-                f"{format_bytes(total(outside))} of the disk count as not read"
-            )
-            self._known = (*findings, self._finding(message, int(outside[0, 0])))
-        self.own_findings = self._known
-        self._bad_bytes = 0
-        self._reason = ""
-
-    @staticmethod
-    def _finding(message: str, image_offset: int) -> Finding:
-        return Finding("container-invalid", "error", "disk image piece", image_offset, message)
-
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
-        stop = image_offset + len(target)
-        target[:] = bytes(len(target))
-        first = int(np.searchsorted(self._pieces.stop, image_offset, side="right"))
-        last = int(np.searchsorted(self._pieces.start, stop, side="left"))
-        for number in range(first, last):
-            start = int(self._pieces.start[number])
-            low, high = max(start, image_offset), min(int(self._pieces.stop[number]), stop)
-            if overlaps(self._unread, np.array([low]), np.array([high - low]))[0]:
-                continue
-            try:
-                data = self._read_piece(number, low - start, high - low)
-            except FormatError as error:
-                self._remember(number, error)
-                continue
-            target[low - image_offset : low - image_offset + len(data)] = data
-        return len(target)
-
-    def _remember(self, number: int, error: FormatError) -> None:
-        """Count a piece as never read, and say why of the first one."""
-        start, stop = int(self._pieces.start[number]), int(self._pieces.stop[number])
-        self._unread = union([self._unread, np.array([[start, stop - start]], np.int64)])
-        self._bad_bytes += stop - start
-        where = int(self._pieces.stored_offset[number])
-        self._reason = self._reason or f"such as that at byte {where:,} of the file, which {error.reason}"
-        message = f"{format_bytes(self._bad_bytes)} of pieces that were read count as not read, {self._reason}"
-        self.own_findings = (*self._known, self._finding(message, start))
-
-    def _read_piece(self, number: int, offset: int, length: int) -> bytes:
-        kinds = grammar.Udif.Storage
-        storage = int(self._pieces.storage[number])
-        # Ignored pieces were free when the image was made: nothing of them was kept, and a restored disk reads zeros
-        # there.
-        if storage in (kinds.zeros, kinds.ignored):
-            self.counter.hole_bytes += length
-            return b""
-        if storage == kinds.plain:
-            return self._source.read(int(self._pieces.stored_offset[number]) + offset, length)
-        return self._decompressed(number)[offset : offset + length]
-
-    def _decompressed(self, number: int) -> bytes:
-        if number in self._kept:
-            self._kept.move_to_end(number)
-            return self._kept[number]
-        data = self._decompress(number)
-        self._kept[number] = data
-        while len(self._kept) > 1 and sum(map(len, self._kept.values())) > KEPT_BYTES:
-            self._kept.popitem(last=False)
-        return data
-
-    def _decompress(self, number: int) -> bytes:
-        limit = int(self._pieces.stop[number] - self._pieces.start[number])
-        where = int(self._pieces.stored_offset[number])
-        stored = int(self._pieces.stored_length[number])
-        if limit > MAX_PIECE_BYTES or stored > 2 * MAX_PIECE_BYTES:
-            raise FormatError("a compressed piece is too large", structure="disk image piece", image_offset=where)
-        try:
-            data = _decompressor(int(self._pieces.storage[number]))(self._source.read(where, stored), limit)
-        except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
-            message = "cannot be decompressed: its data are damaged"
-            raise FormatError(message, structure="disk image piece", image_offset=where) from error
-        except ImageError as error:
-            raise FormatError(
-                f"cannot be decompressed: {error}", structure="disk image piece", image_offset=where
-            ) from error
-        if len(data) != limit:
-            raise FormatError(
-                "has another length when decompressed", structure="disk image piece", image_offset=where,
-                expected=str(limit), found=str(len(data)),
-            )  # fmt: skip
-        return data
-
-    @property
-    def holes(self) -> NDArray[np.int64]:
-        """Areas of which nothing is stored, shape (n, 2): offset and length in bytes."""
-        kinds = grammar.Udif.Storage
-        stored = ~np.isin(self._pieces.storage, [int(kinds.zeros), int(kinds.ignored)])
-        start, stop = self._pieces.start[stored], self._pieces.stop[stored]
-        runs = runs_of(start, stop - start)
-        refuse_expansion(self.name, total(runs), self._source.size_bytes)
-        return subtract(np.array([[0, self.size_bytes]]), runs)
-
-
 def _decompressor(storage: int) -> Callable[[bytes, int], bytes]:
     kinds = grammar.Udif.Storage
     known: dict[int, Callable[[bytes, int], bytes]] = {
@@ -414,9 +298,11 @@ def _decompressor(storage: int) -> Callable[[bytes, int], bytes]:
         kinds.adc: adc,
         kinds.lzfse: _lzfse,
     }
-    if storage not in known:
-        raise ImageError(f"unknown way of storage {storage:#x}")
-    return known[storage]
+    return known.get(storage, lambda *_: _refuse_way(storage))
+
+
+def _refuse_way(storage: int) -> bytes:
+    raise ImageError(f"unknown way of storage {storage:#x}")
 
 
 def _lzfse(data: bytes, limit: int) -> bytes:

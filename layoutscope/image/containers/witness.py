@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections import OrderedDict
-from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.errors import FormatError, ImageError
+from layoutscope.errors import ChecksumError, FormatError, ImageError
 from layoutscope.findings import Finding
-from layoutscope.image.containers.placed import read_structure, refuse_expansion
+from layoutscope.image.containers.placed import StoredSource, make_pieces, read_structure
 from layoutscope.image.raw import RawFile
-from layoutscope.image.source import FillingSource, ReadCounter, Source
 from layoutscope.structs import grammar
-from layoutscope.structs.arrays import runs_of, subtract, total, union
+from layoutscope.structs.arrays import runs_of, subtract, total
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import CHUNK_ENTRY, SECTION, SEGMENT_HEADER, TABLE_SECTION, VOLUME_SECTION
 from layoutscope.units import format_bytes
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.image.source import Source
     from layoutscope.structs.grammar import ExpertWitness
 
     I64 = NDArray[np.int64]
@@ -42,7 +40,6 @@ MAX_DISK_BYTES: Final = 64 * 1024**4
 MAX_CHUNK_BYTES: Final = 16 * 1024**2
 """Chunks have 32 KiB in most images, and 16 MiB in the largest that programs offer."""
 
-KEPT_BYTES: Final = 32 * 1024**2
 CHECKSUM_BYTES: Final = 4
 SMALL_VOLUME_BYTES: Final = 94
 """What a section has that tells the sizes as SMART does."""
@@ -80,17 +77,6 @@ def segments_of(path: Path) -> list[Path]:
     return list(find_segments(path).values())
 
 
-class Chunks(NamedTuple):
-    """Chunks that are stored, in the order of the disk; all arrays have shape (n,)."""
-
-    number: I64  # of the chunk on the disk, from 0; while a segment is read, in the segment
-    segment: I64  # which of the files that are open holds it
-    # offset, length: where in the file, with what follows it, in bytes
-    offset: I64
-    length: I64
-    packed: NDArray[np.bool_]  # whether it is a stream of zlib
-
-
 def open_witness(source: Source) -> Source:
     """Open the disk in an image, with all segments that lie beside the first."""
     first = _header(source)
@@ -100,8 +86,11 @@ def open_witness(source: Source) -> Source:
     paths = find_segments(path) if isinstance(source, RawFile) and path.is_file() else {1: path}
     files = {1: source}
     try:
-        files |= {number: RawFile(each) for number, each in paths.items() if number > 1}
-        return WitnessSource(files, dict(enumerate(segment_names(path), 1)))
+        for number, beside in paths.items():
+            if number > 1:
+                files[number] = RawFile(beside)
+                files[number].counter = source.counter
+        return _open_segments(files, dict(enumerate(segment_names(path), 1)))
     except (ImageError, FormatError):
         for number, each in files.items():
             if number > 1:
@@ -146,7 +135,8 @@ class Segment:
         none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool)
         offset, length, packed = (np.concatenate(column) for column in zip(none, *self._parts, strict=True))
         count = np.arange(len(offset))
-        self.chunks = Chunks(count, np.full(len(offset), place), offset, length, packed)  # what it stores
+        # What it stores, numbered by chunks in the segment.
+        self.chunks = make_pieces(count, length, offset, file=place, stored=length, codec=np.where(packed, 1, 2))
 
     def _section(self, at: int) -> ExpertWitness.Section | None:
         """Read a section's header; None where there is none whose checksum is right."""
@@ -232,7 +222,7 @@ def checksum_of(data: bytes) -> bytes:
 
 def _chunk_at(data: bytes, chunk_bytes: int) -> tuple[int, bool]:
     """Return how long the chunk is that data begin with, and whether it is packed; 0 if there is none."""
-    if data[chunk_bytes : chunk_bytes + CHECKSUM_BYTES] == checksum_of(data[:chunk_bytes]):
+    if _checked(data, (chunk_bytes,)):
         return chunk_bytes + CHECKSUM_BYTES, False
     unpacked, used = _inflate(data, chunk_bytes)
     return used if unpacked else 0, True
@@ -250,163 +240,96 @@ def _inflate(data: bytes, most_bytes: int) -> tuple[bytes, int]:
     return (unpacked, len(data) - len(stream.unused_data)) if stream.eof and not more else (b"", 0)
 
 
-class WitnessSource(FillingSource):
-    """The disk in an image; chunks that are missing or damaged count as never read."""
-
-    def __init__(self, files: dict[int, Source], names: dict[int, str]) -> None:
-        self._files = list(files.values())
-        self.around = self._files[0]
-        self.name = self.around.name
-        self.counter = ReadCounter()
-        segments: dict[int, Segment] = {}
-        problems: list[str] = []
-        self._chunk_bytes = 0
-        for place, (number, file) in enumerate(files.items()):
-            try:
-                if _header(file).segment_number != number:
-                    problems.append(f"{Path(file.name).name} is not segment {number} of the image")
-                    continue
-            except FormatError:
-                problems.append(f"{Path(file.name).name} is not a segment of the image")
-                continue
-            segments[number] = Segment(file, place, self._chunk_bytes)
-            if number == 1:
-                self._take_sizes(segments[1])
-        last = max(segments)
-        missing = [number for number in range(1, last) if number not in segments and number not in files]
-        if segments[last].last == "next":
-            missing.append(last + 1)
-        if missing:
-            quoted = ", ".join(names.get(number, str(number)) for number in missing[:QUOTED_SEGMENTS])
-            more = f" and {len(missing) - QUOTED_SEGMENTS} more" if len(missing) > QUOTED_SEGMENTS else ""
-            are = "segments are" if len(missing) > 1 else "segment is"
-            problems.insert(0, f"{len(missing)} {are} missing: {quoted}{more}")
-        problems += [segment.problem for segment in segments.values() if segment.problem]
-        self._chunks = self._numbered(segments)
-        stored = np.minimum(self._chunk_bytes, self.size_bytes - self._chunks.number * self._chunk_bytes)
-        self._stored = runs_of(self._chunks.number * self._chunk_bytes, stored)
-        self._lost = subtract(np.array([[0, self.size_bytes]]), self._stored)
-        self._bad: I64 = np.empty((0, 2), np.int64)
-        self._kept: OrderedDict[int, bytes] = OrderedDict()
-        lost = total(self._lost)
-        if lost or problems:
-            reasons = "; ".join(problems) or "its tables name fewer chunks than the disk has"
-            message = f"{reasons}; {format_bytes(lost)} of the disk count as not read"
-            self.own_findings = (Finding("image-incomplete", "error", WHAT, None, message),)
-        self._incomplete = self.own_findings
-
-    def _take_sizes(self, first: Segment) -> None:
-        volume = first.volume
-        if volume is None:
-            raise ImageError(f"{self.name}: the {WHAT} does not tell the size of its disk")
-        self._chunk_bytes = volume.num_chunk_sectors * volume.len_sector
-        sectors = volume.num_sectors_short if first.is_small else volume.num_sectors
-        self.size_bytes = sectors * volume.len_sector
-        if not 0 < self._chunk_bytes <= MAX_CHUNK_BYTES or not 0 < self.size_bytes <= MAX_DISK_BYTES:
-            raise FormatError(
-                f"a disk of {self.size_bytes:,} bytes in chunks of {self._chunk_bytes:,} is impossible",
-                structure="volume section", image_offset=SEGMENT_HEADER.width,
-            )  # fmt: skip
-
-    def _numbered(self, segments: dict[int, Segment]) -> Chunks:
-        """Number chunks through all segments: before the first gap from the start, behind the last from the end."""
-        whole = -(-self.size_bytes // self._chunk_bytes)
-        parts: list[Chunks] = []
-        behind = 0
-        for number in range(1, max(segments) + 1):
-            if number not in segments:
-                break
-            found = segments[number].chunks
-            parts.append(found._replace(number=found.number + behind))
-            behind += len(found.number)
-            if segments[number].problem:
-                break
-        first = whole
-        if segments[max(segments)].last == "done":
-            for known in range(max(segments), len(parts), -1):
-                if known not in segments or segments[known].problem:
-                    break
-                found = segments[known].chunks
-                first -= len(found.number)
-                parts.append(found._replace(number=found.number + first))
-        joined = Chunks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-        order = np.argsort(joined.number, kind="stable")
-        order = order[(joined.number[order] >= 0) & (joined.number[order] < whole)]
-        # Where both counts meet there are more chunks than the disk has; which are too many nothing tells.
-        kept = order[np.diff(joined.number[order], prepend=-1) > 0]
-        return Chunks._make(column[kept] for column in joined)
-
-    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
-        done = 0
-        while done < len(target):
-            number, start = divmod(image_offset + done, self._chunk_bytes)
-            length = min(len(target) - done, self._chunk_bytes - start)
-            piece = self._chunk(number)[start : start + length]
-            target[done : done + length] = piece.ljust(length, b"\0")
-            done += length
-        return done
-
-    def _chunk(self, number: int) -> bytes:
-        """Return a chunk; nothing of one that is not there or is damaged."""
-        if number in self._kept:
-            self._kept.move_to_end(number)
-            return self._kept[number]
-        row = int(np.searchsorted(self._chunks.number, number))
-        data = b""
-        if row < len(self._chunks.number) and self._chunks.number[row] == number:
-            length = min(self._chunk_bytes, self.size_bytes - number * self._chunk_bytes)
-            data = self._unpacked(row, length)
-            if not data:
-                self._remember(row, length)
-        self._kept[number] = data
-        while len(self._kept) > max(1, KEPT_BYTES // self._chunk_bytes):
-            self._kept.popitem(last=False)
-        return data
-
-    def _unpacked(self, row: int, wanted: int) -> bytes:
-        """Read a chunk and check it; nothing if it is damaged."""
-        offset, length = int(self._chunks.offset[row]), int(self._chunks.length[row])
-        file = self._files[int(self._chunks.segment[row])]
-        length = min(length, 2 * self._chunk_bytes + CHECKSUM_BYTES)
+def _open_segments(files: dict[int, Source], names: dict[int, str]) -> Source:
+    """Open the disk in segments; chunks that are missing or damaged count as never read."""
+    segments: dict[int, Segment] = {}
+    problems: list[str] = []
+    chunk = size = 0
+    for place, (number, file) in enumerate(files.items()):
         try:
-            self.counter.reads += 1
-            raw = file.read(offset, length)
-        except FormatError:  # behind the end of the file, or in what a disk does not give
-            return b""
-        self.counter.bytes += length
-        if self._chunks.packed[row]:
-            data = _inflate(raw, self._chunk_bytes)[0]
-            return data if len(data) >= wanted else b""
-        # The last chunk of a disk may be shorter than the others.
-        for size in dict.fromkeys((self._chunk_bytes, wanted)):
-            if raw[size : size + CHECKSUM_BYTES] == checksum_of(raw[:size]):
-                return raw[:size]
-        return b""
+            if _header(file).segment_number != number:
+                problems.append(f"{Path(file.name).name} is not segment {number} of the image")
+                continue
+        except FormatError:
+            problems.append(f"{Path(file.name).name} is not a segment of the image")
+            continue
+        segments[number] = Segment(file, place, chunk)
+        if number == 1:
+            chunk, size = _sizes(segments[1], file.name)
+    last = max(segments)
+    missing = [number for number in range(1, last) if number not in segments and number not in files]
+    if segments[last].last == "next":
+        missing.append(last + 1)
+    if missing:
+        quoted = ", ".join(names.get(number, str(number)) for number in missing[:QUOTED_SEGMENTS])
+        more = f" and {len(missing) - QUOTED_SEGMENTS} more" if len(missing) > QUOTED_SEGMENTS else ""
+        are = "segments are" if len(missing) > 1 else "segment is"
+        problems.insert(0, f"{len(missing)} {are} missing: {quoted}{more}")
+    problems += [segment.problem for segment in segments.values() if segment.problem]
+    pieces = _number_chunks(segments, -(-size // chunk))
+    pieces["start"] *= chunk
+    pieces["length"] = np.minimum(chunk, size - pieces["start"])
+    pieces["stored"] = np.minimum(pieces["stored"], 2 * chunk + CHECKSUM_BYTES)
+    lost = subtract(np.array([[0, size]]), runs_of(pieces["start"], pieces["length"]))
+    findings = []
+    if len(lost) or problems:
+        reasons = "; ".join(problems) or "its tables name fewer chunks than the disk has"
+        message = f"{reasons}; {format_bytes(total(lost))} of the disk count as not read"
+        findings.append(Finding("image-incomplete", "error", WHAT, None, message))
+    codecs = (lambda data, length: _refuse_none(_inflate(data, chunk)[0][:length]),
+              lambda data, length: _refuse_none(_checked(data, (chunk, length))[:length]))  # fmt: skip
+    return StoredSource(list(files.values()), size, pieces, what=WHAT, codecs=codecs, unread=[lost],
+                        findings=findings)  # fmt: skip
 
-    def _remember(self, row: int, length: int) -> None:
-        """Count a chunk as never read, and report how many there are."""
-        start = int(self._chunks.number[row]) * self._chunk_bytes
-        self._bad = union([self._bad, np.array([[start, length]], np.int64)])
-        file = self._files[int(self._chunks.segment[row])]
-        message = (
-            f"{format_bytes(total(self._bad))} of chunks that were read do not have the checksum that is stored with "
-            f"them, and count as not read, such as that at byte {int(self._chunks.offset[row]):,} of "
-            f"{Path(file.name).name}"
-        )
-        where = int(self._bad[0, 0])
-        self.own_findings = (*self._incomplete, Finding("checksum-mismatch", "error", WHAT, where, message))
 
-    def unread_ranges(self) -> I64:
-        """Areas that are missing, or damaged as far as is known by now, shape (n, 2): offset and length in bytes."""
-        return union([self._lost, self._bad]) if len(self._bad) else self._lost
+def _sizes(first: Segment, name: str) -> tuple[int, int]:
+    """Sizes of a chunk and of the disk, in bytes."""
+    volume = first.volume
+    if volume is None:
+        raise ImageError(f"{name}: the {WHAT} does not tell the size of its disk")
+    chunk = volume.num_chunk_sectors * volume.len_sector
+    size = (volume.num_sectors_short if first.is_small else volume.num_sectors) * volume.len_sector
+    if not 0 < chunk <= MAX_CHUNK_BYTES or not 0 < size <= MAX_DISK_BYTES:
+        raise FormatError(
+            f"a disk of {size:,} bytes in chunks of {chunk:,} is impossible",
+            structure="volume section", image_offset=SEGMENT_HEADER.width,
+        )  # fmt: skip
+    return chunk, size
 
-    @cached_property
-    def holes(self) -> I64:
-        """Areas that are not stored, shape (n, 2): offset and length in bytes."""
-        refuse_expansion(self.name, total(self._stored), sum(each.size_bytes for each in self._files))
-        return self._lost
 
-    def close(self) -> None:
-        """Close all segments."""
-        for each in self._files:
-            each.close()
+def _number_chunks(segments: dict[int, Segment], whole: int) -> NDArray[np.void]:
+    """Number chunks through all segments: before the first gap from the start, behind the last from the end."""
+    parts: list[NDArray[np.void]] = []
+    behind, first = 0, whole
+    for number in range(1, max(segments) + 1):
+        if number not in segments:
+            break
+        parts.append(segments[number].chunks.copy())
+        parts[-1]["start"] += behind
+        behind += len(parts[-1])
+        if segments[number].problem:
+            break
+    if segments[max(segments)].last == "done":
+        for known in range(max(segments), len(parts), -1):
+            if known not in segments or segments[known].problem:
+                break
+            parts.append(segments[known].chunks.copy())
+            first -= len(parts[-1])
+            parts[-1]["start"] += first
+    joined = np.concatenate(parts)
+    joined = joined[np.argsort(joined["start"], kind="stable")]
+    joined = joined[(joined["start"] >= 0) & (joined["start"] < whole)]
+    # Where both counts meet there are more chunks than the disk has; which are too many nothing tells.
+    return joined[np.diff(joined["start"], prepend=-1) > 0]
+
+
+def _checked(data: bytes, sizes: tuple[int, ...]) -> bytes:
+    """Return what data begin with that is followed by its checksum; the last chunk of a disk may be shorter."""
+    fitting = (data[:size] for size in sizes if data[size : size + CHECKSUM_BYTES] == checksum_of(data[:size]))
+    return next(fitting, b"")
+
+
+def _refuse_none(data: bytes) -> bytes:
+    if not data:
+        raise ChecksumError("does not have the checksum that is stored with it", structure=WHAT, image_offset=0)
+    return data

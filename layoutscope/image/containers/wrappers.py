@@ -189,9 +189,10 @@ def _sectors(source: Source, start: int, stop: int, stride: int, before: int, mo
         raise ImageError(f"{source.name}: has {count:,} raw sectors of a CD, which has at most {MAX_CD_SECTORS:,}")
     number = np.arange(count, dtype=np.int64)
     wrong = _wrong_sectors(source, start, stop, stride, mode) if mode else number[:0]
+    right = np.setdiff1d(number, wrong)
     return open_placed(
-        source, WHAT_CD, count * CD_BYTES, CD_BYTES, number, start + number * stride + before,
-        unread=runs_of(wrong * CD_BYTES, np.full(len(wrong), CD_BYTES)),
+        source, WHAT_CD, count * CD_BYTES, CD_BYTES, right, start + right * stride + before,
+        unread=[runs_of(wrong * CD_BYTES, np.full(len(wrong), CD_BYTES))],
         findings=_about_wrong_sectors(wrong, count, start, stride, mode),
     )  # fmt: skip
 

@@ -17,10 +17,10 @@ def test_scattered_extents_of_a_fork_are_put_together():
             "length_bytes": [4096, 4096, 4096, 100],
         }
     )
-    found = fork_fragments(Table.of("extents", extents), 4096)
-    assert found.file_id.tolist() == [16, 17]
-    assert found.blocks.tolist() == [2, 2]
-    assert found.fragments.tolist() == [1, 2]
+    file_id, blocks, fragments = fork_fragments(Table.of("extents", extents), 4096)
+    assert file_id.tolist() == [16, 17]
+    assert blocks.tolist() == [2, 2]
+    assert fragments.tolist() == [1, 2]
 
 
 def test_extents_in_the_order_of_the_table_have_the_same_fragments():
@@ -34,8 +34,8 @@ def test_extents_in_the_order_of_the_table_have_the_same_fragments():
             "length_bytes": [4096, 4096, 4096, 1, 4096, 8192],
         }
     )
-    found = fork_fragments(Table.of("extents", extents), 4096)
-    assert found.file_id.tolist() == [16, 16, 17]
-    assert found.blocks.tolist() == [2, 2, 2]
-    assert found.fragments.tolist() == [1, 2, 1]
-    assert len(fork_fragments(Table.of("extents", extents[:0]), 4096).blocks) == 0
+    file_id, blocks, fragments = fork_fragments(Table.of("extents", extents), 4096)
+    assert file_id.tolist() == [16, 16, 17]
+    assert blocks.tolist() == [2, 2, 2]
+    assert fragments.tolist() == [1, 2, 1]
+    assert len(fork_fragments(Table.of("extents", extents[:0]), 4096)[1]) == 0

@@ -9,20 +9,16 @@ import numpy as np
 import pytest
 
 from layoutscope import scan
-from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError
 from layoutscope.image import open_image
-from layoutscope.image.containers.placed import MAX_TABLE_BYTES, refuse_expansion, refuse_qcow, stored_runs
-from layoutscope.image.source import MemorySource
+from layoutscope.image.containers.foreign import open_qcow
+from layoutscope.image.containers.placed import MAX_TABLE_BYTES, StoredSource, make_pieces
+from layoutscope.image.source import MemorySource, Source
 from layoutscope.structs.arrays import total
 
 MIB = 1024**2
-READERS = {"qcow2": "pyqcow", "vhdx": "pyvhdi", "vpc": "pyvhdi", "vmdk": "pyvmdk"}
 UNITS = {"qcow2": 64 << 10, "vhdx": 8 * MIB, "vpc": 2 * MIB, "vmdk": 64 << 10}
 """What QEMU stores at once, for a disk of this size."""
-
-
-def needed(module: str) -> None:
-    pytest.importorskip(module, reason="the extra 'containers' is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +57,6 @@ FORMS = [
 )
 def test_holes_are_what_was_not_stored(disk, tmp_path, peer, form, options):
     """Nothing but zeros lies in a hole, and no more than a unit around the noise is called stored."""
-    needed(READERS[form])
     data = disk.read_bytes()
     with open_image(convert(peer, disk, tmp_path / "a.img", form, *options)) as source:
         holes = source.holes
@@ -71,44 +66,60 @@ def test_holes_are_what_was_not_stored(disk, tmp_path, peer, form, options):
 
 
 def qcow(size: int, tables: int, *, ofs_tables: int = 65536) -> bytes:
-    return struct.pack(">4sIQIIQIIQ", b"QFI\xfb", 2, 0, 0, 16, size, 0, tables, ofs_tables)
+    return struct.pack(">4sIQIIQIIQ", b"QFI\xfb", 3, 0, 0, 16, size, 0, tables, ofs_tables)
 
 
-def test_tables_that_contradict_the_disk_hide_nothing():
-    """A header that speaks of another disk than the library, or a table beyond the file: all counts as stored."""
+def opened(image: bytes) -> Source:
+    return open_qcow(MemorySource(image, "a.qcow2"))
+
+
+def test_a_table_that_is_not_in_the_file_is_an_error():
+    """The first one of a qcow2 behind the end of its file, or shorter than its disk."""
     image = qcow(4 * MIB, 1).ljust(65536 + 8, b"\0")
-    assert stored_runs([MemorySource(image)], 4 * MIB).tolist() == []
-    assert stored_runs([MemorySource(image)], 5 * MIB).tolist() == [[0, 5 * MIB]]
-    assert stored_runs([MemorySource(image[:65536])], 4 * MIB).tolist() == [[0, 4 * MIB]]
-    assert stored_runs([MemorySource(b"EVF\x09\x0d\x0a\xff\x00")], MIB).tolist() == [[0, MIB]]
+    assert opened(image).holes.tolist() == [[0, 4 * MIB]]
+    with pytest.raises(FormatError, match="the table of blocks does not lie in the file"):
+        opened(image[:65536])
+    with pytest.raises(FormatError, match="its first table is shorter than the disk"):
+        opened(qcow(2**30, 1).ljust(65536 + 8, b"\0"))
 
 
-def test_a_table_named_twice_hides_nothing():
-    """Both entries of the first table of a qcow2 name one second table: it is no statement of either."""
-    entries = struct.pack(">2Q", 131072, 131072).ljust(65536, b"\0")
-    image = qcow(2**30, 2).ljust(65536, b"\0") + entries + bytes(65536)
-    assert stored_runs([MemorySource(image)], 2**30).tolist() == [[0, 2**30]]
-    single = qcow(2**30, 2).ljust(65536, b"\0") + entries[:8].ljust(65536, b"\0") + bytes(65536)
-    assert stored_runs([MemorySource(single)], 2**30).tolist() == []
+@pytest.mark.parametrize("place", [131072, 2**40])
+def test_a_second_table_that_is_lost_costs_what_it_covers(place):
+    """Both entries of the first table of a qcow2 name one second table, or one names none in the file."""
+    entries = struct.pack(">2Q", 131072, place).ljust(65536, b"\0")
+    image = qcow(2**30, 2).ljust(65536, b"\0") + entries + struct.pack(">Q", 196608).ljust(131072, b"\0")
+    source = opened(image)
+    covered = 2**29
+    wanted = [[0, 2**30]] if place == 131072 else [[covered, covered]]
+    assert source.unread_ranges().tolist() == wanted
+    (finding,) = source.findings
+    assert finding.code == ("container-invalid" if place == 131072 else "image-incomplete")
+    assert opened(image[:65544] + bytes(8) + image[65552:]).unread_ranges().tolist() == []
 
 
-def test_tables_without_end_are_not_read():
-    """A first table of a disk of exbibytes is longer than what is read of it, and than the file."""
-    image = qcow(2**62, MAX_TABLE_BYTES // 8 + 1).ljust(65536, b"\0")
-    assert stored_runs([MemorySource(image)], 2**62).tolist() == [[0, 2**62]]
+def test_disks_and_tables_without_end_are_refused():
+    """A disk of exbibytes, and a first table that is longer than what is read of one."""
+    with pytest.raises(FormatError, match="is impossible"):
+        opened(qcow(2**62, MAX_TABLE_BYTES // 8 + 1).ljust(65536, b"\0"))
+    with pytest.raises(FormatError, match="the table of blocks does not lie in the file"):
+        opened(qcow(2**60, 2**31).ljust(65536, b"\0"))
 
 
 def test_more_than_a_file_can_hold_is_refused():
     """4,096 bytes for one are the most."""
-    refuse_expansion("a", 4096 * 512, 512)
-    with pytest.raises(ImageError, match=r"a: claims to store .* in 512"):
-        refuse_expansion("a", 4096 * 512 + 1, 512)
+    for more in (0, 1):
+        pieces = make_pieces(np.array([0]), np.array([4096 * 512 + more]), np.array([0]))
+        source = StoredSource([MemorySource(bytes(512), "a")], 2**30, pieces, what="disk")
+        if more:
+            with pytest.raises(ImageError, match=r"a: claims to store .* in 512"):
+                _ = source.holes
+        else:
+            assert total(source.holes) == 2**30 - 4096 * 512
 
 
-@pytest.mark.parametrize("form", READERS)
+@pytest.mark.parametrize("form", UNITS)
 def test_a_sweep_of_a_disk_that_nobody_wrote_ends(tmp_path, peer, form):
     """Up to 8 TiB in a few MB of tables, with a volume's header at the start: what is stored is looked at."""
-    needed(READERS[form])
     from fixtures.hfsplus.plan import VolumePlan
     from fixtures.hfsplus.writer import render
 
@@ -125,11 +136,12 @@ def test_a_sweep_of_a_disk_that_nobody_wrote_ends(tmp_path, peer, form):
 
 
 @pytest.mark.parametrize("entry", [8, 0x1FE, 131072 + 512, 1 << 56, 1 << 63 | 196608 | 2])
-def test_references_that_a_qcow_cannot_have_are_refused(entry):
+def test_references_that_a_qcow_cannot_have_are_not_read(entry):
     """Bits 1 to 8 and 56 to 61 are reserved, and a cluster of 64 KiB begins at a border of one."""
     image = qcow(2**20, 1).ljust(65536, b"\0") + struct.pack(">Q", 1 << 63 | 131072).ljust(65536, b"\0")
-    odd = MemorySource(image + struct.pack(">3Q", 0, 1 << 63 | 196608, entry).ljust(131072, b"\0"), "a.qcow2")
-    with pytest.raises(UnsupportedError, match=r"a\.qcow2: the qcow2 image refers to clusters where none can be"):
-        refuse_qcow(odd)
+    odd = opened(image + struct.pack(">3Q", 0, 1 << 63 | 196608, entry).ljust(131072, b"\0"))
+    assert odd.unread_ranges().tolist() == [[131072, 65536]]
+    assert "where no block can be" in odd.findings[0].message
     for sound in (0, 1, 196608, 1 << 63 | 196608):
-        refuse_qcow(MemorySource(image + struct.pack(">2Q", 0, sound).ljust(131072, b"\0")))
+        source = opened(image + struct.pack(">2Q", 0, sound).ljust(131072, b"\0"))
+        assert source.unread_ranges().tolist() == []

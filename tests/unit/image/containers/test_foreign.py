@@ -6,8 +6,8 @@ import errno
 import os
 import plistlib
 import subprocess
-import sys
 from types import SimpleNamespace
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ import zstandard
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope import read_layouts, scan
-from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.image import open_image, raw
 from layoutscope.image.failing import FailingSource
 from layoutscope.tables import TABLES
@@ -25,11 +25,14 @@ MIB = 1024**2
 COUNTED = b"".join(number.to_bytes(2, "big") for number in range(2**15)) * 32
 """Two mebibytes that pack well."""
 
-READERS = {"qcow2": "pyqcow", "vhdx": "pyvhdi", "vpc": "pyvhdi", "vmdk": "pyvmdk"}
+FORMS = ("qcow2", "vhdx", "vpc", "vmdk")
 
 
-def needed(module: str) -> None:
-    pytest.importorskip(module, reason="the extra 'containers' is not installed")
+def parameters_of(data: bytes) -> tuple[int, int]:
+    """Where the mark of a parent stands in a disk of Hyper-V: bit 1 behind the size of a block."""
+    at = data.index(b"metadata")
+    item = data.index(UUID("caa16737-fa36-4d43-b3b6-33f0aa44e76b").bytes_le, at)
+    return at + int.from_bytes(data[item + 16 : item + 20], "little") + 4, 2
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +54,12 @@ def assert_same(path, disk):
         starts, lengths = np.array([23 * MIB, 4096, 0]), np.array([512, 70_000, 9])
         wanted = b"".join(data[a : a + b] for a, b in zip(starts, lengths, strict=True))
         assert source.read_extents(starts, lengths).tobytes() == wanted
+        assert source.read(0, len(data)) == data
 
 
-@pytest.mark.parametrize("form", READERS)
+@pytest.mark.parametrize("form", FORMS)
 def test_disks_of_qemu(disk, tmp_path, peer, form):
     """Whatever the name, the content tells what it is."""
-    needed(READERS[form])
     target = tmp_path / "renamed.img"
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, disk, target], check=True)
     assert_same(target, disk)
@@ -65,7 +68,6 @@ def test_disks_of_qemu(disk, tmp_path, peer, form):
 @pytest.mark.parametrize("subformat", ["monolithicFlat", "twoGbMaxExtentSparse", "streamOptimized"])
 def test_vmware_disks_in_several_files(disk, tmp_path, peer, subformat):
     """A description is opened with the extents that lie beside it."""
-    needed("pyvmdk")
     command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", f"subformat={subformat}"]
     subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
     assert_same(tmp_path / "a.vmdk", disk)
@@ -73,7 +75,6 @@ def test_vmware_disks_in_several_files(disk, tmp_path, peer, subformat):
 
 def test_one_file_of_a_vmware_disk_leads_to_its_description(disk, tmp_path, peer):
     """What it is, and what to open in its place; nothing is called damaged."""
-    needed("pyvmdk")
     command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", "subformat=twoGbMaxExtentSparse"]
     subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
     with pytest.raises(UnsupportedError, match="one of the files of a VMware disk") as caught:
@@ -83,7 +84,6 @@ def test_one_file_of_a_vmware_disk_leads_to_its_description(disk, tmp_path, peer
 
 def test_a_description_may_say_more_of_an_extent(disk, tmp_path, peer):
     """Behind its place there may be a partition's name and a device's."""
-    needed("pyvmdk")
     command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", "subformat=monolithicFlat"]
     subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
     text = (tmp_path / "a.vmdk").read_text()
@@ -96,7 +96,6 @@ def test_a_description_may_say_more_of_an_extent(disk, tmp_path, peer):
 )
 def test_vmdk_of_a_version_that_nobody_knows_is_refused(tmp_path, disk, peer, subformat, file):
     """Its tables may mean something else; qemu-img refuses it as well."""
-    needed("pyvmdk")
     command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", f"subformat={subformat}"]
     subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
     with (tmp_path / file).open("r+b") as image:
@@ -113,7 +112,6 @@ def test_vmdk_of_a_version_that_nobody_knows_is_refused(tmp_path, disk, peer, su
 @pytest.mark.parametrize("directory", ["second", "first"])
 def test_tables_of_a_vmware_disk_are_compared_with_their_copies(tmp_path, disk, peer, subformat, file, directory):
     """A grain that one of two tables does not name: the disk is read, and its exit code is that of damage."""
-    needed("pyvmdk")
     command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", f"subformat={subformat}"]
     subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
     with open_image(tmp_path / "a.vmdk") as source:
@@ -135,33 +133,69 @@ def test_tables_of_a_vmware_disk_are_compared_with_their_copies(tmp_path, disk, 
         assert finding.image_offset == table
 
 
-@pytest.mark.parametrize(("options", "method", "reason"), [(["-c"], 0, "compressed clusters"), ([], 2, "encrypted")])
-def test_disks_of_qemu_that_the_library_misreads_are_refused(disk, tmp_path, peer, options, method, reason):
-    """Zeros in place of what is packed, or cipher in place of a disk, would be taken for what the disk holds."""
-    needed("pyqcow")
-    (tmp_path / "raw").write_bytes(COUNTED + disk.read_bytes())
-    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", *options]
-    subprocess.run([*command, tmp_path / "raw", tmp_path / "a.qcow2"], check=True)
+def test_an_encrypted_disk_of_qemu_is_refused(disk, tmp_path, peer):
+    """Cipher in place of a disk would be taken for what the disk holds."""
+    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2"]
+    subprocess.run([*command, disk, tmp_path / "a.qcow2"], check=True)
     with (tmp_path / "a.qcow2").open("r+b") as file:
         file.seek(32)
-        file.write(method.to_bytes(4, "big"))
-    with pytest.raises(UnsupportedError, match=f"{reason}.*qemu-img convert"):
+        file.write((2).to_bytes(4, "big"))
+    with pytest.raises(UnsupportedError, match=r"encrypted.*qemu-img convert"):
         open_image(tmp_path / "a.qcow2")
 
 
-def test_compressed_disks_of_qemu_of_the_second_version_are_read(disk, tmp_path, peer):
-    """There is no mark of zeros in that version."""
-    needed("pyqcow")
+@pytest.mark.parametrize("options", ["compat=1.1", "compat=0.10", "cluster_size=512", "cluster_size=2M"])
+def test_compressed_disks_of_qemu(disk, tmp_path, peer, options):
+    """Clusters are unpacked; a mark of zeros is there since the third version, and in what is packed a part of it."""
     packed = disk.parent / "packed"
     packed.write_bytes(COUNTED + disk.read_bytes())
-    command = [peer("qemu-img"), "convert", "-f", "raw", "-c", "-o", "compat=0.10", "-O", "qcow2", packed]
+    command = [peer("qemu-img"), "convert", "-f", "raw", "-c", "-o", options, "-O", "qcow2", packed]
     subprocess.run([*command, tmp_path / "a.qcow2"], check=True)
     assert_same(tmp_path / "a.qcow2", packed)
+    with open_image(tmp_path / "a.qcow2") as source:
+        assert source.read(0, source.size_bytes) == packed.read_bytes()
+        assert source.findings == ()
+
+
+@pytest.mark.parametrize("options", ["compression_type=zstd", "extended_l2=on", "data_file=other"])
+def test_features_of_qcow_that_are_not_known_are_refused(disk, tmp_path, peer, options):
+    """What they say of clusters would be taken for something else."""
+    command = [peer("qemu-img"), "convert", "-f", "raw", "-c" if "zstd" in options else "-q", "-o", options]
+    target = tmp_path / "a.qcow2"
+    if subprocess.run([*command, "-O", "qcow2", disk, target], check=False, cwd=tmp_path).returncode:
+        pytest.skip("this qemu-img does not write it")
+    with pytest.raises(UnsupportedError, match=r"features that are not known.*qemu-img convert"):
+        open_image(target)
+
+
+def test_a_damaged_cluster_that_is_packed_costs_itself(disk, tmp_path, peer):
+    """It counts as not read once it was read, with one finding."""
+    packed = disk.parent / "packed"
+    packed.write_bytes(COUNTED + disk.read_bytes())
+    target = tmp_path / "a.qcow2"
+    command = [peer("qemu-img"), "convert", "-f", "raw", "-c", "-O", "qcow2", packed, target]
+    subprocess.run(command, check=True)
+    with target.open("r+b") as file:
+        file.seek(40)
+        file.seek(int.from_bytes(file.read(8), "big"))
+        file.seek(int.from_bytes(file.read(8), "big") & (1 << 56) - 512)
+        entry = int.from_bytes(file.read(8), "big")
+        assert entry >> 62 == 1
+        file.seek(entry & (1 << 54) - 1)
+        file.write(b"\xff" * 8)
+    with open_image(target) as source:
+        data = bytearray(source.size_bytes)
+        source.read_into(0, memoryview(data))
+        assert source.unread_ranges().tolist() == [[0, 65536]]
+        (finding,) = source.findings
+    assert not any(data[:65536])
+    assert data[65536:] == packed.read_bytes()[65536:]
+    assert finding.code == "container-invalid"
+    assert "cannot be decompressed" in finding.message
 
 
 def test_an_image_compressed_and_in_a_container(disk, tmp_path, peer):
     """A qcow2 in a zstd file is read as the disk in it."""
-    needed("pyqcow")
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", disk, tmp_path / "a.qcow2"], check=True)
     packed = zstandard.ZstdCompressor().compress((tmp_path / "a.qcow2").read_bytes())
     (tmp_path / "a.qcow2.zst").write_bytes(packed)
@@ -170,17 +204,15 @@ def test_an_image_compressed_and_in_a_container(disk, tmp_path, peer):
 
 def test_the_disk_in_a_container_scans_the_same(reference_image, tmp_path, peer):
     """GPT with both file systems in a qcow2: every table is that of the raw image."""
-    needed("pyqcow")
     raw = reference_image("driver/gpt-both.img")
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", raw, tmp_path / "a"], check=True)
     for one, other in zip(read_layouts(raw), read_layouts(tmp_path / "a"), strict=True):
         assert all(one.table(name).equals(other.table(name)) for name in TABLES)
 
 
-@pytest.mark.parametrize("form", READERS)
+@pytest.mark.parametrize("form", FORMS)
 def test_a_container_that_is_cut(tmp_path, peer, form):
     """HFS+ in its first half is read from the first half of the file; the rest is unread, and no damage."""
-    needed(READERS[form])
     disk = bytes(render(SCENARIOS["hard-links"])[0].to_bytearray())
     raw, target = tmp_path / "raw", tmp_path / "a"
     raw.write_bytes(disk.ljust(8 * MIB, b"\0") + np.random.default_rng(4).bytes(24 * MIB))
@@ -196,16 +228,14 @@ def test_a_container_that_is_cut(tmp_path, peer, form):
         assert read[: unread[0, 0]] == raw.read_bytes()[: unread[0, 0]]
         (finding,) = source.findings
         assert (finding.code, finding.level) == ("image-incomplete", "error")
-        assert f"ends at byte {target.stat().st_size:,})" in finding.message
-        assert "lib" not in finding.message
+        assert f"ends at byte {target.stat().st_size:,}; " in finding.message
     files = [scan(path, drives=()).volumes[0].layout.facts.num_files for path in (target, raw)]
     assert files[0] == files[1] > 0
 
 
-@pytest.mark.parametrize("form", READERS)
+@pytest.mark.parametrize("form", FORMS)
 def test_a_container_that_is_cut_says_so_before_anything_is_read(tmp_path, peer, form):
     """Lost are data in the middle of the disk, which a scan does not look at: its tables name blocks behind the end."""
-    needed(READERS[form])
     raw, target = tmp_path / "raw", tmp_path / "a"
     raw.write_bytes(bytes(4 * MIB) + np.random.default_rng(4).bytes(8 * MIB) + bytes(20 * MIB))
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, raw, target], check=True)
@@ -216,12 +246,11 @@ def test_a_container_that_is_cut_says_so_before_anything_is_read(tmp_path, peer,
     with open_image(target) as source:
         (finding,) = source.findings
     assert (finding.code, finding.level, finding.image_offset) == ("image-incomplete", "error", size)
-    assert f"it ends at byte {size:,}" in finding.message
+    assert f"ends at byte {size:,}; " in finding.message
 
 
 def test_a_virtual_pc_disk_without_its_footer(disk, tmp_path, peer):
     """All of the disk is there; the copy of the footer that begins the file stands for it."""
-    needed("pyvhdi")
     target = tmp_path / "a.vhd"
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "vpc", disk, target], check=True)
     target.write_bytes(target.read_bytes()[:-512])
@@ -233,29 +262,37 @@ def test_a_virtual_pc_disk_without_its_footer(disk, tmp_path, peer):
     )  # fmt: skip
 
 
-def test_differences_alone_are_refused(disk, tmp_path, peer):
-    """A qcow2 that rests on another file is named, with what joins them."""
-    needed("pyqcow")
-    command = [peer("qemu-img"), "create", "-q", "-f", "qcow2", "-F", "raw", "-b", disk, tmp_path / "a.qcow2"]
+@pytest.mark.parametrize("form", ["qcow2", "vmdk"])
+def test_differences_alone_are_refused(disk, tmp_path, peer, form):
+    """A disk that rests on another one is named, with what joins them."""
+    base = tmp_path / "base"
+    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, disk, base], check=True)
+    command = [peer("qemu-img"), "create", "-q", "-f", form, "-F", form, "-b", base, tmp_path / "a"]
     subprocess.run(command, check=True)
-    with pytest.raises(UnsupportedError, match="qemu-img convert"):
-        open_image(tmp_path / "a.qcow2")
+    with pytest.raises(UnsupportedError, match=r"holds the differences to .* alone; .*qemu-img convert"):
+        open_image(tmp_path / "a")
 
 
-def test_a_damaged_container_is_an_error(tmp_path):
+@pytest.mark.parametrize(("form", "change"), [("vpc", lambda _: (63, 4)), ("vhdx", parameters_of)])
+def test_a_mark_of_differences_is_looked_at(disk, tmp_path, peer, form, change):
+    """Of Virtual PC's and Hyper-V's disks, which nothing here writes with a parent."""
+    target = tmp_path / "a"
+    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, disk, target], check=True)
+    data = bytearray(target.read_bytes())
+    place, value = change(bytes(data))
+    data[place] = value
+    target.write_bytes(data)
+    with pytest.raises(UnsupportedError, match="holds the differences to another disk alone"):
+        open_image(target)
+
+
+@pytest.mark.parametrize("magic", [b"QFI\xfb", b"vhdxfile", b"conectix", b"KDMV", b"# Disk DescriptorFile"])
+def test_a_damaged_container_is_an_error(tmp_path, magic):
     """A magic and nothing behind it: one line."""
-    needed("pyqcow")
-    (tmp_path / "a").write_bytes(b"QFI\xfb" + bytes(8192))
-    with pytest.raises(ImageError, match="cannot be read"):
+    (tmp_path / "a").write_bytes(magic + bytes(8192))
+    with pytest.raises((FormatError, ImageError, UnsupportedError)) as error:
         open_image(tmp_path / "a")
-
-
-def test_without_the_extra_one_line_says_what_to_install(tmp_path, monkeypatch):
-    """The advice names the extra and the way without it."""
-    monkeypatch.setitem(sys.modules, "pyqcow", None)
-    (tmp_path / "a").write_bytes(b"QFI\xfb" + bytes(8192))
-    with pytest.raises(UnsupportedError, match=r"pip install 'layoutscope\[containers\]'.*qemu-img"):
-        open_image(tmp_path / "a")
+    assert "\n" not in str(error.value)
 
 
 @pytest.fixture
@@ -376,7 +413,6 @@ def test_a_bundle_with_impossible_sizes_is_an_error(bundle, facts):
 
 def test_a_bad_sector_in_a_container_costs_what_lies_there(disk, tmp_path, peer):
     """A disk that does not give a cluster of a qcow2: that area is unread, and what comes after it is read."""
-    needed("pyqcow")
     subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", disk, tmp_path / "a.qcow2"], check=True)
     size = (tmp_path / "a.qcow2").stat().st_size
     bad = size - 65536
@@ -399,5 +435,4 @@ def test_a_bad_sector_in_a_container_costs_what_lies_there(disk, tmp_path, peer)
     for start, length in lost.tolist():
         is_lost[start : start + length] = True
     assert (np.frombuffer(target, np.uint8)[~is_lost] == whole_disk[~is_lost]).all()
-    # The cluster, and what is asked of the library at once around it.
-    assert 65536 <= is_lost.sum() <= 4 * 65536
+    assert 0 < is_lost.sum() <= 65536

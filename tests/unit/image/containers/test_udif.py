@@ -15,7 +15,7 @@ import pytest
 from layoutscope import scan
 from layoutscope.errors import FormatError, UnreadError, UnsupportedError
 from layoutscope.image import MemorySource
-from layoutscope.image.containers import udif as udif_module
+from layoutscope.image.containers import placed as placed_module
 from layoutscope.image.containers.udif import adc, lzfse_length, open_udif
 from layoutscope.image.opening import unwrap
 from layoutscope.image.signatures import udif_trailer_at
@@ -195,7 +195,7 @@ def test_what_is_not_stored_is_a_hole():
 
 def test_pieces_are_kept_within_a_limit_of_bytes(monkeypatch):
     """Many long pieces take no more memory than one of the longest."""
-    monkeypatch.setattr(udif_module, "KEPT_BYTES", 3 * 4096)
+    monkeypatch.setattr(placed_module, "KEPT_BYTES", 3 * 4096)
     source = open_udif(MemorySource(udif([(ZLIB, noise(8, seed)) for seed in range(6)])))
     source.read(0, source.size_bytes)
     assert sum(map(len, source._kept.values())) == 3 * 4096
@@ -319,7 +319,7 @@ def test_a_damaged_piece_counts_as_not_read(storage):
     (finding,) = source.findings
     reason = "its data are damaged" if storage != 0x80000009 else "unknown way of storage 0x80000009"
     assert finding.message == (
-        "4.00 KiB of pieces that were read count as not read, such as that at byte 0 of the file, which cannot be "
+        "4.00 KiB of pieces that were read count as not read, such as that at byte 0 of memory, which cannot be "
         f"decompressed: {reason}"
     )
 

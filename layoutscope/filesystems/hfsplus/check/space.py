@@ -31,12 +31,7 @@ from layoutscope.structs.records import HEADER_NODE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from layoutscope.filesystems.hfsplus.check.subject import (
-        AttributeRecords,
-        CatalogRecords,
-        OverflowRecords,
-        Subject,
-    )
+    from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, LeafRecords, Subject
     from layoutscope.findings import FindingLog
     from layoutscope.structs.arrays import I64, Mask
 
@@ -196,10 +191,10 @@ def _overflow_blocks(subject: Subject, catalog: CatalogRecords, fork_type: int) 
     """Blocks that the extents-overflow file adds to a fork of each file."""
     ids = catalog.files["file_id"].astype(np.int64)
     records = subject.overflow
-    if records is None or not len(records.at):
+    if records is None or not len(records):
         return np.zeros(len(ids), np.int64)
-    mine = records.fork_type == fork_type
-    return overflow_blocks(ids, records.file_id[mine], records.counts[mine])
+    mine = records["key.fork_type"] == fork_type
+    return overflow_blocks(ids, records["key.file_id"][mine], records["data.extents.num_blocks"][mine])
 
 
 def check_extents(subject: Subject) -> None:
@@ -218,19 +213,21 @@ def check_extents(subject: Subject) -> None:
         for name in FORKS.values():
             _check_extents_of(subject, catalog, name, total)
     if overflow is not None:
-        rows, slots = np.nonzero(are_outside(overflow.starts, overflow.counts, total))
+        rows, slots = np.nonzero(
+            are_outside(overflow["data.extents.start_block"], overflow["data.extents.num_blocks"], total)
+        )
         for case in subject.cases("extent-outside", np.arange(len(rows)), "extents-overflow records"):
             row, slot = int(rows[case]), int(slots[case])
-            field = _wrong_field(int(overflow.starts[row, slot]), total)
-            message = f"an extent of file {overflow.file_id[row]} leaves the volume"
+            field = _wrong_field(int(overflow["data.extents.start_block"][row, slot]), total)
+            message = f"an extent of file {overflow['key.file_id'][row]} leaves the volume"
             overflow.field(row, f"data.extents.{field}#{slot}").add("extent-outside", "error", message)
     if attributes is not None:
-        rows, slots = np.nonzero(are_outside(attributes.starts, attributes.counts, total))
+        rows, slots = np.nonzero(are_outside(attributes["starts"], attributes["counts"], total))
         for case in subject.cases("extent-outside", np.arange(len(rows)), "attribute records"):
             row, slot = int(rows[case]), int(slots[case])
-            _, paths = EXTENT_FIELDS[int(attributes.kind[row])]
-            path = paths[int(attributes.starts[row, slot]) < total]
-            message = f"an extent of an attribute of file {attributes.file_id[row]} leaves the volume"
+            _, paths = EXTENT_FIELDS[int(attributes["kind"][row])]
+            path = paths[int(attributes["starts"][row, slot]) < total]
+            message = f"an extent of an attribute of file {attributes['file_id'][row]} leaves the volume"
             attributes.field(row, f"{path}#{slot}").add("extent-outside", "error", message)
 
 
@@ -250,20 +247,20 @@ def _wrong_field(start: int, total: int) -> str:
     return "start_block" if start >= total else "num_blocks"
 
 
-def check_overflow_records(subject: Subject, records: OverflowRecords) -> None:
+def check_overflow_records(subject: Subject, records: LeafRecords) -> None:
     """Overflow records name a fork that exists, hold no gaps, and belong to a file."""
     noun = "extents-overflow records"
     subject.report(
         "extents-invalid",
         "a record names neither fork",
-        np.flatnonzero(~np.isin(records.fork_type, list(FORKS))),
+        np.flatnonzero(~np.isin(records["key.fork_type"], list(FORKS))),
         noun,
         lambda row: records.field(row, "key.fork_type"),
         expected=" or ".join(map(str, FORKS)),
-        found=records.fork_type,
+        found=records["key.fork_type"],
     )
     # Unused descriptors are zeros and stand behind all others (TN1150, "Fork Data Structure").
-    used = records.counts > 0
+    used = records["data.extents.num_blocks"] > 0
     gap = ~used[:, :-1] & np.maximum.accumulate(used[:, ::-1], axis=1)[:, ::-1][:, 1:]
     rows, slots = np.nonzero(gap)
     subject.report(
@@ -285,23 +282,27 @@ def check_overflow_records(subject: Subject, records: OverflowRecords) -> None:
     subject.report(
         "extents-orphaned",
         "overflow extents belong to no file",
-        np.flatnonzero(find(owners, records.file_id) < 0),
+        np.flatnonzero(find(owners, records["key.file_id"]) < 0),
         "extents",
         lambda row: records.field(row, "key.file_id"),
-        found=records.file_id,
+        found=records["key.file_id"],
         level="warning",
     )
 
 
-def check_overflow_starts(subject: Subject, catalog: CatalogRecords, records: OverflowRecords) -> None:
+def check_overflow_starts(subject: Subject, catalog: CatalogRecords, records: LeafRecords) -> None:
     """Each record goes on where the extents before it ended."""
-    if not len(records.at):
+    if not len(records):
         return
     # The block in a key counts from the start of the fork: it is the sum of the extents before, not a place on the
     # volume.
-    order = np.lexsort((records.start_block, records.fork_type, records.file_id))
-    file_id, fork_type, start = records.file_id[order], records.fork_type[order], records.start_block[order]
-    ends = start + records.counts[order].sum(axis=1)
+    order = np.lexsort((records["key.start_block"], records["key.fork_type"], records["key.file_id"]))
+    file_id, fork_type, start = (
+        records["key.file_id"][order],
+        records["key.fork_type"][order],
+        records["key.start_block"][order],
+    )
+    ends = start + records["data.extents.num_blocks"][order].sum(axis=1)
     inline = _inline_blocks(subject, catalog, file_id, fork_type)
     expected = np.where(is_head(file_id, fork_type), inline, np.append(-1, ends[:-1]))
     subject.report(
@@ -330,61 +331,61 @@ def _inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, fork
     return found
 
 
-def check_attribute_values(subject: Subject, records: AttributeRecords) -> None:
+def check_attribute_values(subject: Subject, records: LeafRecords) -> None:
     """Values in the tree fit into their records; those in forks have the blocks that they count."""
 
     def report(wrong: Mask, field: str, message: str, expected: object = "", found: object = "") -> None:
         rows, at = np.flatnonzero(wrong), lambda row: records.field(row, field)
         subject.report("attribute-invalid", message, rows, "attributes", at, expected=expected, found=found)
 
-    size, is_fork = records.size, records.kind == TYPES.fork_data
-    is_inline, is_extents = records.kind == TYPES.inline_data, records.kind == TYPES.extents
-    room = records.stop - records.data - INLINE.width
+    size, is_fork = records["size"], records["kind"] == TYPES.fork_data
+    is_inline, is_extents = records["kind"] == TYPES.inline_data, records["kind"] == TYPES.extents
+    room = records["stop"] - records["data"] - INLINE.width
     wrong, message = is_inline & (size > room), "a value is longer than its record"
     report(wrong, "len_attribute", message, lambda row: f"at most {room[row]}", size)
     # Only the records that carry a fork's extents on begin behind its start (TN1150, "Attributes File").
-    wrong = (is_inline | is_fork) & (records.start_block != 0)
+    wrong = (is_inline | is_fork) & (records["start_block"] != 0)
     message = "the first record of an attribute says that it carries one on"
-    report(wrong, "key.start_block", message, 0, records.start_block)
-    most = records.blocks * subject.volume.block_size_bytes
+    report(wrong, "key.start_block", message, 0, records["start_block"])
+    most = records["blocks"] * subject.volume.block_size_bytes
     wrong, message = is_fork & (size > most), "the fork of an attribute is longer than its blocks"
     report(wrong, "the_fork.len_logical", message, lambda row: f"at most {most[row]}", size)
     # Groups of extents of one attribute follow one another; the first group counts the blocks of all. The tail of a key
     # is the block that its extents go on with; of a value or a fork it is 0, which sorts a head before its groups.
-    if not len(records.kind):
+    if not len(records):
         return
     keys = records.located.keys
     head = np.maximum.accumulate(np.where(is_extents, -1, np.arange(len(is_fork))))
     rows = np.flatnonzero(is_extents & (head >= 0))
-    same = (records.file_id[rows] == records.file_id[head[rows]]) & (keys.count[rows] == keys.count[head[rows]])
+    same = (records["file_id"][rows] == records["file_id"][head[rows]]) & (keys.count[rows] == keys.count[head[rows]])
     rows = rows[same & is_fork[head[rows]]]
-    blocks = records.counts.sum(axis=1)
+    blocks = records["counts"].sum(axis=1)
     lost = is_extents.copy()
     lost[rows] = False
     report(lost, "record_type", "extents follow no attribute with a fork")
-    before, expected = starts_of(blocks), records.start_block.copy()
+    before, expected = starts_of(blocks), records["start_block"].copy()
     expected[rows] = before[rows] - before[head[rows]]
     message = "extents of an attribute do not go on where those before them end"
-    report(expected != records.start_block, "key.start_block", message, expected, records.start_block)
+    report(expected != records["start_block"], "key.start_block", message, expected, records["start_block"])
     counted = np.bincount(
         np.append(head[rows], np.flatnonzero(is_fork)), np.append(blocks[rows], blocks[is_fork]), minlength=len(blocks)
     ).astype(np.int64)
     message = "the fork of an attribute counts other blocks than its extents hold"
-    report(is_fork & (counted != records.blocks), "the_fork.num_blocks", message, counted, records.blocks)
+    report(is_fork & (counted != records["blocks"]), "the_fork.num_blocks", message, counted, records["blocks"])
 
 
-def check_attribute_owners(subject: Subject, catalog: CatalogRecords, records: AttributeRecords) -> None:
+def check_attribute_owners(subject: Subject, catalog: CatalogRecords, records: LeafRecords) -> None:
     """Attributes belong to files and folders that exist."""
     _, ids, _ = catalog.entries()
-    wrong, message = find(ids, records.file_id) < 0, "an attribute belongs to no file or folder"
+    wrong, message = find(ids, records["file_id"]) < 0, "an attribute belongs to no file or folder"
     at = lambda row: records.field(row, "key.file_id")  # noqa: E731
     rows = np.flatnonzero(wrong)
-    subject.report("attribute-orphaned", message, rows, "attributes", at, found=records.file_id)
+    subject.report("attribute-orphaned", message, rows, "attributes", at, found=records["file_id"])
 
 
-def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: AttributeRecords) -> None:
+def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: LeafRecords) -> None:
     """Files and folders say whether they have attributes, and whether one of them is an access list."""
-    with_any, with_list = np.unique(records.file_id), np.unique(records.file_id[records.is_access_list])
+    with_any, with_list = np.unique(records["file_id"]), np.unique(records["file_id"][records["is_access_list"]])
     # What lies in leaves that were not reached is not lacking.
     may_lack = is_whole(records.located.tree)
     for holders, field in ((catalog.files, "file_id"), (catalog.folders, "folder_id")):
@@ -526,18 +527,25 @@ def _others(subject: Subject) -> list[_Part]:
         def tell(row: int, slot: int) -> FindingLog:
             return overflow.field(row, f"data.extents.start_block#{slot}")
 
-        parts.append((overflow.starts, overflow.counts, lambda row: f"file {overflow.file_id[row]}", tell))
+        parts.append(
+            (
+                overflow["data.extents.start_block"],
+                overflow["data.extents.num_blocks"],
+                lambda row: f"file {overflow['key.file_id'][row]}",
+                tell,
+            )
+        )
     if attributes is not None:
 
         def tell_attribute(row: int, slot: int) -> FindingLog:
-            _, (start_block, _) = EXTENT_FIELDS[int(attributes.kind[row])]
+            _, (start_block, _) = EXTENT_FIELDS[int(attributes["kind"][row])]
             return attributes.field(row, f"{start_block}#{slot}")
 
         parts.append(
             (
-                attributes.starts,
-                attributes.counts,
-                lambda row: f"an attribute of file {attributes.file_id[row]}",
+                attributes["starts"],
+                attributes["counts"],
+                lambda row: f"an attribute of file {attributes['file_id'][row]}",
                 tell_attribute,
             )
         )

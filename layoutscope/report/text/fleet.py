@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import make_printer, plain_table, print_parts
+from layoutscope.report.text.console import heads, make_printer, plain_table, print_parts
 from layoutscope.results.fleet import STATUSES, FleetResult, QueryResult, ReportResult, ViewList
 from layoutscope.units import format_bytes, format_seconds
 
@@ -36,7 +36,7 @@ def print_fleet(result: FleetResult) -> Iterator[RenderableType]:
     if result.kept:
         yield Text(f"{result.kept:,} of them read before, and unchanged")
     counted = [(status, f"{result.counts[status]:,}") for status in STATUSES if result.counts[status]]
-    yield plain_table("How they ended", [("Status", False), ("Sources", True)], counted, gap=2)
+    yield plain_table("How they ended", heads("Status", ">Sources"), counted)
     others = sorted(
         (item for item in result.sources if item.status != "complete"),
         key=lambda item: STATUSES[::-1].index(item.status),
@@ -110,7 +110,7 @@ def print_views(result: ViewList) -> Iterator[RenderableType]:
     """Print the views that a query can ask for, with their columns."""
     for view in result.views:
         rows = [(column.name, column.kind, column.unit, column.doc) for column in view.columns]
-        yield plain_table(view.name, [("Column", False), ("Type", False), ("Unit", False), ("What it is", False)], rows)
+        yield plain_table(view.name, heads("Column", "Type", "Unit", "What it is"), rows)
         yield Text("")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import image_line, make_printer, plain_table, print_parts
+from layoutscope.report.text.console import heads, image_line, item_table, make_printer, plain_table, print_parts
 from layoutscope.results.explanation import unsettled
 from layoutscope.results.predict import bound, width
 from layoutscope.units import NOTHING, format_bytes, format_count, format_coverage, format_seconds, format_share
@@ -61,7 +61,7 @@ def prediction_table(
 ) -> RenderableType:
     """Show predicted times with the shares of their causes; no seeks where there is no arm."""
     causes = [(name.capitalize(), True) for name, _ in predictions[0].causes_s]
-    columns = [("Drive", False), ("Time", True), ("90 % interval", True), *causes]
+    columns = [*heads("Drive", ">Time", ">90 % interval"), *causes]
     rows = [(item.drive, format_seconds(item.seconds), _interval(item), *_causes(item)) for item in predictions]
     return plain_table(title, columns, rows, gap=1)
 
@@ -105,7 +105,7 @@ def _orders(case: OrdersCase) -> Iterator[RenderableType]:
     yield from _about(case)
     done = [order for order in case.orders if not order.why_not]
     times = done[0].times if done else ()
-    columns = [("Order", False), ("Reads", True), *((item.drive, True) for item in times)]
+    columns = [*heads("Order", ">Reads"), *((item.drive, True) for item in times)]
     rows = [(order.order, f"{order.reads:,}", *(_timed(order, item) for item in order.times)) for order in done]
     first = f", the quickest on {times[0].drive} first" if times else ""
     as_on = f"{case.host}{UNRECORDED.get(case.host, '')}"
@@ -213,13 +213,15 @@ def _instead(change: Alternative, item: Prediction) -> str:
 
 
 def _directories(case: DriveCase) -> RenderableType:
-    columns = [("Directory", False), ("Reads", True), ("Time", True), ("Share", True)]
     total = case.prediction.seconds or 1.0
-    rows = [
-        (escape_text(cost.path), f"{cost.reads:,}", format_seconds(cost.seconds), format_share(cost.seconds / total))
-        for cost in case.directories
-    ]
-    return plain_table(f"Most expensive directories on {case.prediction.drive}", columns, rows)
+    return item_table(
+        f"Most expensive directories on {case.prediction.drive}",
+        case.directories,
+        ("Directory", lambda cost: escape_text(cost.path)),
+        (">Reads", lambda cost: f"{cost.reads:,}"),
+        (">Time", lambda cost: format_seconds(cost.seconds)),
+        (">Share", lambda cost: format_share(cost.seconds / total)),
+    )
 
 
 @make_printer
@@ -265,18 +267,16 @@ def _agreement(found: Score) -> Iterator[RenderableType]:
 
 
 def _side_by_side(result: ReplayResult) -> RenderableType:
-    columns = [("Drive", False), ("Real trace", True), ("Predicted", True), ("Predicted / real", True)]
-    rows = [
-        (
-            real.drive,
-            format_seconds(_drive_seconds(real)),
-            format_seconds(_drive_seconds(made)),
-            f"{_drive_seconds(made) / _drive_seconds(real):.3f}",
-        )
-        for real, made in zip(result.times, result.expected, strict=True)
-        if _drive_seconds(real)
-    ]
-    return plain_table("Service time of both on the same drives, without the host's", columns, rows)
+    pairs = zip(result.times, result.expected, strict=True)
+    times = [(real.drive, _drive_seconds(real), _drive_seconds(made)) for real, made in pairs]
+    return item_table(
+        "Service time of both on the same drives, without the host's",
+        [each for each in times if each[1]],
+        ("Drive", lambda each: each[0]),
+        (">Real trace", lambda each: format_seconds(each[1])),
+        (">Predicted", lambda each: format_seconds(each[2])),
+        (">Predicted / real", lambda each: f"{each[2] / each[1]:.3f}"),
+    )
 
 
 def _drive_seconds(item: Prediction) -> float:
@@ -286,22 +286,19 @@ def _drive_seconds(item: Prediction) -> float:
 
 def print_drives(drives: Sequence[DriveFacts], console: Console) -> None:
     """Print a list of several drives; of one all numbers with their sources."""
-    print_parts(_one(drives[0]) if len(drives) == 1 else _many(drives), console)
+    print_parts(_one(drives[0]) if len(drives) == 1 else iter([_many(drives)]), console)
 
 
-def _many(drives: Sequence[DriveFacts]) -> Iterator[RenderableType]:
-    columns = [("Drive", False), ("Random 4K", True), ("p99", True), ("MB/s", True), ("Take it for", False)]
-    rows = [
-        (
-            item.profile.name,
-            format_seconds(item.random_ms[0] / 1000),
-            format_seconds(item.random_ms[2] / 1000),
-            f"{item.sequential_mb_s:,.0f}",
-            escape_text(item.profile.take_for or item.profile.title),
-        )
-        for item in drives
-    ]
-    yield plain_table("Drive profiles", columns, rows)
+def _many(drives: Sequence[DriveFacts]) -> RenderableType:
+    return item_table(
+        "Drive profiles",
+        drives,
+        ("Drive", lambda item: item.profile.name),
+        (">Random 4K", lambda item: format_seconds(item.random_ms[0] / 1000)),
+        (">p99", lambda item: format_seconds(item.random_ms[2] / 1000)),
+        (">MB/s", lambda item: f"{item.sequential_mb_s:,.0f}"),
+        ("Take it for", lambda item: escape_text(item.profile.take_for or item.profile.title)),
+    )
 
 
 def _one(item: DriveFacts) -> Iterator[RenderableType]:
@@ -317,9 +314,14 @@ def _one(item: DriveFacts) -> Iterator[RenderableType]:
     median, p90, p99 = (format_seconds(value / 1000) for value in item.random_ms)
     yield Text(f"random reads of 4 KiB, one at a time: median {median}, p90 {p90}, p99 {p99}")
     yield Text(f"sequential reads at its start: {item.sequential_mb_s:,.0f} MB/s")
-    columns = [("Figure", False), ("Value", False), ("Kind", False), ("Source", False)]
-    rows = [(name, _short(each.value), each.kind, escape_text(each.source)) for name, each in profile.figures.items()]
-    yield plain_table("Figures", columns, rows)
+    yield item_table(
+        "Figures",
+        profile.figures.items(),
+        ("Figure", lambda item: item[0]),
+        ("Value", lambda item: _short(item[1].value)),
+        ("Kind", lambda item: item[1].kind),
+        ("Source", lambda item: escape_text(item[1].source)),
+    )
     for member in profile.members:
         yield Text(f"member: {member.name}")
 
@@ -399,25 +401,19 @@ def _named(counts: Sequence[tuple[str, int]]) -> str:
 
 def measured_table(measured: MeasuredTimes) -> RenderableType:
     """Show recorded times beside those of a drive."""
-    columns = [
-        ("Reads", False),
-        ("Number", True),
-        ("Measured", True),
-        ("p90", True),
-        ("Predicted", True),
-        ("p90", True),
-    ]
-    rows = [
-        (
-            item.outcome,
-            f"{item.reads:,}",
-            *(format_seconds(ms / 1000) for ms in (*item.measured_ms, *item.predicted_ms)),
-        )
-        for item in measured.outcomes
-    ]
     total = f"{format_seconds(measured.measured_s)} measured, {format_seconds(measured.predicted_s)} predicted"
     ratio = "" if measured.ratio is None else f": {measured.ratio:.3f} times"
-    return plain_table(f"Times of the recorded reads beside {measured.drive}; {total}{ratio}", columns, rows, gap=1)
+    return item_table(
+        f"Times of the recorded reads beside {measured.drive}; {total}{ratio}",
+        measured.outcomes,
+        ("Reads", lambda item: item.outcome),
+        (">Number", lambda item: f"{item.reads:,}"),
+        (">Measured", lambda item: format_seconds(item.measured_ms[0] / 1000)),
+        (">p90", lambda item: format_seconds(item.measured_ms[1] / 1000)),
+        (">Predicted", lambda item: format_seconds(item.predicted_ms[0] / 1000)),
+        (">p90", lambda item: format_seconds(item.predicted_ms[1] / 1000)),
+        gap=1,
+    )
 
 
 def host_line(host: HostTimes) -> Text:
@@ -430,19 +426,9 @@ def host_line(host: HostTimes) -> Text:
     return Text(words)
 
 
-WALK_COLUMNS: Final = (
-    ("Walk", False),
-    ("As", False),
-    ("Clock", True),
-    ("Predicted", True),
-    ("Inside", False),
-    ("On nodes", True),
-    ("Blocks", True),
-    ("Extra", True),
-    ("Pairs", True),
-    ("Drive", True),
-    ("Host us", True),
-    ("Model us", True),
+WALK_COLUMNS: Final = heads(
+    *("Walk", "As", ">Clock", ">Predicted", "Inside", ">On nodes", ">Blocks", ">Extra", ">Pairs", ">Drive"),
+    *(">Host us", ">Model us"),
 )
 """Columns of the walks: time on the clock, the predicted interval, whether the first lies in it; shares of metadata
 reads on nodes, of blocks and steps predicted; measured over predicted time of the drive; the host's for an entry."""
@@ -459,9 +445,8 @@ def print_kit(result: KitResult) -> Iterator[RenderableType]:
         yield Text(", ".join(f"{name} {escape_text(value)}" for name, value in result.machine.cache_sizes.items()))
     yield Text(f"Predicted for {escape_text(result.profile)}")
     if result.scored:
-        yield plain_table(
-            "Walks beside their prediction", list(WALK_COLUMNS), [_row(walk) for walk in result.scored], gap=1
-        )
+        rows = [_row(walk) for walk in result.scored]
+        yield plain_table("Walks beside their prediction", WALK_COLUMNS, rows, gap=1)
     for walk in result.walks:
         yield from _describe_walk(walk)
     for step, note in result.missing:

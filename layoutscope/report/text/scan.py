@@ -21,7 +21,17 @@ from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.findings import ABSENT, RANK, UNBOUNDED, first_cause
 from layoutscope.metrics.space import main_tree, node_density
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import COLUMNS, STYLES, count_findings, image_line, plain_table, print_parts
+from layoutscope.report.text.console import (
+    COLUMNS,
+    STYLES,
+    count_findings,
+    format_address,
+    heads,
+    image_line,
+    item_table,
+    plain_table,
+    print_parts,
+)
 from layoutscope.report.text.predict import prediction_notes, prediction_table
 from layoutscope.results.check import what_to_do
 from layoutscope.results.explanation import (
@@ -189,26 +199,16 @@ def _detail(name: str, value: float | str) -> str:
 
 def tree_table(trees: Sequence[TreeSummary]) -> RenderableType:
     """Show metadata by tree."""
-    columns = [
-        ("Tree", False),
-        ("Leaves + index nodes", True),
-        ("Free", True),
-        ("Size", True),
-        ("Pieces", True),
-        ("Clumped", True),
-    ]
-    rows = [
-        (
-            escape_text(tree.tree),
-            " + ".join(f"{count:,}" for count in tree.nodes_by_level) or NOTHING,
-            f"{tree.free_nodes:,}",
-            format_bytes(tree.size_bytes),
-            f"{tree.pieces:,}",
-            format_share(tree.clumped_share),
-        )
-        for tree in trees
-    ]
-    return plain_table("Metadata by tree (clumped: in the largest clump, gaps to 1 MiB)", columns, rows)
+    return item_table(
+        "Metadata by tree (clumped: in the largest clump, gaps to 1 MiB)",
+        trees,
+        ("Tree", lambda tree: escape_text(tree.tree)),
+        (">Leaves + index nodes", lambda tree: " + ".join(f"{n:,}" for n in tree.nodes_by_level) or NOTHING),
+        (">Free", lambda tree: f"{tree.free_nodes:,}"),
+        (">Size", lambda tree: format_bytes(tree.size_bytes)),
+        (">Pieces", lambda tree: f"{tree.pieces:,}"),
+        (">Clumped", lambda tree: format_share(tree.clumped_share)),
+    )
 
 
 def space_line(volume: VolumeScan) -> Text:
@@ -229,17 +229,12 @@ def findings_shown(findings: Sequence[Finding]) -> RenderableType:
     """Show findings with their addresses: the worst first, causes before what follows from them."""
     chosen = sorted(findings, key=lambda finding: (-RANK[finding.level], len(finding.causes) > 0))[:MAX_FINDINGS]
     more = f", {MAX_FINDINGS} shown" if len(findings) > MAX_FINDINGS else ""
-    columns = [("Level", False), ("Byte", True), ("What", False)]
-    title = f"Findings ({count_findings(findings)}{more})"
-    return plain_table(title, columns, [_finding(item) for item in chosen])
-
-
-def _finding(item: Finding) -> tuple[Text, str, str]:
-    address = NOTHING if item.image_offset is None else f"{item.image_offset:,}"
-    return (
-        Text(item.level, STYLES[item.level]),
-        address,
-        escape_text(f"{item.code}: {item.structure}: {item.message}{item.sides}"),
+    return item_table(
+        f"Findings ({count_findings(findings)}{more})",
+        chosen,
+        ("Level", lambda item: Text(item.level, STYLES[item.level])),
+        (">Byte", lambda item: format_address(item.image_offset)),
+        ("What", lambda item: escape_text(f"{item.code}: {item.structure}: {item.message}{item.sides}")),
     )
 
 
@@ -264,24 +259,21 @@ def block_table(facts: VolumeFacts) -> Iterator[RenderableType]:
     total = int(counts.get("blocks", 0))
     if "claimed blocks" not in counts or not total:
         return
-    columns = [("Blocks", False), ("Number", True), ("Size", True), ("Share", True)]
-    rows = [
-        (
-            BLOCK_ROWS[name],
-            f"{count:,}",
-            format_bytes(int(count) * facts.block_size_bytes),
-            format_share(int(count) / total),
-        )
-        for name, count in counts.items()
-    ]
     wrong = int(counts.get("unclaimed blocks", 0)) + int(counts.get("claimed but free blocks", 0))
     verdict = "every used block belongs to something" if not wrong else f"{wrong:,} blocks do not agree"
-    yield plain_table(f"Balance of the blocks: {verdict}", columns, rows)
+    yield item_table(
+        f"Balance of the blocks: {verdict}",
+        counts.items(),
+        ("Blocks", lambda item: BLOCK_ROWS[item[0]]),
+        (">Number", lambda item: f"{item[1]:,}"),
+        (">Size", lambda item: format_bytes(int(item[1]) * facts.block_size_bytes)),
+        (">Share", lambda item: format_share(int(item[1]) / total)),
+    )
 
 
 def main_metrics(volume: VolumeScan) -> RenderableType:
     """Show the metrics of the volume and of the enumerated tree: value, unit and denominator."""
-    columns = [("Metric", False), ("Value", True), ("Per", False)]
+    columns = heads("Metric", ">Value", "Per")
     return plain_table("Metrics (--explain shows their definitions)", columns, _main_rows(volume))
 
 

@@ -1,11 +1,4 @@
-"""What makes one enumeration take longer than another, in one sentence that arithmetic can check.
-
-The difference is taken apart twice: by cause (seek, rotation …), and by reads. Reads of a kind whose number is n and
-that take c seconds each differ by (mean c) x (difference of n) and by (mean n) x (difference of c): by more of them,
-or by slower ones (Kitagawa, JASA 50, 1955). On drives with an arm, reads in sequence are told apart from the others.
-What stands behind more reads elsewhere is the factor that grew most: entries, nodes for each entry, or the share of
-nodes that do not start where the last one ended.
-"""
+"""Frames of results: their rows under documented columns, and what each read, node, file and directory costs."""
 
 from __future__ import annotations
 

@@ -159,19 +159,18 @@ _ROWS: Final[tuple[Follows, ...]] = (
         frozenset({"volume-header-invalid"}),
         _EVERYTHING | _LOST | {"alternate-header-differs", "clump-size-invalid", "volume-header-lost"},
     ),
-    from_one("tree-header-invalid", _TREE | {*_NODE}, of_tree=True),
-    from_one("node-unreadable", _TREE | {*_NODE}, of_tree=True),
-    from_one("node-invalid", _TREE | {*_NODE}, of_tree=True),
-    from_one("records-invalid", _TREE | {*_NODE}, of_tree=True),
+    *(
+        from_one(code, _TREE | {*_NODE}, of_tree=True)
+        for code in ("tree-header-invalid", "node-unreadable", "node-invalid", "records-invalid")
+    ),
     from_one("pointer-invalid", _TREE | {"keys-unordered"}, of_tree=True),
-    from_one("keys-unordered", _TREE, of_tree=True),
-    from_one("index-key-differs", _TREE, of_tree=True),
-    from_one("tree-unreachable", _TREE, of_tree=True),
-    from_one("subtree-missing", _TREE, of_tree=True),
-    from_one("leaf-chain-broken", _TREE, of_tree=True),
-    from_one("node-links-differ", _TREE, of_tree=True),
-    from_one("node-map-short", _TREE, of_tree=True),
-    from_one("node-map-differs", _TREE, of_tree=True),
+    *(
+        from_one(code, _TREE, of_tree=True)
+        for code in (
+            *("keys-unordered", "index-key-differs", "tree-unreachable", "subtree-missing", "leaf-chain-broken"),
+            *("node-links-differ", "node-map-short", "node-map-differs"),
+        )
+    ),
     Follows(_LOST, _OF_CATALOG | _BLOCKS, "catalog"),
     Follows(_LOST, _OF_OVERFLOW | _OF_CATALOG | _BLOCKS | _TREE, "extents-overflow"),
     # Attributes hold the first link of a folder, and what a compressed file is made of.
@@ -191,9 +190,7 @@ _ROWS: Final[tuple[Follows, ...]] = (
     from_one("extents-gap", _BLOCKS),
     from_one("attribute-orphaned", frozenset({"attribute-flag-differs"})),
     from_one("attribute-invalid", _OF_ATTRIBUTES | _BLOCKS),
-    from_one("block-claimed-twice", _BLOCKS),
-    from_one("block-claimed-free", _BLOCKS),
-    from_one("block-unclaimed", _BLOCKS),
+    *(from_one(code, _BLOCKS) for code in ("block-claimed-twice", "block-claimed-free", "block-unclaimed")),
 )
 """Rows of causes, the deepest first."""
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.attributes import EXTENT_FIELDS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.filesystems.hfsplus.check.subject import TYPES
@@ -25,7 +24,7 @@ from layoutscope.filesystems.hfsplus.nodes import FORMS
 from layoutscope.filesystems.hfsplus.tree import is_whole
 from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
 from layoutscope.structs import arrays, grammar
-from layoutscope.structs.arrays import find, is_head, starts_of
+from layoutscope.structs.arrays import concatenate, find, is_head, starts_of
 from layoutscope.structs.records import HEADER_NODE
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, LeafRecords, Subject
     from layoutscope.findings import FindingLog
-    from layoutscope.structs.arrays import I64, Mask
+    from layoutscope.structs.arrays import I64, Columns, Mask
 
     Tell = Callable[[int, int], FindingLog]
 
@@ -405,26 +404,16 @@ def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: Le
                 log.add("attribute-flag-differs", "error", message, expected=expected, found=found)
 
 
-class Claims(Struct, frozen=True):
-    """Runs of blocks that somebody says are his."""
-
-    # start, stop: in allocation blocks, within the volume
-    start: I64
-    stop: I64
-    # part, row, slot: which list of claims, which record of it, and which extent of the record
-    part: I64
-    row: I64
-    slot: I64
-    owners: tuple[Callable[[int], str], ...]  # for each list: name of the owner of a row
-    # for each list: binds the log to an extent of a row; None where the volume itself is the claimant
-    tellers: tuple[Tell | None, ...]
-
-    def owner(self, claim: int) -> str:
-        """Name of who claims."""
-        return self.owners[int(self.part[claim])](int(self.row[claim]))
-
-
 _Part = tuple["I64", "I64", "Callable[[int], str]", "Tell | None"]
+"""A list of claims: starts and counts of blocks of each record, the name of the owner of a record, and what binds the
+log to an extent of it; None where the volume itself is the claimant."""
+
+Claims = tuple["Columns", list[_Part]]
+"""Runs of blocks that somebody says are his, in order, and the lists that they come from.
+
+``start, stop`` are in allocation blocks, within the volume; ``part, row, slot`` tell which list it is, which record of
+it, and which extent of the record.
+"""
 
 
 def gather_claims(subject: Subject) -> Claims:
@@ -436,31 +425,29 @@ def gather_claims(subject: Subject) -> Claims:
 
 
 def _gather_claims(subject: Subject) -> Claims:
-    parts = [*_list_fixed_parts(subject), *_special(subject), *_files(subject), *_others(subject)]
-    total = int(subject.volume.header.num_blocks)
-    columns: list[list[I64]] = [[], [], [], [], []]
+    fixed = _list_fixed_parts(subject)
+    parts = [*fixed, *_special(subject), *_files(subject), *_others(subject)]
+    total, found = int(subject.volume.header.num_blocks), []
     for number, (starts, counts, _, _) in enumerate(parts):
         row, slot = np.nonzero((counts > 0) & (starts < total))
         start = starts[row, slot]
-        found = (start, np.minimum(start + counts[row, slot], total), np.full(len(row), number, np.int64), row, slot)
-        for column, values in zip(columns, found, strict=True):
-            column.append(values)
-    joined = [np.concatenate(column) for column in columns]
-    joined = _drop_journal_files(joined, len(_list_fixed_parts(subject)))
-    order = np.lexsort((joined[1], joined[0]))
-    start, stop, part, row, slot = (column[order] for column in joined)
-    return Claims(start, stop, part, row, slot, tuple(part[2] for part in parts), tuple(part[3] for part in parts))
+        stop = np.minimum(start + counts[row, slot], total)
+        part = np.full(len(row), number, np.int64)
+        found.append({"start": start, "stop": stop, "part": part, "row": row, "slot": slot})
+    claims = _drop_journal_files(concatenate(found, {}), len(fixed))
+    order = np.lexsort((claims["stop"], claims["start"]))
+    return {name: column[order] for name, column in claims.items()}, parts
 
 
-def _drop_journal_files(columns: list[I64], num_fixed: int) -> list[I64]:
+def _drop_journal_files(claims: Columns, num_fixed: int) -> Columns:
     """Leave out claims of the journal that hidden files of the root folder make too."""
-    start, stop, part = columns[:3]
+    start, stop, part = (claims[name] for name in ("start", "stop", "part"))
     # The journal and its info block belong to the files .journal and .journal_info_block of the root folder (TN1150,
     # "Journal"), so that what drivers know by address has an owner in the catalog as well.
     kept = np.ones(len(start), np.bool_)
     for claim in np.flatnonzero((part >= 2) & (part < num_fixed)).tolist():
         kept[claim] = not ((part >= num_fixed) & (start == start[claim]) & (stop == stop[claim])).any()
-    return [column[kept] for column in columns]
+    return {name: column[kept] for name, column in claims.items()}
 
 
 def _pair(start: int, stop: int) -> tuple[I64, I64]:
@@ -554,49 +541,58 @@ def _others(subject: Subject) -> list[_Part]:
 
 def check_double_claims(subject: Subject) -> None:
     """No block is claimed twice; both claimants are named, each at its extent."""
-    claims = gather_claims(subject)
-    if not len(claims.start):
+    claims, _ = gather_claims(subject)
+    starts, stops = claims["start"], claims["stop"]
+    if not len(starts):
         return
-    reach = np.maximum.accumulate(claims.stop)
-    later = np.flatnonzero(claims.start[1:] < reach[:-1]) + 1
+    later = np.flatnonzero(starts[1:] < np.maximum.accumulate(stops)[:-1]) + 1
     for claim in subject.cases("block-claimed-twice", later, "extents"):
-        before = np.flatnonzero(claims.stop[:claim] > claims.start[claim])
-        other = int(before[-1])
-        start, stop = int(claims.start[claim]), int(min(claims.stop[claim], claims.stop[other]))
+        other = int(np.flatnonzero(stops[:claim] > starts[claim])[-1])
+        start, stop = int(starts[claim]), int(min(stops[claim], stops[other]))
         for mine, his in ((claim, other), (other, claim)):
-            message = f"blocks {start} to {stop - 1} belong to {claims.owner(mine)} and to {claims.owner(his)}"
-            _locate_claim(subject, claims, mine).add("block-claimed-twice", "error", message)
+            owners = f"{_claimant(subject, mine)[0]} and to {_claimant(subject, his)[0]}"
+            log = _locate_claim(subject, mine)
+            log.add("block-claimed-twice", "error", f"blocks {start} to {stop - 1} belong to {owners}")
 
 
-def _locate_claim(subject: Subject, claims: Claims, claim: int) -> FindingLog:
-    teller = claims.tellers[int(claims.part[claim])]
-    if teller is not None:
-        return teller(int(claims.row[claim]), int(claims.slot[claim]))
-    at = int(claims.start[claim]) * subject.volume.block_size_bytes
-    return subject.volume.log.at(claims.owner(claim), at)
+def _claimant(subject: Subject, claim: int) -> tuple[str, FindingLog | None]:
+    """Name who claims, and bind the log to the extent that does so; None where the volume itself is the claimant."""
+    claims, parts = gather_claims(subject)
+    number, row, slot = (int(claims[name][claim]) for name in ("part", "row", "slot"))
+    _, _, owner, tell = parts[number]
+    return owner(row), None if tell is None else tell(row, slot)
+
+
+def _locate_claim(subject: Subject, claim: int) -> FindingLog:
+    owner, log = _claimant(subject, claim)
+    if log is not None:
+        return log
+    start = int(gather_claims(subject)[0]["start"][claim])
+    return subject.volume.log.at(owner, start * subject.volume.block_size_bytes)
 
 
 def check_allocation(subject: Subject) -> None:
     """Claimed blocks are in use in the allocation file, and blocks in use are claimed."""
     if any(finding.code == "allocation-file-unreadable" for finding in subject.volume.log.findings):
         return
-    claims = gather_claims(subject)
-    total = int(subject.volume.header.num_blocks)
+    claims, _ = gather_claims(subject)
+    starts, stops, total = claims["start"], claims["stop"], int(subject.volume.header.num_blocks)
     # The next write goes to blocks that are called free, whoever has them; blocks in use that nobody has are only lost.
-    claimed = arrays.runs_of(claims.start, claims.stop - claims.start)
+    claimed = arrays.runs_of(starts, stops - starts)
     free = arrays.runs_of(subject.contents.free_starts, subject.contents.free_counts)
     used = arrays.subtract(_first_blocks(min(total, _count_mapped_blocks(subject))), free)
     unclaimed = arrays.intersect(used, arrays.subtract(_first_blocks(total), claimed))
     lost = set(unclaimed[:, 1].tolist())
     for start, stop in _cases(subject, "block-claimed-free", arrays.intersect(claimed, free)):
-        claim = int(np.flatnonzero((claims.start <= start) & (claims.stop > start))[0])
+        claim = int(np.flatnonzero((starts <= start) & (stops > start))[0])
+        owner, own = _claimant(subject, claim)
         log, blocks = _bits(subject, start, stop)
         # Where as many blocks are in use that nobody has, it is the extent that was moved, and not the bits.
-        if stop - start in lost and claims.tellers[int(claims.part[claim])] is not None:
-            log = _locate_claim(subject, claims, claim)
+        if stop - start in lost and own is not None:
+            log = own
         verb = "belongs" if stop - start == 1 else "belong"
         others = "is" if stop - start == 1 else "are"
-        log.add("block-claimed-free", "error", f"{blocks}, {verb} to {claims.owner(claim)} but {others} free")
+        log.add("block-claimed-free", "error", f"{blocks}, {verb} to {owner} but {others} free")
     for start, stop in _cases(subject, "block-unclaimed", unclaimed):
         log, blocks = _bits(subject, start, stop)
         verb = "is in use but belongs" if stop - start == 1 else "are in use but belong"

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 DEVICE_BIT: Final = 56
 """Addresses of the second device of a set are told from those of the first by a bit that no address has."""
 
-
 RECORDS: Final = ("entry_node_row", "inode_node_row", "thread_node_row", "xattr_node_row", "dstream_node_row")
 """Columns of entries that name nodes with records of the entry."""
 
@@ -332,10 +331,8 @@ def _cause(finding: Finding) -> str:
 
 STATS: Final = ("mode", "user_id", "group_id")
 
-
 TIMES: Final = ("access_time", "change_time")
 """Columns that inodes add to those of the table of entries."""
-
 
 PERMISSIONS: Final = 0o7777
 """The bits of a mode that are no type (POSIX, sys/stat.h)."""

@@ -18,33 +18,13 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.predict import (
-        Alternative,
-        DriveCase,
-        DriveFacts,
-        OrderCase,
-        OrdersCase,
-        PredictResult,
-        VolumeCase,
-    )
-    from layoutscope.results.recorded import (
-        HostTimes,
-        KitMachine,
-        KitResult,
-        KitWalk,
-        LeafPolicy,
-        MeasuredTimes,
-        PlacedDevice,
-        Recording,
-        ReplayResult,
-    )
+    from layoutscope.results import predict, recorded
     from layoutscope.results.scan import Prediction, WalkFacts
     from layoutscope.walk.score import Score
 
 
 MINUTES_FROM, HOURS_FROM = 120, 7200
 """Seconds from which intervals are told in minutes."""
-
 
 UNRECORDED: Final = {"macos": " (by published sources, not by recordings)"}
 """Hosts whose reads nobody has recorded yet, and how that is said."""
@@ -90,7 +70,7 @@ def prediction_notes(predictions: Sequence[Prediction]) -> Iterator[Text]:
 
 
 @make_printer
-def print_prediction(result: PredictResult) -> Iterator[RenderableType]:
+def print_prediction(result: predict.PredictResult) -> Iterator[RenderableType]:
     """Print times, causes, what-ifs and the most expensive directories."""
     yield image_line(result.image)
     for volume in result.volumes:
@@ -101,7 +81,7 @@ def print_prediction(result: PredictResult) -> Iterator[RenderableType]:
         yield from _orders(case)
 
 
-def _orders(case: OrdersCase) -> Iterator[RenderableType]:
+def _orders(case: predict.OrdersCase) -> Iterator[RenderableType]:
     yield from _about(case)
     done = [order for order in case.orders if not order.why_not]
     times = done[0].times if done else ()
@@ -115,12 +95,12 @@ def _orders(case: OrdersCase) -> Iterator[RenderableType]:
         yield Text(f"{order.order}: {words}", style="dim")
 
 
-def _timed(order: OrderCase, item: Prediction) -> str:
+def _timed(order: predict.OrderCase, item: Prediction) -> str:
     each = order.seconds_per_1000(item)
     return format_seconds(item.seconds) + (f" ({format_seconds(each)})" if each is not None else "")
 
 
-def _about(volume: VolumeCase | OrdersCase) -> Iterator[Text]:
+def _about(volume: predict.VolumeCase | predict.OrdersCase) -> Iterator[Text]:
     yield Text(escape_text(volume.volume), style="bold cyan")
     if volume.coverage != 1 or volume.num_errors:
         read = f"{format_coverage(volume.coverage)} of the known metadata was read"
@@ -143,7 +123,7 @@ MAX_MISSING: Final = 5
 """Paths that are told which are not on the volume."""
 
 
-def _volume(volume: VolumeCase) -> Iterator[RenderableType]:
+def _volume(volume: predict.VolumeCase) -> Iterator[RenderableType]:
     yield from _about(volume)
     walk = volume.walk
     as_on = f"{walk.host}{UNRECORDED.get(walk.host, '')}"
@@ -171,13 +151,13 @@ def _in_sequence(walk: WalkFacts) -> Iterator[Text]:
         yield Text(f"Of the reads, {format_share(reads)} start where the last one ended{scored}")
 
 
-def _host_line(volume: VolumeCase) -> Text:
+def _host_line(volume: predict.VolumeCase) -> Text:
     """Tell processor and wall time of the host apart: on flash this is most of the time."""
     time = volume.host_time
     return Text(f"Computer: {format_seconds(time.cpu_s)} of processor time, {format_seconds(time.wall_s)} on the clock")
 
 
-def _case(case: DriveCase) -> Iterator[RenderableType]:
+def _case(case: predict.DriveCase) -> Iterator[RenderableType]:
     item = case.prediction
     yield Text(f"On {item.drive} ({item.title}): {format_seconds(item.seconds)}", style="bold")
     if not item.seconds:
@@ -200,7 +180,7 @@ def _case(case: DriveCase) -> Iterator[RenderableType]:
         yield _directories(case)
 
 
-def _instead(change: Alternative, item: Prediction) -> str:
+def _instead(change: predict.Alternative, item: Prediction) -> str:
     """Say what a change would make of a time, longer ones as such, or why it makes nothing of it."""
     if not change.is_applicable:
         return f"not applicable: {change.why_not}"
@@ -212,7 +192,7 @@ def _instead(change: Alternative, item: Prediction) -> str:
     return f"would take {after} instead of {before} ({share}): {change.because}"
 
 
-def _directories(case: DriveCase) -> RenderableType:
+def _directories(case: predict.DriveCase) -> RenderableType:
     total = case.prediction.seconds or 1.0
     return item_table(
         f"Most expensive directories on {case.prediction.drive}",
@@ -225,7 +205,7 @@ def _directories(case: DriveCase) -> RenderableType:
 
 
 @make_printer
-def print_replay(result: ReplayResult) -> Iterator[RenderableType]:
+def print_replay(result: recorded.ReplayResult) -> Iterator[RenderableType]:
     """Print the times of a trace, and how a prediction meets it."""
     made = f"{format_count(result.reads, 'read')}, {format_bytes(result.read_bytes)}"
     yield Text(f"{escape_text(result.trace)}: {made}", style="bold")
@@ -266,7 +246,7 @@ def _agreement(found: Score) -> Iterator[RenderableType]:
         yield Text("  steps by what they lead to: " + ", ".join(steps))
 
 
-def _side_by_side(result: ReplayResult) -> RenderableType:
+def _side_by_side(result: recorded.ReplayResult) -> RenderableType:
     pairs = zip(result.times, result.expected, strict=True)
     times = [(real.drive, _drive_seconds(real), _drive_seconds(made)) for real, made in pairs]
     return item_table(
@@ -284,12 +264,12 @@ def _drive_seconds(item: Prediction) -> float:
     return sum(seconds for name, seconds in item.causes_s if name != "host")
 
 
-def print_drives(drives: Sequence[DriveFacts], console: Console) -> None:
+def print_drives(drives: Sequence[predict.DriveFacts], console: Console) -> None:
     """Print a list of several drives; of one all numbers with their sources."""
     print_parts(_one(drives[0]) if len(drives) == 1 else iter([_many(drives)]), console)
 
 
-def _many(drives: Sequence[DriveFacts]) -> RenderableType:
+def _many(drives: Sequence[predict.DriveFacts]) -> RenderableType:
     return item_table(
         "Drive profiles",
         drives,
@@ -301,7 +281,7 @@ def _many(drives: Sequence[DriveFacts]) -> RenderableType:
     )
 
 
-def _one(item: DriveFacts) -> Iterator[RenderableType]:
+def _one(item: predict.DriveFacts) -> Iterator[RenderableType]:
     profile = item.profile
     yield Text(f"{profile.name}: {escape_text(profile.title)}", style="bold")
     yield Text(f"{profile.kind}, {format_bytes(profile.capacity_bytes)}, geometry: {profile.geometry}")
@@ -335,7 +315,7 @@ NAMED: Final = 6
 """Devices and processes that are named; the rest is counted."""
 
 
-def recording_lines(found: Recording) -> Iterator[Text]:
+def recording_lines(found: recorded.Recording) -> Iterator[Text]:
     """Yield what became of a recording, what is wrong with it first."""
     if found.problem:
         yield Text(f"{found.problem[0].upper()}{found.problem[1:]}", style="bold red")
@@ -359,7 +339,7 @@ def recording_lines(found: Recording) -> Iterator[Text]:
         yield Text(f"  {found.overlapping:,} reads were under way together with another one")
 
 
-def _counted(found: Recording) -> Iterator[str]:
+def _counted(found: recorded.Recording) -> Iterator[str]:
     """Yield the counts of lines that are not nothing."""
     whose = f" by {escape_text(', '.join(found.processes))}" if any(found.processes) else ""
     yield f"{found.used:,} reads used{whose}"
@@ -378,7 +358,7 @@ def _counted(found: Recording) -> Iterator[str]:
             yield f"{count:,} {words}"
 
 
-def _placed(item: PlacedDevice, *, is_tried: bool) -> str:
+def _placed(item: recorded.PlacedDevice, *, is_tried: bool) -> str:
     """Say where a device's blocks are, and how that is known."""
     there = item.place
     name = escape_text(there.device) or "the disk"
@@ -399,7 +379,7 @@ def _named(counts: Sequence[tuple[str, int]]) -> str:
     return ", ".join([*named, *([f"{len(more):,} more {sum(count for _, count in more):,}"] if more else [])])
 
 
-def measured_table(measured: MeasuredTimes) -> RenderableType:
+def measured_table(measured: recorded.MeasuredTimes) -> RenderableType:
     """Show recorded times beside those of a drive."""
     total = f"{format_seconds(measured.measured_s)} measured, {format_seconds(measured.predicted_s)} predicted"
     ratio = "" if measured.ratio is None else f": {measured.ratio:.3f} times"
@@ -416,7 +396,7 @@ def measured_table(measured: MeasuredTimes) -> RenderableType:
     )
 
 
-def host_line(host: HostTimes) -> Text:
+def host_line(host: recorded.HostTimes) -> Text:
     """Set the host's time between reads beside that of the model."""
     each = host.each_us()
     measured, model = format_seconds(host.measured_us / 1e6), format_seconds(host.model_us / 1e6)
@@ -435,7 +415,7 @@ reads on nodes, of blocks and steps predicted; measured over predicted time of t
 
 
 @make_printer
-def print_kit(result: KitResult) -> Iterator[RenderableType]:
+def print_kit(result: recorded.KitResult) -> Iterator[RenderableType]:
     """Print a kit's scores."""
     yield Text(f"{escape_text(result.name)}: {_machine(result.machine, result.filesystem)}", style="bold")
     for what, said in (("Disks", result.machine.disks), ("Filled", result.machine.filled)):
@@ -459,7 +439,7 @@ def print_kit(result: KitResult) -> Iterator[RenderableType]:
         yield from (Text(f"| {' | '.join(row)} |") for row in table_rows(result))
 
 
-def _machine(machine: KitMachine, filesystem: str) -> str:
+def _machine(machine: recorded.KitMachine, filesystem: str) -> str:
     """Say what was measured, as far as the kit tells."""
     kind = {True: ", flash", False: ", rotating", None: ""}[machine.solid_state]
     drive = f" ({machine.drive}{kind})" if machine.drive or kind else ""
@@ -469,7 +449,7 @@ def _machine(machine: KitMachine, filesystem: str) -> str:
     return escape_text(f"{whose}; {filesystem or 'volume'} {machine.device}, {machine.physical}{drive}")
 
 
-def _row(walk: KitWalk) -> tuple[str, ...]:
+def _row(walk: recorded.KitWalk) -> tuple[str, ...]:
     """Return a walk's scores; what was not measured is a dash."""
     found = walk.replay
     if found is None or found.agreement is None or found.recording is None:
@@ -492,7 +472,7 @@ def _row(walk: KitWalk) -> tuple[str, ...]:
     )
 
 
-def _describe_walk(walk: KitWalk) -> Iterator[Text]:
+def _describe_walk(walk: recorded.KitWalk) -> Iterator[Text]:
     if walk.why_not:
         yield Text(f"{walk.name}: not scored, {escape_text(walk.why_not)}", style="bold red")
     if walk.replay is not None and walk.replay.recording is not None:
@@ -502,7 +482,7 @@ def _describe_walk(walk: KitWalk) -> Iterator[Text]:
         yield Text(f"  {escape_text(note)}", style="bold red")
 
 
-def _policy(policy: LeafPolicy) -> Iterator[Text]:
+def _policy(policy: recorded.LeafPolicy) -> Iterator[Text]:
     yield Text()
     adjacent, written, tenths = leaf_cells(policy)
     yield Text(f"{policy.leaves:,} leaves: the next one in key order is next on disk for {adjacent}")
@@ -511,7 +491,7 @@ def _policy(policy: LeafPolicy) -> Iterator[Text]:
         yield Text(f"transactions by tenths of the leaves: {tenths}")
 
 
-def leaf_cells(policy: LeafPolicy | None) -> tuple[str, str, str]:
+def leaf_cells(policy: recorded.LeafPolicy | None) -> tuple[str, str, str]:
     """Tell what the leaves tell: share next to each other, transactions and leaves of each, transactions by tenths."""
     if policy is None:
         return NOTHING, NOTHING, NOTHING
@@ -523,7 +503,7 @@ def leaf_cells(policy: LeafPolicy | None) -> tuple[str, str, str]:
     return adjacent, written, ", ".join(f"{xid:,}" for xid in policy.xid_deciles)
 
 
-def table_rows(result: KitResult) -> Iterator[tuple[str, ...]]:
+def table_rows(result: recorded.KitResult) -> Iterator[tuple[str, ...]]:
     """Yield a row a walk, with what it was measured on and what the leaves tell."""
     machine, leaves = result.machine, leaf_cells(result.policy)
     memory = machine.cache_sizes.get("hw.memsize", "")

@@ -53,7 +53,6 @@ _PHYSICAL, _VARYING = int(_TREE.physical), int(_TREE.kv_nonaligned)
 _SEALED: Final = int(_TREE.hashed | _TREE.noheader)
 _END: Final = int(grammar.ApfsBtree.Location.invalid)
 
-
 TREES: Final[dict[str, tuple[int, tuple[int, int], tuple[int, int]]]] = {
     "container-omap": (_PHYSICAL, (16, 16), (16, 16)),
     "omap": (_PHYSICAL, (16, 16), (16, 16)),

@@ -113,7 +113,6 @@ _LOST: Final = frozenset({"tree-unreadable", "node-missing", "node-invalid", "re
 _DAMAGE: Final = _LOST | {"checksum-mismatch", "node-header-differs", "keys-unordered"}
 _EVERYTHING: Final = _BLOCKS | _RECORDS | _NODES
 
-
 _ROWS: Final[tuple[Follows, ...]] = (
     *(
         Follows(causes, _EVERYTHING | {"volume-unreadable", "spaceman-invalid", "checkpoint-invalid"})

@@ -137,7 +137,6 @@ _LOST: Final = frozenset(
 _EXTENTS: Final = frozenset({"extent-outside", "extents-invalid", "fork-size-differs"})
 _EVERYTHING: Final = _BLOCKS | _TREE | _OF_CATALOG | _OF_OVERFLOW | _OF_ATTRIBUTES
 
-
 _ROWS: Final[tuple[Follows, ...]] = (
     # What was never read explains whatever is missing.
     Follows(frozenset({"truncated", "unread-area"}), _EVERYTHING | _LOST),
@@ -221,7 +220,6 @@ CAUSES: Final = Causes(
     (),
     about,
 )
-
 
 CHECKS: Final[dict[str, tuple[Callable[..., None], tuple[str, ...], tuple[str, ...]]]] = {
     "unmounted": (space.check_unmounted, (), ()),

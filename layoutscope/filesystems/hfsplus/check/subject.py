@@ -514,7 +514,6 @@ FOLDER_FIELDS: Final[tuple[RecordColumn, ...]] = (
 )
 THREAD_FIELDS: Final[tuple[RecordColumn, ...]] = (THREAD.parent_id, THREAD.num_name_units)
 
-
 Kind = Literal["files", "folders"]
 
 

@@ -29,7 +29,6 @@ FAR_ENCODINGS: Final = {140: 49, 152: 48, 126: 0}
 ENCODINGS: Final = frozenset({*range(39), *FAR_ENCODINGS})
 """Numbers of the Mac's text encodings (fsck_hfs: ValidMacEncoding)."""
 
-
 CNID = grammar.HfsplusVolume.Cnid
 HEADER: Final = records.VOLUME_HEADER
 _SPARED_BLOCKS: Final = int(grammar.HfsplusVolume.VolumeAttribute.spared_blocks)

@@ -26,7 +26,8 @@ def test_every_rule_says_what_it_needs():
     """No check is without its needs, and no needs are of a check that there is not."""
     assert set(rules.CHECKS) >= rules.OF_HEADER
     assert set(apfs_rules.VOLUME_CHECKS) >= {*apfs_rules.ALWAYS, *apfs_rules.OF_STATES}
-    assert set(apfs_rules.CONTAINER_CHECKS) >= apfs_rules.OF_SPACE | apfs_rules.OF_CLAIMS
+    needs = {need for _, own in apfs_rules.CONTAINER_CHECKS.values() for need in own}
+    assert needs == {"space", "claims"}
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import field
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from layoutscope.structs.fieldrules import About, Causes, Follows, deduplicate, 
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
@@ -38,15 +38,6 @@ if TYPE_CHECKING:
 _MAPS: Final = ("omap", "omap-snapshots")
 _EVERY: Final = ("fs", "fext", "extentref", "snapmeta", *_MAPS)
 _FILES: Final = ("fs", "omap")
-
-OF_SPACE: Final = frozenset(
-    {
-        *("space-fields", "chunk-heads", "chunk-checksums", "sizes", "internal-pool", "pool-versions", "chunks"),
-        *("free-queues", "bitmaps"),
-    }
-)
-OF_CLAIMS: Final = frozenset({"double-claims", "file-claims", "bitmaps"})
-"""Checks of a container that compare what all volumes claim."""
 
 HALF_ALONE: Final = Unchecked("all rules", "this is half of a set, and the other one leads to all of it")
 
@@ -69,29 +60,24 @@ def reasons(needs: tuple[str, ...], unread: Mapping[str, str]) -> list[str]:
     return [reason for tree, reason in unread.items() if needs and (not tree or tree in needs)]
 
 
-def unchecked_rules(unread: Mapping[str, str]) -> list[Unchecked]:
-    """List the checks of a volume that could not be held against everything."""
-    found = {name: reasons(needs, unread) for name, (_, needs) in VOLUME_CHECKS.items()}
+def unchecked_rules(checks: Mapping[str, tuple[Any, tuple[str, ...]]], unread: Mapping[str, str]) -> list[Unchecked]:
+    """List the checks that could not be held against everything."""
+    found = {name: reasons(needs, unread) for name, (_, needs) in checks.items()}
     return [Unchecked(name, ", ".join(why)) for name, why in found.items() if why]
 
 
-def list_unchecked_container_rules(
-    contents: ContainerContents, subject: Subject, unread: Mapping[int, Mapping[str, str]]
-) -> Iterator[Unchecked]:
-    """Yield the checks of a container that were not held against everything."""
-    lost = contents.num_volumes - len(contents.volumes)
+def unread_parts(contents: ContainerContents, unread: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
+    """Say why not all that a container's checks are about was read: its space, and what all volumes claim of it."""
+    container, lost = contents.container, contents.num_volumes - len(contents.volumes)
     claims = [f"{format_count(lost, 'volume')} cannot be opened"] if lost else []
     whys = dict.fromkeys(why for volume in unread.values() for why in volume.values())
     claims += [f"of one of its volumes: {why}" for why in whys]
-    if subject.container.superblock.is_fusion and len(subject.container.blocks.sources) < len(("main", "second")):
+    if container.superblock.is_fusion and len(container.blocks.sources) < len(("main", "second")):
         claims.append("half of the set is missing")
-    broken = [item for item in contents.container.log.findings if item.level == "error"]
+    broken = [item for item in container.log.findings if item.level == "error"]
     claims += [f"the {broken[0].structure} has errors ({broken[0].code})"] if broken else []
-    space = ["the space manager cannot be read"] if contents.parts.space is None else []
-    for name in sorted(OF_SPACE | OF_CLAIMS):
-        why = [*(space if name in OF_SPACE else ()), *(claims if name in OF_CLAIMS else ())]
-        if why:
-            yield Unchecked(name, ", ".join(why))
+    found = {"space": "the space manager cannot be read"} if contents.parts.space is None else {}
+    return {**found, "claims": ", ".join(claims)} if claims else found
 
 
 _BLOCKS: Final = frozenset({"block-claimed-twice", "block-claimed-free", "block-unclaimed"})
@@ -249,35 +235,35 @@ def _container_trees(subject: Subject) -> None:
     records.check_container_keys(subject)
 
 
-CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
-    "numbers": lambda subject: inodes.check_numbers(subject.reporting),
-    "checkpoint-maps": lambda subject: inodes.check_maps(subject.reporting),
-    "superblock-fields": objects.check_superblock,
-    "superblock-copy": objects.check_copy,
-    "map-fields": objects.check_map_headers,
-    "reaper-fields": objects.check_reaper,
-    "mapping-fields": objects.check_mappings,
-    "space-fields": space.check_space,
-    "chunk-heads": space.check_heads,
-    "pool-versions": space.check_versions,
-    "map-head": objects.check_container_omap,
-    "jumpstart": objects.check_jumpstart,
-    "key-bags": objects.check_keybags,
-    "write-cache": objects.check_write_cache,
-    "newer-superblocks": lambda subject: inodes.check_newer(subject.reporting),
-    "chunk-checksums": lambda subject: inodes.check_space_blocks(subject.container, subject.parts),
-    "checkpoints": nodes.check_checkpoints,
-    "volumes": nodes.check_lost_volumes,
-    "sizes": space.check_sizes,
-    "internal-pool": space.check_pool,
-    "chunks": space.check_chunks,
-    "free-queues": space.check_queues,
-    "double-claims": space.check_double_claims,
-    "file-claims": space.check_file_claims,
-    "bitmaps": space.check_bitmaps,
-    "container-trees": _container_trees,
+CONTAINER_CHECKS: Final[dict[str, tuple[Callable[[Subject], None], tuple[str, ...]]]] = {
+    "numbers": (lambda subject: inodes.check_numbers(subject.reporting), ()),
+    "checkpoint-maps": (lambda subject: inodes.check_maps(subject.reporting), ()),
+    "superblock-fields": (objects.check_superblock, ()),
+    "superblock-copy": (objects.check_copy, ()),
+    "map-fields": (objects.check_map_headers, ()),
+    "reaper-fields": (objects.check_reaper, ()),
+    "mapping-fields": (objects.check_mappings, ()),
+    "space-fields": (space.check_space, ("space",)),
+    "chunk-heads": (space.check_heads, ("space",)),
+    "pool-versions": (space.check_versions, ("space",)),
+    "map-head": (objects.check_container_omap, ()),
+    "jumpstart": (objects.check_jumpstart, ()),
+    "key-bags": (objects.check_keybags, ()),
+    "write-cache": (objects.check_write_cache, ()),
+    "newer-superblocks": (lambda subject: inodes.check_newer(subject.reporting), ()),
+    "chunk-checksums": (lambda subject: inodes.check_space_blocks(subject.container, subject.parts), ("space",)),
+    "checkpoints": (nodes.check_checkpoints, ()),
+    "volumes": (nodes.check_lost_volumes, ()),
+    "sizes": (space.check_sizes, ("space",)),
+    "internal-pool": (space.check_pool, ("space",)),
+    "chunks": (space.check_chunks, ("space",)),
+    "free-queues": (space.check_queues, ("space",)),
+    "double-claims": (space.check_double_claims, ("claims",)),
+    "file-claims": (space.check_file_claims, ("claims",)),
+    "bitmaps": (space.check_bitmaps, ("space", "claims")),
+    "container-trees": (_container_trees, ()),
 }
-"""Every check of a container as a whole, in the order in which they run."""
+"""Every check of a container as a whole, in the order in which they run, with what must be whole for it."""
 
 OF_STATES: Final = (
     *("volume-counts", "entries", "links", "sibling-links", "directories", "name-hashes", "inodes"),
@@ -368,8 +354,9 @@ def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Ch
     """Check the structure of a container that was read."""
     subject = open_subject(contents)
     unread = {parts.state.number: unread_trees(parts) for parts in contents.volumes}
-    unchecked = {"": list(list_unchecked_container_rules(contents, subject, unread))}
-    calls = [partial(check, subject) for name, check in CONTAINER_CHECKS.items() if name not in without]
+    checks = dict(sorted(CONTAINER_CHECKS.items()))
+    unchecked = {"": unchecked_rules(checks, unread_parts(contents, unread))}
+    calls = [partial(check, subject) for name, (check, _) in CONTAINER_CHECKS.items() if name not in without]
     outside = _run(contents.container.log, subject.log, calls)
     volumes, seen = dict[str, list[Finding]](), len(subject.log.findings)
     for parts in contents.volumes:
@@ -381,7 +368,7 @@ def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Ch
         ]
         uuid = uuid_text(bytes(parts.state.superblock.vol_uuid))
         volumes.setdefault(uuid, []).extend(_run(parts.log, own.log, calls))
-        unchecked.setdefault(uuid, []).extend(unchecked_rules(lost))
+        unchecked.setdefault(uuid, []).extend(unchecked_rules(VOLUME_CHECKS, lost))
     report_changes(subject.reporting)
     return name_causes(CheckedContainer([*outside, *subject.log.findings[seen:]], volumes, unchecked))
 

@@ -136,87 +136,76 @@ def check_link_counts(subject: Subject, catalog: CatalogRecords) -> None:
         )
 
 
-class _Chains(Struct, frozen=True):
-    """Links that are members of a chain; arrays of one length."""
+def _chains(catalog: CatalogRecords, family: Family) -> tuple[I64, I64, I64, dict[str, I64]]:
+    """Find the links that are members of a chain: their places among the files, their CNIDs, and their inodes.
 
-    catalog: CatalogRecords  # the files
-    links: I64  # their places among the files
-    # ids, target: their CNIDs, and the places of their inodes
-    ids: I64
-    target: I64
-    own: dict[str, I64]  # what they name, by field
-    place: dict[str, I64]  # where among them that is: a link of the same inode; else -1
-
-
-def _chains(catalog: CatalogRecords, family: Family) -> _Chains:
+    Last, by field, where among them is what they name: a link of the same inode, else -1.
+    """
     files = catalog.files
     # Without the flag, which came with 10.5, owner and group are what they are in any file.
     chosen = (family.target >= 0) & files["has_link_chain"][family.links]
     links, target = family.links[chosen], family.target[chosen]
     ids = files["file_id"][links].astype(np.int64)
-    own = {name: files[name][links].astype(np.int64) for name in (FORWARD, BACKWARD)}
     place = {}
-    for name, values in own.items():
-        found = find(ids, values)
+    for name in (FORWARD, BACKWARD):
+        found = find(ids, files[name][links].astype(np.int64))
         place[name] = np.where((found >= 0) & (np.append(target, -2)[found] == target), found, -1)
-    return _Chains(catalog, links, ids, target, own, place)
+    return links, ids, target, place
 
 
 def check_link_chains(subject: Subject, catalog: CatalogRecords) -> None:
     """Neighbours in a chain are links of one inode and name each other."""
     for family in families(catalog):
-        chains = _chains(catalog, family)
+        links, _, _, place = _chains(catalog, family)
         for field in (FORWARD, BACKWARD):
-            lost = np.flatnonzero((chains.own[field] != 0) & (chains.place[field] < 0))
+            lost = np.flatnonzero((catalog.files[field][links] != 0) & (place[field] < 0))
             message = "a link's neighbour in the chain is no link of the same inode"
-            _report(subject, chains, field, lost, message)
-            wrong = np.setdiff1d(_one_sided(chains, field), lost)
+            _report(subject, catalog, field, links[lost], message)
+            wrong = np.setdiff1d(_one_sided(place, field), lost)
             message = "a link's neighbours in the chain do not name it as theirs"
-            _report(subject, chains, field, wrong, message)
+            _report(subject, catalog, field, links[wrong], message)
 
 
-def _one_sided(chains: _Chains, field: str) -> I64:
+def _one_sided(place: dict[str, I64], field: str) -> I64:
     """Links to blame for neighbours that disagree, by this field.
 
     Where one names the other but is not named by it, the field is wrong whose other end agrees with a third link.
     """
     blamed = []
     for name, back in ((FORWARD, BACKWARD), (BACKWARD, FORWARD)):
-        start = np.flatnonzero(chains.place[name] >= 0)
-        end = chains.place[name][start]
-        named = chains.place[back][end]
+        start = np.flatnonzero(place[name] >= 0)
+        end = place[name][start]
+        named = place[back][end]
         disagrees = named != start
-        has_third = (named >= 0) & (np.append(chains.place[name], -2)[named] == end)
+        has_third = (named >= 0) & (np.append(place[name], -2)[named] == end)
         blamed.append(start[disagrees & has_third] if name == field else end[disagrees & ~has_third])
     return np.unique(np.concatenate(blamed))
 
 
-def _report(subject: Subject, chains: _Chains, field: str, rows: I64, message: str) -> None:
-    at = chains.catalog.at("files", field)
-    expected = "a link of the same inode"
-    own = chains.own[field]
-    subject.report(CODE, message, rows, "links", lambda row: at(chains.links[row]), expected=expected, found=own)
+def _report(subject: Subject, catalog: CatalogRecords, field: str, links: I64, message: str) -> None:
+    expected, found, at = "a link of the same inode", catalog.files[field], catalog.at("files", field)
+    subject.report(CODE, message, links, "links", at, expected=expected, found=found)
 
 
 def check_first_links(subject: Subject, catalog: CatalogRecords) -> None:
     """Each chained inode names one of its links as the first, and only that one has none before it."""
     for family in families(catalog):
-        chains = _chains(catalog, family)
+        links, ids, target, place = _chains(catalog, family)
         first = _first_of_files(catalog, family) if family.noun == "file" else _first_of_folders(subject, family)
-        at = find(chains.ids, first)
-        mine = (at >= 0) & (np.append(chains.target, -2)[at] == np.arange(len(first)))
-        _check_missing(subject, catalog, family, chains, first)
-        second = mine & (np.append(chains.place[BACKWARD], -1)[at] >= 0)
+        at = find(ids, first)
+        mine = (at >= 0) & (np.append(target, -2)[at] == np.arange(len(first)))
+        _check_missing(subject, catalog, family, target, first)
+        second = mine & (np.append(place[BACKWARD], -1)[at] >= 0)
         for wrong, message in (
             ((first >= 0) & ~mine, "the first link of an inode is none of its links"),
             (second, "the first link of an inode has one before it"),
         ):
-            expected, place = "the head of the chain of its links", _first_link(subject, catalog, family)
-            subject.report(CODE, message, np.flatnonzero(wrong), "inodes", place, expected=expected, found=first)
-        named = np.append(np.where(mine & ~second, first, -1), -1)[chains.target]
-        is_head = (chains.own[BACKWARD] == 0) & ~np.isin(np.arange(len(chains.ids)), chains.place[FORWARD])
-        headless = np.flatnonzero(is_head & (named >= 0) & (chains.ids != named))
-        _report(subject, chains, BACKWARD, headless, "no link leads to this one, which is not the first")
+            expected, where = "the head of the chain of its links", _first_link(subject, catalog, family)
+            subject.report(CODE, message, np.flatnonzero(wrong), "inodes", where, expected=expected, found=first)
+        named = np.append(np.where(mine & ~second, first, -1), -1)[target]
+        is_head = (catalog.files[BACKWARD][links] == 0) & ~np.isin(np.arange(len(ids)), place[FORWARD])
+        headless = np.flatnonzero(is_head & (named >= 0) & (ids != named))
+        _report(subject, catalog, BACKWARD, links[headless], "no link leads to this one, which is not the first")
 
 
 def _first_of_files(catalog: CatalogRecords, family: Family) -> I64:
@@ -237,12 +226,12 @@ def _first_of_folders(subject: Subject, family: Family) -> I64:
     return np.where(place >= 0, np.append(attributes["first_link"][rows], -1)[place], -1)
 
 
-def _check_missing(subject: Subject, catalog: CatalogRecords, family: Family, chains: _Chains, first: I64) -> None:
+def _check_missing(subject: Subject, catalog: CatalogRecords, family: Family, target: I64, first: I64) -> None:
     """Inodes in a chain name its first link: of folders in an attribute, where there are attributes at all."""
     if family.noun == "folder" and subject.attributes is None:
         return
     field = "reserved1" if family.noun == "file" else "folder_id"
-    lost = np.flatnonzero(np.isin(np.arange(len(first)), chains.target) & (first < 0))
+    lost = np.flatnonzero(np.isin(np.arange(len(first)), target) & (first < 0))
     message = f"the inode of a {family.noun} does not say which its first link is"
     subject.report(CODE, message, lost, "inodes", lambda row: catalog.field(family.inode_rows[row], field))
 

@@ -19,7 +19,7 @@ import numpy as np
 from layoutscope.report import escape_text
 from layoutscope.results.frames import PERMISSIONS
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_PAST_END
-from layoutscope.units import format_bytes
+from layoutscope.units import format_bytes, format_count
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -220,9 +220,8 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     yield f"Exit code:  {report['exit_code']}" + (f" ({report['error']})" if report["error"] else "")
     for image in report["images"]:
         files = image["files"]
-        number = "1 file" if len(files) == 1 else f"{len(files)} files"
         yield ""
-        yield f"Examined:   {image['named']} ({number}, opened for reading only)"
+        yield f"Examined:   {image['named']} ({format_count(len(files), 'file')}, opened for reading only)"
         for file in files:
             yield f"  file:     {file['path']}"
             yield _length(file)

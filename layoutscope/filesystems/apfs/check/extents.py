@@ -46,8 +46,8 @@ def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
     names = parts.snapmeta.records.get("snap_name")
     if "snap_xid" in names:
         report = Report(subject.log, parts.snapmeta.nodes)
-        tell, found = report.of(names, "snapshot name", "snapshot-differs"), names["snap_xid"]
-        tell(~np.isin(found, xids), "a name leads to no snapshot", "val.snap_name_val.snap_xid", found=found)
+        add, found = report.of(names, "snapshot name", "snapshot-differs"), names["snap_xid"]
+        add(~np.isin(found, xids), "a name leads to no snapshot", "val.snap_name_val.snap_xid", found=found)
         _check_names(parts, report)
     for source in volume_sources(subject, parts):
         for batch in read_levels(source) if source.tree == "omap-snapshots" else ():
@@ -60,9 +60,9 @@ def _check_names(parts: VolumeParts, report: Report) -> None:
     known = dict(zip(metadata["obj_id"].tolist(), metadata["name"].raw(), strict=True)) if "name" in metadata else {}
     pairs = zip(names["snap_xid"].tolist(), names["name"].raw(), strict=True)
     renamed = np.array([known.get(xid, name) != name for xid, name in pairs], bool)
-    tell = report.of(names, "snapshot name", "snapshot-differs")
-    tell(renamed, "a name is not that in the metadata of its snapshot", "key.snap_name_key.len_name")
-    tell(names["obj_id"] != _NO_OBJECT, "its key has the number of an object", "key.snap_name_key.hdr")
+    add = report.of(names, "snapshot name", "snapshot-differs")
+    add(renamed, "a name is not that in the metadata of its snapshot", "key.snap_name_key.len_name")
+    add(names["obj_id"] != _NO_OBJECT, "its key has the number of an object", "key.snap_name_key.hdr")
 
 
 def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) -> None:
@@ -163,16 +163,16 @@ def check_shape(
     """Extents are whole blocks, follow each other without gap, and lie inside the container."""
     # As numbers with a sign they are the same bytes.
     length, logical = (extents[name].view(np.int64) for name in ("len_extent", "logical_addr"))
-    tell = report.of(extents, "extent of data stream", "extent-invalid")
-    tell(length == 0, "it is empty", LENGTH)
+    add = report.of(extents, "extent of data stream", "extent-invalid")
+    add(length == 0, "it is empty", LENGTH)
     odd = _is_odd(length, blocks.block_size) | _is_odd(logical, blocks.block_size)
-    tell(odd, "it is no whole number of blocks", LENGTH, found=length)
+    add(odd, "it is no whole number of blocks", LENGTH, found=length)
     # Holes have records of their own, so that nothing is left out between two extents of a stream.
     expected = np.zeros(len(length), np.int64)
     np.add(logical[:-1], length[:-1], out=expected[1:])
     expected[1:] *= extents["obj_id"][1:] == extents["obj_id"][:-1]
     message, field = "it does not start where the one before it ends", "key.file_extent_key.logical_addr"
-    tell((logical != expected) & ~odd, message, field, expected=expected, found=logical)
+    add((logical != expected) & ~odd, message, field, expected=expected, found=logical)
     # An extent at block 0 is a hole: it has a length, but no blocks.
     device, position = blocks.split(extents["paddr"])
     position += length
@@ -180,7 +180,7 @@ def check_shape(
     outside = position > (sizes[device] if device.any() else sizes[0])
     outside |= ~blocks.present(extents["paddr"], 0)
     outside &= extents["paddr"] != 0
-    tell(outside, "it lies outside the image", "val.file_extent_val.paddr", found=extents["paddr"])
+    add(outside, "it lies outside the image", "val.file_extent_val.paddr", found=extents["paddr"])
 
 
 def _is_odd(values: NDArray[np.int64], block_size: int) -> NDArray[np.bool_]:
@@ -199,8 +199,8 @@ def _device_sizes(blocks: Blocks) -> NDArray[np.int64]:
 def check_extent_references(parts: VolumeParts, physical: Columns, report: Report) -> None:
     """Each run of blocks is used by as many extents as its reference counts; without snapshots only."""
     kinds = [int(kind) for kind in grammar.ApfsExtents.PhysExtKind]
-    tell = report.of(physical, *_REFERENCE)
-    tell(~np.isin(physical["kind"], kinds), "unknown kind", "val.phys_ext_val.len_and_kind")
+    add = report.of(physical, *_REFERENCE)
+    add(~np.isin(physical["kind"], kinds), "unknown kind", "val.phys_ext_val.len_and_kind")
     start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
     extents = parts.file_extents()
     first, length = stretches(extents, parts.state.store.blocks.block_size)
@@ -209,7 +209,7 @@ def check_extent_references(parts: VolumeParts, physical: Columns, report: Repor
     weights = physical["refcnt"].astype(np.int64)
     wrong = _find_unbalanced_runs((start, count, weights), (first, length, np.full(len(first), -1)))
     message = "it counts other references than extents refer to it"
-    tell(is_touched(wrong, start, count), message, "val.phys_ext_val.refcnt", found=physical["refcnt"])
+    add(is_touched(wrong, start, count), message, "val.phys_ext_val.refcnt", found=physical["refcnt"])
     _report_uncounted(parts, report, wrong, arrays.runs_of(start, count))
 
 
@@ -303,8 +303,8 @@ def check_owners(
     is_new = physical["kind"] == int(grammar.ApfsExtents.PhysExtKind.new)
     is_future = physical["owning_obj_id"] >= np.uint64(parts.state.superblock.next_obj_id)
     lost = ~known & (((physical["refcnt"] == 1) & is_new) | is_future)
-    tell, owner = report.of(physical, *_REFERENCE), physical["owning_obj_id"]
-    tell(lost, "its owner does not exist", "val.phys_ext_val.owning_obj_id", found=owner)
+    add, owner = report.of(physical, *_REFERENCE), physical["owning_obj_id"]
+    add(lost, "its owner does not exist", "val.phys_ext_val.owning_obj_id", found=owner)
 
 
 def snapshot_states(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, Volume]]:

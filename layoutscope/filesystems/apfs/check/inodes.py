@@ -456,9 +456,9 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     inodes, drecs = records.get("inode"), records.get("dir_rec")
     if "format" not in inodes or "file_id" not in drecs:
         return
-    tell, kinds = report.of(inodes, "inode"), grammar.ApfsInode.ModeFormat
+    add, kinds = report.of(inodes, "inode"), grammar.ApfsInode.ModeFormat
     known = np.isin(inodes["format"], np.array([int(kind) for kind in kinds], np.uint16))
-    tell(~known, "its mode is of no kind", "val.inode_val_fixed.mode")
+    add(~known, "its mode is of no kind", "val.inode_val_fixed.mode")
     spot, found = records.find("dir_rec", "inode", "file_id")
     named = spot if found.all() else spot[found]
     _check_link_counts(parts, report, inodes, drecs, np.bincount(named, minlength=len(inodes["obj_id"])))
@@ -467,8 +467,8 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     # The root and the private directory lie in directory 1, which has entries but no inode that could count them
     # (reference, ROOT_DIR_PARENT).
     is_top, parents = inodes["parent_id"] == int(_NUMBER.root_dir_parent), inodes["parent_id"]
-    tell(wrong & ~is_top, "the directory that it names does not list it", _PARENT, found=parents)
-    tell(wrong & is_top, "the entry that names it is missing", _PARENT, level="error", found=parents)
+    add(wrong & ~is_top, "the directory that it names does not list it", _PARENT, found=parents)
+    add(wrong & is_top, "the entry that names it is missing", _PARENT, level="error", found=parents)
     wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> ENTRY_TYPE_SHIFT)
     message, field = "entry and inode are of different kinds", "val.drec_val_fixed.flags"
     report.of(drecs, "entry of directory")(wrong, message, field)
@@ -489,14 +489,14 @@ def _check_link_counts(
     is_moot = is_converted(parts)
     lost, odd = ("info", "info") if is_moot else ("error", "warning")
     missing = "" if is_moot else "entries of it are missing: "
-    tell = partial(report.of(inodes, "directory", "count-differs"), expected=entries, found=counts)
-    tell(is_directory & (entries < counts), f"{missing}it counts more than it has", NUM_CHILDREN, level=lost)
-    tell(is_directory & (entries > counts), "it counts fewer entries than it has", NUM_CHILDREN, level=odd)
-    tell = partial(report.of(inodes, "inode", "count-differs"), expected=links, found=counts)
+    add = partial(report.of(inodes, "directory", "count-differs"), expected=entries, found=counts)
+    add(is_directory & (entries < counts), f"{missing}it counts more than it has", NUM_CHILDREN, level=lost)
+    add(is_directory & (entries > counts), "it counts fewer entries than it has", NUM_CHILDREN, level=odd)
+    add = partial(report.of(inodes, "inode", "count-differs"), expected=links, found=counts)
     message = "entries that name it are missing: it counts more links than lead to it"
-    tell(~is_directory & (links < counts), message, NUM_CHILDREN, level="error")
+    add(~is_directory & (links < counts), message, NUM_CHILDREN, level="error")
     wrong = ~is_directory & (links > counts) & ~is_deleted(inodes)
-    tell(wrong, "it counts fewer links than lead to it", NUM_CHILDREN)
+    add(wrong, "it counts fewer links than lead to it", NUM_CHILDREN)
 
 
 def _is_listed(place: NDArray[np.int64], parent: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -563,8 +563,8 @@ def _check_linked_names(report: Report, links: Columns, drecs: Columns) -> None:
     here, there = drecs["name"].text().take(rows).raw(), links["name"].text().take(link).raw()
     wrong = np.zeros(len(drecs["obj_id"]), bool)
     wrong[rows] = [one != other for one, other in zip(here, there, strict=True)]
-    tell = report.of(drecs, "entry of directory")
-    tell(wrong, "its hard link has another name", "key.drec_key.hdr", level="error")
+    add = report.of(drecs, "entry of directory")
+    add(wrong, "its hard link has another name", "key.drec_key.hdr", level="error")
 
 
 def check_attributes(parts: VolumeParts, report: Report) -> None:
@@ -610,8 +610,8 @@ def check_streams(parts: VolumeParts, report: Report) -> None:
     if "refcnt" in streams:
         users = _times_named(streams["obj_id"], owners)
         wrong = users != streams["refcnt"].astype(np.int64)
-        tell, field = report.of(streams, "data stream", "count-differs"), "val.dstream_id_val.refcnt"
-        tell(wrong, "it counts other users than it has", field, expected=users, found=streams["refcnt"])
+        add, field = report.of(streams, "data stream", "count-differs"), "val.dstream_id_val.refcnt"
+        add(wrong, "it counts other users than it has", field, expected=users, found=streams["refcnt"])
     lacking = inodes["has_dstream"] & ~records.find("inode", "dstream_id", "private_id")[1]
     report.of(inodes, "inode")(lacking, "its data stream does not exist", _STREAM, found=inodes["private_id"])
 

@@ -100,11 +100,11 @@ def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = Fal
     is_settled = is_plain.copy()
     others = wrong & ~is_plain
     is_settled[others] = [_is_settled(name) for name in drecs["name"].take(others).raw()]
-    tell = report.of(drecs, "entry of directory", "name-hash-differs")
+    add = report.of(drecs, "entry of directory", "name-hash-differs")
     sides: tuple[tuple[NDArray[np.bool_], Level], ...] = (is_settled, "error"), (~is_settled, "warning")
     for chosen, level in sides:
         message, stored = "its hash is not that of its name", drecs["name_hash"]
-        tell(wrong & chosen, message, _HASH_FIELD, level=level, expected=hashes, found=stored)
+        add(wrong & chosen, message, _HASH_FIELD, level=level, expected=hashes, found=stored)
 
 
 def _is_settled(raw: bytes) -> bool:
@@ -121,8 +121,8 @@ def _report_bytes(drecs: Columns, is_plain: NDArray[np.bool_], report: Report) -
     wrong = np.zeros(len(names), bool)
     for row, raw in enumerate(names.raw()):
         wrong[row] = not is_plain[row] and not is_utf8(raw)
-    tell = report.of(drecs, "entry of directory", "record-invalid")
-    tell(wrong, "its name is not UTF-8", _HASH_FIELD, level="error")
+    add = report.of(drecs, "entry of directory", "record-invalid")
+    add(wrong, "its name is not UTF-8", _HASH_FIELD, level="error")
 
 
 def is_utf8(raw: bytes) -> bool:

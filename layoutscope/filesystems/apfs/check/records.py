@@ -5,12 +5,11 @@ Apple File System Reference, File-System Objects, Sibling Map Keys and Data Stre
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from msgspec import field
 
-from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
 from layoutscope.filesystems.apfs.check.extents import snapshot_sources
 from layoutscope.filesystems.apfs.check.inodes import FLAG, check_extended, check_inodes
@@ -51,9 +50,9 @@ def check_entries(subject: Subject, parts: VolumeParts) -> None:
     """Every directory entry leads to an inode."""
     inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
     if "file_id" in drecs:
-        tell, found = subject.records(parts).of(drecs, "entry of directory", "inode-missing"), drecs["file_id"]
+        add, found = subject.records(parts).of(drecs, "entry of directory", "inode-missing"), drecs["file_id"]
         wrong, field = ~match(inodes["obj_id"], found)[1], "val.drec_val_fixed.file_id"
-        tell(wrong, "its inode does not exist", field, level="error", found=found)
+        add(wrong, "its inode does not exist", field, level="error", found=found)
 
 
 def check_sibling_links(subject: Subject, parts: VolumeParts) -> None:
@@ -84,12 +83,12 @@ def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
     spot, found = match(numbers, inodes["private_id"])
     allocated = np.where(found, ends[spot], 0) if len(ends) else np.zeros(len(found), np.uint64)
     has, room, size = inodes["has_dstream"], inodes["alloced_size"], inodes["data_size"]
-    tell, field = subject.records(parts).of(inodes, "inode", "count-differs"), "val.inode_val_fixed.private_id"
+    add, field = subject.records(parts).of(inodes, "inode", "count-differs"), "val.inode_val_fixed.private_id"
     message = "its extents hold other bytes than its stream allocates"
-    tell(has & (room != allocated), message, field, expected=room, found=allocated)
+    add(has & (room != allocated), message, field, expected=room, found=allocated)
     # A file whose contents a file provider took away keeps its size, and allocates nothing.
     wrong = has & (size > room) & ~inodes["is_dataless"]
-    tell(wrong, "its stream is longer than what it allocates", field, expected=room, found=size)
+    add(wrong, "its stream is longer than what it allocates", field, expected=room, found=size)
 
 
 def _ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -116,8 +115,8 @@ def check_directories(subject: Subject, parts: VolumeParts) -> None:
         step = step[step]
     wrong = np.zeros(len(inodes["obj_id"]), bool)
     wrong[rows[step[:-1] != top]] = True
-    tell = subject.records(parts).of(inodes, "directory")
-    tell(wrong, "it lies in a directory that lies in it", "val.inode_val_fixed.parent_id")
+    add = subject.records(parts).of(inodes, "directory")
+    add(wrong, "it lies in a directory that lies in it", "val.inode_val_fixed.parent_id")
     root = int(grammar.ApfsInode.InodeNumber.root_dir)
     if not match(inodes["obj_id"], np.array([root], np.uint64))[1][0]:
         log = subject.log.at(f"inode {root}", parts.state.paddr)
@@ -138,8 +137,8 @@ def check_lost_inodes(subject: Subject, parts: VolumeParts) -> None:
     streams = records.get("dstream_id")["obj_id"]
     if "stream_id" in attributes:
         streams = np.sort(np.concatenate([streams, attributes["stream_id"]]))
-    tell, wrong = subject.extents(parts).of(extents, "extent of data stream"), ~match(streams, extents["obj_id"])[1]
-    tell(wrong, "the stream that it belongs to does not exist", "key.file_extent_key.hdr")
+    add, wrong = subject.extents(parts).of(extents, "extent of data stream"), ~match(streams, extents["obj_id"])[1]
+    add(wrong, "the stream that it belongs to does not exist", "key.file_extent_key.hdr")
 
 
 INODE, EXTENT, ATTRIBUTE = records.INODE_VAL_FIXED, records.FILE_EXTENT_VAL, records.XATTR_VAL.fixed
@@ -353,24 +352,6 @@ class WholeKeys(NamedTuple):
     child: NDArray[np.uint64]
 
 
-class BoundedLevel(Struct):
-    """Keys of one level of a tree: those of the level above with the nodes that they lead to, and what was seen."""
-
-    above: WholeKeys | None = None
-    children: Index = field(default_factory=lambda: index_of(np.empty(0, np.uint64)))
-    own: list[WholeKeys] = field(default_factory=list)
-    number: int = -1
-    last: tuple[int, int, bytes] | None = None
-
-    def enter(self, number: int) -> None:
-        """Go down to a level."""
-        if number != self.number:
-            if self.own:
-                self.above = WholeKeys(*(np.concatenate(column) for column in zip(*self.own, strict=True)))
-                self.children = index_of(self.above.child)
-            self.own, self.number, self.last = [], number, None
-
-
 def check_container_keys(subject: Subject) -> None:
     """Compare all keys of the container's own trees."""
     for source in container_sources(subject):
@@ -402,19 +383,24 @@ def check_tree(
 ) -> None:
     """Compare the keys of one tree, level by level."""
     volume = None if state is None else state.superblock
-    level, nodes = BoundedLevel(), TreeNodes(subject)
-    for batch in read_levels(source, known=known):
-        level.enter(batch.level)
-        keys = whole_keys(batch, hashed_names=volume is not None and bool(volume.has_hashed_names))
-        _check_order(subject, batch, keys, level)
-        _check_bounds(subject, batch, keys, level)
-        _check_empty(subject, batch)
-        nodes.add(batch)
-        check_records(subject, batch, volume, notes)
-        if batch.level:
-            level.own.append(keys)
-        if len(keys.lead):
-            level.last = _whole(batch.buffer, keys, -1)
+    nodes = TreeNodes(subject)
+    above: tuple[WholeKeys, Index] | None = None
+    for _, batches in groupby(read_levels(source, known=known), key=lambda batch: batch.level):
+        own: list[WholeKeys] = []
+        last: tuple[int, int, bytes] | None = None
+        for batch in batches:
+            keys = whole_keys(batch, hashed_names=volume is not None and bool(volume.has_hashed_names))
+            _check_order(subject, batch, keys, last)
+            if above is not None:
+                _check_bounds(subject, batch, keys, *above)
+            _check_empty(subject, batch)
+            nodes.add(batch)
+            check_records(subject, batch, volume, notes)
+            own += [keys] if batch.level else []
+            last = _whole(batch.buffer, keys, -1) if len(keys.lead) else last
+        if own:
+            whole = WholeKeys(*(np.concatenate(column) for column in zip(*own, strict=True)))
+            above = whole, index_of(whole.child)
     nodes.close()
 
 
@@ -465,7 +451,7 @@ def _whole(buffer: NDArray[np.uint8], keys: WholeKeys, row: int) -> tuple[int, i
     return int(keys.lead[row]), int(keys.second[row]), name
 
 
-def _check_order(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: BoundedLevel) -> None:
+def _check_order(subject: Subject, batch: ReadNodes, keys: WholeKeys, last: tuple[int, int, bytes] | None) -> None:
     """Each key comes after the one before it."""
     if not len(keys.lead):
         return
@@ -473,8 +459,8 @@ def _check_order(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: Bou
     same = (before[0] == after[0]) & (before[1] == after[1])
     wrong = (after[0] < before[0]) | ((after[0] == before[0]) & (after[1] < before[1]))
     pairs = [(row + 1, _whole(batch.buffer, keys, row), _whole(batch.buffer, keys, row + 1)) for row in _rows(same)]
-    if level.last is not None:
-        pairs.insert(0, (0, level.last, _whole(batch.buffer, keys, 0)))
+    if last is not None:
+        pairs.insert(0, (0, last, _whole(batch.buffer, keys, 0)))
     rows = sorted(
         {row + 1 for row in _rows(wrong)} | {row for row, *both in pairs if _falls(batch.tree.source.tree, *both)}
     )
@@ -502,14 +488,12 @@ def _falls(tree: str, one: tuple[int, int, bytes], other: tuple[int, int, bytes]
     return other == one if is_hashed and other[:2] == one[:2] else other <= one
 
 
-def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: BoundedLevel) -> None:
+def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, above: WholeKeys, children: Index) -> None:
     """The first key of a node is not before the key that leads to it."""
-    if level.above is None:
-        return
-    lead, second, where = level.above.lead, level.above.second, level.above.image_offset
+    lead, second, where = above.lead, above.second, above.image_offset
     firsts = np.flatnonzero(np.diff(batch.slots.node, prepend=-1) != 0)
     node = batch.slots.node[firsts]
-    entry, known = level.children.find(batch.places.node_id[node])
+    entry, known = children.find(batch.places.node_id[node])
     known &= lead[entry] == batch.places.low_key[node]
     firsts, node, entry = firsts[known], node[known], entry[known]
     wrong = (keys.lead[firsts] < lead[entry]) | (

@@ -668,14 +668,14 @@ def check_file_claims(subject: Subject) -> None:
         real = extents["paddr"] != 0
         start = np.minimum(extents["paddr"], np.uint64(2**62)).astype(np.int64)
         length = -(-extents["len_extent"].astype(np.int64) // block_size)
-        tell = partial(
+        add = partial(
             report.of(extents, "extent of data stream", "block-claimed-twice"), level="error", found=extents["paddr"]
         )
         if "key_at" in extents:
             field = "val.file_extent_val.paddr"
-            tell(real & is_touched(metadata, start, length), "it has blocks that metadata use", field)
+            add(real & is_touched(metadata, start, length), "it has blocks that metadata use", field)
             message = "it has blocks of another extent, and no reference says that they are shared"
-            tell(real & _find_double_claims(parts, start, length, real), message, field)
+            add(real & _find_double_claims(parts, start, length, real), message, field)
 
 
 def _find_double_claims(

@@ -127,12 +127,11 @@ def _describe_end(result: ScanResult, locked: list[str]) -> dict[str, Any]:
 
 
 def _tables(result: ScanResult, orders: list[str], options: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    from layoutscope.results.frames import metrics_rows
     from layoutscope.results.scan import volume_names
     from layoutscope.tables.frames import FRAMES
 
     names = volume_names([volume.layout for volume in result.volumes])
-    metrics = metrics_rows(result).part(slice(None))
+    metrics = result.rows("metrics").part(slice(None))
     found: list[tuple[str, Finding]] = [("", item) for item in result.findings]
     rows: dict[str, list[dict[str, Any]]] = {"volumes": [], "predictions": []}
     for name, volume in zip(names, result.volumes, strict=True):

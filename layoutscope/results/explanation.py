@@ -46,12 +46,6 @@ SMALLEST_READ: Final = 4096
 PAGES: Final = 16
 """Pages of the largest nodes, of 64 KiB."""
 
-DEEPEST: Final = 16
-"""Levels of trees, maps included, that are followed upwards; sound ones have fewer."""
-
-NEEDED_FOR_NAMES: Final = ("entry_node_row", "listing_node_row", "listing_end_node_row")
-"""Columns of entries with the leaves that listing their names needs."""
-
 
 class ReadsOfNodes(Struct, frozen=True):
     """The reads of a walk, and the node that each of them reads."""

@@ -130,7 +130,6 @@ def _tree_header(subject: Subject, tree: str, field: str) -> FindingLog:
 
 
 FORKS: Final = {DATA_FORK: "data_fork", RESOURCE_FORK: "resource_fork"}
-_RECORD_EXTENTS: Final = 8
 _LARGEST: Final = np.iinfo(np.int64).max
 
 

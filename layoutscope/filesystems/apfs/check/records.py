@@ -238,7 +238,10 @@ _MAPPED: Final = ("val", records.OMAP_VAL, rules(INVALID, (records.OMAP_VAL.flag
 
 
 def fixed_rules(xid: int) -> dict[str, tuple[str, RecordType, tuple[FieldRule, ...]]]:
-    """Return the rules of keys or values in trees of one kind of record, by the tree."""
+    """Return the rules of keys or values in trees of one kind of record, by the tree.
+
+    Reference, omap_val_t, omap_snapshot_t and spaceman_free_queue_key_t; apfsck.
+    """
     return {
         "omap": _MAPPED,
         "container-omap": _MAPPED,

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Level = Literal["info", "warning", "error"]
 
+MAX_CASES: Final = 100
+"""A check lists so many cases of one kind, each with its address; the others are counted."""
+
 RANK: Final[dict[Level, int]] = {"info": 0, "warning": 1, "error": 2}
 """How grave a level is."""
 

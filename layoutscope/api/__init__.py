@@ -33,10 +33,9 @@ def draw_html(thing: Displayed) -> str:
 
 def made_rows(name: str, result: Shown) -> Rows:
     """Make the rows of one of the frames of a result."""
-    from layoutscope.results import frames
+    from layoutscope.results.frames import rows_of
 
-    found: Rows = getattr(frames, f"{name}_rows")(result)
-    return found
+    return rows_of(name, result)
 
 
 # Results know nothing of reports, which are made of them: here they are brought together, and loaded when needed.

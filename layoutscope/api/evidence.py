@@ -8,12 +8,10 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs
 from layoutscope.api.outputs import check_output, file_form, output, written_told_to
@@ -30,7 +28,6 @@ from layoutscope.image.opening import files_of, open_plain
 from layoutscope.image.source import read_by_sector
 from layoutscope.progress import phase
 from layoutscope.report.forensic import evidence_json, evidence_text
-from layoutscope.results.evidence import EvidenceReport, HashedFile, WrittenFile
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -38,6 +35,7 @@ if TYPE_CHECKING:
 
     from layoutscope.image.source import Source
 
+FORMAT: Final = "layoutscope.evidence/1"
 FORMS: Final = {"json": evidence_json, "txt": evidence_text}
 CHUNK_BYTES: Final = 8 * 1024**2
 WITHHELD: Final = "(withheld)"
@@ -65,7 +63,7 @@ def examined(
     for target in targets:
         check_output(target, force=None, reads=images)
     started = _now()
-    before = tuple((os.fspath(named), tuple(map(_hashed, _files(named)))) for named in images)
+    before = {os.fspath(named): list(map(_hashed, _files(named))) for named in images}
     work = Examination()
     try:
         with written_told_to(lambda path, size, _: work.written.append((path, size))):
@@ -80,25 +78,28 @@ def examined(
         work.error = str(error) or type(error).__name__
         raise
     finally:
-        after = tuple((named, tuple(map(_hashed_again, files))) for named, files in before)
-        report = EvidenceReport(
-            "layoutscope",
-            __version__,
-            f"{platform.platform()}, {platform.python_implementation()} {platform.python_version()}",
-            without_secrets(command),
-            os.getcwd(),  # noqa: PTH109  (a text)
-            started,
-            _now(),
-            work.exit_code,
-            work.error,
-            after,
-            tuple(_written(path, size) for path, size in work.written),
-        )
+        after = {named: list(map(_hashed_again, files)) for named, files in before.items()}
+        changed = [file["path"] for files in after.values() for file in files if not file["unchanged"]]
+        report = {
+            "format": FORMAT,
+            "tool": "layoutscope",
+            "version": __version__,
+            "system": f"{platform.platform()}, {platform.python_implementation()} {platform.python_version()}",
+            "command": without_secrets(command),
+            "folder": os.getcwd(),  # noqa: PTH109  (a text)
+            "started": started,
+            "ended": _now(),
+            "exit_code": work.exit_code,
+            "error": work.error,
+            "images": [{"named": named, "files": files} for named, files in after.items()],
+            "written": [_written(path, size) for path, size in work.written],
+            "unchanged": not changed,
+        }
         for target, form in zip(targets, forms, strict=True):
             with output(target, force=None, holds="a report of the examination") as file:
                 file.write(FORMS[form](report).encode("utf-8", "surrogateescape"))
-    if report.changed:
-        raise ChangedError(f"{report.changed[0].path}: is not what it was before the work; the report says more")
+    if changed:
+        raise ChangedError(f"{changed[0]}: is not what it was before the work; the report says more")
 
 
 def without_secrets(command: Sequence[str]) -> tuple[str, ...]:
@@ -122,18 +123,26 @@ def _files(named: str | os.PathLike[str]) -> list[Path]:
     return files_of(Path(inputs.split_volume(named)[0]))
 
 
-def _hashed(path: Path) -> HashedFile:
+def _hashed(path: Path) -> dict[str, Any]:
+    """Describe a file before the work; sectors that the system does not give are hashed as zeros, and counted."""
     with open_plain(path) as source:
         digest, unread = _digest(source)
-        return HashedFile(os.fspath(path), source.size_bytes, _time(path.stat().st_mtime), digest, unread_bytes=unread)
+        return {
+            "path": os.fspath(path),
+            "size_bytes": source.size_bytes,
+            "modified": _time(path.stat().st_mtime),
+            "sha256_before": digest,
+            "sha256_after": "",
+            "unread_bytes": unread,
+        }
 
 
-def _hashed_again(file: HashedFile) -> HashedFile:
-    try:
-        with open_plain(Path(file.path)) as source:
-            return replace(file, sha256_after=_digest(source)[0])
-    except ImageError:
-        return file
+def _hashed_again(file: dict[str, Any]) -> dict[str, Any]:
+    """Add its hash after the work, empty where it cannot be read, and whether it is what it was."""
+    digest = ""
+    with suppress(ImageError), open_plain(Path(file["path"])) as source:
+        digest, _ = _digest(source)
+    return {**file, "sha256_after": digest, "unchanged": bool(digest) and digest == file["sha256_before"]}
 
 
 def _digest(source: Source) -> tuple[str, int]:
@@ -151,14 +160,14 @@ def _digest(source: Source) -> tuple[str, int]:
     return digest.hexdigest(), unread
 
 
-def _written(path: Path, size: int) -> WrittenFile:
+def _written(path: Path, size: int) -> dict[str, Any]:
     files = sorted(item for item in path.rglob("*") if item.is_file()) if path.is_dir() else [path]
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:
             while chunk := stream.read(CHUNK_BYTES):
                 digest.update(chunk)
-    return WrittenFile(os.fspath(path), size, digest.hexdigest())
+    return {"path": os.fspath(path), "size_bytes": size, "sha256": digest.hexdigest()}
 
 
 def _now() -> str:

@@ -80,11 +80,11 @@ ImageItself = Annotated[
     ),
 ]
 AsJson = Annotated[bool, Option("Print JSON.", panel=OUTPUT, flag="--json")]
+Plot = Annotated[Path | None, Option("Draw the curves.", panel=OUTPUT, metavar="FILE.html", absence="not drawn")]
 Output = Annotated[
     Path | None,
     Option("Where it is written to.", panel=OUTPUT, flag="-o --output", absence=STANDARD_OUTPUT),
 ]
-
 
 OWN_KINDS: Final[dict[str, tuple[Any, str, str, str]]] = {
     "number": (int | None, "N", VOLUME, "the newest"),
@@ -340,7 +340,6 @@ FORMS: Final[dict[str, tuple[Any, str | None, Callable[[Any], Any] | None]]] = {
     "numbers": (list[str], "NAME=NUMBER", numbers),
 }
 """The type, what stands for a value, and what reads it, of options that are not written as their types are."""
-
 
 DASH: Final = Path("-")
 

@@ -8,8 +8,8 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from layoutscope.cli.options import SEVERAL, AsJson, Image, Output, complete_options
-from layoutscope.cli.running import show, warn
+from layoutscope.cli.options import SEVERAL, AsJson, Image, Output, Plot, complete_options
+from layoutscope.cli.running import show, show_curves, warn
 from layoutscope.options import (
     ORDERS,
     OUTPUT,
@@ -134,9 +134,7 @@ def forecast(
         ),
     ],
     *,
-    plot: Annotated[
-        Path | None, Option("Draw the curves.", panel=OUTPUT, metavar="FILE.html", absence="not drawn")
-    ] = None,
+    plot: Plot = None,
     force: Force = False,
     as_json: AsJson = False,
     options: Annotated[ForecastOptions, SEVERAL],
@@ -144,11 +142,12 @@ def forecast(
     """Say what a volume's layout and its enumeration will be like after some more cycles of work."""
     from layoutscope.api.forecast import forecast as run
     from layoutscope.api.forecast import write_forecast_plot
-    from layoutscope.api.outputs import check_output
 
-    if plot is not None:
-        check_output(plot, force=force, reads=images)
-    found = run(images, **complete_options(options))
-    if plot is not None:
-        write_forecast_plot(found, plot, force=force)
-    show(found, as_json=as_json)
+    show_curves(
+        lambda: run(images, **complete_options(options)),
+        write_forecast_plot,
+        images,
+        plot,
+        force=force,
+        as_json=as_json,
+    )

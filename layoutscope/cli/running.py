@@ -30,7 +30,7 @@ from layoutscope.progress import Step, UnderWay, reporting
 from layoutscope.units import format_coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import NoReturn
 
     from rich.progress import Progress as Bar
@@ -221,6 +221,26 @@ def show(result: Shown, *, as_json: bool) -> None:
     from layoutscope.report.text.console import make_console
 
     print_result(result, make_console(sys.stdout))
+
+
+def show_curves(
+    run: Callable[[], Shown],
+    draw: Callable[..., object],
+    images: Sequence[Path],
+    plot: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Print what was made of several images, and draw its curves where somebody wants them."""
+    from layoutscope.api.outputs import check_output
+
+    if plot is not None:
+        check_output(plot, force=force, reads=images)
+    found = run()
+    if plot is not None:
+        draw(found, plot, force=force)
+    show(found, as_json=as_json)
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import SEVERAL, AsJson, Image, complete_options
-from layoutscope.cli.running import STANDARD_OUTPUT, show
+from layoutscope.cli.options import SEVERAL, AsJson, Image, Plot, complete_options
+from layoutscope.cli.running import STANDARD_OUTPUT, show, show_curves
 from layoutscope.options import (
     OUTPUT,
     EnumerationOptions,
@@ -140,9 +140,7 @@ def series(
         list[Path], typer.Argument(metavar="IMAGE...", help="Images or captures of one volume, or IMAGE:VOLUME.")
     ],
     *,
-    plot: Annotated[
-        Path | None, Option("Draw the curves.", panel=OUTPUT, metavar="FILE.html", absence="not drawn")
-    ] = None,
+    plot: Plot = None,
     force: Force = False,
     as_json: AsJson = False,
     options: Annotated[SeriesOptions, SEVERAL],
@@ -150,11 +148,7 @@ def series(
     """Follow a volume over several images or captures: the aging curve of every metric and predicted time."""
     from layoutscope.api.compare import series as run
     from layoutscope.api.compare import write_series_plot
-    from layoutscope.api.outputs import check_output
 
-    if plot is not None:
-        check_output(plot, force=force, reads=images)
-    found = run(images, **complete_options(options))
-    if plot is not None:
-        write_series_plot(found, plot, force=force)
-    show(found, as_json=as_json)
+    show_curves(
+        lambda: run(images, **complete_options(options)), write_series_plot, images, plot, force=force, as_json=as_json
+    )

@@ -22,6 +22,7 @@ from layoutscope.errors import OutputError, UsageError, reason_of
 from layoutscope.tables.capture import is_capture
 from layoutscope.tables.frames import FRAMES
 from layoutscope.tables.schema import Column
+from layoutscope.units import format_count
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -332,7 +333,7 @@ class FleetFolder:
             with ExitStack() as stack:
                 for name in reversed(pieces):  # they appear in the order in which they are left, the last one first
                     frame = pl.concat(pieces[name], rechunk=True)
-                    holds = "1 row" if frame.height == 1 else f"{frame.height:,} rows"
+                    holds = format_count(frame.height, "row")
                     goal = self.path / f"{name}.parquet"
                     file = stack.enter_context(output(goal, force=True, holds=holds, of_batch=True))
                     _write_through(file, parquet(frame))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import BinaryIO
 
+    from layoutscope.findings import Finding
     from layoutscope.results.scan import ScanResult, VolumeScan
 
 
@@ -127,35 +128,24 @@ def _describe_end(result: ScanResult, locked: list[str]) -> dict[str, Any]:
 
 def _tables(result: ScanResult, orders: list[str], options: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     from layoutscope.results.scan import volume_names
+    from layoutscope.tables.frames import FRAMES
 
-    rows: dict[str, list[dict[str, Any]]] = {"volumes": [], "metrics": [], "predictions": [], "findings": []}
-    rows["findings"] += [{"volume": "", **_finding(item)} for item in result.findings]
     names = volume_names([volume.layout for volume in result.volumes])
+    metrics = result.rows("metrics").part(slice(None))
+    found: list[tuple[str, Finding]] = [("", item) for item in result.findings]
+    rows: dict[str, list[dict[str, Any]]] = {"volumes": [], "predictions": []}
     for name, volume in zip(names, result.volumes, strict=True):
         facts = volume.layout.facts
         plain = ("filesystem", "variant", "name", "uuid", "view", "image_offset", "size_bytes", "block_size_bytes")
         counts = ("num_files", "num_directories", "metadata_known_bytes", "metadata_read_bytes", "case_sensitive")
         told = {item: getattr(facts, item) for item in (*plain, *counts)}
         rows["volumes"].append({"volume": name, "number": facts.volume, "features": ", ".join(facts.features), **told})
-        walked = volume.walk.metrics if volume.walk is not None else ()
-        named = ("subject", "value", "unit", "denominator")
-        rows["metrics"] += [
-            {
-                "volume": name,
-                "metric": item.name,
-                "title": item.definition.title,
-                **{each: getattr(item, each) for each in named},
-            }
-            for item in (*volume.metrics, *walked)
-        ]
         rows["predictions"] += [{"volume": name, **row} for row in _predict_each(volume, orders, options)]
-        rows["findings"] += [{"volume": name, **_finding(item)} for item in volume.findings]
+        found += [(name, item) for item in volume.findings]
+    fields = [column.name for column in FRAMES["faults"][1:-1]]
+    rows["metrics"] = [dict(zip(metrics, values, strict=True)) for values in zip(*metrics.values(), strict=True)]
+    rows["findings"] = [{"volume": name, **{each: getattr(item, each) for each in fields}} for name, item in found]
     return rows
-
-
-def _finding(item: Any) -> dict[str, Any]:
-    names = ("level", "code", "structure", "field", "device", "image_offset", "message", "expected", "found")
-    return {name: getattr(item, name) for name in names}
 
 
 def _predict_each(volume: VolumeScan, orders: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:

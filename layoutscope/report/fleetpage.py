@@ -22,7 +22,7 @@ from layoutscope.report import escape_text
 from layoutscope.report.map.page import asset
 from layoutscope.results.explanation import drive_words
 from layoutscope.results.fleet import STATUSES
-from layoutscope.units import format_bytes, format_seconds, format_share
+from layoutscope.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -121,9 +121,8 @@ class Ranking:
     def headline(self) -> str:
         """Say how many sources ended how, and which volume is the slowest."""
         fleet = self.fleet
-        number = sum(fleet.counts.values())
         ended = [f"{fleet.counts[status]:,} {status}" for status in STATUSES if fleet.counts.get(status)]
-        said = f"{number:,} source{'' if number == 1 else 's'}: {', '.join(ended) or 'none'}."
+        said = f"{format_count(sum(fleet.counts.values()), 'source')}: {', '.join(ended) or 'none'}."
         if not self.places:
             return f"{said} There is no volume to compare." if fleet.volumes else f"{said} Nothing could be read."
         time = f"{self.time(self.places[0])} on a {drive_words(fleet.drives[0])}"
@@ -143,7 +142,7 @@ class Ranking:
     def about(self) -> str:
         """Say how many volumes there are, and what their times are of."""
         number = len(self.fleet.volumes)
-        said = "1 volume" if number == 1 else f"{number:,} volumes"
+        said = format_count(number, "volume")
         if self.fleet.drives:
             drives = ", ".join(map(drive_words, self.fleet.drives))
             said += f"; predicted times are of the order {self.fleet.order} on {drives}"

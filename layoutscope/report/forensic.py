@@ -15,19 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
-from msgspec import to_builtins
 
 from layoutscope.report import escape_text
-from layoutscope.results.evidence import FORMAT
 from layoutscope.results.frames import PERMISSIONS
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_PAST_END
-from layoutscope.units import format_bytes
+from layoutscope.units import format_bytes, format_count
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from layoutscope.results.evidence import EvidenceReport, HashedFile
     from layoutscope.tables import VolumeFacts, VolumeLayout
 
     Runs = dict[int, dict[str, list[tuple[int, int, int | None]]]]
@@ -204,43 +201,43 @@ def _byte_runs(facts: VolumeFacts, runs: list[tuple[int, int, int | None]]) -> s
     return f"<byte_runs>{''.join(each)}</byte_runs>"
 
 
-def evidence_json(report: EvidenceReport) -> str:
-    """Return a report as JSON: its fields, with the files of each image and whether they are unchanged."""
-    document: dict[str, Any] = {"format": FORMAT, **to_builtins(report)}
-    document["images"] = [
-        {"named": named, "files": [{**to_builtins(file), "unchanged": file.is_unchanged} for file in files]}
-        for named, files in report.images
-    ]
-    document["unchanged"] = not report.changed
-    return json.dumps(document, indent=1) + "\n"
+def evidence_json(report: dict[str, Any]) -> str:
+    """Return the report of an examination as JSON."""
+    return json.dumps(report, indent=1) + "\n"
 
 
-def evidence_text(report: EvidenceReport) -> str:
-    """Return a report as text, a fact a line."""
+def evidence_text(report: dict[str, Any]) -> str:
+    """Return the report of an examination as text, a fact a line."""
     return "".join(escape_text(line) + "\n" for line in _lines(report))
 
 
-def _lines(report: EvidenceReport) -> Iterator[str]:
-    yield f"Report of an examination by {report.tool} {report.version}"
+def _lines(report: dict[str, Any]) -> Iterator[str]:
+    yield f"Report of an examination by {report['tool']} {report['version']}"
     yield ""
-    yield f"Command:    {shlex.join(report.command)}"
-    yield f"Folder:     {report.folder}"
-    yield f"System:     {report.system}"
-    yield f"Started:    {report.started}"
-    yield f"Ended:      {report.ended}"
-    yield f"Exit code:  {report.exit_code}" + (f" ({report.error})" if report.error else "")
-    for named, files in report.images:
+    yield f"Command:    {shlex.join(report['command'])}"
+    for name in ("folder", "system", "started", "ended"):
+        yield f"{f'{name.capitalize()}:':12}{report[name]}"
+    yield f"Exit code:  {report['exit_code']}" + (f" ({report['error']})" if report["error"] else "")
+    for image in report["images"]:
+        files = image["files"]
         yield ""
-        yield f"Examined:   {named} ({len(files)} file{'s' if len(files) > 1 else ''}, opened for reading only)"
+        yield f"Examined:   {image['named']} ({format_count(len(files), 'file')}, opened for reading only)"
         for file in files:
-            yield from _file_lines(file)
-    for result in report.written:
+            yield f"  file:     {file['path']}"
+            yield _length(file)
+            if file["modified"]:
+                yield f"  changed:  {file['modified']}"
+            if file["unread_bytes"]:
+                yield f"  unread:   {file['unread_bytes']:,} bytes that the system did not give, hashed as zeros"
+            yield f"  SHA-256:  {file['sha256_before']} before"
+            yield f"            {file['sha256_after'] or 'cannot be read'} after"
+    for result in report["written"]:
         yield ""
-        yield f"Written:    {result.path}"
-        yield f"  length:   {result.size_bytes:,} bytes ({format_bytes(result.size_bytes)})"
-        yield f"  SHA-256:  {result.sha256}"
+        yield f"Written:    {result['path']}"
+        yield _length(result)
+        yield f"  SHA-256:  {result['sha256']}"
     yield ""
-    changed = len(report.changed)
+    changed = sum(not file["unchanged"] for image in report["images"] for file in image["files"])
     yield (
         f"Of the files examined {changed} differ{'s' if changed == 1 else ''} from before, or cannot be read again."
         if changed
@@ -248,12 +245,5 @@ def _lines(report: EvidenceReport) -> Iterator[str]:
     )
 
 
-def _file_lines(file: HashedFile) -> Iterator[str]:
-    yield f"  file:     {file.path}"
-    yield f"  length:   {file.size_bytes:,} bytes ({format_bytes(file.size_bytes)})"
-    if file.modified:
-        yield f"  changed:  {file.modified}"
-    if file.unread_bytes:
-        yield f"  unread:   {file.unread_bytes:,} bytes that the system did not give, hashed as zeros"
-    yield f"  SHA-256:  {file.sha256_before} before"
-    yield f"            {file.sha256_after or 'cannot be read'} after"
+def _length(file: dict[str, Any]) -> str:
+    return f"  length:   {file['size_bytes']:,} bytes ({format_bytes(file['size_bytes'])})"

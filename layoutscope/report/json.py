@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from msgspec import UNSET, UnsetType
 
@@ -21,39 +21,9 @@ from layoutscope.drive.profile import Figure
 from layoutscope.drive.uncertain import Interval
 from layoutscope.findings import CODES, Finding
 from layoutscope.metrics import Metric, TreeSummary
-from layoutscope.results.check import CheckedVolume, CheckResult, Verification
-from layoutscope.results.compare import (
-    Changes,
-    Comparison,
-    Cost,
-    MetricRow,
-    Series,
-    TimeRow,
-    all_reads,
-    costs_of_ends,
-    explained_row,
-    growth_by_cause,
-    growth_by_reads,
-    ratio,
-    ratios,
-)
-from layoutscope.results.explanation import story as sentences
-from layoutscope.results.fleet import FleetResult, QueryResult, ReportResult, ViewList
+from layoutscope.results import check, compare, fleet, inspect, plan, predict, recorded, scan, verdict
+from layoutscope.results.explanation import story
 from layoutscope.results.forecast import ForecastResult
-from layoutscope.results.inspect import Inspection, StructureLines
-from layoutscope.results.plan import EmittedOrder, Pace, PlannedRemedy, PlanResult, VolumePlan
-from layoutscope.results.predict import (
-    Alternative,
-    DriveCase,
-    DriveFacts,
-    OrderCase,
-    OrdersCase,
-    PredictResult,
-    VolumeCase,
-)
-from layoutscope.results.recorded import KitResult, KitWalk, MeasuredTimes, PlacedDevice, Recording, ReplayResult
-from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
-from layoutscope.results.verdict import Cause, Placement, Remedy
 from layoutscope.tables import TreeFacts, VolumeFacts
 from layoutscope.tables.schema import Column
 from layoutscope.units import NOTHING
@@ -62,8 +32,17 @@ from layoutscope.walk.score import Score
 if TYPE_CHECKING:
     from layoutscope.results import Shown
 
-Source = str | Callable[[Any, Any], Any]
-"""Where a value comes from: a path of attributes, or a function of the object and its owner."""
+
+class Member(NamedTuple):
+    """A member of an object that is computed: its type, what it is, and how it comes from the object and its owner."""
+
+    kind: Any
+    about: str
+    read: Callable[[Any, Any], Any]
+
+
+Source = str | Member
+"""Where a value comes from: a path of attributes, or what computes it."""
 
 Shape = Mapping[str, "Source | tuple[Source, Shape | tuple[str, ...]]"]
 """Members of an object, in order, each with its source, and with the shape of its value where that is another one.
@@ -72,21 +51,21 @@ A shape that is a tuple names the items of tuples. What is found under the name 
 """
 
 SCHEMAS: Final[Mapping[Any, str]] = {
-    ScanResult: "layoutscope.scan/1",
-    CheckResult: "layoutscope.check/1",
-    Verification: "layoutscope.verify/1",
-    Inspection: "layoutscope.inspect/1",
-    PredictResult: "layoutscope.predict/1",
-    PlanResult: "layoutscope.plan/1",
-    ReplayResult: "layoutscope.replay/1",
-    KitResult: "layoutscope.validate/1",
-    Comparison: "layoutscope.compare/1",
-    Series: "layoutscope.series/1",
+    scan.ScanResult: "layoutscope.scan/1",
+    check.CheckResult: "layoutscope.check/1",
+    check.Verification: "layoutscope.verify/1",
+    inspect.Inspection: "layoutscope.inspect/1",
+    predict.PredictResult: "layoutscope.predict/1",
+    plan.PlanResult: "layoutscope.plan/1",
+    recorded.ReplayResult: "layoutscope.replay/1",
+    recorded.KitResult: "layoutscope.validate/1",
+    compare.Comparison: "layoutscope.compare/1",
+    compare.Series: "layoutscope.series/1",
     ForecastResult: "layoutscope.forecast/1",
-    FleetResult: "layoutscope.batch/1",
-    QueryResult: "layoutscope.query/1",
-    ViewList: "layoutscope.views/1",
-    ReportResult: "layoutscope.report/1",
+    fleet.FleetResult: "layoutscope.batch/1",
+    fleet.QueryResult: "layoutscope.query/1",
+    fleet.ViewList: "layoutscope.views/1",
+    fleet.ReportResult: "layoutscope.report/1",
 }
 """Name and version of each kind of document."""
 
@@ -129,14 +108,14 @@ def build_object(item: Any, owner: Any = None, shape: Shape | None = None) -> di
 
 def shape_of(kind: Any) -> Shape:
     """Return the members of a type: those that are listed, or all of its fields."""
-    return SHAPES.get(kind) or name_members(*kind.__struct_fields__)
+    return SHAPES.get(kind) or name_fields(kind)
 
 
 def build_member(item: Any, owner: Any, source: Any) -> Any:
     """Build the value of one member of an object."""
-    path, shape = source if isinstance(source, tuple) else (source, None)
-    if callable(path):
-        return build_value(path(item, owner), item, shape)
+    path, shape = (source, None) if isinstance(source, Source) else source
+    if isinstance(path, Member):
+        return build_value(path.read(item, owner), item, shape)
     value = item
     for step in path.split("."):
         item, value = value, value[int(step)] if step.isdigit() else getattr(value, step)
@@ -175,159 +154,7 @@ def name_fields(kind: Any) -> dict[str, str]:
     return name_members(*kind.__struct_fields__)
 
 
-def _num_findings(result: ScanResult | CheckResult, _: None) -> int:
-    """Findings in all, with notes and with what follows from others."""
-    return len(result.every())
-
-
-def _num_causes(finding: Finding, _: Any) -> int:
-    """How many findings it may follow from; 0 in a cause."""
-    return len(finding.causes)
-
-
-def _meaning(finding: Finding, _: Any) -> str:
-    """What its code means."""
-    return CODES[finding.code]
-
-
-def _space(volume: VolumeScan, _: ScanResult) -> dict[str, int]:
-    """Bytes by use, each byte once."""
-    return {row.use: row.size_bytes for row in volume.space}
-
-
-def _causes(volume: VolumeScan, _: ScanResult) -> tuple[Cause, ...]:
-    """What the listing takes long for, the largest first."""
-    return () if volume.verdict is None else volume.verdict.causes
-
-
-def _remedies(volume: VolumeScan, _: ScanResult) -> tuple[Remedy, ...]:
-    """What could be done, what saves most first."""
-    return () if volume.verdict is None else volume.verdict.remedies
-
-
-def _story(volume: VolumeScan, _: ScanResult) -> tuple[str, ...]:
-    """The verdict in sentences."""
-    return sentences(volume)
-
-
-def _declared(tree: Any, volume: VolumeScan) -> TreeFacts | None:
-    """The tree as its header declares it."""
-    return {item.tree: item for item in volume.layout.facts.trees}.get(tree.tree)
-
-
-def _is_named(cause: Cause, volume: VolumeScan) -> bool:
-    """Whether it is said in words."""
-    return volume.verdict is not None and cause in volume.verdict.named_causes
-
-
-def _helps(remedy: Remedy, volume: VolumeScan) -> bool:
-    """Whether it is named as help: it saves enough, and on nearly every drive like that."""
-    return volume.verdict is not None and remedy in volume.verdict.helpful
-
-
-def _value(metric: Metric, _: Any) -> float | None:
-    """Number in the unit; null where there is none."""
-    return metric.value if metric.value is None or math.isfinite(metric.value) else None
-
-
-def _applies(item: PlannedRemedy, _: VolumePlan) -> bool:
-    """Whether it applies to this volume, this work and this drive."""
-    return not item.why_not
-
-
-def _reason(item: PlannedRemedy | OrderCase, _: Any) -> str | None:
-    """Why it does not apply; null where it does."""
-    return item.why_not or None
-
-
-def _if_applicable(name: str) -> Callable[[PlannedRemedy, VolumePlan], float | None]:
-    """Make a member that is null where a remedy does not apply."""
-
-    def read(item: PlannedRemedy, _: VolumePlan) -> float | None:
-        value: float | None = getattr(item, name)
-        return None if item.why_not else value
-
-    return read
-
-
-def _lasts_cycles(item: PlannedRemedy, plan: VolumePlan) -> float | None:
-    """After how many cycles the work takes again what it takes now; null where that is not known."""
-    return None if plan.pace is None else plan.pace.lasts(item)
-
-
-def _seconds_per_1000(time: Prediction, order: OrderCase) -> float | None:
-    """Time for 1,000 entries; null where the order goes through no number of them."""
-    return order.seconds_per_1000(time)
-
-
-def _what_ifs(case: DriveCase, _: VolumeCase) -> tuple[Alternative, ...]:
-    """The same work with one thing changed; with the nodes side by side in key order first, where that was tried."""
-    return case.what_ifs if case.packed is None else (case.packed, *case.what_ifs)
-
-
-def _ratio(row: MetricRow, _: Comparison) -> float | None:
-    """The last value over the first; null where that makes no sense."""
-    return ratio(row.values)
-
-
-def _ratios(row: MetricRow, _: Comparison) -> list[float | None]:
-    """Every value but the first over the first."""
-    return ratios(row.values)
-
-
-def _ratio_of_times(row: TimeRow, _: Comparison) -> float | None:
-    """The last time over the first; null where that makes no sense."""
-    found = row.ratios[-1]
-    return None if found is None else found.median
-
-
-def _ratios_of_times(row: TimeRow, _: Comparison) -> list[float | None]:
-    """Every time but the first over the first."""
-    return [None if found is None else found.median for found in row.ratios]
-
-
-def _ratio_ranges(row: TimeRow, _: Comparison) -> list[tuple[float, float] | None]:
-    """Between which of these nine in ten drives like that lie, the same drive on both sides."""
-    return [None if found is None else (found.low, found.high) for found in row.ratios]
-
-
-def _intervals_s(row: TimeRow, _: Comparison) -> list[list[float] | None]:
-    """Both ends of the interval of each time."""
-    return [None if cost is None else [cost.seconds_low, cost.seconds_high] for cost in row.costs]
-
-
-def _causes_s(row: TimeRow, _: Comparison) -> list[dict[str, float]]:
-    """Seconds of each side by cause."""
-    return [{} if cost is None else dict(cost.causes_s) for cost in row.costs]
-
-
-def _explained(row: TimeRow, _: Comparison) -> TimeRow | UnsetType:
-    """What the difference of both ends is made of; absent where there is no time of both."""
-    return UNSET if explained_row([row]) is None else row
-
-
-def _by_cause(row: TimeRow, _: TimeRow) -> dict[str, float]:
-    """Seconds of the difference by cause."""
-    return growth_by_cause(*costs_of_ends(row))
-
-
-def _by_reads(row: TimeRow, _: TimeRow) -> dict[str, float]:
-    """Seconds of the difference by more reads, slower reads, and the host."""
-    return growth_by_reads(*costs_of_ends(row))
-
-
-def _reads(cost: Cost, _: TimeRow) -> int:
-    """Reads in all."""
-    return all_reads(cost).count
-
-
-def _columns(result: QueryResult, _: None) -> tuple[tuple[str, str], ...]:
-    """Names and types of the columns."""
-    return tuple((name, str(kind)) for name, kind in result.frame.schema.items())
-
-
-def _rows(result: QueryResult, _: None) -> list[dict[str, Any]]:
-    """The rows, with the values by column."""
+def _rows(result: fleet.QueryResult, _: None) -> list[dict[str, Any]]:
     schema = result.frame.schema.items()
     return [
         {name: _cell(value, str(kind)) for (name, kind), value in zip(schema, row, strict=True)}
@@ -349,37 +176,27 @@ def _cell(value: Any, kind: str) -> Any:
     return value.hex() if isinstance(value, bytes) else value.isoformat()
 
 
-def _views(result: ViewList, _: None) -> dict[str, tuple[Column, ...]]:
-    """Columns of each view, by its name."""
-    return {view.name: view.columns for view in result.views}
+def _if_applicable(name: str) -> Member:
+    """Make a member that is null where a remedy does not apply."""
+    return Member(float | None, "", lambda item, _: None if item.why_not else getattr(item, name))
 
 
-def _random_4k_ms(drive: DriveFacts, _: None) -> dict[Percentile, float]:
-    """Percentiles of random reads of 4 KiB, one at a time."""
-    return dict(zip(get_args(Percentile), drive.random_ms, strict=True))
-
-
-def _members(drive: DriveFacts, _: None) -> list[str]:
-    """Names of the drives of a set."""
-    return [member.name for member in drive.profile.members]
-
-
-def _note(drive: DriveFacts, _: None) -> str:
-    """What a user must know before trusting it."""
-    return drive.profile.note or NOTHING
-
-
-def _take_for(drive: DriveFacts, _: None) -> str:
-    """Which drives it stands for, in words."""
-    return drive.profile.take_for or NOTHING
-
-
+NUM_FINDINGS: Final = Member(
+    int, "findings in all, with notes and with what follows from others", lambda result, _: len(result.every())
+)
+REASON: Final = Member(str | None, "why it does not apply; null where it does", lambda item, _: item.why_not or None)
 FOUND: Final[Shape] = {
     **name_members("code", "level", "structure", "device", "image_offset", "expected", "found", "message"),
     "cause": ("cause", name_members("code", "structure", "field", "image_offset", "device", "message")),
-    "num_causes": _num_causes,
+    "num_causes": Member(
+        int, "how many findings it may follow from; 0 in a cause", lambda finding, _: len(finding.causes)
+    ),
 }
-CHECKED: Final[Shape] = {**FOUND, "field": "field", "meaning": _meaning}
+CHECKED: Final[Shape] = {
+    **FOUND,
+    "field": "field",
+    "meaning": Member(str, "what its code means", lambda finding, _: CODES[finding.code]),
+}
 PREDICTED: Final[Shape] = name_members(
     *("drive", "title", "rotates", "seconds", "seconds_low", "seconds_high"),
     *("nominal_s", "largest_unknown", "largest_unknown_share"),
@@ -388,9 +205,9 @@ PREDICTED: Final[Shape] = name_members(
 SERVED: Final[Shape] = {**PREDICTED, "*": "summary"}
 
 SHAPES: Final[Mapping[Any, Shape]] = {
-    ScanResult: {
+    scan.ScanResult: {
         **name_members("exit_code", "coverage", "num_causes"),
-        "num_findings": _num_findings,
+        "num_findings": NUM_FINDINGS,
         "image": (
             "image",
             name_members(
@@ -401,19 +218,31 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         "partitions": "image.partitions",
         **name_members("volumes", "findings"),
     },
-    VolumeScan: {
+    scan.VolumeScan: {
         "*": "layout.facts",
         "coverage": "layout.coverage",
         "trees": "trees",
-        "space": _space,
+        "space": Member(
+            dict[str, int],
+            "bytes by use, each byte once",
+            lambda volume, _: {row.use: row.size_bytes for row in volume.space},
+        ),
         **name_members("metrics", "walk", "predictions"),
         "verdict": (
             "verdict",
             name_members("drive", "seconds", "seconds_per_1000", "packed_seconds", "placement", "yardsticks"),
         ),
-        "causes": _causes,
-        "remedies": _remedies,
-        "story": _story,
+        "causes": Member(
+            tuple[verdict.Cause, ...],
+            "what the listing takes long for, the largest first",
+            lambda volume, _: () if volume.verdict is None else volume.verdict.causes,
+        ),
+        "remedies": Member(
+            tuple[verdict.Remedy, ...],
+            "what could be done, what saves most first",
+            lambda volume, _: () if volume.verdict is None else volume.verdict.remedies,
+        ),
+        "story": Member(tuple[str, ...], "the verdict in sentences", lambda volume, _: story(volume)),
         "findings": "findings",
     },
     VolumeFacts: name_members(
@@ -421,34 +250,62 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         *("block_size_bytes", "case_sensitive", "stamp", "num_files", "num_directories", "features", "details"),
         *("num_missing_entries", "metadata_known_bytes", "metadata_read_bytes"),
     ),
-    TreeSummary: {**name_fields(TreeSummary), "declared": _declared},
+    TreeSummary: {
+        **name_fields(TreeSummary),
+        "declared": Member(
+            TreeFacts | None,
+            "the tree as its header declares it",
+            lambda tree, volume: {item.tree: item for item in volume.layout.facts.trees}.get(tree.tree),
+        ),
+    },
     TreeFacts: name_members(
         "node_size_bytes", "height", "num_nodes", "num_free_nodes", "num_leaf_records", "root_node_id"
     ),
     Metric: {
         **name_members("name", "subject"),
-        "value": _value,
+        "value": Member(
+            float | None,
+            "number in the unit; null where there is none",
+            lambda metric, _: metric.value if metric.value is None or math.isfinite(metric.value) else None,
+        ),
         **name_members("unit", "denominator"),
         "definition": "text",
         **name_members("citation", "parts", "note"),
     },
-    WalkFacts: name_members("order", "host", "host_from", "reads", "read_bytes", "metrics"),
-    Prediction: PREDICTED,
-    Placement: {**name_fields(Placement), **name_members("is_close", "is_all_over")},
-    Cause: {**name_fields(Cause), "is_named": _is_named},
-    Remedy: {**name_fields(Remedy), "helps": _helps},
+    scan.WalkFacts: name_members("order", "host", "host_from", "reads", "read_bytes", "metrics"),
+    scan.Prediction: PREDICTED,
+    verdict.Placement: {**name_fields(verdict.Placement), **name_members("is_close", "is_all_over")},
+    verdict.Cause: {
+        **name_fields(verdict.Cause),
+        "is_named": Member(
+            bool,
+            "whether it is said in words",
+            lambda cause, volume: volume.verdict is not None and cause in volume.verdict.named_causes,
+        ),
+    },
+    verdict.Remedy: {
+        **name_fields(verdict.Remedy),
+        "helps": Member(
+            bool,
+            "whether it is named as help: it saves enough, and on nearly every drive like that",
+            lambda remedy, volume: volume.verdict is not None and remedy in volume.verdict.helpful,
+        ),
+    },
     Finding: FOUND,
-    CheckResult: {
+    check.CheckResult: {
         **name_members("image", "is_clean", "exit_code", "rules", "before", "counts", "num_causes"),
-        "num_findings": _num_findings,
+        "num_findings": NUM_FINDINGS,
         **name_members("unchecked", "other_contents", "volumes"),
         "findings": ("findings", CHECKED),
     },
-    CheckedVolume: {**name_members("volume", "coverage", "num_rules", "skipped"), "findings": ("findings", CHECKED)},
-    Verification: {**name_members("image", "exit_code"), "errors": "num_errors", "tables": "tables"},
-    StructureLines: name_members("title", "image_offset", "error", "fields"),
-    PredictResult: {"image": "image.name", **name_members("volumes", "orders")},
-    VolumeCase: {
+    check.CheckedVolume: {
+        **name_members("volume", "coverage", "num_rules", "skipped"),
+        "findings": ("findings", CHECKED),
+    },
+    check.Verification: {**name_members("image", "exit_code"), "errors": "num_errors", "tables": "tables"},
+    inspect.StructureLines: name_members("title", "image_offset", "error", "fields"),
+    predict.PredictResult: {"image": "image.name", **name_members("volumes", "orders")},
+    predict.VolumeCase: {
         **name_members("volume", "coverage"),
         "errors": "num_errors",
         **name_members("missing_paths", "walk"),
@@ -456,7 +313,7 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         "host_wall_s": "host_time.wall_s",
         **name_members("least_written", "drives"),
     },
-    DriveCase: {
+    predict.DriveCase: {
         "*": "prediction",
         "interval": "prediction.interval",
         "volume_interval": "volume",
@@ -464,10 +321,15 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         "packed_gain": "gain",
         "best_layout": ("best", name_members("name", "seconds")),
         "layouts_tried": "tried",
-        "what_ifs": _what_ifs,
+        "what_ifs": Member(
+            tuple[predict.Alternative, ...],
+            "the same work with one thing changed; "
+            "with the nodes side by side in key order first, where that was tried",
+            lambda case, _: case.what_ifs if case.packed is None else (case.packed, *case.what_ifs),
+        ),
         "directories": "directories",
     },
-    Alternative: {**name_fields(Alternative), "is_applicable": "is_applicable"},
+    predict.Alternative: {**name_fields(predict.Alternative), "is_applicable": "is_applicable"},
     Interval: {
         **name_members("of", "draws"),
         "p5_s": "low_s",
@@ -477,18 +339,28 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         "p95_s": "high_s",
         "shares": "shares",
     },
-    OrdersCase: {
+    predict.OrdersCase: {
         **name_members("volume", "coverage"),
         "errors": "num_errors",
         **name_members("missing_paths", "host", "orders"),
     },
-    OrderCase: {
+    predict.OrderCase: {
         "order": "order",
-        "not_applicable": _reason,
+        "not_applicable": REASON,
         **name_members("reads", "read_bytes", "entries"),
-        "drives": ("times", {**PREDICTED, "seconds_per_1000": _seconds_per_1000}),
+        "drives": (
+            "times",
+            {
+                **PREDICTED,
+                "seconds_per_1000": Member(
+                    float | None,
+                    "time for 1,000 entries; null where the order goes through no number of them",
+                    lambda time, order: order.seconds_per_1000(time),
+                ),
+            },
+        ),
     },
-    ReplayResult: {
+    recorded.ReplayResult: {
         **name_members("trace", "reads", "read_bytes"),
         "times": ("times", SERVED),
         "expected": ("expected", SERVED),
@@ -498,47 +370,64 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         *("block_bytes", "real_blocks", "predicted_blocks", "block_share", "extra_share"),
         *("pair_share", "missed", "extra", "pairs_by_cause"),
     ),
-    Recording: name_members(
+    recorded.Recording: name_members(
         *("form", "used", "foreign_reads", "twice", "background", "overlapping", "is_timed", "tried", "on_nodes"),
         *("lines", "placed", "foreign", "others", "processes", "problem"),
     ),
-    PlacedDevice: {"*": "place", **name_members("reads", "tried", "on_nodes")},
-    MeasuredTimes: {**name_fields(MeasuredTimes), "ratio": "ratio"},
-    DriveFacts: {
+    recorded.PlacedDevice: {"*": "place", **name_members("reads", "tried", "on_nodes")},
+    recorded.MeasuredTimes: {**name_fields(recorded.MeasuredTimes), "ratio": "ratio"},
+    predict.DriveFacts: {
         "name": "profile.name",
         "title": "profile.title",
         "kind": "profile.kind",
         "geometry": "profile.geometry",
         "capacity_bytes": "profile.capacity_bytes",
-        "random_4k_ms": _random_4k_ms,
+        "random_4k_ms": Member(
+            dict[Percentile, float],
+            "percentiles of random reads of 4 KiB, one at a time",
+            lambda drive, _: dict(zip(get_args(Percentile), drive.random_ms, strict=True)),
+        ),
         "sequential_mb_s": "sequential_mb_s",
         "figures": "profile.figures",
-        "members": _members,
-        "note": _note,
-        "take_for": _take_for,
+        "members": Member(
+            list[str],
+            "names of the drives of a set",
+            lambda drive, _: [member.name for member in drive.profile.members],
+        ),
+        "note": Member(str, "what a user must know before trusting it", lambda drive, _: drive.profile.note or NOTHING),
+        "take_for": Member(
+            str, "which drives it stands for, in words", lambda drive, _: drive.profile.take_for or NOTHING
+        ),
         "models": "profile.models",
     },
     Figure: name_members("value", "kind", "source"),
-    KitResult: {
+    recorded.KitResult: {
         "kit": "name",
         **name_members("machine", "filesystem", "profile", "walks", "policy"),
         "missing": ("missing", ("step", "note")),
     },
-    KitWalk: name_members("name", "order", "why_not", "real_s", "cpu_s", "entries", "is_hit", "notes", "replay"),
-    PlanResult: {"image": "image.name", **name_members("volumes", "untold", "emitted")},
-    EmittedOrder: {**name_members("path", "files", "missing", "windows"), "seconds": ("seconds", ("order", "seconds"))},
-    VolumePlan: {
+    recorded.KitWalk: name_members(
+        "name", "order", "why_not", "real_s", "cpu_s", "entries", "is_hit", "notes", "replay"
+    ),
+    plan.PlanResult: {"image": "image.name", **name_members("volumes", "untold", "emitted")},
+    plan.EmittedOrder: {
+        **name_members("path", "files", "missing", "windows"),
+        "seconds": ("seconds", ("order", "seconds")),
+    },
+    plan.VolumePlan: {
         **name_members("volume", "coverage"),
         "errors": "num_errors",
         **name_members("order", "host", "drive", "reads", "seconds", "interval", "pace", "remedies", "pair", "unknown"),
     },
-    Pace: {**name_fields(Pace), "per_cycle_s": "per_cycle_s"},
-    PlannedRemedy: {
+    plan.Pace: {**name_fields(plan.Pace), "per_cycle_s": "per_cycle_s"},
+    plan.PlannedRemedy: {
         "name": "words.name",
         "title": "words.title",
         "kind": "words.kind",
-        "applies": _applies,
-        "why_not": _reason,
+        "applies": Member(
+            bool, "whether it applies to this volume, this work and this drive", lambda item, _: not item.why_not
+        ),
+        "why_not": REASON,
         **name_members("helps", "is_sure"),
         "seconds": _if_applicable("seconds"),
         "interval": "interval",
@@ -547,26 +436,38 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         "share": _if_applicable("share"),
         "effort_s": _if_applicable("effort_s"),
         "pays_after": "pays_after",
-        "lasts_cycles": _lasts_cycles,
+        "lasts_cycles": Member(
+            float | None,
+            "after how many cycles the work takes again what it takes now; null where that is not known",
+            lambda item, volume: None if volume.pace is None else volume.pace.lasts(item),
+        ),
         "ways": ("words.ways", ("system", "command")),
         **{name: f"words.{name}" for name in ("risk", "side_effects", "assumes", "source", "page")},
     },
-    Comparison: {
+    compare.Comparison: {
         "names": "names",
         "coverage": "coverages",
         **name_members("verdict", "hosts", "times", "metrics", "changes"),
     },
-    Series: {"*": "found", **name_members("by", "places", "volumes")},
-    TimeRow: {
+    compare.Series: {"*": "found", **name_members("by", "places", "volumes")},
+    compare.TimeRow: {
         **name_members("drive", "seconds"),
-        "intervals_s": _intervals_s,
-        "causes_s": _causes_s,
+        "intervals_s": Member(
+            list[list[float] | None],
+            "both ends of the interval of each time",
+            lambda row, _: [None if cost is None else [cost.seconds_low, cost.seconds_high] for cost in row.costs],
+        ),
+        "causes_s": Member(
+            list[dict[str, float]],
+            "seconds of each side by cause",
+            lambda row, _: [{} if cost is None else dict(cost.causes_s) for cost in row.costs],
+        ),
         "reads": (
             "costs",
             {
                 **name_members("entries", "nodes"),
                 "nodes_in_sequence_share": "sequence_share",
-                "reads": _reads,
+                "reads": Member(int, "reads in all", lambda cost, _: compare.all_reads(cost).count),
                 "in_sequence": "in_sequence.count",
                 "in_sequence_s": "in_sequence.seconds",
                 "elsewhere": "elsewhere.count",
@@ -574,16 +475,73 @@ SHAPES: Final[Mapping[Any, Shape]] = {
                 "elsewhere_distance_bytes": "elsewhere.distance_bytes",
             },
         ),
-        "ratio": _ratio_of_times,
-        "ratios": _ratios_of_times,
-        "ratio_ranges": _ratio_ranges,
-        "difference_s": (_explained, {"by_cause": _by_cause, "by_reads": _by_reads}),
+        "ratio": Member(
+            float | None,
+            "the last time over the first; null where that makes no sense",
+            lambda row, _: None if row.ratios[-1] is None else row.ratios[-1].median,
+        ),
+        "ratios": Member(
+            list[float | None],
+            "every time but the first over the first",
+            lambda row, _: [None if found is None else found.median for found in row.ratios],
+        ),
+        "ratio_ranges": Member(
+            list[tuple[float, float] | None],
+            "between which of these nine in ten drives like that lie, the same drive on both sides",
+            lambda row, _: [None if found is None else (found.low, found.high) for found in row.ratios],
+        ),
+        "difference_s": (
+            Member(
+                compare.TimeRow | UnsetType,
+                "what the difference of both ends is made of; absent where there is no time of both",
+                lambda row, _: UNSET if compare.explained_row([row]) is None else row,
+            ),
+            {
+                "by_cause": Member(
+                    dict[str, float],
+                    "seconds of the difference by cause",
+                    lambda row, _: compare.growth_by_cause(*compare.costs_of_ends(row)),
+                ),
+                "by_reads": Member(
+                    dict[str, float],
+                    "seconds of the difference by more reads, slower reads, and the host",
+                    lambda row, _: compare.growth_by_reads(*compare.costs_of_ends(row)),
+                ),
+            },
+        ),
     },
-    MetricRow: {**name_members("name", "subject", "unit", "values"), "ratio": _ratio, "ratios": _ratios},
-    Changes: {**{name: f"rows.0.{name}" for name in ("stayed", "moved", "appeared", "went")}, "rows": "rows"},
-    FleetResult: name_members("folder", "seconds", "kept", "counts", "sources"),
-    QueryResult: {"columns": (_columns, ("name", "type")), "rows": _rows, "left_out": "left_out"},
-    ViewList: {"views": _views},
+    compare.MetricRow: {
+        **name_members("name", "subject", "unit", "values"),
+        "ratio": Member(
+            float | None,
+            "the last value over the first; null where that makes no sense",
+            lambda row, _: compare.ratio(row.values),
+        ),
+        "ratios": Member(
+            list[float | None], "every value but the first over the first", lambda row, _: compare.ratios(row.values)
+        ),
+    },
+    compare.Changes: {**{name: f"rows.0.{name}" for name in ("stayed", "moved", "appeared", "went")}, "rows": "rows"},
+    fleet.FleetResult: name_members("folder", "seconds", "kept", "counts", "sources"),
+    fleet.QueryResult: {
+        "columns": (
+            Member(
+                tuple[tuple[str, str], ...],
+                "names and types of the columns",
+                lambda result, _: tuple((name, str(kind)) for name, kind in result.frame.schema.items()),
+            ),
+            ("name", "type"),
+        ),
+        "rows": Member(list[dict[str, Any]], "the rows, with the values by column", _rows),
+        "left_out": "left_out",
+    },
+    fleet.ViewList: {
+        "views": Member(
+            dict[str, tuple[Column, ...]],
+            "columns of each view, by its name",
+            lambda result, _: {view.name: view.columns for view in result.views},
+        )
+    },
     Column: {"name": "name", "type": "kind", "unit": "unit", "about": "doc"},
 }
 """Members of the objects whose documents differ from the fields of their types."""

@@ -170,7 +170,6 @@ PROFILES: Final[dict[str, Callable[[Sequence[Profile]], Iterator[str]]]] = {
 }
 """Writers of walks by the name of their format."""
 
-
 MAX_LEVELS: Final = 4096
 """Directories within directories that are written; what is deeper is left out."""
 

@@ -437,7 +437,6 @@ def _are_same(first: _Data, second: _Data, one: I64, other: I64) -> Mask:
 MAIN: Final = "enumerated tree"
 """Subject under which the main trees of different file systems stand side by side."""
 
-
 SUBJECTS: Final = ("walk", MAIN, "metadata", "files", "free space")
 """Subjects that are compared, in the order in which they are shown."""
 
@@ -564,10 +563,8 @@ def _sum_reads(volume: VolumeScan, found: Prediction) -> tuple[Reads, Reads]:
 SAME: Final = 0.005
 """Times that differ by less than this share of the longer one are called the same."""
 
-
 WHOLE: Final = 0.05
 """A part that exceeds the difference by up to this share of it is the whole difference."""
-
 
 CAUSE_WORDS: Final = {
     "seek": "moving the arm",
@@ -577,7 +574,6 @@ CAUSE_WORDS: Final = {
     "host": "time of the computer",
 }
 """Causes as a sentence tells them."""
-
 
 KIND_WORDS: Final = {
     "reads": "reads",

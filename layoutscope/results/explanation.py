@@ -43,17 +43,8 @@ if TYPE_CHECKING:
 
 SMALLEST_READ: Final = 4096
 
-
 PAGES: Final = 16
 """Pages of the largest nodes, of 64 KiB."""
-
-
-DEEPEST: Final = 16
-"""Levels of trees, maps included, that are followed upwards; sound ones have fewer."""
-
-
-NEEDED_FOR_NAMES: Final = ("entry_node_row", "listing_node_row", "listing_end_node_row")
-"""Columns of entries with the leaves that listing their names needs."""
 
 
 class ReadsOfNodes(Struct, frozen=True):
@@ -173,7 +164,6 @@ CAUSES: Final = {
 }
 """What a walk may take long for, and the change after which it is not so."""
 
-
 WHY: Final = {
     Why.STAT: "each file is looked up once more for its attributes (stat)",
     Why.ORDER: "nodes are visited in another order than they lie in",
@@ -184,7 +174,6 @@ WHY: Final = {
 }
 """Causes as a table tells them, behind the share of the time that each of them alone would save."""
 
-
 SHORT: Final = {
     Why.STAT: "stat of each file",
     Why.ORDER: "nodes out of order",
@@ -194,7 +183,6 @@ SHORT: Final = {
     Why.REQUESTS: "reading by pages",
 }
 """Causes where several volumes share the screen."""
-
 
 DRIVES: Final = {
     "generic-5400-2.5": "notebook disk (5400 rpm)",
@@ -247,10 +235,8 @@ UNKNOWNS: Final[Mapping[str, str]] = {
 }
 """What is drawn, in words that fit a line of the screen; the error of a measured figure has the figure's name."""
 
-
 SETTLED_BY: Final[Mapping[str, str]] = {OFFSET: "--start-offset", HOST: "--host-property"}
 """What settles an unknown that is none of the drive's."""
-
 
 UNKNOWN_FROM: Final = 0.3
 """Share of the range from which the largest unknown is named."""
@@ -385,7 +371,6 @@ def most(items: Sequence[str], room: int, noun: str = "") -> str:
 
 SPAN_ENDS: Final = (0.01, 0.99)
 """Shares of the bytes before which a span begins and ends: a single stray node makes no span."""
-
 
 PACKED: Final = "packed"
 """The what-if that a volume is compared with; `predict` prints the same number."""

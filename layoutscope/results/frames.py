@@ -1,11 +1,4 @@
-"""What makes one enumeration take longer than another, in one sentence that arithmetic can check.
-
-The difference is taken apart twice: by cause (seek, rotation …), and by reads. Reads of a kind whose number is n and
-that take c seconds each differ by (mean c) x (difference of n) and by (mean n) x (difference of c): by more of them,
-or by slower ones (Kitagawa, JASA 50, 1955). On drives with an arm, reads in sequence are told apart from the others.
-What stands behind more reads elsewhere is the factor that grew most: entries, nodes for each entry, or the share of
-nodes that do not start where the last one ended.
-"""
+"""Frames of results: their rows under documented columns, and what each read, node, file and directory costs."""
 
 from __future__ import annotations
 
@@ -25,7 +18,7 @@ from layoutscope.tables.columns import Rows, time_of
 from layoutscope.tables.frames import FRAMES, WalkCosts, build_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,8 +28,8 @@ if TYPE_CHECKING:
     from layoutscope.metrics import Metric
     from layoutscope.results.check import CheckResult
     from layoutscope.results.compare import Comparison
-    from layoutscope.results.plan import PlanResult, VolumePlan
-    from layoutscope.results.predict import OrderCase, PredictResult, VolumeCase
+    from layoutscope.results.plan import PlanResult
+    from layoutscope.results.predict import OrderCase, VolumeCase
     from layoutscope.results.scan import Prediction, ScanResult, WalkFacts
     from layoutscope.tables import Table, VolumeLayout
 
@@ -47,7 +40,6 @@ if TYPE_CHECKING:
 
 DEVICE_BIT: Final = 56
 """Addresses of the second device of a set are told from those of the first by a bit that no address has."""
-
 
 RECORDS: Final = ("entry_node_row", "inode_node_row", "thread_node_row", "xattr_node_row", "dstream_node_row")
 """Columns of entries that name nodes with records of the entry."""
@@ -164,23 +156,20 @@ def _with_rest(name: str, found: pl.DataFrame, seconds: float) -> pl.DataFrame:
     return build_frame(name, {column: both[column] for column in both.columns})
 
 
-def metrics_rows(result: ScanResult) -> Rows:
-    """Return every metric of every volume, those of its walk behind those of its tables."""
-    return Rows.listed(FRAMES["metrics"], _metric_rows(result))
+def rows_of(name: str, result: Any) -> Rows:
+    """Return the rows of one of the frames of a result, by its name."""
+    found = _MAKERS[name](result)
+    return found if isinstance(found, Rows) else Rows.listed(FRAMES[name], found)
 
 
 def _metric_rows(result: ScanResult) -> Iterator[tuple[Any, ...]]:
+    """Yield every metric of every volume, those of its walk behind those of its tables."""
     names = volume_names([volume.layout for volume in result.volumes])
     for name, volume in zip(names, result.volumes, strict=True):
         walked: tuple[Metric, ...] = () if volume.walk is None else volume.walk.metrics
         for item in (*volume.metrics, *walked):
             what = (item.name, item.definition.title, item.value, item.unit, item.denominator)
             yield (name, item.subject, *what)
-
-
-def times_rows(result: ScanResult | PredictResult) -> Rows:
-    """Return every predicted time, of all orders where these were asked for."""
-    return Rows.listed(FRAMES["times"], _time_rows(result))
 
 
 def _time_rows(result: Any) -> Iterator[tuple[Any, ...]]:
@@ -205,20 +194,17 @@ def _times(
         yield (*what, item.drive, *interval, walk.reads, walk.read_bytes)
 
 
-def remedies_rows(result: PlanResult) -> Rows:
-    """Return every remedy that was tried, volume by volume, the best first."""
-    return Rows.listed(FRAMES["remedies"], (row for volume in result.volumes for row in _remedy_rows(volume)))
-
-
-def _remedy_rows(volume: VolumePlan) -> Iterator[tuple[Any, ...]]:
-    about = (volume.volume, volume.order, volume.host, volume.drive)
-    for item in volume.remedies:
-        then, saved = item.interval, item.saved
-        times: tuple[float | None, ...] = (None,) * 7
-        if then is not None and saved is not None:
-            ends = (item.seconds, then.low_s, then.high_s, item.saved_s, saved.low_s, saved.high_s, item.share)
-            times = ends
-        yield (*about, item.words.name, item.words.kind, *times, item.effort_s, item.helps, item.why_not)
+def _remedy_rows(result: PlanResult) -> Iterator[tuple[Any, ...]]:
+    """Yield every remedy that was tried, volume by volume, the best first."""
+    for volume in result.volumes:
+        about = (volume.volume, volume.order, volume.host, volume.drive)
+        for item in volume.remedies:
+            then, saved = item.interval, item.saved
+            times: tuple[float | None, ...] = (None,) * 7
+            if then is not None and saved is not None:
+                ends = (item.seconds, then.low_s, then.high_s, item.saved_s, saved.low_s, saved.high_s, item.share)
+                times = ends
+            yield (*about, item.words.name, item.words.kind, *times, item.effort_s, item.helps, item.why_not)
 
 
 def read_seconds(reads: AccessTrace, service_s: NDArray[np.float64], host_factor: float) -> NDArray[np.float64]:
@@ -251,12 +237,8 @@ def directory_name(paths: Paths, number: int) -> str:
     return paths.folder(number).text if number else "(no directory)"
 
 
-def directories_rows(result: PredictResult) -> Rows:
-    """Return what every directory costs, on each volume and drive."""
-    return _stacked("directories", (_directories(case) for case in result.volumes))
-
-
 def _directories(case: VolumeCase) -> Iterator[dict[str, Any]]:
+    """Yield what every directory costs, drive by drive."""
     reads = case.walk.trace
     if case.layout is None:
         return
@@ -267,12 +249,8 @@ def _directories(case: VolumeCase) -> Iterator[dict[str, Any]]:
         yield _labelled(case, found.drive, made, len(made["path"]))
 
 
-def reads_rows(result: PredictResult) -> Rows:
-    """Return every read in order, with its times on each drive."""
-    return _stacked("reads", (_reads(case) for case in result.volumes))
-
-
 def _reads(case: VolumeCase) -> Iterator[dict[str, Any]]:
+    """Yield every read in order, with its times, drive by drive."""
     trace = case.walk.trace
     plain = {
         "read": np.arange(len(trace)),
@@ -304,12 +282,8 @@ def _end_to_end(parts: Sequence[Any]) -> Any:
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else list(chain.from_iterable(parts))
 
 
-def comparison_rows(result: Comparison) -> Rows:
-    """Return metrics and predicted times of all sides, one row a side, with the difference to the first."""
-    return Rows.listed(FRAMES["comparison"], _comparison_rows(result))
-
-
 def _comparison_rows(result: Comparison) -> Iterator[tuple[Any, ...]]:
+    """Yield metrics and predicted times of all sides, one row a side, with the difference to the first."""
     sides = list(zip(side_letters(len(result.names)), result.names, strict=True))
     told = [((row.subject, row.name, row.title), row.unit, row.values) for row in result.metrics]
     told += [((row.drive, "seconds", "Predicted time"), "s", row.seconds) for row in result.times]
@@ -320,13 +294,12 @@ def _comparison_rows(result: Comparison) -> Iterator[tuple[Any, ...]]:
             yield (*side, *what, value, unit, first, difference, ratio((first, value)))
 
 
-def faults_rows(result: CheckResult) -> Rows:
-    """Return every finding of a check, those outside of the volumes first."""
+def _fault_rows(result: CheckResult) -> Iterator[tuple[Any, ...]]:
+    """Yield every finding of a check, those outside of the volumes first."""
     found = [("", each) for each in result.findings]
     found += [(item.volume, each) for item in result.volumes for each in item.findings]
     names = [column.name for column in FRAMES["faults"][1:-1]]
-    rows = ((volume, *(getattr(each, name) for name in names), _cause(each)) for volume, each in found)
-    return Rows.listed(FRAMES["faults"], rows)
+    return ((volume, *(getattr(each, name) for name in names), _cause(each)) for volume, each in found)
 
 
 def _cause(finding: Finding) -> str:
@@ -337,12 +310,21 @@ def _cause(finding: Finding) -> str:
     return f"{cause.code}: {cause.structure}{where}"
 
 
-STATS: Final = ("mode", "user_id", "group_id")
+_MAKERS: Final[dict[str, Callable[[Any], Rows | Iterator[tuple[Any, ...]]]]] = {
+    "metrics": _metric_rows,
+    "times": _time_rows,
+    "remedies": _remedy_rows,
+    "directories": lambda result: _stacked("directories", map(_directories, result.volumes)),
+    "reads": lambda result: _stacked("reads", map(_reads, result.volumes)),
+    "comparison": _comparison_rows,
+    "faults": _fault_rows,
+}
+"""What makes the rows of each frame of a result."""
 
+STATS: Final = ("mode", "user_id", "group_id")
 
 TIMES: Final = ("access_time", "change_time")
 """Columns that inodes add to those of the table of entries."""
-
 
 PERMISSIONS: Final = 0o7777
 """The bits of a mode that are no type (POSIX, sys/stat.h)."""

@@ -85,12 +85,9 @@ class Extract(Displayed, Struct, frozen=True):
 
 _SIZES: Final = {"nodes": "size_bytes", "regions": "length_bytes", "extents": "length_bytes", "free": "length_bytes"}
 
-
 _WORDS: Final = {"nodes": "node", "regions": "region", "extents": "file data", "free": "free space"}
 
-
 _MOST_PATHS: Final = 8
-
 
 _NODE_FACTS: Final = (
     *("tree", "node_id", "kind", "level", "num_records", "used_bytes"),

@@ -161,18 +161,14 @@ class DriveFacts(Displayed, Struct, frozen=True):
 NARROW: Final = 1.02
 """Ends whose ratio is less than this lie too close together to ask what parts them."""
 
-
 NAMED_SHARE: Final = 0.3
 """What contributes less than this share of the width is not named."""
-
 
 MAX_SHARE: Final = 0.99
 """What contributes more than this is said to make the whole width."""
 
-
 PLACEMENT: Final = "placement"
 """Group of what is not known of how the nodes of a volume came to lie."""
-
 
 WORDS: Final = {
     DRIVE: "which drive it is",
@@ -184,10 +180,8 @@ WORDS: Final = {
 }
 """Groups of inputs as a sentence tells them."""
 
-
 PLACES: Final = {PLACEMENT: "how the nodes lie", OFFSET: "where on the drive"}
 """What of a width is placement."""
-
 
 HALVES: Final = ("outer", "inner")
 """Of a drive."""

@@ -132,25 +132,26 @@ class Verdict(Displayed, Struct, frozen=True):
         )
 
     @property
+    def _told(self) -> tuple[Remedy, ...]:
+        """Remedies of a time that is long enough for anybody to care."""
+        return self.remedies if self.is_worth_a_word else ()
+
+    @property
     def helpful(self) -> tuple[Remedy, ...]:
         """Remedies that save enough to be named as help on nearly every such drive, the best first."""
-        if not self.is_worth_a_word:
-            return ()
-        return tuple(remedy for remedy in self.remedies if remedy.helps and remedy.is_sure)
+        return tuple(remedy for remedy in self._told if remedy.helps and remedy.is_sure)
 
     @property
     def unsure(self) -> tuple[Remedy, ...]:
         """Remedies that save as much on this drive, and nothing on some drives like it."""
-        return tuple(remedy for remedy in self.remedies if self.is_worth_a_word and remedy.helps and not remedy.is_sure)
+        return tuple(remedy for remedy in self._told if remedy.helps and not remedy.is_sure)
 
     @property
     def best(self) -> Remedy | None:
         """What saves most of what helps and needs no other drive."""
-        if not self.is_worth_a_word:
-            return None
         return next((remedy for remedy in self.helpful if not remedy.is_bought), None)
 
     @property
     def useless(self) -> tuple[Remedy, ...]:
         """Remedies that do not help, which somebody might try."""
-        return tuple(remedy for remedy in self.remedies if self.is_worth_a_word and not remedy.helps)
+        return tuple(remedy for remedy in self._told if not remedy.helps)

@@ -1,19 +1,19 @@
 """What single fields must satisfy, as data: one rule a field, and the check of many structures against their rules.
 
-A rule says which field, what it must be, in which words, and who says so: a section of the format's document, or the
-checker of its maker. Only checks declare rules; no reader needs them.
+A rule says which field, what it must be, and in which words. Tables of rules name their source: a section of the
+format's document, or the checker of its maker. Only checks declare rules; no reader needs them.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.display import Struct
-from layoutscope.findings import RANK
+from layoutscope.findings import MAX_CASES, RANK
 from layoutscope.structs.bulk import decode_columns
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from layoutscope.structs.recordtypes import Field, RecordType
 
 
-Facts = TypeVar("Facts")
-
-
 class Want(Struct, frozen=True):
     """What a field must be, and what is said of that."""
 
@@ -36,34 +33,20 @@ class Want(Struct, frozen=True):
     expected: object  # in a finding; an array has a row a structure
 
 
-class FieldRule(Struct, Generic[Facts], frozen=True):
+class FieldRule(Struct, frozen=True):
     """A rule about one field."""
 
     field: Field  # the field; of a repeated one every item must satisfy the rule
+    want: Want | None  # what it must be; None where nothing else on the volume tells
     message: str  # what is wrong where it is broken
-    # from what is known otherwise to what the field must be; None where that says nothing
-    want: Callable[[Facts], Want | None]
     # code, level: of the finding
     code: str
     level: Level
-    source: str  # who says so
 
 
-def rules(
-    code: str,
-    source: str,
-    *rows: tuple[Field, Want | Callable[[Facts], Want | None], str],
-    level: Level = "error",
-) -> tuple[FieldRule[Facts], ...]:
-    """Declare rules that have code, source and level in common."""
-    return tuple(
-        FieldRule(field, message, _always(want) if isinstance(want, Want) else want, code, level, source)
-        for field, want, message in rows
-    )
-
-
-def _always(want: Want) -> Callable[[Any], Want]:
-    return lambda _: want
+def rules(code: str, *rows: tuple[Field, Want | None, str], level: Level = "warning") -> tuple[FieldRule, ...]:
+    """Declare rules that have code and level in common."""
+    return tuple(FieldRule(*row, code, level) for row in rows)
 
 
 def equals(expected: object) -> Want:
@@ -117,40 +100,32 @@ def _ones(found: NDArray[Any]) -> int:
     return (1 << (8 * found.dtype.itemsize)) - 1
 
 
-class Structures(Struct, frozen=True):
-    """Structures of one type that are looked at together."""
-
-    record_type: RecordType  # what they are
-    buffer: NDArray[np.uint8]  # where they lie
-    starts: NDArray[Any]  # where each starts, in bytes from the start of the buffer
-
-
 def check_fields(
-    structures: Structures,
-    declared: Iterable[FieldRule[Facts]],
-    facts: Facts,
-    at: Callable[[int, int], FindingLog],
-    most: int = 100,
+    record_type: RecordType,
+    buffer: NDArray[np.uint8],
+    starts: NDArray[Any],  # where each structure starts, in bytes from the start of the buffer
+    declared: Iterable[FieldRule],
+    at: Callable[[int, int], FindingLog],  # binds the log to a byte of a structure
 ) -> None:
-    """Check structures against the rules of their fields."""
-    wanted = [(rule, want) for rule in declared if (want := rule.want(facts)) is not None]
+    """Check structures of one type against the rules of their fields."""
+    wanted = [(rule, rule.want) for rule in declared if rule.want is not None]
     fields = list(dict.fromkeys(rule.field for rule, _ in wanted))
-    if not fields or not len(structures.starts):
+    if not fields or not len(starts):
         return
-    found = decode_columns(structures.record_type, structures.buffer, structures.starts, fields)
+    found = decode_columns(record_type, buffer, starts, fields)
     for rule, want in wanted:
         values = found[rule.field]
-        for row, *items in np.argwhere(~want.is_met(values))[:most].tolist():
-            plus = rule.field.offset + sum(n * stride for n, stride in zip(items, rule.field.strides, strict=True))
+        for row, *items in np.argwhere(~want.is_met(values))[:MAX_CASES].tolist():
             expected = want.expected[row] if isinstance(want.expected, np.ndarray) else want.expected
             name = f"{rule.field}{''.join(f'[{number}]' for number in items)}"
-            at(row, plus).within(name).add(
-                rule.code,
-                rule.level,
-                f"{name}: {rule.message}",
-                expected=expected,
-                found=_format_value(values[row, *items]),
-            )
+            log = at(row, item_offset(rule.field, items)).within(name)
+            stored = _format_value(values[row, *items])
+            log.add(rule.code, rule.level, f"{name}: {rule.message}", expected=expected, found=stored)
+
+
+def item_offset(field: Field, items: Iterable[int]) -> int:
+    """Where an item of a repeated field starts, in bytes from the start of the structure."""
+    return field.offset + sum(number * stride for number, stride in zip(items, field.strides, strict=True))
 
 
 def _format_value(value: Any) -> object:

@@ -2,7 +2,8 @@
 
 ``python -m tests.docs.schemas``. Types, members and descriptions come from the types of results and from
 :data:`layoutscope.report.json.SHAPES`. A field has its annotation and its entry in the docstring of its class; a
-property or a function has the type that it returns and its own docstring. A test compares many documents with them.
+property has the type that it returns and its own docstring; what is computed says both. A test compares many documents
+with them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 from msgspec import Struct, UnsetType
 
 import layoutscope
-from layoutscope.report.json import IDS, SCHEMAS, SHAPES, shape_of
+from layoutscope.report.json import IDS, SCHEMAS, SHAPES, Member, shape_of
 from layoutscope.results.inspect import StateLine
 from layoutscope.results.predict import DriveFacts
 
@@ -100,9 +101,9 @@ def summary_schema() -> dict[str, Any]:
 
 def described(kind: Any, source: Any) -> tuple[Any, str, Any]:
     """Return the type of a member, what it is, and the shape of what it holds."""
-    path, inner = source if isinstance(source, tuple) else (source, None)
-    if callable(path):
-        return resolved(path.__annotations__["return"], path), summary(path), inner
+    path, inner = (source, None) if isinstance(source, str | Member) else source
+    if isinstance(path, Member):
+        return path.kind, path.about, inner
     text = ""
     for step in path.split("."):
         if step.isdigit():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from fixtures.apfs import locate as at
@@ -14,6 +15,21 @@ from layoutscope.image import open_image
 from layoutscope.structs.records import NX_SUPERBLOCK
 
 BLOCK_BYTES = 4096
+
+
+class Ones(int):
+    """A structure whose every field is 1: which fields have rules does not depend on what is in others."""
+
+    def __getattr__(self, _: str) -> Ones:
+        """Return any field."""
+        return self
+
+    def __iter__(self):
+        """Yield no item."""
+        return iter(())
+
+
+ONES = Ones(1)
 STRANGE = (1, 0x10)
 """A bit that is set nowhere in these fields: its byte, and its value there."""
 OTHERS = {"hdr.type_and_flags": (3, 0x08), "max_file_systems": (0, 1)}
@@ -27,12 +43,12 @@ def container_map(image, expected):
 
 
 PLACES = {
-    "superblock": (at.superblock, objects.SUPERBLOCK_RULES),
-    "checkpoint map": (at.checkpoint_map, objects.MAP_RULES),
-    "reaper": (at.ephemeral("nx_reaper_oid"), objects.REAPER_RULES),
-    "space manager": (at.ephemeral("nx_spaceman_oid"), space.SPACE_RULES),
-    "container object map": (container_map, objects.OMAP_RULES),
-    "volume object map": (at.region("object-map"), objects.OMAP_RULES[:5]),
+    "superblock": (at.superblock, objects.superblock_rules(ONES)),
+    "checkpoint map": (at.checkpoint_map, objects.map_rules(np.zeros(1, np.uint64))),
+    "reaper": (at.ephemeral("nx_reaper_oid"), objects.reaper_rules(1, 1, 0, is_idle=True)),
+    "space manager": (at.ephemeral("nx_spaceman_oid"), space.space_rules(ONES, ONES, None, [])),
+    "container object map": (container_map, objects.omap_rules(is_own=True)),
+    "volume object map": (at.region("object-map"), objects.omap_rules(is_own=False)[:5]),
 }
 CASES = {(name, str(rule.field)): rule for name, (_, declared) in PLACES.items() for rule in declared}
 

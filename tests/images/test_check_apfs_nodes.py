@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import MagicMock
+
 import pytest
 
 from fixtures.apfs import locate as at
@@ -15,9 +17,12 @@ from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
 
 TREES = ("fs", "omap", "container-omap", "extentref", "snapmeta", "spaceman")
 INFO = BLOCK_BYTES - BTREE_INFO.width
+FS = MagicMock()
+FS.tree.source.tree = "fs"
+OF_ROOTS = (*rules.tree_rules(FS), *rules.longest_rules(FS, (0, 0)))
 FIELDS = {
-    **{str(rule.field): (rule.field.offset, rule.code) for rule in rules.NODE_RULES},
-    **{str(rule.field): (INFO + rule.field.offset, rule.code) for rule in (*rules.TREE_RULES, *rules.LONGEST_RULES)},
+    **{str(rule.field): (rule.field.offset, rule.code) for rule in rules.node_rules(FS, 1)},
+    **{str(rule.field): (INFO + rule.field.offset, rule.code) for rule in OF_ROOTS},
     "key_free_list.len_data": (BTREE_NODE.key_free_list.len_data.offset, rules.DIFFERS),
     "val_free_list.len_data": (BTREE_NODE.val_free_list.len_data.offset, rules.DIFFERS),
 }

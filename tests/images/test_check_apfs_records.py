@@ -21,7 +21,11 @@ KINDS = {
     "snap_metadata": (RecordType.SNAP_METADATA, "snapmeta", "snapshots"),
 }
 # States of keys stand in encrypted nodes, and hashes of files in nodes whose own hash their parents hold.
-CASES = [(kind, rule.field) for kind, (_, declared) in rules.VALUE_RULES.items() if kind in KINDS for rule in declared]
+FOLLOWING = (("inode", rules.INODE.len_uncompressed), ("file_extent", rules.EXTENT.crypto_id))
+FOLLOWING += (("extent", rules.REFERENCE.owning_obj_id),)
+"""Fields whose rules need another field of the record, or the volume."""
+CASES = [(kind, rule.field) for kind, declared in rules.VALUE_RULES.items() if kind in KINDS for rule in declared]
+CASES += FOLLOWING
 VALUES = {
     "fixed.inum": bytes(8),
     "fixed.flags": b"\x08",
@@ -61,7 +65,7 @@ def test_broken_rule_of_a_value_is_found_at_its_field(kind, field, victims):
     assert "record-invalid" in found
 
 
-OUT_OF_REACH = [rule for kind in ("crypto_state", "file_info") for rule in rules.VALUE_RULES[kind][1]]
+OUT_OF_REACH = [rule for kind in ("crypto_state", "file_info") for rule in rules.VALUE_RULES[kind]]
 AS_WRITTEN = {
     "fixed.refcnt": 1,
     "fixed.major_version": 5,
@@ -78,7 +82,7 @@ def test_rules_of_records_that_no_fault_can_be_planted_in(rule):
     sound = AS_WRITTEN.get(str(rule.field), 0)
     broken = 0 if str(rule.field) in {"fixed.refcnt", "fixed.num_hashed_blocks", "fixed.len_hash"} else 0x77
     values = np.array([sound, broken], rule.field.scalar)
-    assert rule.want(None).is_met(values).tolist() == [True, False]
+    assert rule.want.is_met(values).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("part", ["key", "val"])

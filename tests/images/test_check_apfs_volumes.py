@@ -13,7 +13,7 @@ from fixtures.faults_apfs import FAULTS
 from layoutscope import check
 from layoutscope.filesystems.apfs.check import volume_fields as rules
 from layoutscope.structs.records import APFS_SUPERBLOCK
-from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
+from tests.images.test_check_apfs_fields import BLOCK_BYTES, ONES, findings
 
 VOLUME = APFS_SUPERBLOCK
 LARGE = {"hdr.xid", "num_quota_blocks", "fs_flags", "next_doc_id", "root_tree_type", "hdr.type_and_flags"}
@@ -44,7 +44,8 @@ OF_COPIES = {
     "root_tree_oid",
     "next_obj_id",
 }
-FIELDS = {str(rule.field): rule.field for rule in rules.VOLUME_RULES}
+RULES = rules.volume_rules(ONES, ONES, ONES, [], is_copy=True)
+FIELDS = {str(rule.field): rule.field for rule in RULES}
 CASES = [
     (view, name)
     for view in PLACES
@@ -77,7 +78,7 @@ def test_strange_value_in_a_superblock_is_found_at_its_field(view, name, victims
     assert "superblock-differs" in found
 
 
-@pytest.mark.parametrize("field", [rule.field for rule in rules.SEAL_RULES if str(rule.field) != "hdr.xid"], ids=str)
+@pytest.mark.parametrize("field", [rule.field for rule in rules.seal_rules(1) if str(rule.field) != "hdr.xid"], ids=str)
 def test_strange_value_in_a_seal_is_found_at_its_field(field, victims):
     """Header, version, flags and reserved bytes of integrity metadata are held to their rules."""
     with planted(

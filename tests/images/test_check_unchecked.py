@@ -13,7 +13,6 @@ import layoutscope
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.filesystems.apfs import reader
-from layoutscope.filesystems.apfs.check import rules as apfs_needs
 from layoutscope.filesystems.apfs.check import rules as apfs_rules
 from layoutscope.filesystems.hfsplus import contents, layout
 from layoutscope.filesystems.hfsplus.check import rules
@@ -26,8 +25,9 @@ IMAGES = Path(__file__).parents[2] / "fixtures" / "images"
 def test_every_rule_says_what_it_needs():
     """No check is without its needs, and no needs are of a check that there is not."""
     assert set(rules.CHECKS) >= rules.OF_HEADER
-    assert set(apfs_needs.VOLUME_NEEDS) == set(apfs_rules.VOLUME_CHECKS)
-    assert set(apfs_rules.CONTAINER_CHECKS) >= apfs_needs.OF_SPACE | apfs_needs.OF_CLAIMS
+    assert set(apfs_rules.VOLUME_CHECKS) >= {*apfs_rules.ALWAYS, *apfs_rules.OF_STATES}
+    needs = {need for _, own in apfs_rules.CONTAINER_CHECKS.values() for need in own}
+    assert needs == {"space", "claims"}
 
 
 @pytest.fixture

@@ -14,28 +14,8 @@ from msgspec.structs import replace
 
 from layoutscope.display import Struct
 from layoutscope.errors import UsageError
-from layoutscope.report.map.pyramid import (
-    CAME,
-    CHANGES,
-    DAMAGED,
-    FILE_DATA,
-    FREE_NOW,
-    LOCKED,
-    METADATA,
-    MOVED_AWAY,
-    MOVED_HERE,
-    NEW_DATA,
-    NOT_TOLD,
-    OLD_DATA,
-    STILL_THERE,
-    UNKNOWN,
-    WENT,
-    MapClass,
-    Segments,
-    Share,
-    from_layouts,
-    partition,
-)
+from layoutscope.report.map import pyramid as classes
+from layoutscope.report.map.pyramid import CHANGES, MapClass, Segments, Share, from_layouts, partition
 from layoutscope.report.map.scans import DEVICES, MapDisk, first_walks
 from layoutscope.results import compare
 from layoutscope.results.compare import NODE_APPEARED, NODE_MOVED, NODE_STAYED, NODE_WENT
@@ -145,7 +125,7 @@ def _story(
     table: Tally, held: dict[str, int], labels: tuple[str, str], disks: tuple[MapDisk, MapDisk]
 ) -> Iterator[str]:
     stayed, moved, came, went = sum(table.values(), np.zeros(4, np.int64)).tolist()
-    if not any(held.get(item.key, 0) for item in (*CHANGES, NOT_TOLD)):
+    if not any(held.get(item.key, 0) for item in (*CHANGES, classes.NOT_TOLD)):
         yield (
             f"Nothing moved, came or went between {labels[0]} and {labels[1]}: {_nodes(stayed)} and all file data lie "
             "where they lay."
@@ -155,10 +135,11 @@ def _story(
             f"From {labels[0]} to {labels[1]}, {_nodes(moved)} moved, {came:,} came and {went:,} went; "
             f"{stayed:,} stayed where they were."
         )
-        data = [format_bytes(held[item.key]) for item in (NEW_DATA, OLD_DATA)]
+        data = [format_bytes(held[item.key]) for item in (classes.NEW_DATA, classes.OLD_DATA)]
         yield f"{data[0]} hold file data that was not there before; from {data[1]} file data is gone."
-    if held.get(NOT_TOLD.key):
-        yield f"Of {format_bytes(held[NOT_TOLD.key])} it cannot be told: one of the two states was not read there."
+    if held.get(classes.NOT_TOLD.key):
+        hidden = format_bytes(held[classes.NOT_TOLD.key])
+        yield f"Of {hidden} it cannot be told: one of the two states was not read there."
     walks = [first_walks(disk) for disk in disks]
     if len({(walk.order, walk.drive) for own in walks for walk in own}) == 1 and all(walks):
         before, now = (format_seconds(sum(walk.seconds for walk in own)) for own in walks)
@@ -180,7 +161,9 @@ class State(Struct, frozen=True):
     def of_group(self, *groups: str) -> Runs:
         """Return all bytes of some groups of classes, but for what is damaged or locked."""
         told = [
-            share.runs for share in self.shares if share.item.group in groups and share.item not in (DAMAGED, LOCKED)
+            share.runs
+            for share in self.shares
+            if share.item.group in groups and share.item not in (classes.DAMAGED, classes.LOCKED)
         ]
         return union(told)
 
@@ -280,24 +263,24 @@ def share_by_change(disk: MapDisk) -> tuple[Share, ...]:
         taken[item.key] = union([taken.get(item.key, runs[:0]), intersect(runs, left)])
         left = subtract(left, runs)
 
-    metadata, was_metadata = now.of_group(METADATA), before.of_group(METADATA)
-    unknown, was_unknown = now.of_group(UNKNOWN), before.of_group(UNKNOWN)
-    data, was_data = now.of_class(FILE_DATA.key), before.of_class(FILE_DATA.key)
-    take(NOT_TOLD, union([state.of_class(DAMAGED.key, LOCKED.key) for state in (before, now)]))
-    take(MOVED_HERE, intersect(now.nodes(MOVED, disk.image_offset), metadata))
+    metadata, was_metadata = now.of_group(classes.METADATA), before.of_group(classes.METADATA)
+    unknown, was_unknown = now.of_group(classes.UNKNOWN), before.of_group(classes.UNKNOWN)
+    data, was_data = now.of_class(classes.FILE_DATA.key), before.of_class(classes.FILE_DATA.key)
+    take(classes.NOT_TOLD, union([state.of_class(classes.DAMAGED.key, classes.LOCKED.key) for state in (before, now)]))
+    take(classes.MOVED_HERE, intersect(now.nodes(MOVED, disk.image_offset), metadata))
     came = intersect(now.nodes(ALONE, disk.image_offset), metadata)
-    take(STILL_THERE, subtract(intersect(metadata, was_metadata), came))
-    take(NOT_TOLD, intersect(metadata, was_unknown))
-    take(CAME, metadata)
-    take(MOVED_AWAY, intersect(before.nodes(MOVED, disk.image_offset), was_metadata))
-    take(NOT_TOLD, intersect(was_metadata, unknown))
-    take(WENT, was_metadata)
-    take(STILL_THERE, _same_files(disk, before, now, data, was_data))
-    take(NOT_TOLD, union([unknown, was_unknown]))
-    take(NEW_DATA, data)
-    take(OLD_DATA, was_data)
-    order = (*CHANGES, STILL_THERE, NOT_TOLD)
-    return (*(Share(item, taken[item.key]) for item in order), Share(FREE_NOW, left))
+    take(classes.STILL_THERE, subtract(intersect(metadata, was_metadata), came))
+    take(classes.NOT_TOLD, intersect(metadata, was_unknown))
+    take(classes.CAME, metadata)
+    take(classes.MOVED_AWAY, intersect(before.nodes(MOVED, disk.image_offset), was_metadata))
+    take(classes.NOT_TOLD, intersect(was_metadata, unknown))
+    take(classes.WENT, was_metadata)
+    take(classes.STILL_THERE, _same_files(disk, before, now, data, was_data))
+    take(classes.NOT_TOLD, union([unknown, was_unknown]))
+    take(classes.NEW_DATA, data)
+    take(classes.OLD_DATA, was_data)
+    order = (*CHANGES, classes.STILL_THERE, classes.NOT_TOLD)
+    return (*(Share(item, taken[item.key]) for item in order), Share(classes.FREE_NOW, left))
 
 
 def _same_files(disk: MapDisk, before: State, now: State, data: Runs, was_data: Runs) -> Runs:

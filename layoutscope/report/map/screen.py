@@ -9,28 +9,9 @@ import numpy as np
 
 from layoutscope.display import Struct
 from layoutscope.drive.uncertain import paired_ratio
+from layoutscope.report.map import pyramid as classes
 from layoutscope.report.map.panels import walk_words
-from layoutscope.report.map.pyramid import (
-    CAME,
-    DAMAGED,
-    DATA,
-    FREE,
-    FREE_NOW,
-    LOCKED,
-    METADATA,
-    MOVED_AWAY,
-    MOVED_HERE,
-    NEW_DATA,
-    NOT_TOLD,
-    OLD_DATA,
-    PENDING,
-    STILL_THERE,
-    UNKNOWN,
-    WENT,
-    held_by,
-    used_span,
-    verified_xids,
-)
+from layoutscope.report.map.pyramid import held_by, used_span, verified_xids
 from layoutscope.report.map.scans import first_walks, images_of
 from layoutscope.results.explanation import drive_words
 from layoutscope.structs.arrays import total, union
@@ -79,14 +60,14 @@ class BandPart(Struct, frozen=True):
 
 
 PARTS: Final = (
-    BandPart("damaged", "damaged metadata", lambda item: item.key == DAMAGED.key, is_metadata=True),
-    BandPart("locked", "locked metadata", lambda item: item.key == LOCKED.key, is_metadata=True),
+    BandPart("damaged", "damaged metadata", lambda item: item.key == classes.DAMAGED.key, is_metadata=True),
+    BandPart("locked", "locked metadata", lambda item: item.key == classes.LOCKED.key, is_metadata=True),
     BandPart("main", "file list", lambda item: item.role == "main", is_metadata=True),
     BandPart("places", "object map or extents overflow", lambda item: item.role == "map", is_metadata=True),
-    BandPart("other", "other metadata", lambda item: item.group == METADATA, is_metadata=True),
-    BandPart("freed", "freed, not yet reusable", lambda item: item.key == PENDING.key),
-    BandPart("data", "file data", lambda item: item.group == DATA),
-    BandPart("free", "free space", lambda item: item.group == FREE),
+    BandPart("other", "other metadata", lambda item: item.group == classes.METADATA, is_metadata=True),
+    BandPart("freed", "freed, not yet reusable", lambda item: item.key == classes.PENDING.key),
+    BandPart("data", "file data", lambda item: item.group == classes.DATA),
+    BandPart("free", "free space", lambda item: item.group == classes.FREE),
     BandPart("unknown", "unknown", lambda _: True),
 )
 """Each class belongs to the first that takes it."""
@@ -97,22 +78,22 @@ def _changed(item: MapClass, colour: str, *, is_metadata: bool = False) -> BandP
 
 
 CHANGED: Final = (
-    _changed(MOVED_HERE, "main", is_metadata=True),
-    _changed(CAME, "other", is_metadata=True),
-    _changed(MOVED_AWAY, "locked", is_metadata=True),
-    _changed(WENT, "damaged", is_metadata=True),
-    _changed(NEW_DATA, "places"),
-    _changed(OLD_DATA, "freed"),
-    _changed(STILL_THERE, "data"),
-    BandPart(FREE_NOW.key, FREE_NOW.label, lambda item: item.key == FREE_NOW.key),
-    BandPart("unknown", NOT_TOLD.label, lambda _: True),
+    _changed(classes.MOVED_HERE, "main", is_metadata=True),
+    _changed(classes.CAME, "other", is_metadata=True),
+    _changed(classes.MOVED_AWAY, "locked", is_metadata=True),
+    _changed(classes.WENT, "damaged", is_metadata=True),
+    _changed(classes.NEW_DATA, "places"),
+    _changed(classes.OLD_DATA, "freed"),
+    _changed(classes.STILL_THERE, "data"),
+    BandPart(classes.FREE_NOW.key, classes.FREE_NOW.label, lambda item: item.key == classes.FREE_NOW.key),
+    BandPart("unknown", classes.NOT_TOLD.label, lambda _: True),
 )
 """The same of a disk that two states are set against each other on."""
 
 
 def parts_for(shares: Sequence[Share]) -> tuple[BandPart, ...]:
     """Return the parts that the classes of a disk belong to."""
-    return CHANGED if any(share.item.key == STILL_THERE.key for share in shares) else PARTS
+    return CHANGED if any(share.item.key == classes.STILL_THERE.key for share in shares) else PARTS
 
 
 def scale_of(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> int:
@@ -155,7 +136,7 @@ def _metadata(parts: Sequence[BandPart], own: dict[str, NDArray[np.float64]]) ->
     kinds = [part for part in parts if part.is_metadata]
     shares = np.stack([own[part.key] for part in kinds])
     most = shares.argmax(axis=0)
-    if kinds[0].key == DAMAGED.key:
+    if kinds[0].key == classes.DAMAGED.key:
         most[shares[0] > 0] = 0
     whole = shares.sum(axis=0)
     # The worst comes last: where columns are narrower than a point of the screen, nothing is painted over it.
@@ -166,7 +147,7 @@ def _metadata(parts: Sequence[BandPart], own: dict[str, NDArray[np.float64]]) ->
 def _others(parts: Sequence[BandPart], own: dict[str, NDArray[np.float64]]) -> Iterator[str]:
     """Paint the lower part: what nobody knows wherever there is any, else what is more, but changes before the rest."""
     kinds = [part for part in reversed(parts) if not part.is_metadata and part.key not in ("unknown", "free")]
-    changed = [part.key in (NEW_DATA.key, OLD_DATA.key) for part in kinds]
+    changed = [part.key in (classes.NEW_DATA.key, classes.OLD_DATA.key) for part in kinds]
     shares = np.stack([own[part.key] for part in kinds])
     most = (shares + np.outer(changed, np.ones(COLUMNS)) * (shares > 0)).argmax(axis=0)
     (nobody,) = (part for part in parts if part.key == "unknown")
@@ -329,7 +310,7 @@ def _unread(disk: MapDisk, shares: Sequence[Share], first: str) -> str:
     if disk.coverage != 1:
         share = "An unknown share" if disk.coverage is None else format_share(disk.coverage)
         sentences.append(f"{share} of the known metadata was read; places of what was not are never drawn as empty.")
-    unknown = sum(share.size_bytes for share in shares if share.item.group == UNKNOWN)
+    unknown = sum(share.size_bytes for share in shares if share.item.group == classes.UNKNOWN)
     if unknown and disk.coverage == 1:
         # All was read, so that the volume contradicts itself: blocks are marked as used that no tree has.
         sentences.append(f"{format_bytes(unknown)} count as used, and nothing that was read says by what.")

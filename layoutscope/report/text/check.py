@@ -13,7 +13,16 @@ from rich.text import Text
 
 from layoutscope.findings import CODES, RANK
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import STYLES, count_findings, make_printer, plain_table, print_parts
+from layoutscope.report.text.console import (
+    STYLES,
+    count_findings,
+    format_address,
+    heads,
+    item_table,
+    make_printer,
+    plain_table,
+    print_parts,
+)
 from layoutscope.results.check import what_to_do
 from layoutscope.units import NOTHING, format_count, format_coverage
 
@@ -96,7 +105,6 @@ MAX_ROWS: Final = 20
 
 def _table(title: str, findings: tuple[Finding, ...], consequences: Mapping[Finding, Sequence[str]]) -> RenderableType:
     """Make a table of the findings that follow from no other one."""
-    columns = [("Level", False), ("Code", False), ("Byte", True), ("What", False)]
     rows = []
     listed: Counter[tuple[str, str]] = Counter()
     causes = [item for item in findings if not item.causes]
@@ -109,38 +117,33 @@ def _table(title: str, findings: tuple[Finding, ...], consequences: Mapping[Find
         elif listed[kind] == MAX_ROWS + 1:
             more = f"{every[kind] - MAX_ROWS:,} more of this code; --format json has them all"
             rows.append((Text(item.level, STYLES[item.level]), item.code, NOTHING, more))
-    return plain_table(title, columns, rows)
+    return plain_table(title, heads("Level", "Code", ">Byte", "What"), rows)
 
 
 def _row(item: Finding, consequences: Sequence[str]) -> tuple[Text, str, str, str]:
-    address = NOTHING if item.image_offset is None else f"{item.image_offset:,}"
     # Rules of single fields begin with the field's name already.
     field = "" if item.message.startswith(item.field.rpartition("/")[2]) else f"/{item.field}"
     count = len(consequences)
     codes = ", ".join(dict.fromkeys(consequences))
     follows = f", and {format_count(count, 'consequence')} ({codes})" if count else ""
     what = escape_text(f"{item.structure}{field}: {item.message}{item.sides}{follows}")
-    return Text(item.level, STYLES[item.level]), item.code, address, what
+    return Text(item.level, STYLES[item.level]), item.code, format_address(item.image_offset), what
 
 
 @make_printer
 def print_verification(found: Verification) -> Iterator[RenderableType]:
     """Print each table with its rows and the differences."""
-    columns = [("Volume", False), ("Table", False), ("Rows", True), ("Both decoders", False)]
-    rows = [
-        (escape_text(item.volume), item.table, f"{item.rows:,}", "; ".join(item.differences) or "agree")
-        for item in found.tables
-    ]
-    yield plain_table(
-        f"{escape_text(found.image)}: nodes decoded in bulk and parsed through the grammars", columns, rows
+    yield item_table(
+        f"{escape_text(found.image)}: nodes decoded in bulk and parsed through the grammars",
+        found.tables,
+        ("Volume", lambda item: escape_text(item.volume)),
+        ("Table", lambda item: item.table),
+        (">Rows", lambda item: f"{item.rows:,}"),
+        ("Both decoders", lambda item: "; ".join(item.differences) or "agree"),
     )
     differing = sum(bool(item.differences) for item in found.tables)
-    yield Text(
-        f"{differing} tables differ"
-        if differing
-        else f"Both decoders agree on every row{' that was read' if found.num_errors else ''}.",
-        style="bold",
-    )
+    agree = f"Both decoders agree on every row{' that was read' if found.num_errors else ''}."
+    yield Text(f"{differing} tables differ" if differing else agree, style="bold")
     if found.num_errors:
         errors = format_count(found.num_errors, "error")
         yield Text(f"Reading found {errors}: of what they hid neither has a row; check says more.", style="bold red")
@@ -162,11 +165,10 @@ def print_inspection(found: Inspection) -> Iterator[RenderableType]:
 
 
 def _structure(structure: StructureLines) -> RenderableType:
-    columns = [("Field", False), ("Byte", True), ("Length", True), ("Value", False)]
     rows = [
         (
             escape_text(field.path),
-            NOTHING if field.image_offset is None else f"{field.image_offset:,}",
+            format_address(field.image_offset),
             f"{field.length_bytes:,}" if field.image_offset is not None else NOTHING,
             escape_text(field.value),
         )
@@ -174,31 +176,23 @@ def _structure(structure: StructureLines) -> RenderableType:
     ]
     if structure.error:
         rows.append(("damaged", NOTHING, NOTHING, escape_text(structure.error)))
-    return plain_table(f"{escape_text(structure.title)} at byte {structure.image_offset:,}", columns, rows)
+    title = f"{escape_text(structure.title)} at byte {structure.image_offset:,}"
+    return plain_table(title, heads("Field", ">Byte", ">Length", "Value"), rows)
 
 
 def print_states(states: Sequence[StateLine], console: Console) -> None:
     """Print the states of a container, and what is left of each."""
-    columns = [
-        ("Kind", False),
-        ("Label", False),
-        ("Xid", True),
-        ("Time (UTC)", False),
-        ("Nodes left", True),
-        ("Volumes", False),
-    ]
-    rows = [
-        (
-            item.kind,
-            escape_text(item.label),
-            f"{item.xid:,}",
-            _format_time(item.time_ns),
-            _format_left(item),
-            escape_text(item.volume),
-        )
-        for item in states
-    ]
-    print_parts(iter([plain_table("States (--xid or --snapshot reads one)", columns, rows)]), console)
+    table = item_table(
+        "States (--xid or --snapshot reads one)",
+        states,
+        ("Kind", lambda item: item.kind),
+        ("Label", lambda item: escape_text(item.label)),
+        (">Xid", lambda item: f"{item.xid:,}"),
+        ("Time (UTC)", lambda item: _format_time(item.time_ns)),
+        (">Nodes left", _format_left),
+        ("Volumes", lambda item: escape_text(item.volume)),
+    )
+    print_parts(iter([table]), console)
 
 
 def _format_time(time_ns: int) -> str:

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.units import format_bytes, format_count
+from layoutscope.units import NOTHING, format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -100,6 +100,27 @@ def plain_table(
     for row in cells:
         table.add_row(*row)
     return Group(Text(title, style="bold"), table)
+
+
+def heads(*names: str) -> list[tuple[str, bool]]:
+    """Return columns of a table by their names; ``>`` comes before the names of numbers."""
+    return [(name.removeprefix(">"), name.startswith(">")) for name in names]
+
+
+def item_table(
+    title: str,
+    items: Iterable[T],
+    *columns: tuple[str, Callable[[T], str | Text]],  # name, as of `heads`, and what writes the cell of an item
+    gap: int = 2,
+) -> Group:
+    """Make a table with a row per item."""
+    rows = [[write(item) for _, write in columns] for item in items]
+    return plain_table(title, heads(*(name for name, _ in columns)), rows, gap=gap)
+
+
+def format_address(image_offset: int | None) -> str:
+    """Write an address of the image; a dash where there is none."""
+    return NOTHING if image_offset is None else f"{image_offset:,}"
 
 
 def image_line(image: ImageFacts) -> Text:

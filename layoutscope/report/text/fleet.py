@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import make_printer, plain_table, print_parts
+from layoutscope.report.text.console import heads, make_printer, plain_table, print_parts
 from layoutscope.results.fleet import STATUSES, FleetResult, QueryResult, ReportResult, ViewList
-from layoutscope.units import format_bytes, format_seconds
+from layoutscope.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,13 +30,12 @@ NAMED_SOURCES: Final = 10
 @make_printer
 def print_fleet(result: FleetResult) -> Iterator[RenderableType]:
     """Print what became of a batch."""
-    number = len(result.sources)
-    what = "1 source" if number == 1 else f"{number:,} sources"
+    what = format_count(len(result.sources), "source")
     yield Text(f"{escape_text(result.folder)}: {what} in {format_seconds(result.seconds)}", style="bold")
     if result.kept:
         yield Text(f"{result.kept:,} of them read before, and unchanged")
     counted = [(status, f"{result.counts[status]:,}") for status in STATUSES if result.counts[status]]
-    yield plain_table("How they ended", [("Status", False), ("Sources", True)], counted, gap=2)
+    yield plain_table("How they ended", heads("Status", ">Sources"), counted)
     others = sorted(
         (item for item in result.sources if item.status != "complete"),
         key=lambda item: STATUSES[::-1].index(item.status),
@@ -59,10 +58,9 @@ NUMBERS: Final = ("Int", "UInt", "Float", "Decimal")
 def print_answer(result: QueryResult) -> Iterator[RenderableType]:
     """Print the rows that a query gives."""
     frame = result.frame
-    number = "1 row" if frame.height == 1 else f"{frame.height:,} rows"
     columns = [(escape_text(name), str(kind).startswith(NUMBERS)) for name, kind in frame.schema.items()]
     rows = [[Text(cell_text(value)) for value in row] for row in frame.head(SHOWN_ROWS).rows()]
-    yield plain_table(number, columns, rows, gap=2)
+    yield plain_table(format_count(frame.height, "row"), columns, rows)
     if frame.height > SHOWN_ROWS:
         yield Text(f"and {frame.height - SHOWN_ROWS:,} more rows; -o FILE.csv or --format csv writes all of them")
 
@@ -110,7 +108,7 @@ def print_views(result: ViewList) -> Iterator[RenderableType]:
     """Print the views that a query can ask for, with their columns."""
     for view in result.views:
         rows = [(column.name, column.kind, column.unit, column.doc) for column in view.columns]
-        yield plain_table(view.name, [("Column", False), ("Type", False), ("Unit", False), ("What it is", False)], rows)
+        yield plain_table(view.name, heads("Column", "Type", "Unit", "What it is"), rows)
         yield Text("")
 
 
@@ -137,7 +135,7 @@ def cache_text(
         return json.dumps({"schema": "layoutscope.cache/1", **about, "images": listed}, indent=2)
     if folder is None:
         return "Nothing is kept: LAYOUTSCOPE_CACHE is empty."
-    number = f"{len(images)} image{'' if len(images) == 1 else 's'}"
+    number = format_count(len(images), "image")
     if freed is not None:
         return f"{escape_text(str(folder))}: {number} removed, {format_bytes(freed)} given back"
     stored = format_bytes(sum(item[3] for item in images))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import COLUMNS, make_printer, plain_table
+from layoutscope.report.text.console import COLUMNS, heads, item_table, make_printer, plain_table
 from layoutscope.results.plan import FEW_READS, HARDWARE, VOLUME, PlanResult
 from layoutscope.results.verdict import HELPS_FROM, WORTH_S
 from layoutscope.units import NOTHING, format_count, format_coverage, format_seconds, format_share
@@ -85,24 +85,15 @@ def _helpful(volume: VolumePlan, most: int) -> Iterator[RenderableType]:
         if volume.reads:
             yield Text("Nothing that was tried would help here.", style="bold")
         return
-    columns = [
-        ("Would take", True),
-        ("Saves", True),
-        ("90 % of drives: saves", True),
-        ("Itself", True),
-        ("What", False),
-    ]
-    rows = [
-        (
-            format_seconds(item.seconds),
-            format_share(item.share),
-            _saved(item),
-            _effort(item),
-            item.words.title + ("" if item.is_sure else " (not on every such drive)"),
-        )
-        for item in helpful
-    ]
-    yield plain_table("What would help, what saves most first", columns, rows)
+    yield item_table(
+        "What would help, what saves most first",
+        helpful,
+        (">Would take", lambda item: format_seconds(item.seconds)),
+        (">Saves", lambda item: format_share(item.share)),
+        (">90 % of drives: saves", _saved),
+        (">Itself", _effort),
+        ("What", lambda item: item.words.title + ("" if item.is_sure else " (not on every such drive)")),
+    )
     if volume.pair is not None:
         first, second = (_title(volume, name) for name in volume.pair.names)
         took = f"{format_seconds(volume.pair.seconds)}, {format_share(volume.pair.share)} less"
@@ -169,12 +160,16 @@ def _others(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
         told = "; ".join(f"{item.words.title} ({format_seconds(item.seconds)})" for item in useless)
         yield from _wrapped(f"Would not help here (under {format_share(HELPS_FROM)}): {told}")
     if shows_all and useless:
-        columns = [("Would take", True), ("Saves", True), ("What", False)]
-        rows = [(format_seconds(item.seconds), _signed(item.saved_s), item.words.title) for item in useless]
-        yield plain_table(f"Would not help here: under {format_share(HELPS_FROM)}", columns, rows)
+        yield item_table(
+            f"Would not help here: under {format_share(HELPS_FROM)}",
+            useless,
+            (">Would take", lambda item: format_seconds(item.seconds)),
+            (">Saves", lambda item: _signed(item.saved_s)),
+            ("What", lambda item: item.words.title),
+        )
     if shows_all and inapplicable:
-        reasons = [(item.words.title, item.why_not) for item in inapplicable]
-        yield plain_table("Does not apply", [("What", False), ("Why not", False)], reasons)
+        title, why = ("What", lambda item: item.words.title), ("Why not", lambda item: item.why_not)
+        yield item_table("Does not apply", inapplicable, title, why)
 
 
 def _wrapped(text: str, style: str = "") -> Iterator[Text]:
@@ -195,13 +190,12 @@ def print_forecast(result: ForecastResult) -> Iterator[RenderableType]:
     yield Text(f"{cycle}, by the driver of {result.host}; {format_count(result.seeds, 'draw')}")
     if result.churn is not None:
         yield from _churn(result.churn)
-    for number in range(len(result.points[0].times)):
-        title = f"Enumeration on {escape_text(result.points[0].times[number].profile)}"
-        columns = [("After", True), ("Seconds", True), ("by the layout", True), ("by the drive, too", True)]
+    for number, drive in enumerate(result.points[0].times):
+        columns = heads(">After", ">Seconds", ">by the layout", ">by the drive, too")
         rows = [(f"{point.cycle:,}", *_time_cells(point.times[number])) for point in result.points]
-        yield plain_table(title, columns, rows)
+        yield plain_table(f"Enumeration on {escape_text(drive.profile)}", columns, rows)
     names = [_metric_title(result.points[0], name) for name in FORECAST_METRICS]
-    columns = [("After", True), ("Files", True), ("Leaves", True), *((name, True) for name in names)]
+    columns = [*heads(">After", ">Files", ">Leaves"), *((name, True) for name in names)]
     yield plain_table("Layout", columns, [_layout_cells(point) for point in result.points])
     for note in result.notes:
         yield Text(note, style="dim")

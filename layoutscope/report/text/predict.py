@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import image_line, make_printer, plain_table, print_parts
+from layoutscope.report.text.console import heads, image_line, item_table, make_printer, plain_table, print_parts
 from layoutscope.results.explanation import unsettled
 from layoutscope.results.predict import bound, width
 from layoutscope.units import NOTHING, format_bytes, format_count, format_coverage, format_seconds, format_share
@@ -18,33 +18,13 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.predict import (
-        Alternative,
-        DriveCase,
-        DriveFacts,
-        OrderCase,
-        OrdersCase,
-        PredictResult,
-        VolumeCase,
-    )
-    from layoutscope.results.recorded import (
-        HostTimes,
-        KitMachine,
-        KitResult,
-        KitWalk,
-        LeafPolicy,
-        MeasuredTimes,
-        PlacedDevice,
-        Recording,
-        ReplayResult,
-    )
+    from layoutscope.results import predict, recorded
     from layoutscope.results.scan import Prediction, WalkFacts
     from layoutscope.walk.score import Score
 
 
 MINUTES_FROM, HOURS_FROM = 120, 7200
 """Seconds from which intervals are told in minutes."""
-
 
 UNRECORDED: Final = {"macos": " (by published sources, not by recordings)"}
 """Hosts whose reads nobody has recorded yet, and how that is said."""
@@ -61,7 +41,7 @@ def prediction_table(
 ) -> RenderableType:
     """Show predicted times with the shares of their causes; no seeks where there is no arm."""
     causes = [(name.capitalize(), True) for name, _ in predictions[0].causes_s]
-    columns = [("Drive", False), ("Time", True), ("90 % interval", True), *causes]
+    columns = [*heads("Drive", ">Time", ">90 % interval"), *causes]
     rows = [(item.drive, format_seconds(item.seconds), _interval(item), *_causes(item)) for item in predictions]
     return plain_table(title, columns, rows, gap=1)
 
@@ -90,7 +70,7 @@ def prediction_notes(predictions: Sequence[Prediction]) -> Iterator[Text]:
 
 
 @make_printer
-def print_prediction(result: PredictResult) -> Iterator[RenderableType]:
+def print_prediction(result: predict.PredictResult) -> Iterator[RenderableType]:
     """Print times, causes, what-ifs and the most expensive directories."""
     yield image_line(result.image)
     for volume in result.volumes:
@@ -101,11 +81,11 @@ def print_prediction(result: PredictResult) -> Iterator[RenderableType]:
         yield from _orders(case)
 
 
-def _orders(case: OrdersCase) -> Iterator[RenderableType]:
+def _orders(case: predict.OrdersCase) -> Iterator[RenderableType]:
     yield from _about(case)
     done = [order for order in case.orders if not order.why_not]
     times = done[0].times if done else ()
-    columns = [("Order", False), ("Reads", True), *((item.drive, True) for item in times)]
+    columns = [*heads("Order", ">Reads"), *((item.drive, True) for item in times)]
     rows = [(order.order, f"{order.reads:,}", *(_timed(order, item) for item in order.times)) for order in done]
     first = f", the quickest on {times[0].drive} first" if times else ""
     as_on = f"{case.host}{UNRECORDED.get(case.host, '')}"
@@ -115,12 +95,12 @@ def _orders(case: OrdersCase) -> Iterator[RenderableType]:
         yield Text(f"{order.order}: {words}", style="dim")
 
 
-def _timed(order: OrderCase, item: Prediction) -> str:
+def _timed(order: predict.OrderCase, item: Prediction) -> str:
     each = order.seconds_per_1000(item)
     return format_seconds(item.seconds) + (f" ({format_seconds(each)})" if each is not None else "")
 
 
-def _about(volume: VolumeCase | OrdersCase) -> Iterator[Text]:
+def _about(volume: predict.VolumeCase | predict.OrdersCase) -> Iterator[Text]:
     yield Text(escape_text(volume.volume), style="bold cyan")
     if volume.coverage != 1 or volume.num_errors:
         read = f"{format_coverage(volume.coverage)} of the known metadata was read"
@@ -143,7 +123,7 @@ MAX_MISSING: Final = 5
 """Paths that are told which are not on the volume."""
 
 
-def _volume(volume: VolumeCase) -> Iterator[RenderableType]:
+def _volume(volume: predict.VolumeCase) -> Iterator[RenderableType]:
     yield from _about(volume)
     walk = volume.walk
     as_on = f"{walk.host}{UNRECORDED.get(walk.host, '')}"
@@ -171,13 +151,13 @@ def _in_sequence(walk: WalkFacts) -> Iterator[Text]:
         yield Text(f"Of the reads, {format_share(reads)} start where the last one ended{scored}")
 
 
-def _host_line(volume: VolumeCase) -> Text:
+def _host_line(volume: predict.VolumeCase) -> Text:
     """Tell processor and wall time of the host apart: on flash this is most of the time."""
     time = volume.host_time
     return Text(f"Computer: {format_seconds(time.cpu_s)} of processor time, {format_seconds(time.wall_s)} on the clock")
 
 
-def _case(case: DriveCase) -> Iterator[RenderableType]:
+def _case(case: predict.DriveCase) -> Iterator[RenderableType]:
     item = case.prediction
     yield Text(f"On {item.drive} ({item.title}): {format_seconds(item.seconds)}", style="bold")
     if not item.seconds:
@@ -200,7 +180,7 @@ def _case(case: DriveCase) -> Iterator[RenderableType]:
         yield _directories(case)
 
 
-def _instead(change: Alternative, item: Prediction) -> str:
+def _instead(change: predict.Alternative, item: Prediction) -> str:
     """Say what a change would make of a time, longer ones as such, or why it makes nothing of it."""
     if not change.is_applicable:
         return f"not applicable: {change.why_not}"
@@ -212,18 +192,20 @@ def _instead(change: Alternative, item: Prediction) -> str:
     return f"would take {after} instead of {before} ({share}): {change.because}"
 
 
-def _directories(case: DriveCase) -> RenderableType:
-    columns = [("Directory", False), ("Reads", True), ("Time", True), ("Share", True)]
+def _directories(case: predict.DriveCase) -> RenderableType:
     total = case.prediction.seconds or 1.0
-    rows = [
-        (escape_text(cost.path), f"{cost.reads:,}", format_seconds(cost.seconds), format_share(cost.seconds / total))
-        for cost in case.directories
-    ]
-    return plain_table(f"Most expensive directories on {case.prediction.drive}", columns, rows)
+    return item_table(
+        f"Most expensive directories on {case.prediction.drive}",
+        case.directories,
+        ("Directory", lambda cost: escape_text(cost.path)),
+        (">Reads", lambda cost: f"{cost.reads:,}"),
+        (">Time", lambda cost: format_seconds(cost.seconds)),
+        (">Share", lambda cost: format_share(cost.seconds / total)),
+    )
 
 
 @make_printer
-def print_replay(result: ReplayResult) -> Iterator[RenderableType]:
+def print_replay(result: recorded.ReplayResult) -> Iterator[RenderableType]:
     """Print the times of a trace, and how a prediction meets it."""
     made = f"{format_count(result.reads, 'read')}, {format_bytes(result.read_bytes)}"
     yield Text(f"{escape_text(result.trace)}: {made}", style="bold")
@@ -264,19 +246,17 @@ def _agreement(found: Score) -> Iterator[RenderableType]:
         yield Text("  steps by what they lead to: " + ", ".join(steps))
 
 
-def _side_by_side(result: ReplayResult) -> RenderableType:
-    columns = [("Drive", False), ("Real trace", True), ("Predicted", True), ("Predicted / real", True)]
-    rows = [
-        (
-            real.drive,
-            format_seconds(_drive_seconds(real)),
-            format_seconds(_drive_seconds(made)),
-            f"{_drive_seconds(made) / _drive_seconds(real):.3f}",
-        )
-        for real, made in zip(result.times, result.expected, strict=True)
-        if _drive_seconds(real)
-    ]
-    return plain_table("Service time of both on the same drives, without the host's", columns, rows)
+def _side_by_side(result: recorded.ReplayResult) -> RenderableType:
+    pairs = zip(result.times, result.expected, strict=True)
+    times = [(real.drive, _drive_seconds(real), _drive_seconds(made)) for real, made in pairs]
+    return item_table(
+        "Service time of both on the same drives, without the host's",
+        [each for each in times if each[1]],
+        ("Drive", lambda each: each[0]),
+        (">Real trace", lambda each: format_seconds(each[1])),
+        (">Predicted", lambda each: format_seconds(each[2])),
+        (">Predicted / real", lambda each: f"{each[2] / each[1]:.3f}"),
+    )
 
 
 def _drive_seconds(item: Prediction) -> float:
@@ -284,27 +264,24 @@ def _drive_seconds(item: Prediction) -> float:
     return sum(seconds for name, seconds in item.causes_s if name != "host")
 
 
-def print_drives(drives: Sequence[DriveFacts], console: Console) -> None:
+def print_drives(drives: Sequence[predict.DriveFacts], console: Console) -> None:
     """Print a list of several drives; of one all numbers with their sources."""
-    print_parts(_one(drives[0]) if len(drives) == 1 else _many(drives), console)
+    print_parts(_one(drives[0]) if len(drives) == 1 else iter([_many(drives)]), console)
 
 
-def _many(drives: Sequence[DriveFacts]) -> Iterator[RenderableType]:
-    columns = [("Drive", False), ("Random 4K", True), ("p99", True), ("MB/s", True), ("Take it for", False)]
-    rows = [
-        (
-            item.profile.name,
-            format_seconds(item.random_ms[0] / 1000),
-            format_seconds(item.random_ms[2] / 1000),
-            f"{item.sequential_mb_s:,.0f}",
-            escape_text(item.profile.take_for or item.profile.title),
-        )
-        for item in drives
-    ]
-    yield plain_table("Drive profiles", columns, rows)
+def _many(drives: Sequence[predict.DriveFacts]) -> RenderableType:
+    return item_table(
+        "Drive profiles",
+        drives,
+        ("Drive", lambda item: item.profile.name),
+        (">Random 4K", lambda item: format_seconds(item.random_ms[0] / 1000)),
+        (">p99", lambda item: format_seconds(item.random_ms[2] / 1000)),
+        (">MB/s", lambda item: f"{item.sequential_mb_s:,.0f}"),
+        ("Take it for", lambda item: escape_text(item.profile.take_for or item.profile.title)),
+    )
 
 
-def _one(item: DriveFacts) -> Iterator[RenderableType]:
+def _one(item: predict.DriveFacts) -> Iterator[RenderableType]:
     profile = item.profile
     yield Text(f"{profile.name}: {escape_text(profile.title)}", style="bold")
     yield Text(f"{profile.kind}, {format_bytes(profile.capacity_bytes)}, geometry: {profile.geometry}")
@@ -317,9 +294,14 @@ def _one(item: DriveFacts) -> Iterator[RenderableType]:
     median, p90, p99 = (format_seconds(value / 1000) for value in item.random_ms)
     yield Text(f"random reads of 4 KiB, one at a time: median {median}, p90 {p90}, p99 {p99}")
     yield Text(f"sequential reads at its start: {item.sequential_mb_s:,.0f} MB/s")
-    columns = [("Figure", False), ("Value", False), ("Kind", False), ("Source", False)]
-    rows = [(name, _short(each.value), each.kind, escape_text(each.source)) for name, each in profile.figures.items()]
-    yield plain_table("Figures", columns, rows)
+    yield item_table(
+        "Figures",
+        profile.figures.items(),
+        ("Figure", lambda item: item[0]),
+        ("Value", lambda item: _short(item[1].value)),
+        ("Kind", lambda item: item[1].kind),
+        ("Source", lambda item: escape_text(item[1].source)),
+    )
     for member in profile.members:
         yield Text(f"member: {member.name}")
 
@@ -333,7 +315,7 @@ NAMED: Final = 6
 """Devices and processes that are named; the rest is counted."""
 
 
-def recording_lines(found: Recording) -> Iterator[Text]:
+def recording_lines(found: recorded.Recording) -> Iterator[Text]:
     """Yield what became of a recording, what is wrong with it first."""
     if found.problem:
         yield Text(f"{found.problem[0].upper()}{found.problem[1:]}", style="bold red")
@@ -357,7 +339,7 @@ def recording_lines(found: Recording) -> Iterator[Text]:
         yield Text(f"  {found.overlapping:,} reads were under way together with another one")
 
 
-def _counted(found: Recording) -> Iterator[str]:
+def _counted(found: recorded.Recording) -> Iterator[str]:
     """Yield the counts of lines that are not nothing."""
     whose = f" by {escape_text(', '.join(found.processes))}" if any(found.processes) else ""
     yield f"{found.used:,} reads used{whose}"
@@ -376,7 +358,7 @@ def _counted(found: Recording) -> Iterator[str]:
             yield f"{count:,} {words}"
 
 
-def _placed(item: PlacedDevice, *, is_tried: bool) -> str:
+def _placed(item: recorded.PlacedDevice, *, is_tried: bool) -> str:
     """Say where a device's blocks are, and how that is known."""
     there = item.place
     name = escape_text(there.device) or "the disk"
@@ -397,30 +379,24 @@ def _named(counts: Sequence[tuple[str, int]]) -> str:
     return ", ".join([*named, *([f"{len(more):,} more {sum(count for _, count in more):,}"] if more else [])])
 
 
-def measured_table(measured: MeasuredTimes) -> RenderableType:
+def measured_table(measured: recorded.MeasuredTimes) -> RenderableType:
     """Show recorded times beside those of a drive."""
-    columns = [
-        ("Reads", False),
-        ("Number", True),
-        ("Measured", True),
-        ("p90", True),
-        ("Predicted", True),
-        ("p90", True),
-    ]
-    rows = [
-        (
-            item.outcome,
-            f"{item.reads:,}",
-            *(format_seconds(ms / 1000) for ms in (*item.measured_ms, *item.predicted_ms)),
-        )
-        for item in measured.outcomes
-    ]
     total = f"{format_seconds(measured.measured_s)} measured, {format_seconds(measured.predicted_s)} predicted"
     ratio = "" if measured.ratio is None else f": {measured.ratio:.3f} times"
-    return plain_table(f"Times of the recorded reads beside {measured.drive}; {total}{ratio}", columns, rows, gap=1)
+    return item_table(
+        f"Times of the recorded reads beside {measured.drive}; {total}{ratio}",
+        measured.outcomes,
+        ("Reads", lambda item: item.outcome),
+        (">Number", lambda item: f"{item.reads:,}"),
+        (">Measured", lambda item: format_seconds(item.measured_ms[0] / 1000)),
+        (">p90", lambda item: format_seconds(item.measured_ms[1] / 1000)),
+        (">Predicted", lambda item: format_seconds(item.predicted_ms[0] / 1000)),
+        (">p90", lambda item: format_seconds(item.predicted_ms[1] / 1000)),
+        gap=1,
+    )
 
 
-def host_line(host: HostTimes) -> Text:
+def host_line(host: recorded.HostTimes) -> Text:
     """Set the host's time between reads beside that of the model."""
     each = host.each_us()
     measured, model = format_seconds(host.measured_us / 1e6), format_seconds(host.model_us / 1e6)
@@ -430,26 +406,16 @@ def host_line(host: HostTimes) -> Text:
     return Text(words)
 
 
-WALK_COLUMNS: Final = (
-    ("Walk", False),
-    ("As", False),
-    ("Clock", True),
-    ("Predicted", True),
-    ("Inside", False),
-    ("On nodes", True),
-    ("Blocks", True),
-    ("Extra", True),
-    ("Pairs", True),
-    ("Drive", True),
-    ("Host us", True),
-    ("Model us", True),
+WALK_COLUMNS: Final = heads(
+    *("Walk", "As", ">Clock", ">Predicted", "Inside", ">On nodes", ">Blocks", ">Extra", ">Pairs", ">Drive"),
+    *(">Host us", ">Model us"),
 )
 """Columns of the walks: time on the clock, the predicted interval, whether the first lies in it; shares of metadata
 reads on nodes, of blocks and steps predicted; measured over predicted time of the drive; the host's for an entry."""
 
 
 @make_printer
-def print_kit(result: KitResult) -> Iterator[RenderableType]:
+def print_kit(result: recorded.KitResult) -> Iterator[RenderableType]:
     """Print a kit's scores."""
     yield Text(f"{escape_text(result.name)}: {_machine(result.machine, result.filesystem)}", style="bold")
     for what, said in (("Disks", result.machine.disks), ("Filled", result.machine.filled)):
@@ -459,9 +425,8 @@ def print_kit(result: KitResult) -> Iterator[RenderableType]:
         yield Text(", ".join(f"{name} {escape_text(value)}" for name, value in result.machine.cache_sizes.items()))
     yield Text(f"Predicted for {escape_text(result.profile)}")
     if result.scored:
-        yield plain_table(
-            "Walks beside their prediction", list(WALK_COLUMNS), [_row(walk) for walk in result.scored], gap=1
-        )
+        rows = [_row(walk) for walk in result.scored]
+        yield plain_table("Walks beside their prediction", WALK_COLUMNS, rows, gap=1)
     for walk in result.walks:
         yield from _describe_walk(walk)
     for step, note in result.missing:
@@ -474,7 +439,7 @@ def print_kit(result: KitResult) -> Iterator[RenderableType]:
         yield from (Text(f"| {' | '.join(row)} |") for row in table_rows(result))
 
 
-def _machine(machine: KitMachine, filesystem: str) -> str:
+def _machine(machine: recorded.KitMachine, filesystem: str) -> str:
     """Say what was measured, as far as the kit tells."""
     kind = {True: ", flash", False: ", rotating", None: ""}[machine.solid_state]
     drive = f" ({machine.drive}{kind})" if machine.drive or kind else ""
@@ -484,7 +449,7 @@ def _machine(machine: KitMachine, filesystem: str) -> str:
     return escape_text(f"{whose}; {filesystem or 'volume'} {machine.device}, {machine.physical}{drive}")
 
 
-def _row(walk: KitWalk) -> tuple[str, ...]:
+def _row(walk: recorded.KitWalk) -> tuple[str, ...]:
     """Return a walk's scores; what was not measured is a dash."""
     found = walk.replay
     if found is None or found.agreement is None or found.recording is None:
@@ -507,7 +472,7 @@ def _row(walk: KitWalk) -> tuple[str, ...]:
     )
 
 
-def _describe_walk(walk: KitWalk) -> Iterator[Text]:
+def _describe_walk(walk: recorded.KitWalk) -> Iterator[Text]:
     if walk.why_not:
         yield Text(f"{walk.name}: not scored, {escape_text(walk.why_not)}", style="bold red")
     if walk.replay is not None and walk.replay.recording is not None:
@@ -517,7 +482,7 @@ def _describe_walk(walk: KitWalk) -> Iterator[Text]:
         yield Text(f"  {escape_text(note)}", style="bold red")
 
 
-def _policy(policy: LeafPolicy) -> Iterator[Text]:
+def _policy(policy: recorded.LeafPolicy) -> Iterator[Text]:
     yield Text()
     adjacent, written, tenths = leaf_cells(policy)
     yield Text(f"{policy.leaves:,} leaves: the next one in key order is next on disk for {adjacent}")
@@ -526,7 +491,7 @@ def _policy(policy: LeafPolicy) -> Iterator[Text]:
         yield Text(f"transactions by tenths of the leaves: {tenths}")
 
 
-def leaf_cells(policy: LeafPolicy | None) -> tuple[str, str, str]:
+def leaf_cells(policy: recorded.LeafPolicy | None) -> tuple[str, str, str]:
     """Tell what the leaves tell: share next to each other, transactions and leaves of each, transactions by tenths."""
     if policy is None:
         return NOTHING, NOTHING, NOTHING
@@ -538,7 +503,7 @@ def leaf_cells(policy: LeafPolicy | None) -> tuple[str, str, str]:
     return adjacent, written, ", ".join(f"{xid:,}" for xid in policy.xid_deciles)
 
 
-def table_rows(result: KitResult) -> Iterator[tuple[str, ...]]:
+def table_rows(result: recorded.KitResult) -> Iterator[tuple[str, ...]]:
     """Yield a row a walk, with what it was measured on and what the leaves tell."""
     machine, leaves = result.machine, leaf_cells(result.policy)
     memory = machine.cache_sizes.get("hw.memsize", "")

@@ -21,25 +21,21 @@ from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.findings import ABSENT, RANK, UNBOUNDED, first_cause
 from layoutscope.metrics.space import main_tree, node_density
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import COLUMNS, STYLES, count_findings, image_line, plain_table, print_parts
-from layoutscope.report.text.predict import prediction_notes, prediction_table
-from layoutscope.results.check import what_to_do
-from layoutscope.results.explanation import (
-    SHORT,
-    WHY,
-    besides,
-    drive_words,
-    elsewhere,
-    interval,
-    is_all_read,
-    lie,
-    little,
-    most,
-    quick,
-    unsettled,
-    why,
-    yardstick,
+from layoutscope.report.text.console import (
+    COLUMNS,
+    STYLES,
+    count_findings,
+    format_address,
+    heads,
+    image_line,
+    item_table,
+    plain_table,
+    print_parts,
 )
+from layoutscope.report.text.predict import prediction_notes, prediction_table
+from layoutscope.results import explanation as words
+from layoutscope.results.check import what_to_do
+from layoutscope.results.explanation import drive_words
 from layoutscope.tables import coverage_of
 from layoutscope.tables.layout import layout_findings
 from layoutscope.units import NOTHING, format_bytes, format_count, format_seconds, format_share, format_value
@@ -189,26 +185,16 @@ def _detail(name: str, value: float | str) -> str:
 
 def tree_table(trees: Sequence[TreeSummary]) -> RenderableType:
     """Show metadata by tree."""
-    columns = [
-        ("Tree", False),
-        ("Leaves + index nodes", True),
-        ("Free", True),
-        ("Size", True),
-        ("Pieces", True),
-        ("Clumped", True),
-    ]
-    rows = [
-        (
-            escape_text(tree.tree),
-            " + ".join(f"{count:,}" for count in tree.nodes_by_level) or NOTHING,
-            f"{tree.free_nodes:,}",
-            format_bytes(tree.size_bytes),
-            f"{tree.pieces:,}",
-            format_share(tree.clumped_share),
-        )
-        for tree in trees
-    ]
-    return plain_table("Metadata by tree (clumped: in the largest clump, gaps to 1 MiB)", columns, rows)
+    return item_table(
+        "Metadata by tree (clumped: in the largest clump, gaps to 1 MiB)",
+        trees,
+        ("Tree", lambda tree: escape_text(tree.tree)),
+        (">Leaves + index nodes", lambda tree: " + ".join(f"{n:,}" for n in tree.nodes_by_level) or NOTHING),
+        (">Free", lambda tree: f"{tree.free_nodes:,}"),
+        (">Size", lambda tree: format_bytes(tree.size_bytes)),
+        (">Pieces", lambda tree: f"{tree.pieces:,}"),
+        (">Clumped", lambda tree: format_share(tree.clumped_share)),
+    )
 
 
 def space_line(volume: VolumeScan) -> Text:
@@ -229,17 +215,12 @@ def findings_shown(findings: Sequence[Finding]) -> RenderableType:
     """Show findings with their addresses: the worst first, causes before what follows from them."""
     chosen = sorted(findings, key=lambda finding: (-RANK[finding.level], len(finding.causes) > 0))[:MAX_FINDINGS]
     more = f", {MAX_FINDINGS} shown" if len(findings) > MAX_FINDINGS else ""
-    columns = [("Level", False), ("Byte", True), ("What", False)]
-    title = f"Findings ({count_findings(findings)}{more})"
-    return plain_table(title, columns, [_finding(item) for item in chosen])
-
-
-def _finding(item: Finding) -> tuple[Text, str, str]:
-    address = NOTHING if item.image_offset is None else f"{item.image_offset:,}"
-    return (
-        Text(item.level, STYLES[item.level]),
-        address,
-        escape_text(f"{item.code}: {item.structure}: {item.message}{item.sides}"),
+    return item_table(
+        f"Findings ({count_findings(findings)}{more})",
+        chosen,
+        ("Level", lambda item: Text(item.level, STYLES[item.level])),
+        (">Byte", lambda item: format_address(item.image_offset)),
+        ("What", lambda item: escape_text(f"{item.code}: {item.structure}: {item.message}{item.sides}")),
     )
 
 
@@ -264,24 +245,21 @@ def block_table(facts: VolumeFacts) -> Iterator[RenderableType]:
     total = int(counts.get("blocks", 0))
     if "claimed blocks" not in counts or not total:
         return
-    columns = [("Blocks", False), ("Number", True), ("Size", True), ("Share", True)]
-    rows = [
-        (
-            BLOCK_ROWS[name],
-            f"{count:,}",
-            format_bytes(int(count) * facts.block_size_bytes),
-            format_share(int(count) / total),
-        )
-        for name, count in counts.items()
-    ]
     wrong = int(counts.get("unclaimed blocks", 0)) + int(counts.get("claimed but free blocks", 0))
     verdict = "every used block belongs to something" if not wrong else f"{wrong:,} blocks do not agree"
-    yield plain_table(f"Balance of the blocks: {verdict}", columns, rows)
+    yield item_table(
+        f"Balance of the blocks: {verdict}",
+        counts.items(),
+        ("Blocks", lambda item: BLOCK_ROWS[item[0]]),
+        (">Number", lambda item: f"{item[1]:,}"),
+        (">Size", lambda item: format_bytes(int(item[1]) * facts.block_size_bytes)),
+        (">Share", lambda item: format_share(int(item[1]) / total)),
+    )
 
 
 def main_metrics(volume: VolumeScan) -> RenderableType:
     """Show the metrics of the volume and of the enumerated tree: value, unit and denominator."""
-    columns = [("Metric", False), ("Value", True), ("Per", False)]
+    columns = heads("Metric", ">Value", "Per")
     return plain_table("Metrics (--explain shows their definitions)", columns, _main_rows(volume))
 
 
@@ -360,7 +338,7 @@ def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text
         shown += 1
     left = [_title(volume.layout.facts) for volume in volumes[shown:]]
     if left:
-        foot = [Text(_cut(f"Not shown here, but in --details: {most(left, COLUMNS - 35)}")), *foot]
+        foot = [Text(_cut(f"Not shown here, but in --details: {words.most(left, COLUMNS - 35)}")), *foot]
     yield from _aired([*head, *(line for block in blocks[:shown] for line in block), *foot])
 
 
@@ -443,7 +421,7 @@ def _outside(result: ScanResult) -> Iterator[Text]:
 def _others(result: ScanResult) -> Iterator[Text]:
     """Name what lies on the image and is not read: what is said of damage is not said of it."""
     if result.image.other_contents:
-        yield Text(f"Not read: {most([*map(escape_text, result.image.other_contents)], COLUMNS - 10)}")
+        yield Text(f"Not read: {words.most([*map(escape_text, result.image.other_contents)], COLUMNS - 10)}")
 
 
 def _worst(where: str, findings: Sequence[Finding]) -> Iterator[Text]:
@@ -476,7 +454,7 @@ def _block(
     over = max(cell_len(_title(facts) + rest) - COLUMNS, 0)
     title = _title(replace(facts, name=_cut(facts.name, max(cell_len(facts.name) - over, 9))))
     yield Text(_cut(f"{title}{rest}"), style=_HEAD[alone])
-    yield from (Text(f"  besides {more}") for more in [besides(volume.layout)] if more and not is_tight)
+    yield from (Text(f"  besides {more}") for more in [words.besides(volume.layout)] if more and not is_tight)
     yield from _state(result, volume)
     yield from _alone(volume, most=2 if is_tight else MAX_ROWS) if alone else _in_short(volume)
     if len(volume.layout.columns("nodes")):
@@ -551,11 +529,11 @@ def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
     if verdict is None or walk is None:
         yield Text(_untimed(walk))
         return
-    what = "every file" if is_all_read(volume.layout) else "what was read of it"
+    what = "every file" if words.is_all_read(volume.layout) else "what was read of it"
     how = f"nothing cached, modelled as {HOST_WORDS[walk.host]} ({format_count(walk.reads, 'read')})"
     yield Text(f"Listing {what}, {how}", style=SECTION)
     if not walk.reads:
-        if is_all_read(volume.layout):
+        if words.is_all_read(volume.layout):
             yield Text("  takes no read at all: mounting the volume has read what it needs")
         else:
             yield Text("  No time can be given: the metadata that lists the files was not read.")
@@ -566,13 +544,13 @@ def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
     if left > 0 and most == MAX_ROWS:
         yield Text(f"  {left} more drives in --details")
     if not verdict.is_worth_a_word:
-        yield Text(_cut(f"  {quick(volume.predictions[0])}"))
+        yield Text(_cut(f"  {words.quick(volume.predictions[0])}"))
         return
-    if told := unsettled(volume.predictions[0]):
+    if told := words.unsettled(volume.predictions[0]):
         yield Text(_cut(f"  {told}"))
-    yield Text(_cut(f"  {yardstick(verdict)}{' (the first drive)' if len(volume.predictions) > 1 else ''}"))
+    yield Text(_cut(f"  {words.yardstick(verdict)}{' (the first drive)' if len(volume.predictions) > 1 else ''}"))
     if verdict.yardsticks:
-        yield Text(_cut(f"  {elsewhere(verdict)}"))
+        yield Text(_cut(f"  {words.elsewhere(verdict)}"))
     yield from _why(verdict, most)
     yield from _help(verdict, most)
 
@@ -587,16 +565,16 @@ def _untimed(walk: WalkFacts | None) -> str:
 
 
 def _time(item: Prediction) -> str:
-    between = f"({interval(item)})" if interval(item) else ""
+    between = f"({words.interval(item)})" if words.interval(item) else ""
     return f"  {_cut(drive_words(item.drive), 30):30} {format_seconds(item.seconds):>12}  {between}".rstrip()
 
 
 def _why(verdict: Verdict, most: int) -> Iterator[Text]:
-    yield Text(why(verdict), style=SECTION)
+    yield Text(words.why(verdict), style=SECTION)
     for cause in verdict.named_causes[:most]:
-        yield Text(_cut(f"  {format_share(cause.share):>6}  {WHY[cause.name]}"))
+        yield Text(_cut(f"  {format_share(cause.share):>6}  {words.WHY[cause.name]}"))
     if verdict.placement is not None:
-        yield from _wrapped(f"  {lie(verdict.placement)}", most_lines=2)
+        yield from _wrapped(f"  {words.lie(verdict.placement)}", most_lines=2)
 
 
 def _help(verdict: Verdict, most_rows: int) -> Iterator[Text]:
@@ -606,10 +584,10 @@ def _help(verdict: Verdict, most_rows: int) -> Iterator[Text]:
         yield Text(_cut(f"  {format_seconds(item.seconds):>12}  {item.title}"))
     if not helpful:
         yield Text("  nothing of what was tried" + (" on nearly every such drive" if verdict.unsure else ""))
-    for words, items in (("Some drives", verdict.unsure), (little(verdict), verdict.useless)):
+    for title, items in (("Some drives", verdict.unsure), (words.little(verdict), verdict.useless)):
         if items and most_rows == MAX_ROWS:
             told = [f"{item.title} ({format_seconds(item.seconds)})" for item in items]
-            yield Text(_cut(f"  {words}: {most(told, COLUMNS - len(words) - 4)}"))
+            yield Text(_cut(f"  {title}: {words.most(told, COLUMNS - len(title) - 4)}"))
 
 
 def _in_short(volume: VolumeScan) -> Iterator[Text]:
@@ -623,19 +601,19 @@ def _in_short(volume: VolumeScan) -> Iterator[Text]:
     ]
     yield Text(
         _cut(
-            f"  Listing it: {most(times, COLUMNS - 14, 'drive')}"
+            f"  Listing it: {words.most(times, COLUMNS - 14, 'drive')}"
             if walk.reads
             else "  Listing it reads nothing more: mounting has read it all"
-            if is_all_read(volume.layout)
+            if words.is_all_read(volume.layout)
             else "  No time can be given: the metadata that lists the files was not read."
         )
     )
     if verdict.named_causes:
-        causes = [f"{format_share(cause.share)} {SHORT[cause.name]}" for cause in verdict.named_causes]
-        yield Text(_cut(f"  Why, each alone: {most(causes, COLUMNS - 19)}"))
+        causes = [f"{format_share(cause.share)} {words.SHORT[cause.name]}" for cause in verdict.named_causes]
+        yield Text(_cut(f"  Why, each alone: {words.most(causes, COLUMNS - 19)}"))
     if verdict.helpful:
         helpful = [f"{item.title} {format_seconds(item.seconds)}" for item in verdict.helpful]
-        yield Text(_cut(f"  Would help: {most(helpful, COLUMNS - 14)}"))
+        yield Text(_cut(f"  Would help: {words.most(helpful, COLUMNS - 14)}"))
 
 
 def strips(volume: VolumeScan, marks: str) -> Iterator[str]:

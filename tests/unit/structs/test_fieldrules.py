@@ -10,7 +10,7 @@ import pytest
 
 from layoutscope.findings import FindingLog
 from layoutscope.structs import fieldrules
-from layoutscope.structs.fieldrules import NOT_ZERO, ZERO, Structures, check_fields, rules
+from layoutscope.structs.fieldrules import NOT_ZERO, ZERO, check_fields, rules
 from layoutscope.structs.records import HEADER_NODE, NODE_DESCRIPTOR
 
 
@@ -44,9 +44,9 @@ def test_finding_has_address_field_and_both_sides():
     buffer = np.zeros(28, np.uint8)
     buffer[14 + 9] = 7
     log = FindingLog()
-    declared = rules("node-invalid", "here", (NODE_DESCRIPTOR.height, ZERO, "has a height"))
-    structures = Structures(NODE_DESCRIPTOR, buffer, np.array([0, 14]))
-    check_fields(structures, declared, None, lambda row, plus: log.at(f"node {row}", 14 * row + plus))
+    declared = rules("node-invalid", (NODE_DESCRIPTOR.height, ZERO, "has a height"), level="error")
+    at = lambda row, plus: log.at(f"node {row}", 14 * row + plus)  # noqa: E731
+    check_fields(NODE_DESCRIPTOR, buffer, np.array([0, 14]), declared, at)
     (found,) = log.findings
     assert (found.structure, found.image_offset, found.message) == ("node 1", 23, "height: has a height")
     assert (found.expected, found.found, found.level) == ("0", "7", "error")
@@ -58,18 +58,16 @@ def test_item_of_a_repeated_field_is_named():
     buffer = np.zeros(HEADER_NODE.width, np.uint8)
     buffer[at] = 1
     log = FindingLog()
-    structures = Structures(HEADER_NODE, buffer, np.zeros(1, np.int64))
-    declared = rules("node-invalid", "here", (HEADER_NODE.header.reserved3, ZERO, "reserved"))
-    check_fields(structures, declared, None, lambda _, plus: log.at("node", plus))
+    declared = rules("node-invalid", (HEADER_NODE.header.reserved3, ZERO, "reserved"))
+    check_fields(HEADER_NODE, buffer, np.zeros(1, np.int64), declared, lambda _, plus: log.at("node", plus))
     assert [(item.image_offset, item.message) for item in log.findings] == [(at, "header.reserved3[2]: reserved")]
 
 
 def test_rule_without_a_demand_is_not_asked():
     """Where nothing is known of what a field must be, nothing is said of it."""
     log = FindingLog()
-    structures = Structures(NODE_DESCRIPTOR, np.ones(14, np.uint8), np.zeros(1, np.int64))
-    declared = rules("node-invalid", "here", (NODE_DESCRIPTOR.height, lambda known: known, "differs"))
-    check_fields(structures, declared, None, lambda _, plus: log.at("node", plus))
+    declared, buffer = rules("node-invalid", (NODE_DESCRIPTOR.height, None, "differs")), np.ones(14, np.uint8)
+    check_fields(NODE_DESCRIPTOR, buffer, np.zeros(1, np.int64), declared, lambda _, plus: log.at("node", plus))
     assert log.findings == []
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_levels
-from layoutscope.filesystems.apfs.check.subject import Report, of_volume, snapshot_places, volume_sources
+from layoutscope.filesystems.apfs.check.subject import Report, extent_nodes, snapshot_places, volume_sources
 from layoutscope.filesystems.apfs.contents import streams, stretches
 from layoutscope.filesystems.apfs.snapshots import LIVE, open_snapshot
 from layoutscope.filesystems.apfs.verify import hash_objects, read_object
@@ -40,24 +40,19 @@ _NO_OBJECT: Final = np.uint64(2**60 - 1)
 """What stands in keys of names in place of an object's number (reference, j_snap_name_key_t)."""
 
 
-def check_snapshot_records(subject: Subject) -> None:
+def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
     """Names, the object map's list and the superblocks of snapshots fit the snapshots' metadata."""
-    for parts in subject.volumes:
-        _check_superblocks(subject, parts)
-        xids = np.array([item.xid for item in parts.snapshots], np.uint64)
-        names = parts.snapmeta.records.get("snap_name")
-        if "snap_xid" in names:
-            report = Report(subject.log, parts.snapmeta.nodes)
-            found, field = names["snap_xid"], "val.snap_name_val.snap_xid"
-            wrong = ~np.isin(found, xids)
-            message = "a name leads to no snapshot"
-            report.cases(wrong, names, "snapshot name", "snapshot-differs", message, field, found=found)
-            _check_names(parts, report)
-        for source in volume_sources(subject, parts):
-            if source.tree != "omap-snapshots":
-                continue
-            for batch in read_levels(source):
-                _check_listed(subject, batch, xids)
+    _check_superblocks(subject, parts)
+    xids = np.array([item.xid for item in parts.snapshots], np.uint64)
+    names = parts.snapmeta.records.get("snap_name")
+    if "snap_xid" in names:
+        report = Report(subject.log, parts.snapmeta.nodes)
+        add, found = report.of(names, "snapshot name", "snapshot-differs"), names["snap_xid"]
+        add(~np.isin(found, xids), "a name leads to no snapshot", "val.snap_name_val.snap_xid", found=found)
+        _check_names(parts, report)
+    for source in volume_sources(subject, parts):
+        for batch in read_levels(source) if source.tree == "omap-snapshots" else ():
+            _check_listed(subject, batch, xids)
 
 
 def _check_names(parts: VolumeParts, report: Report) -> None:
@@ -66,11 +61,9 @@ def _check_names(parts: VolumeParts, report: Report) -> None:
     known = dict(zip(metadata["obj_id"].tolist(), metadata["name"].raw(), strict=True)) if "name" in metadata else {}
     pairs = zip(names["snap_xid"].tolist(), names["name"].raw(), strict=True)
     renamed = np.array([known.get(xid, name) != name for xid, name in pairs], bool)
-    for wrong, message, field in (
-        (renamed, "a name is not that in the metadata of its snapshot", "key.snap_name_key.len_name"),
-        (names["obj_id"] != _NO_OBJECT, "its key has the number of an object", "key.snap_name_key.hdr"),
-    ):
-        report.cases(wrong, names, "snapshot name", "snapshot-differs", message, field)
+    add = report.of(names, "snapshot name", "snapshot-differs")
+    add(renamed, "a name is not that in the metadata of its snapshot", "key.snap_name_key.len_name")
+    add(names["obj_id"] != _NO_OBJECT, "its key has the number of an object", "key.snap_name_key.hdr")
 
 
 def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) -> None:
@@ -98,24 +91,20 @@ def _check_superblocks(subject: Subject, parts: VolumeParts) -> None:
             log.add("snapshot-differs", "error", message, found=snapshot.sblock_paddr)
 
 
-def check_seals(subject: Subject) -> None:
+def check_seals(subject: Subject, parts: VolumeParts) -> None:
     """The hash of a sealed volume's root is that in its integrity metadata."""
-    blocks = subject.container.blocks
-    for parts in subject.volumes:
-        seal, nodes = parts.state.seal, parts.fs.nodes
-        if seal is None or not seal.hash_type or not len(nodes):
-            continue
-        # Each hash of a child stands in its parent; the root has none, and so its hash stands apart from the tree.
-        data = blocks.read(nodes.paddr[:1], int(nodes.size_bytes[0]))
-        found = hash_objects(seal.hash_type, data).tobytes()
-        if found != seal.root_hash:
-            meta = read_object(
-                blocks, grammar.ApfsSealed.IntegrityMeta, seal.paddr, "integrity metadata",
-                oid=parts.state.superblock.integrity_meta_oid,
-            )  # fmt: skip
-            log = subject.log.at("integrity metadata", seal.paddr, plus=int(meta.ofs_root_hash))
-            message, stored = "the hash of the root is another", seal.root_hash.hex()
-            log.add("seal-broken", "error", message, expected=found.hex(), found=stored)
+    blocks, seal, nodes = subject.container.blocks, parts.state.seal, parts.fs.nodes
+    if seal is None or not seal.hash_type or not len(nodes):
+        return
+    # Each hash of a child stands in its parent; the root has none, and so its hash stands apart from the tree.
+    data = blocks.read(nodes.paddr[:1], int(nodes.size_bytes[0]))
+    found = hash_objects(seal.hash_type, data).tobytes()
+    if found != seal.root_hash:
+        cls, oid = grammar.ApfsSealed.IntegrityMeta, parts.state.superblock.integrity_meta_oid
+        meta = read_object(blocks, cls, seal.paddr, "integrity metadata", oid=oid)
+        log = subject.log.at("integrity metadata", seal.paddr, plus=int(meta.ofs_root_hash))
+        message, stored = "the hash of the root is another", seal.root_hash.hex()
+        log.add("seal-broken", "error", message, expected=found.hex(), found=stored)
 
 
 def check_snapshots(parts: VolumeParts) -> None:
@@ -142,7 +131,9 @@ def check_snapshots(parts: VolumeParts) -> None:
             log.add("snapshot-differs", "warning", message, expected=expected, found=found)
 
 
-LENGTH = "val.file_extent_val.len_and_flags"
+LENGTH: Final = "val.file_extent_val.len_and_flags"
+_REFERENCE: Final = ("extent at block", "reference-differs")
+"""What extent references are called, and the code of what is wrong with them."""
 
 
 def compare_extents(parts: VolumeParts) -> None:
@@ -150,9 +141,8 @@ def compare_extents(parts: VolumeParts) -> None:
     if parts.is_locked or parts.log.has_errors:
         return
     extents, blocks = parts.file_extents(), parts.state.store.blocks
-    nodes = parts.fext.nodes if len(parts.fext.nodes) else parts.fs.nodes
     if len(extents["obj_id"]):
-        check_shape(blocks, extents, Report(parts.log, nodes))
+        check_shape(blocks, extents, Report(parts.log, extent_nodes(parts)))
     physical = parts.extentref.records.get("extent")
     if "refcnt" in physical and parts.view == "live":
         own = Report(parts.log, parts.extentref.nodes)
@@ -174,16 +164,16 @@ def check_shape(
     """Extents are whole blocks, follow each other without gap, and lie inside the container."""
     # As numbers with a sign they are the same bytes.
     length, logical = (extents[name].view(np.int64) for name in ("len_extent", "logical_addr"))
-    code, what = "extent-invalid", "extent of data stream"
-    report.cases(length == 0, extents, what, code, "it is empty", LENGTH)
+    add = report.of(extents, "extent of data stream", "extent-invalid")
+    add(length == 0, "it is empty", LENGTH)
     odd = _is_odd(length, blocks.block_size) | _is_odd(logical, blocks.block_size)
-    report.cases(odd, extents, what, code, "it is no whole number of blocks", LENGTH, found=length)
+    add(odd, "it is no whole number of blocks", LENGTH, found=length)
     # Holes have records of their own, so that nothing is left out between two extents of a stream.
     expected = np.zeros(len(length), np.int64)
     np.add(logical[:-1], length[:-1], out=expected[1:])
     expected[1:] *= extents["obj_id"][1:] == extents["obj_id"][:-1]
     message, field = "it does not start where the one before it ends", "key.file_extent_key.logical_addr"
-    report.cases((logical != expected) & ~odd, extents, what, code, message, field, expected=expected, found=logical)
+    add((logical != expected) & ~odd, message, field, expected=expected, found=logical)
     # An extent at block 0 is a hole: it has a length, but no blocks.
     device, position = blocks.split(extents["paddr"])
     position += length
@@ -191,8 +181,7 @@ def check_shape(
     outside = position > (sizes[device] if device.any() else sizes[0])
     outside |= ~blocks.present(extents["paddr"], 0)
     outside &= extents["paddr"] != 0
-    field = "val.file_extent_val.paddr"
-    report.cases(outside, extents, what, code, "it lies outside the image", field, found=extents["paddr"])
+    add(outside, "it lies outside the image", "val.file_extent_val.paddr", found=extents["paddr"])
 
 
 def _is_odd(values: NDArray[np.int64], block_size: int) -> NDArray[np.bool_]:
@@ -211,8 +200,8 @@ def _device_sizes(blocks: Blocks) -> NDArray[np.int64]:
 def check_extent_references(parts: VolumeParts, physical: Columns, report: Report) -> None:
     """Each run of blocks is used by as many extents as its reference counts; without snapshots only."""
     kinds = [int(kind) for kind in grammar.ApfsExtents.PhysExtKind]
-    code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.len_and_kind"
-    report.cases(~np.isin(physical["kind"], kinds), physical, what, code, "unknown kind", field)
+    add = report.of(physical, *_REFERENCE)
+    add(~np.isin(physical["kind"], kinds), "unknown kind", "val.phys_ext_val.len_and_kind")
     start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
     extents = parts.file_extents()
     first, length = stretches(extents, parts.state.store.blocks.block_size)
@@ -221,8 +210,7 @@ def check_extent_references(parts: VolumeParts, physical: Columns, report: Repor
     weights = physical["refcnt"].astype(np.int64)
     wrong = _find_unbalanced_runs((start, count, weights), (first, length, np.full(len(first), -1)))
     message = "it counts other references than extents refer to it"
-    touched, counted, field = is_touched(wrong, start, count), physical["refcnt"], "val.phys_ext_val.refcnt"
-    report.cases(touched, physical, what, code, message, field, found=counted)
+    add(is_touched(wrong, start, count), message, "val.phys_ext_val.refcnt", found=physical["refcnt"])
     _report_uncounted(parts, report, wrong, arrays.runs_of(start, count))
 
 
@@ -234,9 +222,8 @@ def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int6
     first, length = stretches(extents, parts.state.store.blocks.block_size)
     chosen = np.zeros(len(extents["obj_id"]), bool)
     chosen[np.flatnonzero(extents["paddr"] != 0)[is_touched(lacking, first, length)]] = True
-    nodes = parts.fext.nodes if len(parts.fext.nodes) else parts.fs.nodes
-    code, message = "reference-differs", "no reference counts its blocks"
-    Report(report.log, nodes, report.most).cases(chosen, extents, "extent of data stream", code, message, LENGTH)
+    own = Report(report.log, extent_nodes(parts), report.most)
+    own.of(extents, "extent of data stream", "reference-differs")(chosen, "no reference counts its blocks", LENGTH)
 
 
 def _match_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
@@ -266,8 +253,7 @@ def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) 
         begin += len(table["obj_id"])
         odd = is_touched(wrong, start[rows], length[rows])
         message = "the references of all states add up to others than the files of the live state have"
-        report, field = Report(log, tree.nodes, most), "val.phys_ext_val.refcnt"
-        report.cases(odd, table, "extent at block", "reference-differs", message, field)
+        Report(log, tree.nodes, most).of(table, *_REFERENCE)(odd, message, "val.phys_ext_val.refcnt")
 
 
 def _find_unbalanced_runs(
@@ -318,9 +304,8 @@ def check_owners(
     is_new = physical["kind"] == int(grammar.ApfsExtents.PhysExtKind.new)
     is_future = physical["owning_obj_id"] >= np.uint64(parts.state.superblock.next_obj_id)
     lost = ~known & (((physical["refcnt"] == 1) & is_new) | is_future)
-    code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.owning_obj_id"
-    message, owner = "its owner does not exist", physical["owning_obj_id"]
-    report.cases(lost, physical, what, code, message, field, found=owner)
+    add, owner = report.of(physical, *_REFERENCE), physical["owning_obj_id"]
+    add(lost, "its owner does not exist", "val.phys_ext_val.owning_obj_id", found=owner)
 
 
 def snapshot_states(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, Volume]]:
@@ -353,14 +338,13 @@ def _snapshot_parts(subject: Subject, parts: VolumeParts) -> Iterator[VolumePart
         yield known
 
 
-def check_states(subject: Subject, checks: Sequence[Callable[[Subject], None]]) -> None:
+def check_states(subject: Subject, live: VolumeParts, checks: Sequence[Callable[[Subject, VolumeParts], None]]) -> None:
     """Put the records of each snapshot to comparisons; what was found in another state is not said again."""
-    for live in subject.whole:
-        seen = {*subject.log.findings, *live.log.findings}
-        for parts in _snapshot_parts(subject, live):
-            one = replace(of_volume(subject, parts), whole=[parts])
-            for check in checks:
-                check(one)
-            found = [item for item in (*parts.log.findings, *one.log.findings) if item not in seen]
-            seen.update(found)
-            subject.log.extend(replace(item, structure=f"{parts.view}, {item.structure}") for item in found)
+    seen = {*subject.log.findings, *live.log.findings}
+    for parts in _snapshot_parts(subject, live):
+        one = subject.branch()
+        for check in checks:
+            check(one, parts)
+        found = [item for item in (*parts.log.findings, *one.log.findings) if item not in seen]
+        seen.update(found)
+        subject.log.extend(replace(item, structure=f"{parts.view}, {item.structure}") for item in found)

@@ -5,33 +5,25 @@ Apple File System Reference, File-System Objects; what only apfsck says was seen
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.check.names import compare_names
-from layoutscope.filesystems.apfs.check.subject import InodeNotes, Report
+from layoutscope.filesystems.apfs.check.subject import Report
 from layoutscope.filesystems.apfs.contents import DECLARED, inodes_by_kind, is_converted, is_deleted, times_listed
 from layoutscope.filesystems.apfs.spaceman import to_runs
 from layoutscope.filesystems.apfs.verify import object_header, report_damaged
-from layoutscope.structs import arrays, grammar
+from layoutscope.structs import arrays, grammar, records
 from layoutscope.structs.arrays import index_of, is_strictly_ascending, match, ordinals, owners
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.records import (
-    CHECKPOINT_MAP_HEAD,
-    DSTREAM,
-    INODE_VAL_FIXED,
-    J_KEY,
-    SPARSE_BYTES,
-    X_FIELD,
-    XF_BLOB_HEAD,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.check.subject import CheckedRows, Subject
+    from layoutscope.filesystems.apfs.check.subject import CheckedRows, Notes, Subject
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
@@ -40,6 +32,7 @@ if TYPE_CHECKING:
     from layoutscope.findings import Level
 
 
+X_FIELD, XF_BLOB_HEAD, DSTREAM = records.X_FIELD, records.XF_BLOB_HEAD, records.DSTREAM
 FIELD: Final = grammar.ApfsXfields.InodeField
 _FLAG: Final = grammar.ApfsXfields.FieldFlag
 _KNOWN_TYPES: Final = {"inode": range(1, 18), "dir_rec": range(1, 2)}
@@ -128,8 +121,7 @@ def _check_types(fields: Extended, name: str) -> None:
     fields.rows.report(broken, "val", message)
     order = np.lexsort((kind, fields.owner))
     again = (np.diff(fields.owner[order]) == 0) & (np.diff(kind[order].astype(np.int64)) == 0)
-    twice = np.zeros(len(fields.rows.row), bool)
-    twice[fields.owner[order][1:][again]] = True
+    twice = fields.rows.rows_of(fields.owner[order][1:][again])
     fields.rows.report(twice, "val", f"{name}: it has two extended fields of one type")
 
 
@@ -138,8 +130,7 @@ def _check_padding(fields: Extended, name: str, gap: NDArray[np.int64]) -> None:
     chosen = np.flatnonzero(gap > 0)
     item, step = owners(gap[chosen]), ordinals(gap[chosen])
     places = fields.start[chosen][item] + fields.length[chosen][item] + step
-    wrong = np.zeros(len(fields.rows.row), bool)
-    wrong[fields.owner[chosen][item][fields.rows.batch.buffer[places] != 0]] = True
+    wrong = fields.rows.rows_of(fields.owner[chosen][item][fields.rows.batch.buffer[places] != 0])
     fields.rows.report(wrong, "val", f"{name}: the padding of an extended field is not zero")
 
 
@@ -149,7 +140,7 @@ def last_byte(fields: Extended, chosen: NDArray[Any]) -> NDArray[np.uint8]:
     return found
 
 
-INODE: Final = INODE_VAL_FIXED
+INODE: Final = records.INODE_VAL_FIXED
 FLAG: Final = grammar.ApfsInode.InodeFlag
 _FORMAT: Final = grammar.ApfsInode.ModeFormat
 _CLONED: Final = int(FLAG.was_cloned | FLAG.was_ever_cloned)
@@ -194,11 +185,11 @@ def text_sums(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray
     return found
 
 
-def check_inodes(rows: CheckedRows, fields: Extended | None, notes: InodeNotes | None, *, is_plain: bool) -> None:
+def check_inodes(rows: CheckedRows, fields: Extended | None, notes: Notes | None, *, is_plain: bool) -> None:
     """Compare flags, kind and numbers of inodes with their extended fields."""
     found = {name: rows.column("val", INODE, name) for name in (INODE.internal_flags, INODE.mode, INODE.private_id)}
     flags, form = found[INODE.internal_flags], found[INODE.mode] & 0xF000
-    number = rows.column("key", J_KEY, J_KEY.obj_id)
+    number = rows.column("key", records.J_KEY, records.J_KEY.obj_id)
     kinds = np.zeros(len(rows.row), np.uint32)
     if fields is not None:
         place = np.searchsorted(rows.row, fields.rows.row)[fields.owner]
@@ -217,8 +208,9 @@ def check_inodes(rows: CheckedRows, fields: Extended | None, notes: InodeNotes |
         _check_streams(rows, fields, place, flags, is_plain=is_plain)
         sparse, name = _read_field_sums(rows, fields, place)
     if notes is not None:
-        for column, values in zip(InodeNotes.__struct_fields__, (number, flags, kinds, sparse, name), strict=True):
-            getattr(notes, column).append(values)
+        seen = {"obj_id": number, "flags": flags, "kinds": kinds, "sparse": sparse, "name": name}
+        for column, values in seen.items():
+            notes.setdefault(column, []).append(values)
 
 
 def _check_flags(rows: CheckedRows, flags: NDArray[np.uint64], kinds: NDArray[np.uint32]) -> None:
@@ -240,11 +232,8 @@ def _check_streams(
     chosen = chosen[fields.length[chosen] >= DSTREAM.width]
     key = decode_column(DSTREAM, rows.batch.buffer, fields.start[chosen], DSTREAM.default_crypto_id)
     is_clone = flags[place[chosen]] & int(FLAG.was_cloned) != 0
-    wrong = np.zeros(len(rows.row), bool)
-    wrong[place[chosen[(key == _UNASSIGNED) & ~is_clone]]] = True
-    if is_plain:
-        wrong[place[chosen[(key != 0) & (key != _UNASSIGNED)]]] = True
-    rows.report(wrong, "val", "inode: its stream has a key that it cannot have")
+    wrong = (key == _UNASSIGNED) & ~is_clone | is_plain & (key != 0) & (key != _UNASSIGNED)
+    rows.report(rows.rows_of(place[chosen[wrong]]), "val", "inode: its stream has a key that it cannot have")
 
 
 def _read_field_sums(
@@ -254,23 +243,24 @@ def _read_field_sums(
     buffer = rows.batch.buffer
     sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
     chosen = fields.of_kind(int(FIELD.sparse_bytes))
-    chosen = chosen[fields.length[chosen] >= SPARSE_BYTES.width]
-    sparse[place[chosen]] = decode_column(SPARSE_BYTES, buffer, fields.start[chosen], SPARSE_BYTES.num_bytes)
+    chosen = chosen[fields.length[chosen] >= records.SPARSE_BYTES.width]
+    sparse[place[chosen]] = decode_column(
+        records.SPARSE_BYTES, buffer, fields.start[chosen], records.SPARSE_BYTES.num_bytes
+    )
     chosen = fields.of_kind(int(FIELD.entry_name))
     chosen = chosen[fields.length[chosen] > 0]
     ends = last_byte(fields, chosen) == 0
-    wrong = np.zeros(len(rows.row), bool)
-    wrong[place[chosen[~ends]]] = True
-    rows.report(wrong, "val", "inode: its name does not end with a zero byte")
+    rows.report(rows.rows_of(place[chosen[~ends]]), "val", "inode: its name does not end with a zero byte")
     chosen = chosen[ends]
     name[place[chosen]] = text_sums(buffer, fields.start[chosen], fields.length[chosen] - 1)
     return sparse, name
 
 
-DIFFERS: Final = "record-differs"
 _NUMBER: Final = grammar.ApfsInode.InodeNumber
 _FEATURE: Final = grammar.ApfsVolume.VolumeFeature
 _FLAGS: Final = "val.inode_val_fixed.internal_flags"
+_PARENT: Final = "val.inode_val_fixed.parent_id"
+_STREAM: Final = "val.inode_val_fixed.private_id"
 _OF_ATTRIBUTES: Final = (
     (int(FLAG.has_rsrc_fork), b"com.apple.ResourceFork", "a resource fork"),
     (int(FLAG.has_security_ea), b"com.apple.system.Security", "a list of access rights"),
@@ -278,23 +268,21 @@ _OF_ATTRIBUTES: Final = (
 """Flags that say that an inode has an attribute."""
 
 
-def check_inode_notes(subject: Subject) -> None:
+def check_inode_notes(subject: Subject, parts: VolumeParts) -> None:
     """Compare what was noted of inodes with entries, attributes, extents and streams."""
-    for parts in subject.whole:
-        noted = subject.inodes.get((parts.state.number, parts.view))
-        notes = {} if noted is None else noted.joined()
-        inodes = parts.fs.records.get("inode")
-        if not notes or "format" not in inodes:
-            continue
-        spot, known = match(inodes["obj_id"], notes["obj_id"])
-        rows, notes = spot[known], {name: values[known] for name, values in notes.items()}
-        one = _Inodes(parts, inodes, rows, notes, subject.records(parts))
-        one.check_names()
-        one.check_attributes()
-        one.check_purgeable()
-        one.check_holes()
-        one.check_clones()
-        _check_numbers(parts, subject.records(parts))
+    noted, inodes = subject.inodes.get((parts.state.number, parts.view)), parts.fs.records.get("inode")
+    if not noted or "format" not in inodes:
+        return
+    notes = {name: np.concatenate(values) for name, values in noted.items()}
+    spot, known = match(inodes["obj_id"], notes["obj_id"])
+    rows, notes = spot[known], {name: values[known] for name, values in notes.items()}
+    one = _Inodes(parts, inodes, rows, notes, subject.records(parts))
+    one.check_names()
+    one.check_attributes()
+    one.check_purgeable()
+    one.check_holes()
+    one.check_clones()
+    _check_numbers(parts, subject.records(parts))
 
 
 class _Inodes:
@@ -310,7 +298,7 @@ class _Inodes:
         """Report noted inodes."""
         chosen = np.zeros(len(self.inodes["obj_id"]), bool)
         chosen[self.rows[wrong]] = True
-        self.report.cases(chosen, self.inodes, "inode", DIFFERS, message, field, level=level)
+        self.report.of(self.inodes, "inode")(chosen, message, field, level=level)
 
     def check_names(self) -> None:
         """The name in an inode is that of an entry in the directory that it calls its parent."""
@@ -328,8 +316,8 @@ class _Inodes:
         same[here[own == sums[here]]] = True
         listed[here] = True
         wrong = listed & ~same & ~self.is_waiting
-        self.cases(wrong & (sums != 0), "the name in it is not that of its entry", "val.inode_val_fixed.parent_id")
-        self.cases(wrong & (sums == 0), "it does not have the name of its entry", "val.inode_val_fixed.parent_id")
+        self.cases(wrong & (sums != 0), "the name in it is not that of its entry", _PARENT)
+        self.cases(wrong & (sums == 0), "it does not have the name of its entry", _PARENT)
 
     def _with(self, name: bytes) -> NDArray[np.bool_]:
         """Which inodes have an attribute."""
@@ -382,7 +370,7 @@ class _Inodes:
         # Of clones, which share a stream, the first one is found.
         found = found[streams.find(self.inodes["private_id"][self.rows])[0]]
         wrong = (found != self.notes["sparse"]) & ~self.is_waiting
-        self.cases(wrong, "it counts other sparse bytes than its holes have", "val.inode_val_fixed.private_id")
+        self.cases(wrong, "it counts other sparse bytes than its holes have", _STREAM)
 
     def check_clones(self) -> None:
         """An inode whose stream has other users says that it was cloned."""
@@ -402,12 +390,12 @@ def _check_numbers(parts: VolumeParts, report: Report) -> None:
     first = np.uint64(_NUMBER.min_user)
     known = np.array([int(_NUMBER.root_dir), int(_NUMBER.private_dir), int(_NUMBER.snap_dir)], np.uint64)
     wrong = (inodes["obj_id"] < first) & ~np.isin(inodes["obj_id"], known)
-    report.cases(wrong, inodes, "inode", DIFFERS, "its number is reserved", "key.j_key.obj_id_and_type")
+    report.of(inodes, "inode")(wrong, "its number is reserved", "key.j_key.obj_id_and_type")
     if "sibling_id" in links:
         number = links["sibling_id"]
         wrong = (number < first) | (number >= stop) | records.index("inode").find(number)[1]
         message, field = "its number is reserved, free, or that of an inode", "key.sibling_key.sibling_id"
-        report.cases(wrong, links, "hard link of inode", DIFFERS, message, field, found=number)
+        report.of(links, "hard link of inode")(wrong, message, field, found=number)
 
 
 NUM_CHILDREN = "val.inode_val_fixed.num_children_or_links"
@@ -443,7 +431,6 @@ def check_counts(parts: VolumeParts) -> None:
         # Only the live superblock counts what is there now: the copy that a snapshot keeps is of the snapshot's time.
         snapshots = len(parts.snapshots)
         _compare(parts, "counts other snapshots than the volume holds", snapshots, "num_snapshots", tells_losses=True)
-    if parts.view == "live":
         # Superblocks and key bag belong to the container.
         foreign = to_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
         used = arrays.total(arrays.subtract(parts.claimed(parts.state.store.blocks.block_size), foreign))
@@ -469,61 +456,47 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     inodes, drecs = records.get("inode"), records.get("dir_rec")
     if "format" not in inodes or "file_id" not in drecs:
         return
-    kinds = grammar.ApfsInode.ModeFormat
+    add, kinds = report.of(inodes, "inode"), grammar.ApfsInode.ModeFormat
     known = np.isin(inodes["format"], np.array([int(kind) for kind in kinds], np.uint16))
-    report.cases(~known, inodes, "inode", "record-differs", "its mode is of no kind", "val.inode_val_fixed.mode")
-    _check_children(parts, report, inodes, drecs)
+    add(~known, "its mode is of no kind", "val.inode_val_fixed.mode")
     spot, found = records.find("dir_rec", "inode", "file_id")
     named = spot if found.all() else spot[found]
-    _check_link_counts(report, inodes, np.bincount(named, minlength=len(inodes["obj_id"])))
+    _check_link_counts(parts, report, inodes, drecs, np.bincount(named, minlength=len(inodes["obj_id"])))
     parents = drecs["obj_id"] if named is spot else drecs["obj_id"][found]
     wrong = ~_is_listed(named, parents, inodes["parent_id"]) & ~is_deleted(inodes)
     # The root and the private directory lie in directory 1, which has entries but no inode that could count them
     # (reference, ROOT_DIR_PARENT).
-    is_top = inodes["parent_id"] == int(grammar.ApfsInode.InodeNumber.root_dir_parent)
-    unlisted: tuple[tuple[NDArray[np.bool_], Level, str], ...] = (
-        (wrong & ~is_top, "warning", "the directory that it names does not list it"),
-        (wrong & is_top, "error", "the entry that names it is missing"),
-    )
-    for where, level, message in unlisted:
-        field, parents = "val.inode_val_fixed.parent_id", inodes["parent_id"]
-        report.cases(where, inodes, "inode", DIFFERS, message, field, level=level, found=parents)
+    is_top, parents = inodes["parent_id"] == int(_NUMBER.root_dir_parent), inodes["parent_id"]
+    add(wrong & ~is_top, "the directory that it names does not list it", _PARENT, found=parents)
+    add(wrong & is_top, "the entry that names it is missing", _PARENT, level="error", found=parents)
     wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> ENTRY_TYPE_SHIFT)
     message, field = "entry and inode are of different kinds", "val.drec_val_fixed.flags"
-    report.cases(wrong, drecs, "entry of directory", "record-differs", message, field)
+    report.of(drecs, "entry of directory")(wrong, message, field)
     _check_siblings(parts, report, inodes, drecs)
 
 
-def _check_children(parts: VolumeParts, report: Report, inodes: Columns, drecs: Columns) -> None:
-    """Directories count their entries; those that count more have lost some."""
+def _check_link_counts(
+    parts: VolumeParts,
+    report: Report,
+    inodes: Columns,
+    drecs: Columns,
+    links: NDArray[np.int64],  # entries that name each inode
+) -> None:
+    """Directories count their entries, other inodes the entries that name them; what counts more has lost some."""
     is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
     entries, counts = times_listed(inodes["obj_id"], drecs["obj_id"]), inodes["num_children_or_links"]
     # hfs_convert leaves numbers that no later change puts right.
     is_moot = is_converted(parts)
-    levels: tuple[Level, Level] = ("info", "info") if is_moot else ("error", "warning")
-    for wrong, level, message in (
-        (entries < counts, levels[0], f"{'' if is_moot else 'entries of it are missing: '}it counts more than it has"),
-        (entries > counts, levels[1], "it counts fewer entries than it has"),
-    ):
-        chosen, code = is_directory & wrong, "count-differs"
-        report.cases(
-            chosen, inodes, "directory", code, message, NUM_CHILDREN, level=level, expected=entries, found=counts
-        )
-
-
-def _check_link_counts(report: Report, inodes: Columns, links: NDArray[np.int64]) -> None:
-    """Other inodes count the entries that name them, `links`; those that count more have lost some."""
-    is_other, counts = inodes["format"] != int(grammar.ApfsInode.ModeFormat.directory), inodes["num_children_or_links"]
-    fewer = is_other & (links > counts) & ~is_deleted(inodes)
+    lost, odd = ("info", "info") if is_moot else ("error", "warning")
+    missing = "" if is_moot else "entries of it are missing: "
+    add = partial(report.of(inodes, "directory", "count-differs"), expected=entries, found=counts)
+    add(is_directory & (entries < counts), f"{missing}it counts more than it has", NUM_CHILDREN, level=lost)
+    add(is_directory & (entries > counts), "it counts fewer entries than it has", NUM_CHILDREN, level=odd)
+    add = partial(report.of(inodes, "inode", "count-differs"), expected=links, found=counts)
     message = "entries that name it are missing: it counts more links than lead to it"
-    sides: tuple[tuple[NDArray[np.bool_], Level, str], ...] = (
-        (is_other & (links < counts), "error", message),
-        (fewer, "warning", "it counts fewer links than lead to it"),
-    )
-    for wrong, level, message in sides:
-        report.cases(
-            wrong, inodes, "inode", "count-differs", message, NUM_CHILDREN, level=level, expected=links, found=counts
-        )
+    add(~is_directory & (links < counts), message, NUM_CHILDREN, level="error")
+    wrong = ~is_directory & (links > counts) & ~is_deleted(inodes)
+    add(wrong, "it counts fewer links than lead to it", NUM_CHILDREN)
 
 
 def _is_listed(place: NDArray[np.int64], parent: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -568,7 +541,7 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
         pairs = _pairs(inodes["obj_id"], drecs["file_id"][rows], drecs["obj_id"][rows])
         wrong = ~match(np.sort(pairs[pairs >= 0]), _pairs(inodes["obj_id"], links["obj_id"], links["parent_id"]))[1]
         message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
-        report.cases(wrong, links, "hard link of inode", "record-differs", message, field)
+        report.of(links, "hard link of inode")(wrong, message, field)
         _check_linked_names(report, links, drecs)
     if "file_id" not in maps or "sibling_id" not in links:
         return
@@ -576,7 +549,7 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
     spot, found = match(links["sibling_id"][order], maps["obj_id"])
     wrong = ~found | (links["obj_id"][order][spot] != maps["file_id"])
     message, field = "its inode does not know it", "val.sibling_map_val.file_id"
-    report.cases(wrong, maps, "hard link", "record-differs", message, field, found=maps["file_id"])
+    report.of(maps, "hard link")(wrong, message, field, found=maps["file_id"])
 
 
 def _check_linked_names(report: Report, links: Columns, drecs: Columns) -> None:
@@ -590,8 +563,8 @@ def _check_linked_names(report: Report, links: Columns, drecs: Columns) -> None:
     here, there = drecs["name"].text().take(rows).raw(), links["name"].text().take(link).raw()
     wrong = np.zeros(len(drecs["obj_id"]), bool)
     wrong[rows] = [one != other for one, other in zip(here, there, strict=True)]
-    message, field = "its hard link has another name", "key.drec_key.hdr"
-    report.cases(wrong, drecs, "entry of directory", "record-differs", message, field, level="error")
+    add = report.of(drecs, "entry of directory")
+    add(wrong, "its hard link has another name", "key.drec_key.hdr", level="error")
 
 
 def check_attributes(parts: VolumeParts, report: Report) -> None:
@@ -600,7 +573,7 @@ def check_attributes(parts: VolumeParts, report: Report) -> None:
     if "is_embedded" in xattrs:
         wrong = xattrs["is_embedded"] == xattrs["is_stream"]
         message, field = "it is not either embedded or streamed", "val.xattr_val.fixed.flags"
-        report.cases(wrong, xattrs, "attribute of", "record-differs", message, field)
+        report.of(xattrs, "attribute of")(wrong, message, field)
 
 
 def check_identity(parts: VolumeParts, slot: int) -> None:
@@ -637,11 +610,10 @@ def check_streams(parts: VolumeParts, report: Report) -> None:
     if "refcnt" in streams:
         users = _times_named(streams["obj_id"], owners)
         wrong = users != streams["refcnt"].astype(np.int64)
-        message, field, found = "it counts other users than it has", "val.dstream_id_val.refcnt", streams["refcnt"]
-        report.cases(wrong, streams, "data stream", "count-differs", message, field, expected=users, found=found)
+        add, field = report.of(streams, "data stream", "count-differs"), "val.dstream_id_val.refcnt"
+        add(wrong, "it counts other users than it has", field, expected=users, found=streams["refcnt"])
     lacking = inodes["has_dstream"] & ~records.find("inode", "dstream_id", "private_id")[1]
-    message, field = "its data stream does not exist", "val.inode_val_fixed.private_id"
-    report.cases(lacking, inodes, "inode", "record-differs", message, field, found=inodes["private_id"])
+    report.of(inodes, "inode")(lacking, "its data stream does not exist", _STREAM, found=inodes["private_id"])
 
 
 def _is_one_to_one(owners: NDArray[np.uint64], streams: Columns) -> bool:
@@ -680,7 +652,7 @@ def check_maps(container: Container) -> None:
     if len(paddrs):
         data = blocks.read(paddrs, blocks.block_size).reshape(-1)
         starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
-        heads = decode_columns(CHECKPOINT_MAP_HEAD, data, starts, (CHECKPOINT_MAP_HEAD.is_last,))
+        heads = decode_columns(records.CHECKPOINT_MAP_HEAD, data, starts, (records.CHECKPOINT_MAP_HEAD.is_last,))
         if heads["is_last"].tolist() != [0] * (len(paddrs) - 1) + [1]:
             message = "the checkpoint's last map, and no other, must be marked as the last"
             container.log.at("checkpoint map", int(paddrs[-1])).add("checkpoint-invalid", "warning", message)

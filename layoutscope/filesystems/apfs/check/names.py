@@ -13,26 +13,18 @@ import numpy as np
 
 from layoutscope.filesystems.apfs import compared_form
 from layoutscope.filesystems.apfs.fsrecords import Names
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.checksum import crc32c_of_words
 from layoutscope.structs.native import Kernel
-from layoutscope.structs.records import (
-    APFS_SUPERBLOCK,
-    DREC_HASHED_KEY,
-    SIBLING_VAL_FIXED,
-    SNAP_METADATA_VAL,
-    XATTR_DSTREAM,
-    XATTR_KEY,
-    XATTR_VAL,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.check.subject import CheckedRows, Report, RowTraits, Subject
+    from layoutscope.filesystems.apfs.check.subject import CheckedRows, Report
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
     from layoutscope.findings import FindingLog, Level
+    from layoutscope.structs.grammar import ApfsVolume
     from layoutscope.structs.recordtypes import RecordType
 
 
@@ -41,6 +33,7 @@ MASK: Final = (1 << 22) - 1
 ASCII_END: Final = 128
 FEW: Final = 1000
 HASH_PLAIN_NAMES: Final = Kernel("hash_plain_names", "blnnIB")
+_HASH_FIELD: Final = "key.drec_hashed_key.len_name_and_hash"
 MAX_OF_THEM: Final = 0.5
 """If more names than this share have another hash, the rule is wrong and not the names."""
 
@@ -82,12 +75,6 @@ def _normalize_name(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
     return np.array([ord(character) for character in text], np.uint32)
 
 
-def check_name_hashes(subject: Subject) -> None:
-    """Every directory record's hash is that of its name."""
-    for parts in subject.volumes:
-        compare_names(parts, subject.records(parts))
-
-
 def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = False) -> None:
     """Compare the names of directory entries with their hashes."""
     drecs = parts.fs.records.get("dir_rec")
@@ -109,25 +96,15 @@ def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = Fal
     if wrong.sum() > MAX_OF_THEM * _telling(drecs, known):
         _report_rule(report.log, parts)
         return
-    field = "key.drec_hashed_key.len_name_and_hash"
-    message, what = "its hash is not that of its name", "entry of directory"
     # How a character folds is a matter of Unicode's version, but for old ones: there the name or the hash is damaged.
     is_settled = is_plain.copy()
     others = wrong & ~is_plain
     is_settled[others] = [_is_settled(name) for name in drecs["name"].take(others).raw()]
+    add = report.of(drecs, "entry of directory", "name-hash-differs")
     sides: tuple[tuple[NDArray[np.bool_], Level], ...] = (is_settled, "error"), (~is_settled, "warning")
     for chosen, level in sides:
-        report.cases(
-            wrong & chosen,
-            drecs,
-            what,
-            "name-hash-differs",
-            message,
-            field,
-            level=level,
-            expected=hashes,
-            found=drecs["name_hash"],
-        )
+        message, stored = "its hash is not that of its name", drecs["name_hash"]
+        add(wrong & chosen, message, _HASH_FIELD, level=level, expected=hashes, found=stored)
 
 
 def _is_settled(raw: bytes) -> bool:
@@ -144,8 +121,8 @@ def _report_bytes(drecs: Columns, is_plain: NDArray[np.bool_], report: Report) -
     wrong = np.zeros(len(names), bool)
     for row, raw in enumerate(names.raw()):
         wrong[row] = not is_plain[row] and not is_utf8(raw)
-    message, field = "its name is not UTF-8", "key.drec_hashed_key.len_name_and_hash"
-    report.cases(wrong, drecs, "entry of directory", "record-invalid", message, field, level="error")
+    add = report.of(drecs, "entry of directory", "record-invalid")
+    add(wrong, "its name is not UTF-8", _HASH_FIELD, level="error")
 
 
 def is_utf8(raw: bytes) -> bool:
@@ -166,13 +143,13 @@ def _telling(drecs: Columns, known: NDArray[np.bool_]) -> int:
 
 def _report_rule(log: FindingLog, parts: VolumeParts) -> None:
     superblock = parts.state.superblock
-    plus = APFS_SUPERBLOCK.incompatible_features.offset
+    plus = records.APFS_SUPERBLOCK.incompatible_features.offset
     says = "case does not count" if superblock.is_case_insensitive else "case counts"
     message = f"says that {says} in names, but their hashes say otherwise"
     log.at("volume superblock", parts.state.paddr, plus=plus).add("superblock-differs", "error", message)
 
 
-IN_VALUES: Final = {"sibling_link": SIBLING_VAL_FIXED, "snap_metadata": SNAP_METADATA_VAL}
+IN_VALUES: Final = {"sibling_link": records.SIBLING_VAL_FIXED, "snap_metadata": records.SNAP_METADATA_VAL}
 """Records whose values end with a name."""
 IN_KEYS: Final = ("dir_rec", "xattr", "snap_name")
 """Records whose keys do."""
@@ -190,15 +167,15 @@ _OF_SYSTEM: Final = {
 """Whether attributes of these names belong to the file system."""
 
 
-def check_names(rows: CheckedRows, name: str, kind: RecordType, traits: RowTraits) -> None:
+def check_names(rows: CheckedRows, name: str, kind: RecordType, volume: ApfsVolume.ApfsSuperblock | None) -> None:
     """Hold the names in keys of one kind against the rules."""
     start, stop = rows.starts("key") + kind.width, rows.starts("key") + rows.lengths("key")
     _check_ends(rows, "key", name, start, stop)
     if name == "xattr":
         rows.report(stop - start > _MOST_OF_NAME, "key", "xattr: its name is longer than any may be")
-    elif name == "dir_rec" and traits.hashed_names and rows.batch.level:
+    elif name == "dir_rec" and volume is not None and volume.has_hashed_names and rows.batch.level:
         # Keys of leaves are compared with all names of the volume.
-        _check_hashes(rows, start, stop, traits)
+        _check_hashes(rows, start, stop, folded=bool(volume.is_case_insensitive))
 
 
 def check_texts(rows: CheckedRows, name: str) -> None:
@@ -218,12 +195,12 @@ def _check_ends(rows: CheckedRows, part: str, name: str, start: NDArray[np.int64
     rows.report(wrong, part, f"{name}: its name does not end with its first zero byte")
 
 
-def _check_hashes(rows: CheckedRows, start: NDArray[np.int64], stop: NDArray[np.int64], traits: RowTraits) -> None:
+def _check_hashes(rows: CheckedRows, start: NDArray[np.int64], stop: NDArray[np.int64], *, folded: bool) -> None:
     buffer, length = rows.batch.buffer, np.maximum(stop - start - 1, 0)
     data = [buffer[first : first + size] for first, size in zip(start.tolist(), length.tolist(), strict=True)]
     names = Names(np.concatenate(data), length)
-    found, known = hash_names(names, folded=traits.is_folded)
-    stored = rows.column("key", DREC_HASHED_KEY, DREC_HASHED_KEY.name_hash)
+    found, known = hash_names(names, folded=folded)
+    stored = rows.column("key", records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
     message = "dir_rec: the hash in an index is not that of its name"
     rows.report(known & (found != stored), "key", message, (found, stored))
     if not names.is_text():
@@ -232,19 +209,19 @@ def _check_hashes(rows: CheckedRows, start: NDArray[np.int64], stop: NDArray[np.
 
 
 def _check_attributes(rows: CheckedRows) -> None:
-    fixed = XATTR_VAL.fixed
-    flags, size = (rows.column("val", XATTR_VAL, field) for field in (fixed.flags, fixed.len_xdata))
+    fixed = records.XATTR_VAL.fixed
+    flags, size = (rows.column("val", records.XATTR_VAL, field) for field in (fixed.flags, fixed.len_xdata))
     is_stream = flags & np.uint16(_FLAG.data_stream) != 0
-    wrong = is_stream & (size != XATTR_DSTREAM.width) | ~is_stream & (size > _MOST_EMBEDDED)
+    wrong = is_stream & (size != records.XATTR_DSTREAM.width) | ~is_stream & (size > _MOST_EMBEDDED)
     rows.report(wrong, "val", "xattr: more data than it may embed, or no stream", field=fixed.len_xdata)
-    start, length = rows.starts("key") + XATTR_KEY.width, rows.lengths("key") - XATTR_KEY.width - 1
+    head = records.XATTR_KEY.width
+    start, length = rows.starts("key") + head, rows.lengths("key") - head - 1
     for name, is_system in _OF_SYSTEM.items():
         here = np.flatnonzero(length == len(name))
         here = here[(rows.batch.buffer[start[here][:, None] + np.arange(len(name))] == list(name)).all(axis=1)]
-        wrong = np.zeros(len(flags), bool)
-        wrong[here] = (flags[here] & np.uint16(_FLAG.file_system_owned) != 0) != is_system
+        is_owned = flags & np.uint16(_FLAG.file_system_owned) != 0
+        wrong = rows.rows_of(here) & (is_owned != is_system)
         rows.report(wrong, "val", "xattr: it belongs to the file system or not, against its name", field=fixed.flags)
         if name == b"com.apple.FinderInfo":
-            wrong = np.zeros(len(flags), bool)
-            wrong[here] = ~is_stream[here] & (size[here] != _FINDER_BYTES)
+            wrong = rows.rows_of(here) & ~is_stream & (size != _FINDER_BYTES)
             rows.report(wrong, "val", "xattr: information of the Finder has 32 bytes", field=fixed.len_xdata)

@@ -10,186 +10,131 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.btree import read_levels
-from layoutscope.filesystems.apfs.check.subject import MAX_CASES, container_sources, volume_roots
+from layoutscope.filesystems.apfs.check.subject import container_sources, volume_roots
 from layoutscope.filesystems.apfs.container import NoMap
 from layoutscope.filesystems.apfs.fsrecords import find_losses, report_losses, tell_losses
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.verify import object_header, read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import list_volumes
-from layoutscope.structs import grammar
+from layoutscope.findings import MAX_CASES
+from layoutscope.structs import grammar, records
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.checksum import fletcher64
-from layoutscope.structs.fieldrules import (
-    NOT_ZERO,
-    ZERO,
-    FieldRule,
-    Structures,
-    Want,
-    at_least,
-    check_fields,
-    equals,
-    one_of,
-    only_bits,
-    rules,
-)
-from layoutscope.structs.records import (
-    APFS_SUPERBLOCK,
-    BTREE_INFO,
-    BTREE_NODE,
-    CHECKPOINT_MAP_HEAD,
-    CHECKPOINT_MAPPING,
-    J_KEY,
-    NLOC,
-    NX_SUPERBLOCK,
-    OBJ_PHYS,
-    OMAP_KEY,
-    OMAP_VAL,
-    PHYS_EXT_VAL,
-)
+from layoutscope.structs.fieldrules import NOT_ZERO, ZERO, Want, check_fields, equals, one_of, only_bits, rules
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.mapped import Mapped
     from layoutscope.filesystems.apfs.omap import ObjectMap
     from layoutscope.findings import FindingLog, Level
+    from layoutscope.structs.fieldrules import FieldRule
     from layoutscope.structs.grammar import ApfsContainer
 
+    I64 = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+    Rules = tuple[FieldRule, ...]
 
-REFERENCE: Final = "Apple File System Reference, B-Trees"
-OBSERVED: Final = "as apfsck checks, observed"
+
 DIFFERS: Final = "node-header-differs"
-NODE, INFO, PIECE = BTREE_NODE, BTREE_INFO, NLOC
+NODE, INFO, PIECE = records.BTREE_NODE, records.BTREE_INFO, records.NLOC
 _FLAG, _TREE = grammar.ApfsBtree.BtreeNodeFlag, grammar.ApfsBtree.BtreeFlag
 _STORED = grammar.ApfsObject.ObjectFlag
 _PHYSICAL, _VARYING = int(_TREE.physical), int(_TREE.kv_nonaligned)
 _SEALED: Final = int(_TREE.hashed | _TREE.noheader)
 _END: Final = int(grammar.ApfsBtree.Location.invalid)
 
-
-class TreeRow(Struct, frozen=True):
-    """What the root of a tree of one kind says of it."""
-
-    flags: int
-    len_key: int = 0
-    len_val: int = 0
-    longest: tuple[int, int] = (0, 0)
-    """Where all records have one length although the tree does not say so."""
-
-
-TREES: Final = {
-    "container-omap": TreeRow(_PHYSICAL, 16, 16),
-    "omap": TreeRow(_PHYSICAL, 16, 16),
-    "omap-snapshots": TreeRow(_PHYSICAL, 8, 16),
-    "extentref": TreeRow(_PHYSICAL | _VARYING, longest=(J_KEY.width, PHYS_EXT_VAL.width)),
-    "snapmeta": TreeRow(_PHYSICAL | _VARYING),
-    "fext": TreeRow(_PHYSICAL, 16, 16),
-    "fs": TreeRow(_VARYING),
-    "spaceman": TreeRow(int(_TREE.ephemeral | _TREE.allow_ghosts), 16, 8),
+TREES: Final[dict[str, tuple[int, tuple[int, int], tuple[int, int]]]] = {
+    "container-omap": (_PHYSICAL, (16, 16), (16, 16)),
+    "omap": (_PHYSICAL, (16, 16), (16, 16)),
+    "omap-snapshots": (_PHYSICAL, (8, 16), (8, 16)),
+    "extentref": (_PHYSICAL | _VARYING, (0, 0), (records.J_KEY.width, records.PHYS_EXT_VAL.width)),
+    "snapmeta": (_PHYSICAL | _VARYING, (0, 0), (0, 0)),
+    "fext": (_PHYSICAL, (16, 16), (16, 16)),
+    "fs": (_VARYING, (0, 0), (0, 0)),
+    "spaceman": (int(_TREE.ephemeral | _TREE.allow_ghosts), (16, 8), (16, 8)),
 }
-"""Flags and sizes by the kind of tree, in every container that macOS or Linux made; sequential insertion is a hint."""
+"""Flags and lengths of keys and values by the kind of tree, in every container that macOS or Linux made.
+
+First the lengths that the root gives, 0 where records vary; then those that all records have all the same.
+"""
 
 
-class _Facts(Struct, frozen=True):
-    """What is known of the nodes of a batch, and of their tree."""
+def _all_but(mask: int, expected: int, words: str) -> Want:
+    """Demand a value, whatever the bits of a mask are."""
+    return Want(lambda found: found & ~np.array(mask, found.dtype) == expected, words)
 
-    batch: ReadNodes
-    xid: int
-    longest: tuple[int, int] = (0, 0)
 
-    @property
-    def row(self) -> TreeRow | None:
-        return TREES.get(self.batch.tree.source.tree)
-
-    def node_flags(self) -> Want | None:
-        shape = self.batch.tree.shape
-        if self.row is None:
-            return None
-        expected = int(_FLAG.fixed_kv_size) if self.row.len_key else 0
-        expected |= int(_FLAG.hashed) if shape.is_hashed else 0
-        expected |= int(_FLAG.noheader) if shape.is_noheader else 0
+def node_rules(batch: ReadNodes, xid: int) -> Rules:
+    """Declare the rules of the heads of nodes (btree_node_phys_t)."""
+    shape, source = batch.tree.shape, batch.tree.source
+    flags = None
+    if source.tree in TREES:
+        expected = int(_FLAG.fixed_kv_size) if TREES[source.tree][1][0] else 0
+        expected |= (int(_FLAG.hashed) if shape.is_hashed else 0) | (int(_FLAG.noheader) if shape.is_noheader else 0)
         # Root and leaf are compared while the tree is read.
-        place = int(_FLAG.root | _FLAG.leaf)
-        return Want(
-            lambda found: found & ~np.array(place, found.dtype) == expected, f"{expected:#x}, root and leaf aside"
-        )
+        flags = _all_but(int(_FLAG.root | _FLAG.leaf), expected, f"{expected:#x}, root and leaf aside")
+    written = None if shape.is_noheader else NOT_ZERO if source.ephemerals is None else equals(xid)
+    return rules(
+        DIFFERS,
+        (
+            NODE.hdr.type_and_flags,
+            only_bits(0xFFFF | int(_STORED.physical | _STORED.ephemeral | _STORED.encrypted)),
+            "flags that a node cannot have",
+        ),
+        (NODE.hdr.xid, written, "not of the transaction that wrote it"),
+        (NODE.flags, flags, "not the flags of its tree"),
+        (NODE.table_space.ofs_data, ZERO, "the table of contents follows the head"),
+    )
 
-    def transaction(self) -> Want | None:
-        if self.batch.tree.shape.is_noheader:
-            return None
-        return NOT_ZERO if self.batch.tree.source.ephemerals is None else equals(self.xid)
 
-    def tree_flags(self) -> Want | None:
-        if self.row is None:
-            return None
-        expected = self.row.flags | (_SEALED if self.batch.tree.shape.is_hashed else 0)
-        hint = int(_TREE.sequential_insert)
-        return Want(
-            lambda found: found & ~np.array(hint, found.dtype) == expected, f"{expected:#x}, and the hint {hint:#x}"
-        )
+def tree_rules(batch: ReadNodes) -> Rules:
+    """Declare the rules of what a root says of its tree (btree_info_t, apfsck); sequential insertion is a hint."""
+    if batch.tree.source.tree not in TREES:
+        return ()
+    flags, (len_key, len_val), _ = TREES[batch.tree.source.tree]
+    flags |= _SEALED if batch.tree.shape.is_hashed else 0
+    hint = int(_TREE.sequential_insert)
+    return rules(
+        DIFFERS,
+        (
+            INFO.fixed.flags,
+            _all_but(hint, flags, f"{flags:#x}, and the hint {hint:#x}"),
+            "not the flags of such a tree",
+        ),
+        (INFO.fixed.len_key, equals(len_key), "keys of such a tree have another size"),
+        (INFO.fixed.len_val, equals(len_val), "values of such a tree have another size"),
+    )
 
-    def len_key(self) -> Want | None:
-        return None if self.row is None else equals(self.row.len_key)
 
-    def len_val(self) -> Want | None:
-        return None if self.row is None else equals(self.row.len_val)
+def longest_rules(batch: ReadNodes, longest: tuple[int, int]) -> Rules:
+    """Declare the rules of what a root says of its records, when all of them are read (btree_info_t)."""
+    if batch.tree.source.tree not in TREES:
+        return ()
+    _, sizes, lengths = TREES[batch.tree.source.tree]
 
-    def longest_key(self) -> Want | None:
-        return None if self.row is None else self._longest(self.row.len_key or self.row.longest[0], self.longest[0])
-
-    def longest_val(self) -> Want | None:
-        return None if self.row is None else self._longest(self.row.len_val or self.row.longest[1], self.longest[1])
-
-    def _longest(self, fixed: int, seen: int) -> Want:
+    def want(fixed: int, seen: int) -> Want:
         if fixed:
             # A tree that never held a record knows no longest one.
-            return equals(fixed) if seen or self.row is None or self.row.len_key else one_of(0, fixed)
+            return equals(fixed) if seen or sizes[0] else one_of(0, fixed)
         # A tree remembers records that were longer than those of today, but none that no node could hold.
-        room = self.batch.size_bytes
-        least = at_least(seen)
-        return Want(lambda found: least.is_met(found) & (found < room), f"{seen} to {room}")
+        return Want(lambda found: (found >= seen) & (found < batch.size_bytes), f"{seen} to {batch.size_bytes}")
 
-
-NODE_RULES: Final[tuple[FieldRule[_Facts], ...]] = rules(
-    DIFFERS,
-    f"{REFERENCE}, btree_node_phys_t",
-    (
-        NODE.hdr.type_and_flags,
-        only_bits(0xFFFF | int(_STORED.physical | _STORED.ephemeral | _STORED.encrypted)),
-        "flags that a node cannot have",
-    ),
-    (NODE.hdr.xid, _Facts.transaction, "not of the transaction that wrote it"),
-    (NODE.flags, _Facts.node_flags, "not the flags of its tree"),
-    (NODE.table_space.ofs_data, ZERO, "the table of contents follows the head"),
-    level="warning",
-)
-"""Rules of the heads of nodes."""
-
-TREE_RULES: Final[tuple[FieldRule[_Facts], ...]] = rules(
-    DIFFERS,
-    f"{REFERENCE}, btree_info_t; {OBSERVED}",
-    (INFO.fixed.flags, _Facts.tree_flags, "not the flags of such a tree"),
-    (INFO.fixed.len_key, _Facts.len_key, "keys of such a tree have another size"),
-    (INFO.fixed.len_val, _Facts.len_val, "values of such a tree have another size"),
-    level="warning",
-)
-"""Rules of what a root says of its tree, as soon as it is read."""
-
-LONGEST_RULES: Final[tuple[FieldRule[_Facts], ...]] = rules(
-    "count-differs",
-    f"{REFERENCE}, btree_info_t",
-    (INFO.longest_key, _Facts.longest_key, "not the length of the longest key"),
-    (INFO.longest_val, _Facts.longest_val, "not the length of the longest value"),
-    level="warning",
-)
-"""Rules of what a root says of its records, when all of them are read."""
+    key, val = (want(*each) for each in zip(lengths, longest, strict=True))
+    return rules(
+        "count-differs",
+        (INFO.longest_key, key, "not the length of the longest key"),
+        (INFO.longest_val, val, "not the length of the longest value"),
+    )
 
 
 class TreeNodes:
@@ -204,13 +149,14 @@ class TreeNodes:
 
     def add(self, batch: ReadNodes) -> None:
         """Check the nodes of a batch."""
-        facts = _Facts(batch, self.subject.container.xid)
         rows = np.flatnonzero(batch.check.is_sound)
-        _apply_rules(self.subject, batch, rows, NODE_RULES, facts)
+        starts = rows * batch.size_bytes
+        at = lambda row, plus: batch.at(int(rows[row]), int(starts[row]) + plus, log=self.subject.log)  # noqa: E731
+        check_fields(NODE, batch.buffer, starts, node_rules(batch, self.subject.container.xid), at)
         if self.root is None:
             # The bytes of a batch may be gone with the next one.
             self.root = batch
-            _apply_root_rules(self.subject, batch, TREE_RULES, facts)
+            _check_root(self.subject, batch, tree_rules(batch))
         if len(batch.slots):
             values = int(batch.slots.val_len.max()) if not batch.level else 0
             key, val = self.longest
@@ -232,47 +178,13 @@ class TreeNodes:
     def close(self) -> None:
         """Check what the root says of all records."""
         if self.root is not None:
-            facts = _Facts(self.root, self.subject.container.xid, self.longest)
-            _apply_root_rules(self.subject, self.root, LONGEST_RULES, facts)
+            _check_root(self.subject, self.root, longest_rules(self.root, self.longest))
 
 
-def _apply_rules(
-    subject: Subject, batch: ReadNodes, rows: NDArray[np.int64], declared: tuple[FieldRule[_Facts], ...], facts: _Facts
-) -> None:
-    starts = rows * batch.size_bytes
-    structures = Structures(NODE, batch.buffer, starts)
-
-    def at(row: int, plus: int) -> Any:
-        return batch.at(int(rows[row]), int(starts[row]) + plus, log=subject.log)
-
-    check_fields(structures, declared, facts, at)
-
-
-def _apply_root_rules(
-    subject: Subject, batch: ReadNodes, declared: tuple[FieldRule[_Facts], ...], facts: _Facts
-) -> None:
-    start = np.array([batch.size_bytes - INFO.width], np.int64)
-    structures = Structures(INFO, batch.buffer, start)
-    check_fields(structures, declared, facts, lambda _, plus: batch.at(0, int(start[0]) + plus, log=subject.log))
-
-
-class _Area(Struct, frozen=True):
-    """Where keys or values of each node lie, and its free list; positions in the buffer.
-
-    Keys are counted upwards from the start of their area, values downwards from the end of theirs.
-    """
-
-    name: str
-    first: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    offset: NDArray[np.int64]
-    length: NDArray[np.int64]
-    rec_start: NDArray[np.int64]
-    rec_len: NDArray[np.int64]
-    is_upward: bool
-
-    def position(self, nodes: NDArray[np.int64], offset: NDArray[np.int64]) -> NDArray[np.int64]:
-        return self.first[nodes] + offset if self.is_upward else self.stop[nodes] - offset
+def _check_root(subject: Subject, batch: ReadNodes, declared: Rules) -> None:
+    start = batch.size_bytes - INFO.width
+    at = lambda _, plus: batch.at(0, start + plus, log=subject.log)  # noqa: E731
+    check_fields(INFO, batch.buffer, np.array([start], np.int64), declared, at)
 
 
 _HEAD: Final = (
@@ -294,29 +206,28 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
     slots = batch.slots
     # A ghost has no value, and stands nowhere.
     has_value = slots.val_len > 0
+    # Name of each area, where it starts and ends, and where its records are; positions in the buffer.
     areas = (
-        _Area("key", keys, gap, head["key_free_list.ofs_data"], head["key_free_list.len_data"],
-              slots.key_start, slots.key_len.astype(np.int64), is_upward=True),
-        _Area("val", values, end, head["val_free_list.ofs_data"], head["val_free_list.len_data"],
-              np.where(has_value, slots.val_start, end[slots.node]), slots.val_len.astype(np.int64), is_upward=False),
-    )  # fmt: skip
+        ("key", keys, gap, slots.key_start, slots.key_len.astype(np.int64)),
+        ("val", values, end, np.where(has_value, slots.val_start, end[slots.node]), slots.val_len.astype(np.int64)),
+    )
     sound = batch.check.is_sound.copy()
     message = "the free space does not lie between keys and values"
     wrong = sound & ((values > end) | (gap > end))
     outside = np.zeros(len(slots), bool)
-    for area in areas:
-        outside |= (area.rec_start < area.first[slots.node]) | (area.rec_start + area.rec_len > area.stop[slots.node])
+    for _, first, stop, start, length in areas:
+        outside |= (start < first[slots.node]) | (start + length > stop[slots.node])
     wrong[slots.node[outside]] = True
     _report(subject, batch, wrong & sound, NODE.free_space.ofs_data.offset, message)
     sound &= ~wrong
     for area in areas:
-        _check_area(subject, batch, area, sound)
+        _check_area(subject, batch, head, sound, *area)
 
 
 def _report(
     subject: Subject,
     batch: ReadNodes,
-    wrong: NDArray[np.bool_],
+    wrong: Mask,
     plus: int,
     message: str,
     expected: NDArray[Any] | None = None,
@@ -328,53 +239,74 @@ def _report(
     subject.log.cases(wrong, DIFFERS, message, at, expected=expected, found=found, most=MAX_CASES)
 
 
-def _check_area(subject: Subject, batch: ReadNodes, area: _Area, sound: NDArray[np.bool_]) -> None:
+def _check_area(
+    subject: Subject,
+    batch: ReadNodes,
+    head: dict[str, I64],  # fields of the nodes' heads
+    sound: Mask,
+    name: str,
+    # first, stop: of the area in each node; start, length: of each record
+    first: I64,
+    stop: I64,
+    start: I64,
+    length: I64,
+) -> None:
     """Compare the free bytes of an area with its list, and see that no byte is in use twice."""
-    slots, field = batch.slots, getattr(NODE, f"{area.name}_free_list")
-    used = np.bincount(slots.node, area.rec_len, len(sound)).astype(np.int64)
+    slots, field = batch.slots, getattr(NODE, f"{name}_free_list")
+    used = np.bincount(slots.node, length, len(sound)).astype(np.int64)
     # The sum counts gaps that are too small for an entry of the list too.
-    free = area.stop - area.first - used
-    wrong = sound & (free != area.length)
+    free, counted = stop - first - used, head[field.len_data]
     message = f"{field.len_data}: not the bytes that its records leave free"
-    _report(subject, batch, wrong, field.len_data.offset, message, free, area.length)
-    owner, piece, length, torn = _walk_free_lists(batch, area, np.flatnonzero(sound))
+    _report(subject, batch, sound & (free != counted), field.len_data.offset, message, free, counted)
+    # Keys are counted upwards from the start of their area, values downwards from the end of theirs.
+    origin, step = (first, 1) if name == "key" else (stop, -1)
+    position = lambda nodes, offset: origin[nodes] + step * offset  # noqa: E731
+    lists = np.flatnonzero(sound), head[field.ofs_data][sound]
+    owner, piece, room, torn = _walk_free_lists(batch, *lists, first, stop, position)
     message = f"{field.ofs_data}: the list of free bytes leaves its area or does not end"
     broken = np.zeros(len(sound), bool)
     broken[torn] = True
     _report(subject, batch, broken, field.ofs_data.offset, message)
     # Records and free pieces of all nodes, by their place: none begins before the one before it ends.
     node = np.concatenate([slots.node, owner])
-    start = np.concatenate([area.rec_start, piece])
-    stop = start + np.concatenate([area.rec_len, length])
+    start = np.concatenate([start, piece])
+    stop = start + np.concatenate([length, room])
     order = np.argsort(start, kind="stable")
     node, start, stop = node[order], start[order], stop[order]
     twice = np.flatnonzero((start[1:] < stop[:-1]) & (node[1:] == node[:-1]) & (stop[1:] > start[1:])) + 1
     for row in twice[sound[node[twice]]][:MAX_CASES].tolist():
         log = batch.at(int(node[row]), int(start[row]), log=subject.log)
-        log.add(DIFFERS, "warning", f"bytes of its {area.name} area are in use twice")
+        log.add(DIFFERS, "warning", f"bytes of its {name} area are in use twice")
 
 
-def _walk_free_lists(batch: ReadNodes, area: _Area, nodes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _walk_free_lists(
+    batch: ReadNodes,
+    nodes: I64,
+    offset: I64,  # where the list of each node begins
+    # first, stop: of the area in each node of the batch
+    first: I64,
+    stop: I64,
+    position: Callable[[I64, I64], I64],  # place in the buffer of an offset in nodes
+) -> list[I64]:
     """Walk the free lists of many nodes at once, a step at a time.
 
     The node, start and length of each piece, and the nodes whose list is broken.
     """
-    found: list[tuple[NDArray[np.int64], ...]] = []
-    broken: list[NDArray[np.int64]] = []
-    offset = area.offset[nodes]
+    found: list[tuple[I64, ...]] = []
+    broken: list[I64] = []
     # Each piece begins with the place of the next one and its own length, so that it has at least four bytes.
     for _ in range(batch.size_bytes // PIECE.width):
         going = offset != _END
         nodes, offset = nodes[going], offset[going]
         if not len(nodes):
             break
-        at = area.position(nodes, offset)
-        inside = (at >= area.first[nodes]) & (at + PIECE.width <= area.stop[nodes])
+        at = position(nodes, offset)
+        inside = (at >= first[nodes]) & (at + PIECE.width <= stop[nodes])
         broken.append(nodes[~inside])
         nodes, at = nodes[inside], at[inside]
         pieces = decode_columns(PIECE, batch.buffer, at, (PIECE.ofs_data, PIECE.len_data))
         length = pieces["len_data"].astype(np.int64)
-        fits = (length >= PIECE.width) & (at + length <= area.stop[nodes])
+        fits = (length >= PIECE.width) & (at + length <= stop[nodes])
         broken.append(nodes[~fits])
         nodes, offset = nodes[fits], pieces["ofs_data"].astype(np.int64)[fits]
         found.append((nodes, at[fits], length[fits]))
@@ -383,26 +315,23 @@ def _walk_free_lists(batch: ReadNodes, area: _Area, nodes: NDArray[np.int64]) ->
     return [*pieces_of, np.concatenate(broken)]
 
 
-SUPERBLOCK: Final = NX_SUPERBLOCK
-VOLUME: Final = APFS_SUPERBLOCK
-MAPPING: Final = CHECKPOINT_MAPPING
-KEY: Final = OMAP_KEY
-VALUE: Final = OMAP_VAL
-OID_BYTES: Final = OBJ_PHYS.xid.offset - OBJ_PHYS.oid.offset
+SUPERBLOCK, VOLUME = records.NX_SUPERBLOCK, records.APFS_SUPERBLOCK
+MAP_HEAD, MAPPING = records.CHECKPOINT_MAP_HEAD, records.CHECKPOINT_MAPPING
+KEY, VALUE = records.OMAP_KEY, records.OMAP_VAL
+OID_BYTES: Final = records.OBJ_PHYS.xid.offset - records.OBJ_PHYS.oid.offset
 MAPPING_FIELDS: Final = (MAPPING.type, MAPPING.subtype, MAPPING.len_object, MAPPING.oid, MAPPING.paddr)
 ENTRY_FIELDS: Final = (VALUE.paddr, VALUE.len_object, VALUE.is_deleted, VALUE.is_encrypted, VALUE.is_noheader)
 
 
-def check_roots(subject: Subject) -> None:
+def check_roots(subject: Subject, parts: VolumeParts) -> None:
     """Every tree of a volume can be reached from the field that names its root, and every node from its parent."""
-    for parts in subject.volumes:
-        # Whoever reads a tree tells of each node that is no node of it: where nothing was told, nothing is missing.
-        for source, log in volume_roots(subject, parts) if parts.log.findings or parts.view != "live" else ():
-            losses, has_root = find_losses(source)
-            if not has_root:
-                message = f"leads to no root of the {source.tree} tree"
-                log.add("tree-unreadable", "error", message, found=f"object {source.root_oid}")
-            tell_losses(losses, source, parts.fs.records if source.tree == "fs" else None, subject.log)
+    # Whoever reads a tree tells of each node that is no node of it: where nothing was told, nothing is missing.
+    for source, log in volume_roots(subject, parts) if parts.log.findings or parts.view != "live" else ():
+        losses, has_root = find_losses(source)
+        if not has_root:
+            message = f"leads to no root of the {source.tree} tree"
+            log.add("tree-unreadable", "error", message, found=f"object {source.root_oid}")
+        tell_losses(losses, source, parts.fs.records if source.tree == "fs" else None, subject.log)
 
 
 def check_container_trees(subject: Subject) -> None:
@@ -451,15 +380,15 @@ def _check_maps(subject: Subject, superblock: ApfsContainer.NxSuperblock) -> Non
     container = subject.container
     blocks, area, ring = container.blocks, container.area, len(container.area.paddr)
     kind = int(grammar.ApfsObject.ObjectType.checkpoint_map)
-    head, size = CHECKPOINT_MAP_HEAD.width, MAPPING.width
+    head, size = MAP_HEAD.width, MAPPING.width
     # The descriptor area is a ring: what begins near its end goes on at its start.
     for row in ((superblock.xp_desc_index + np.arange(min(superblock.num_desc_used, ring))) % max(ring, 1)).tolist():
         if area.kind[row] != kind:
             continue
         block = area.blocks[row]
-        count = decode_column(CHECKPOINT_MAP_HEAD, block, np.zeros(1, np.int64), CHECKPOINT_MAP_HEAD.num_mappings)[0]
+        count = decode_column(MAP_HEAD, block, np.zeros(1, np.int64), MAP_HEAD.num_mappings)[0]
         if count > (blocks.block_size - head) // size:
-            plus = CHECKPOINT_MAP_HEAD.num_mappings.offset
+            plus = MAP_HEAD.num_mappings.offset
             log = subject.log.at(f"checkpoint map of xid {superblock.hdr.xid}", int(area.paddr[row]), plus=plus)
             log.add("checkpoint-invalid", "warning", "it counts more mappings than fit", found=count)
             continue
@@ -504,14 +433,13 @@ def check_container_map(subject: Subject) -> None:
         _check_map(subject, TreeSource(subject.apart, "container-omap", root, container.xid), container.omap, mapped)
 
 
-def check_object_maps(subject: Subject) -> None:
-    """Compare every entry of volumes' object maps with its object."""
-    for parts in subject.volumes:
-        state = parts.state
-        known = [parts.fs.nodes] if parts.view == "live" and not parts.log.findings else list(parts.views.values())
-        mapped = read_mapped(state.omap, state.store, known, parts.cipher)
-        source = TreeSource(subject.apart, "omap", state.omap_header.tree_oid, subject.container.xid)
-        _check_map(subject, source, state.omap, mapped, may_encrypt=not state.superblock.is_unencrypted)
+def check_object_map(subject: Subject, parts: VolumeParts) -> None:
+    """Compare every entry of a volume's object map with its object."""
+    state = parts.state
+    known = [parts.fs.nodes] if parts.view == "live" and not parts.log.findings else list(parts.views.values())
+    mapped = read_mapped(state.omap, state.store, known, parts.cipher)
+    source = TreeSource(subject.apart, "omap", state.omap_header.tree_oid, subject.container.xid)
+    _check_map(subject, source, state.omap, mapped, may_encrypt=not state.superblock.is_unencrypted)
 
 
 _KINDS: Final = {"omap": "fs tree, node", "container-omap": "volume"}
@@ -542,20 +470,40 @@ def _check_entries(
     outside = ~deleted & ~blocks.present(entry["paddr"], blocks.block_size)
     alone = deleted & ~_has_older(entry["oid"])
     strange = ~deleted & entry["is_encrypted"] & (not may_encrypt)
-    report = _Entries(subject, batch, entry)
+
+    def report(
+        wrong: Mask,
+        field: str,
+        message: str,
+        expected: NDArray[Any] | None = None,
+        found: NDArray[Any] | None = None,
+        level: Level = "warning",
+    ) -> None:
+        part, _, path = field.partition(".")
+        starts, plus = getattr(batch.slots, f"{part}_start"), (KEY if part == "key" else VALUE).offset_of(path)
+
+        def at(row: int) -> FindingLog:
+            name, start = f"entry of object {entry['oid'][row]}", int(starts[row]) + plus
+            return batch.at(int(batch.slots.node[row]), start, name=name, log=subject.log)
+
+        most = MAX_CASES
+        subject.log.cases(
+            wrong, "object-map-differs", message, at, level=level, expected=expected, found=found, most=most
+        )
+
     # An error loses the object that the entry names; what a warning is about was read all the same.
-    report.cases(future, "key.xid", "its transaction is younger than the container", found=entry["xid"], level="error")
+    report(future, "key.xid", "its transaction is younger than the container", found=entry["xid"], level="error")
     message = "its size is no whole number of blocks"
-    report.cases(odd, "val.len_object", message, found=entry["len_object"], level="error")
+    report(odd, "val.len_object", message, found=entry["len_object"], level="error")
     row, is_sound = mapped.of(entry["paddr"])
     is_sound &= ~(deleted | outside)
     stored = size.copy()
     stored[is_sound] = mapped.size_bytes[row[is_sound]]
-    report.cases(~odd & (stored != size), "val.len_object", "the node there has another size", stored, size)
-    report.cases(outside, "val.paddr", "it leads out of the image", found=entry["paddr"], level="error")
+    report(~odd & (stored != size), "val.len_object", "the node there has another size", stored, size)
+    report(outside, "val.paddr", "it leads out of the image", found=entry["paddr"], level="error")
     message = "it says deleted, but no older entry is there to delete"
-    report.cases(alone, "val.flags", message, level="error")
-    report.cases(strange, "val.flags", "it says encrypted on a volume that is not")
+    report(alone, "val.flags", message, level="error")
+    report(strange, "val.flags", "it says encrypted on a volume that is not")
     # Where the block fails its own checksum, what stands in it contradicts nothing.
     found = {name: entry[name].copy() for name in ("oid", "xid")}
     plain = np.flatnonzero(is_sound & ~(future | odd))
@@ -563,10 +511,10 @@ def _check_entries(
     other = found["oid"] != entry["oid"]
     message = "the object there has another number"
     is_misled = other & np.isin(entry["paddr"], wrong)
-    report.cases(is_misled, "key.oid", message, entry["oid"], found["oid"], level="error")
-    report.cases(other & ~is_misled, "key.oid", message, entry["oid"], found["oid"])
+    report(is_misled, "key.oid", message, entry["oid"], found["oid"], level="error")
+    report(other & ~is_misled, "key.oid", message, entry["oid"], found["oid"])
     later = (found["xid"] != entry["xid"]) & ~other
-    report.cases(later, "key.xid", "the object there is of another transaction", entry["xid"], found["xid"])
+    report(later, "key.xid", "the object there is of another transaction", entry["xid"], found["xid"])
 
 
 def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -574,31 +522,3 @@ def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
     result = np.ones(len(oid), bool)
     result[1:] = oid[1:] == oid[:-1]
     return result
-
-
-class _Entries(Struct, frozen=True):
-    """Reports entries of a batch of leaves."""
-
-    subject: Subject
-    batch: ReadNodes
-    entry: dict[str, NDArray[Any]]
-
-    def cases(
-        self,
-        wrong: NDArray[np.bool_],
-        field: str,
-        message: str,
-        expected: NDArray[Any] | None = None,
-        found: NDArray[Any] | None = None,
-        *,
-        level: Level = "warning",
-    ) -> None:
-        """Report entries at a field of their key or value."""
-        slots, (part, _, path) = self.batch.slots, field.partition(".")
-        starts, type_name = (slots.key_start, KEY) if part == "key" else (slots.val_start, VALUE)
-        plus = type_name.offset_of(path)
-        for row in np.flatnonzero(wrong)[:MAX_CASES].tolist():
-            sides = ["" if side is None else side[row] for side in (expected, found)]
-            name, at = f"entry of object {self.entry['oid'][row]}", int(starts[row]) + plus
-            log = self.batch.at(int(slots.node[row]), at, name=name, log=self.subject.log)
-            log.add("object-map-differs", level, message, expected=sides[0], found=sides[1])

@@ -1,4 +1,4 @@
-"""Rules of the fields of reapers and of the heads of object maps, and what all rules of objects need.
+"""Rules of the objects of a container: superblocks, maps, the reaper, key bags, boot records, the write cache.
 
 Apple File System Reference; what only apfsck says was seen to hold of the containers that macOS makes. Free are times,
 counters and identifiers that nothing else repeats, and the newest version that mounted the container.
@@ -6,24 +6,20 @@ counters and identifiers that nothing else repeats, and the newest version that 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES
 from layoutscope.filesystems.apfs.keybag import container_keybag, decrypt_bag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import Objects as Locator
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.checksum import fletcher64
 from layoutscope.structs.fieldrules import (
     NOT_ZERO,
     ZERO,
-    FieldRule,
-    Structures,
     Want,
     bits_set,
     check_fields,
@@ -31,21 +27,6 @@ from layoutscope.structs.fieldrules import (
     one_of,
     only_bits,
     rules,
-)
-from layoutscope.structs.records import (
-    CHECKPOINT_MAP_HEAD,
-    CHECKPOINT_MAPPING,
-    EFI_JUMPSTART,
-    ENTRY_HEAD,
-    FUSION_WBC,
-    FUSION_WBC_LIST_HEAD,
-    KEYBAG,
-    NX_SUPERBLOCK,
-    OBJ_PHYS,
-    OMAP_PHYS,
-    PRANGE,
-    REAPER_HEAD,
-    SNAP_META_EXT_OBJ,
 )
 from layoutscope.structs.recordtypes import Field, RecordType
 
@@ -56,88 +37,110 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.container import Container
+    from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.findings import FindingLog
+    from layoutscope.structs.fieldrules import FieldRule
+
+    Rules = tuple[FieldRule, ...]
+    Row = tuple[Field, Want | None, str]
 
 
-REFERENCE: Final = "Apple File System Reference"
-OBSERVED: Final = "as apfsck checks, observed"
-TYPES = grammar.ApfsObject.ObjectType
-STORAGE = grammar.ApfsObject.Storage
-REAPER = REAPER_HEAD
+TYPES: Final = grammar.ApfsObject.ObjectType
+STORAGE: Final = grammar.ApfsObject.Storage
 RESERVED: Final = "a reserved field is not zero"
 UNKNOWN: Final = "bits that have no meaning"
 UNKNOWN_TO_WRITERS: Final = "a feature that layoutscope does not know, which matters to whoever writes"
+OTHER_TYPE: Final = "another type or storage than that of its tree"
+PAST: Final = "not a transaction of this container's past"
+EPHEMERAL: Final = "an ephemeral object is written with each checkpoint"
 
 
 def expect_storage(kind: int, storage: int) -> Want:
     """Demand a type of object and how it is stored, and no other flag."""
-    return equals(kind | storage)
+    return equals(int(kind) | int(storage))
 
 
-class _Idle(Struct, frozen=True):
-    """What is known of a reaper: its transaction, and whether it has nothing to do."""
-
-    xid: int
-    next_reap_id: int
-    room: int
-    is_idle: bool
-
-    def empty(self) -> Want | None:
-        return ZERO if self.is_idle else None
-
-    def completed(self) -> Want | None:
-        return equals(self.next_reap_id - 1) if self.is_idle else None
+PHYSICAL_TREE: Final = expect_storage(TYPES.btree, STORAGE.physical)
 
 
-REAPER_RULES: Final[tuple[FieldRule[_Idle], ...]] = rules(
-    "reaper-differs",
-    f"{REFERENCE}, nx_reaper_phys_t; {OBSERVED}",
-    (REAPER.hdr.xid, lambda idle: equals(idle.xid), "an ephemeral object is written with each checkpoint"),
-    (REAPER.flags, bits_set(1), "the reaper is not initialised"),
-    (REAPER.flags, only_bits(3), UNKNOWN),
-    (REAPER.completed_id, _Idle.completed, "an idle reaper has completed all that it began"),
-    *(
-        (field, _Idle.empty, "an idle reaper has nothing to reap")
-        for field in (
-            *(REAPER.tail_oid, REAPER.rlcount, REAPER.type, REAPER.len_object, REAPER.fs_oid, REAPER.oid),
-            *(REAPER.xid, REAPER.nrle_flags),
-        )
-    ),
-    (REAPER.len_state_buffer, lambda idle: equals(idle.room), "the state fills the rest of the block"),
-    level="warning",
-)
-"""Rules of the reaper."""
+def passed(xid: int) -> Want:
+    """Demand a transaction that is over: none has the number 0, and none is younger than the checkpoint."""
+    return between(1, xid)
 
 
-_MAP_FLAG = grammar.ApfsContainer.OmapFlag
+def between(least: int, most: int) -> Want:
+    """Demand a number that is neither less nor more than others."""
+    return Want(lambda found: (found >= least) & (found <= most), f"{least} to {most}")
 
 
-def _map_flags(is_own: object) -> Want:
-    """The container's object map has no snapshots: the system manages it by hand, and no other."""
-    by_hand = int(_MAP_FLAG.manually_managed)
-    return equals(by_hand) if is_own else only_bits(sum(int(bit) for bit in _MAP_FLAG) - by_hand)
+def header_rules(of: Any, noun: str, stored: Want | None = None, xid: int | None = None) -> Iterator[Row]:
+    """Yield the rules of the header of an object: its type, that it has no subtype, a transaction that is over."""
+    if stored is not None:
+        yield of.hdr.type_and_flags, stored, "another type or storage"
+    yield of.hdr.subtype, ZERO, f"{noun} have no subtype"
+    if xid is not None:
+        yield of.hdr.xid, passed(xid), PAST
 
 
-_TREE: Final = expect_storage(int(TYPES.btree), int(STORAGE.physical))
+def read_block(container: Container, paddr: int) -> NDArray[np.uint8]:
+    """Read one block."""
+    return container.blocks.read(np.array([paddr], np.uint64), container.blocks.block_size).reshape(-1)
 
-OMAP_RULES: Final[tuple[FieldRule[bool], ...]] = rules(
-    "object-map-differs",
-    f"{REFERENCE}, omap_phys_t; {OBSERVED}",
-    (OMAP_PHYS.hdr.type_and_flags, expect_storage(int(TYPES.omap), int(STORAGE.physical)), "another type or storage"),
-    (OMAP_PHYS.hdr.subtype, ZERO, "object maps have no subtype"),
-    (OMAP_PHYS.flags, _map_flags, "flags that it cannot have"),
-    (OMAP_PHYS.tree_type, _TREE, "another type or storage than that of its tree"),
-    (OMAP_PHYS.snapshot_tree_type, _TREE, "another type or storage than that of its tree"),
-    *(
-        (field, lambda is_own: ZERO if is_own else None, "the container's object map has no snapshots")
-        for field in (
-            *(OMAP_PHYS.num_snapshots, OMAP_PHYS.snapshot_tree_oid, OMAP_PHYS.most_recent_snap),
-            *(OMAP_PHYS.pending_revert_min, OMAP_PHYS.pending_revert_max),
-        )
-    ),
-    level="warning",
-)
-"""Rules of object maps; whether it is the container's own is what is known otherwise."""
+
+def is_readable(container: Container, paddr: int, size_bytes: int = 0) -> bool:
+    """Tell whether an object, of one block if nothing else is said, can be read."""
+    size_bytes = size_bytes or container.blocks.block_size
+    return bool(container.blocks.readable(np.array([paddr], np.uint64), size_bytes)[0])
+
+
+def columns_of(
+    container: Container, record_type: RecordType, paddr: int, fields: Sequence[Field]
+) -> dict[str, NDArray[Any]]:
+    """Decode fields of one object that lies at an address."""
+    return decode_columns(record_type, read_block(container, paddr), np.zeros(1, np.int64), tuple(fields))
+
+
+def numbers_of(container: Container, record_type: RecordType, paddr: int, *fields: Field) -> list[int]:
+    """Decode numbers of one object that lies at an address."""
+    found = columns_of(container, record_type, paddr, fields)
+    return [int(found[field][0]) for field in fields]
+
+
+def hold(subject: Subject, name: str, record_type: RecordType, paddrs: Sequence[int], declared: Rules) -> None:
+    """Hold objects of one type and name, each in a block, against rules, if all of them can be read."""
+    blocks, places = subject.container.blocks, np.array(paddrs, np.uint64)
+    if len(places) and blocks.readable(places, blocks.block_size).all():
+        data = blocks.read(places, blocks.block_size).reshape(-1)
+        starts = np.arange(len(places), dtype=np.int64) * blocks.block_size
+        at = lambda row, plus: subject.log.at(name, paddrs[row], plus=plus)  # noqa: E731
+        check_fields(record_type, data, starts, declared, at)
+
+
+REAPER: Final = records.REAPER_HEAD
+
+
+def reaper_rules(xid: int, next_reap_id: int, room: int, *, is_idle: bool) -> Rules:
+    """Declare the rules of the reaper (nx_reaper_phys_t, apfsck); one that has nothing to do is empty."""
+    empty = ZERO if is_idle else None
+    return rules(
+        "reaper-differs",
+        (REAPER.hdr.xid, equals(xid), EPHEMERAL),
+        (REAPER.flags, bits_set(1), "the reaper is not initialised"),
+        (REAPER.flags, only_bits(3), UNKNOWN),
+        (
+            REAPER.completed_id,
+            equals(next_reap_id - 1) if is_idle else None,
+            "an idle reaper has completed all that it began",
+        ),
+        *(
+            (field, empty, "an idle reaper has nothing to reap")
+            for field in (
+                *(REAPER.tail_oid, REAPER.rlcount, REAPER.type, REAPER.len_object, REAPER.fs_oid, REAPER.oid),
+                *(REAPER.xid, REAPER.nrle_flags),
+            )
+        ),
+        (REAPER.len_state_buffer, equals(room), "the state fills the rest of the block"),
+    )
 
 
 def check_reaper(subject: Subject) -> None:
@@ -146,108 +149,76 @@ def check_reaper(subject: Subject) -> None:
     item = container.checkpoint.ephemerals.get(container.superblock.reaper_oid)
     if item is None:
         return
-    heads = columns_of(container, REAPER, item.paddr, (REAPER.head_oid, REAPER.next_reap_id))
-    idle = _Idle(
-        container.xid,
-        int(heads[REAPER.next_reap_id][0]),
-        container.blocks.block_size - REAPER.width,
-        not heads[REAPER.head_oid][0],
-    )
-    hold(subject, "reaper", REAPER, [item.paddr], REAPER_RULES, idle)
-    data = container.blocks.read(np.array([item.paddr], np.uint64), container.blocks.block_size).reshape(-1)
-    rest = np.flatnonzero(data[REAPER.width :])
-    if idle.is_idle and len(rest):
+    head, next_reap_id = numbers_of(container, REAPER, item.paddr, REAPER.head_oid, REAPER.next_reap_id)
+    room = container.blocks.block_size - REAPER.width
+    hold(subject, "reaper", REAPER, [item.paddr], reaper_rules(container.xid, next_reap_id, room, is_idle=not head))
+    rest = np.flatnonzero(read_block(container, item.paddr)[REAPER.width :])
+    if not head and len(rest):
         plus = REAPER.width + int(rest[0])
         message = "state_buffer: an idle reaper has nothing to reap"
         subject.log.at("reaper", item.paddr, plus=plus).add("reaper-differs", "warning", message, expected=0)
 
 
-def check_transactions(subject: Subject, name: str, paddrs: Sequence[int]) -> None:
-    """Objects were written by a transaction that is over."""
-    hold(subject, name, OBJ_PHYS, paddrs, _AGE_RULES, subject.container.xid)
+OBJECT, OMAP = records.OBJ_PHYS, records.OMAP_PHYS
+_MAP_FLAG: Final = grammar.ApfsContainer.OmapFlag
 
 
-def passed(xid: int) -> Want:
-    """Demand a transaction that is over: none has the number 0, and none is younger than the checkpoint."""
-    return Want(lambda found: (found > 0) & (found <= xid), f"1 to {xid}")
+def omap_rules(*, is_own: bool) -> Rules:
+    """Declare the rules of the heads of object maps (omap_phys_t, apfsck).
+
+    The container's own map has no snapshots: the system manages it by hand, and no other.
+    """
+    by_hand = int(_MAP_FLAG.manually_managed)
+    others = sum(int(bit) for bit in _MAP_FLAG) - by_hand
+    return rules(
+        "object-map-differs",
+        *header_rules(OMAP, "object maps", expect_storage(TYPES.omap, STORAGE.physical)),
+        (OMAP.flags, equals(by_hand) if is_own else only_bits(others), "flags that it cannot have"),
+        (OMAP.tree_type, PHYSICAL_TREE, OTHER_TYPE),
+        (OMAP.snapshot_tree_type, PHYSICAL_TREE, OTHER_TYPE),
+        *(
+            (field, ZERO if is_own else None, "the container's object map has no snapshots")
+            for field in (
+                *(OMAP.num_snapshots, OMAP.snapshot_tree_oid, OMAP.most_recent_snap),
+                *(OMAP.pending_revert_min, OMAP.pending_revert_max),
+            )
+        ),
+    )
 
 
-_AGE_RULES: Final[tuple[FieldRule[int], ...]] = rules(
-    "object-map-differs",
-    f"{REFERENCE}, obj_phys_t",
-    (OBJ_PHYS.xid, passed, "not a transaction of this container's past"),
-    level="warning",
-)
+def _check_omap(subject: Subject, name: str, paddr: int, *, is_own: bool) -> None:
+    hold(subject, name, OMAP, [paddr], omap_rules(is_own=is_own))
+    hold(subject, name, OBJECT, [paddr], rules("object-map-differs", (OBJECT.xid, passed(subject.container.xid), PAST)))
 
 
 def check_container_omap(subject: Subject) -> None:
     """The head of the container's object map is that of a map without snapshots."""
     if len(subject.container.omap.nodes):
-        paddr = subject.container.superblock.omap_oid
-        hold(subject, "container object map", OMAP_PHYS, [paddr], OMAP_RULES, facts=True)
-        check_transactions(subject, "container object map", [paddr])
+        _check_omap(subject, "container object map", subject.container.superblock.omap_oid, is_own=True)
 
 
-def check_volume_omaps(subject: Subject) -> None:
-    """Heads of volumes' object maps have types that fit."""
-    for parts in subject.volumes:
-        paddr = parts.state.superblock.omap_oid
-        if paddr:
-            hold(subject, "volume object map", OMAP_PHYS, [paddr], OMAP_RULES, facts=False)
-            check_transactions(subject, "volume object map", [paddr])
-            _check_revert(subject, paddr)
+def check_volume_omap(subject: Subject, parts: VolumeParts) -> None:
+    """The head of a volume's object map has types that fit.
 
-
-def _check_revert(subject: Subject, paddr: int) -> None:
-    """A return to a snapshot that is under way concerns transactions from one to another, both over."""
-    first, last = OMAP_PHYS.pending_revert_min, OMAP_PHYS.pending_revert_max
-    if not subject.container.blocks.readable(np.array([paddr], np.uint64), subject.container.blocks.block_size)[0]:
+    A return to a snapshot that is under way concerns transactions from one to another, both over.
+    """
+    container, paddr = subject.container, parts.state.superblock.omap_oid
+    if not paddr:
         return
-    found = columns_of(subject.container, OMAP_PHYS, paddr, (first, last))
-    low, high = (int(found[field][0]) for field in (first, last))
-    if (low or high) and not 0 < low <= high <= subject.container.xid:
-        field = last if not low or high > subject.container.xid else first
+    _check_omap(subject, "volume object map", paddr, is_own=False)
+    if not is_readable(container, paddr):
+        return
+    first, last = OMAP.pending_revert_min, OMAP.pending_revert_max
+    low, high = numbers_of(container, OMAP, paddr, first, last)
+    if (low or high) and not 0 < low <= high <= container.xid:
+        field = last if not low or high > container.xid else first
         log = subject.log.at("volume object map", paddr, plus=field.offset)
         message = f"{field}: transactions that a return to a snapshot cannot concern"
         log.add("object-map-differs", "warning", message, found=f"{low} to {high}")
 
 
-def all_fields(record_type: RecordType) -> Iterator[Field]:
-    """Yield the fields of a structure, and of those in it."""
-    for member in record_type.members():
-        if isinstance(member, RecordType):
-            yield from all_fields(member)
-        elif isinstance(member, Field):
-            yield member
-
-
-def columns_of(
-    container: Container, record_type: RecordType, paddr: int, fields: list[Field] | tuple[Field, ...]
-) -> dict[str, NDArray[Any]]:
-    """Decode fields of one object that lies at an address."""
-    blocks = container.blocks
-    data = blocks.read(np.array([paddr], np.uint64), blocks.block_size).reshape(-1)
-    return decode_columns(record_type, data, np.zeros(1, np.int64), fields)
-
-
-def hold(
-    subject: Subject,
-    name: str,  # what the objects are called
-    record_type: RecordType,
-    paddrs: Sequence[int],
-    declared: tuple[FieldRule[Any], ...],
-    facts: object,
-) -> None:
-    """Hold objects of one type, each in a block, against rules, if all of them can be read."""
-    blocks, places = subject.container.blocks, np.array(paddrs, np.uint64)
-    if len(places) and blocks.readable(places, blocks.block_size).all():
-        data = blocks.read(places, blocks.block_size).reshape(-1)
-        structures = Structures(record_type, data, np.arange(len(places), dtype=np.int64) * blocks.block_size)
-        check_fields(structures, declared, facts, lambda row, plus: subject.log.at(name, paddrs[row], plus=plus))
-
-
-NX, MAP = NX_SUPERBLOCK, CHECKPOINT_MAP_HEAD
-FEATURE = grammar.ApfsContainer.ContainerFeature
+NX: Final = records.NX_SUPERBLOCK
+FEATURE: Final = grammar.ApfsContainer.ContainerFeature
 _SUPERBLOCK_OID: Final = 1
 _CONTAINER_FLAGS: Final = int(grammar.ApfsContainer.ContainerFlag.crypto_sw)
 """The two others are reserved."""
@@ -257,50 +228,40 @@ _VOLUME_BYTES: Final = 512 << 20
 _MOST_VOLUMES: Final = int(NX.fs_oid.counts[0])
 
 
-def _expect_next_free(index: str, used: str, room: str, container: Container) -> Want | None:
-    """The next free block of a ring is the one behind those in use."""
+def superblock_rules(container: Container) -> Rules:
+    """Declare the rules of the superblock of a checkpoint (nx_superblock_t; from the next transaction on, apfsck)."""
     superblock = container.superblock
-    size = getattr(superblock, room)
-    return equals((getattr(superblock, index) + getattr(superblock, used)) % size) if size else None
+    size_bytes = superblock.num_blocks * container.blocks.block_size
 
+    def next_free(index: int, used: int, room: int) -> Want | None:
+        """The next free block of a ring is the one behind those in use."""
+        return equals((index + used) % room) if room else None
 
-def _most_volumes(container: Container) -> Want:
-    size = container.superblock.num_blocks * container.blocks.block_size
-    return equals(min(-(-size // _VOLUME_BYTES), _MOST_VOLUMES))
-
-
-SUPERBLOCK_RULES: Final[tuple[FieldRule[Container], ...]] = (
-    *rules(
+    ring = "the next block of the ring is not behind those in use"
+    return rules(
         "superblock-differs",
-        f"{REFERENCE}, nx_superblock_t",
         (NX.hdr.oid, equals(_SUPERBLOCK_OID), "superblocks of containers have one number"),
-        (
-            NX.hdr.type_and_flags,
-            expect_storage(int(TYPES.nx_superblock), int(STORAGE.ephemeral)),
-            "another type or storage",
-        ),
-        (NX.hdr.subtype, ZERO, "superblocks have no subtype"),
+        *header_rules(NX, "superblocks", expect_storage(TYPES.nx_superblock, STORAGE.ephemeral)),
         (NX.features, only_bits(int(FEATURE.defrag) | int(FEATURE.lcfd)), UNKNOWN),
         (NX.readonly_compatible_features, ZERO, UNKNOWN_TO_WRITERS),
-        (NX.max_file_systems, _most_volumes, "a volume for each 512 MiB, begun ones too, and no more than 100"),
+        (
+            NX.max_file_systems,
+            equals(min(-(-size_bytes // _VOLUME_BYTES), _MOST_VOLUMES)),
+            "a volume for each 512 MiB, begun ones too, and no more than 100",
+        ),
         (NX.flags, only_bits(_CONTAINER_FLAGS), UNKNOWN),
         (NX.test_type, ZERO, "a field for tests is set"),
         (NX.test_oid, ZERO, "a field for tests is set"),
-        level="warning",
-    ),
-    *rules(
-        "superblock-differs",
-        OBSERVED,
-        (NX.next_xid, lambda container: equals(container.xid + 1), "the next transaction does not follow this one"),
+        (NX.next_xid, equals(container.xid + 1), "the next transaction does not follow this one"),
         (
             NX.xp_desc_next,
-            partial(_expect_next_free, "xp_desc_index", "num_desc_used", "num_desc_blocks"),
-            "the next block of the ring is not behind those in use",
+            next_free(superblock.xp_desc_index, superblock.num_desc_used, superblock.num_desc_blocks),
+            ring,
         ),
         (
             NX.xp_data_next,
-            partial(_expect_next_free, "xp_data_index", "num_data_used", "num_data_blocks"),
-            "the next block of the ring is not behind those in use",
+            next_free(superblock.xp_data_index, superblock.num_data_used, superblock.num_data_blocks),
+            ring,
         ),
         (
             NX.ephemeral_info,
@@ -312,108 +273,25 @@ SUPERBLOCK_RULES: Final[tuple[FieldRule[Container], ...]] = (
         ),
         (
             NX.fusion_uuid,
-            lambda container: None if container.superblock.is_fusion else ZERO,
+            None if superblock.is_fusion else ZERO,
             "a container on one device belongs to no Fusion set",
         ),
-        level="warning",
-    ),
-)
-"""Rules of the superblock of a checkpoint."""
-
-MAP_RULES: Final[tuple[FieldRule[NDArray[np.uint64]], ...]] = rules(
-    "checkpoint-invalid",
-    f"{REFERENCE}, checkpoint_map_phys_t",
-    (MAP.hdr.oid, equals, "the number of a physical object is its address"),
-    (
-        MAP.hdr.type_and_flags,
-        expect_storage(int(TYPES.checkpoint_map), int(STORAGE.physical)),
-        "another type or storage",
-    ),
-    (MAP.hdr.subtype, ZERO, "checkpoint maps have no subtype"),
-    (MAP.flags, only_bits(1), UNKNOWN),
-    level="warning",
-)
-"""Rules of checkpoint maps; their addresses are what is known otherwise."""
-
-
-MAPPING: Final = CHECKPOINT_MAPPING
-
-
-def _some_volume(container: Container) -> Want:
-    known = np.array([0, *(oid for oid in container.superblock.fs_oid if oid)], np.uint64)
-    return Want(lambda found: np.isin(found, known), "a volume of the container, or 0")
-
-
-MAPPING_RULES: Final[tuple[FieldRule[Container], ...]] = rules(
-    "checkpoint-invalid",
-    f"{REFERENCE}, checkpoint_mapping_t; {OBSERVED}",
-    (MAPPING.pad, ZERO, RESERVED),
-    (MAPPING.fs_oid, _some_volume, "it belongs to a volume that there is not"),
-    level="warning",
-)
-"""Rules of the entries of checkpoint maps."""
+    )
 
 
 def check_superblock(subject: Subject) -> None:
     """Every field of the checkpoint's superblock has the value that the others demand."""
     container = subject.container
-    hold(subject, "container superblock", NX, [container.checkpoint.paddr], SUPERBLOCK_RULES, container)
+    hold(subject, "container superblock", NX, [container.checkpoint.paddr], superblock_rules(container))
 
 
-def check_map_headers(subject: Subject) -> None:
-    """Checkpoint maps have the headers of physical objects."""
-    paddrs = subject.container.checkpoint.map_paddrs
-    places = [int(paddr) for paddr in paddrs]
-    hold(subject, "checkpoint map", MAP, places, MAP_RULES, np.array(paddrs, np.uint64))
-
-
-def check_mappings(subject: Subject) -> None:
-    """Entries of checkpoint maps belong to volumes that there are, and bear the whole type of their objects."""
-    container = subject.container
-    size, head = container.blocks.block_size, (MAP.num_mappings,)
-    for paddr in map(int, container.checkpoint.map_paddrs):
-        data = container.blocks.read(np.array([paddr], np.uint64), size).reshape(-1)
-        count = int(decode_columns(MAP, data, np.zeros(1, np.int64), head)[MAP.num_mappings][0])
-        starts = MAP.width + np.arange(min(count, (size - MAP.width) // MAPPING.width), dtype=np.int64) * MAPPING.width
-        structures = Structures(MAPPING, data, starts)
-        at = partial(_locate_mapping, subject, paddr, starts)
-        check_fields(structures, MAPPING_RULES, container, at)
-        found = decode_columns(MAPPING, data, starts, (MAPPING.type_and_flags, MAPPING.len_object, MAPPING.paddr))
-        for row, (kind, length, where) in enumerate(zip(*(found[name].tolist() for name in found), strict=True)):
-            _check_ephemeral(subject, where, length, kind, at(row, MAPPING.type_and_flags.offset))
-
-
-def _locate_mapping(subject: Subject, paddr: int, starts: NDArray[np.int64], row: int, plus: int) -> FindingLog:
-    return subject.log.at("checkpoint map", paddr, plus=int(starts[row]) + plus)
-
-
-def _check_ephemeral(subject: Subject, paddr: int, length: int, kind: int, log: FindingLog) -> None:
-    """Each ephemeral object is written with every checkpoint, and its mapping repeats its type.
-
-    What fails its own checksum contradicts nothing.
-    """
-    container, where = subject.container, np.array([paddr], np.uint64)
-    is_sized = 0 < length <= MAX_OBJECT_BYTES and length % container.blocks.block_size == 0
-    if not is_sized or not container.blocks.readable(where, length)[0]:
-        return
-    computed = fletcher64(container.blocks.read(where, length))
-    if columns_of(container, OBJ_PHYS, paddr, (OBJ_PHYS.cksum,))[OBJ_PHYS.cksum][0] != computed[0]:
-        return
-    head = columns_of(container, OBJ_PHYS, paddr, (OBJ_PHYS.type_and_flags, OBJ_PHYS.xid))
-    stored = int(head[OBJ_PHYS.type_and_flags][0])
-    if stored != kind:
-        message = f"{MAPPING.type_and_flags}: the object there has another type or other flags"
-        log.add("checkpoint-invalid", "warning", message, expected=f"{stored:#x}", found=f"{kind:#x}")
-    hold(subject, "ephemeral object", OBJ_PHYS, [paddr], EPHEMERAL_RULES, container)
-
-
-EPHEMERAL_RULES: Final[tuple[FieldRule[Container], ...]] = rules(
-    "checkpoint-invalid",
-    f"{REFERENCE}, Ephemeral Objects",
-    (OBJ_PHYS.xid, lambda container: equals(container.xid), "an ephemeral object is written with each checkpoint"),
-    level="warning",
-)
-"""Rules of every ephemeral object."""
+def all_fields(record_type: RecordType) -> Iterator[Field]:
+    """Yield the fields of a structure, and of those in it."""
+    for member in record_type.members():
+        if isinstance(member, RecordType):
+            yield from all_fields(member)
+        elif isinstance(member, Field):
+            yield member
 
 
 _OWN_TO_EACH: Final = ("hdr.cksum", "counters", "flags")
@@ -426,21 +304,13 @@ def list_copied_fields() -> list[Field]:
 
 
 def check_copy(subject: Subject) -> None:
-    """Block 0 is a copy of the superblock of the checkpoint, where it is of the same transaction."""
-    container = subject.container
-    fields = list_copied_fields()
-    newest = columns_of(container, NX, container.checkpoint.paddr, fields)
-    if not container.blocks.readable(np.zeros(1, np.uint64), container.blocks.block_size)[0]:
+    """Block 0 is a copy of the superblock of the checkpoint, where it is of the same transaction (apfsck)."""
+    container, paddr = subject.container, subject.container.checkpoint.paddr
+    if not paddr or not is_readable(container, 0) or numbers_of(container, NX, 0, NX.hdr.xid) != [container.xid]:
         return
-    copy = columns_of(container, NX, 0, (NX.hdr.xid,))
-    if copy[NX.hdr.xid][0] == container.xid and container.checkpoint.paddr:
-        declared: tuple[FieldRule[None], ...] = rules(
-            "superblock-differs",
-            OBSERVED,
-            *((each, _same(newest[each]), "the copy is not as the checkpoint's") for each in fields),
-            level="warning",
-        )
-        hold(subject, "container superblock, copy in block 0", NX, [0], declared, None)
+    newest = columns_of(container, NX, paddr, list_copied_fields())
+    rows = ((each, _same(newest[each]), "the copy is not as the checkpoint's") for each in list_copied_fields())
+    hold(subject, "container superblock, copy in block 0", NX, [0], rules("superblock-differs", *rows))
 
 
 def _same(values: NDArray[Any]) -> Want:
@@ -448,54 +318,80 @@ def _same(values: NDArray[Any]) -> Want:
     return Want(lambda found: found == values, shown)
 
 
-JUMPSTART, EXTENDED, BAG, CACHE = EFI_JUMPSTART, SNAP_META_EXT_OBJ, KEYBAG, FUSION_WBC
-LIST: Final = FUSION_WBC_LIST_HEAD
+MAP, MAPPING = records.CHECKPOINT_MAP_HEAD, records.CHECKPOINT_MAPPING
+
+
+def map_rules(paddrs: NDArray[np.uint64]) -> Rules:
+    """Declare the rules of checkpoint maps (checkpoint_map_phys_t)."""
+    return rules(
+        "checkpoint-invalid",
+        (MAP.hdr.oid, equals(paddrs), "the number of a physical object is its address"),
+        *header_rules(MAP, "checkpoint maps", expect_storage(TYPES.checkpoint_map, STORAGE.physical)),
+        (MAP.flags, only_bits(1), UNKNOWN),
+    )
+
+
+def check_map_headers(subject: Subject) -> None:
+    """Checkpoint maps have the headers of physical objects."""
+    paddrs = subject.container.checkpoint.map_paddrs
+    hold(subject, "checkpoint map", MAP, list(map(int, paddrs)), map_rules(np.array(paddrs, np.uint64)))
+
+
+def check_mappings(subject: Subject) -> None:
+    """Entries of checkpoint maps (checkpoint_mapping_t) belong to volumes that there are, and bear whole types."""
+    container = subject.container
+    size = container.blocks.block_size
+    known = np.array([0, *(oid for oid in container.superblock.fs_oid if oid)], np.uint64)
+    is_known = Want(lambda found: np.isin(found, known), "a volume of the container, or 0")
+    declared = rules(
+        "checkpoint-invalid",
+        (MAPPING.pad, ZERO, RESERVED),
+        (MAPPING.fs_oid, is_known, "it belongs to a volume that there is not"),
+    )
+    for paddr in map(int, container.checkpoint.map_paddrs):
+        data = read_block(container, paddr)
+        (count,) = numbers_of(container, MAP, paddr, MAP.num_mappings)
+        starts = MAP.width + np.arange(min(count, (size - MAP.width) // MAPPING.width), dtype=np.int64) * MAPPING.width
+
+        def at(row: int, plus: int, paddr: int = paddr, starts: NDArray[np.int64] = starts) -> FindingLog:
+            return subject.log.at("checkpoint map", paddr, plus=int(starts[row]) + plus)
+
+        check_fields(MAPPING, data, starts, declared, at)
+        found = decode_columns(MAPPING, data, starts, (MAPPING.type_and_flags, MAPPING.len_object, MAPPING.paddr))
+        for row, (kind, length, where) in enumerate(zip(*(found[name].tolist() for name in found), strict=True)):
+            _check_ephemeral(subject, where, length, kind, at(row, MAPPING.type_and_flags.offset))
+
+
+def _check_ephemeral(subject: Subject, paddr: int, length: int, kind: int, log: FindingLog) -> None:
+    """Each ephemeral object is written with every checkpoint, and its mapping repeats its type.
+
+    What fails its own checksum contradicts nothing.
+    """
+    container = subject.container
+    is_sized = 0 < length <= MAX_OBJECT_BYTES and length % container.blocks.block_size == 0
+    if not is_sized or not is_readable(container, paddr, length):
+        return
+    computed = fletcher64(container.blocks.read(np.array([paddr], np.uint64), length))
+    checksum, stored = numbers_of(container, OBJECT, paddr, OBJECT.cksum, OBJECT.type_and_flags)
+    if checksum != int(computed[0]):
+        return
+    if stored != kind:
+        message = f"{MAPPING.type_and_flags}: the object there has another type or other flags"
+        log.add("checkpoint-invalid", "warning", message, expected=f"{stored:#x}", found=f"{kind:#x}")
+    declared = rules("checkpoint-invalid", (OBJECT.xid, equals(container.xid), EPHEMERAL))
+    hold(subject, "ephemeral object", OBJECT, [paddr], declared)
+
+
+JUMPSTART, EXTENDED = records.EFI_JUMPSTART, records.SNAP_META_EXT_OBJ
 INVALID: Final = "structure-invalid"
-TAG: Final = grammar.ApfsKeybag.KeybagTag
-_BAG_VERSION: Final = 2
-_PHYSICAL: Final = int(STORAGE.physical)
-_ALIGNMENT: Final = 16
-_TAGS: Final = tuple(int(tag) for tag in TAG if tag not in (TAG.unknown, TAG.reserved_1))
-
-
-class _Sized(Struct, frozen=True):
-    """What is known of an object with a length: the last transaction, and between which bytes the length lies."""
-
-    xid: int
-    least: int
-    most: int
-
-    def age(self) -> Want:
-        return passed(self.xid)
-
-    def length(self) -> Want:
-        return Want(lambda found: (found >= self.least) & (found <= self.most), f"{self.least} to {self.most}")
-
-
-JUMPSTART_RULES: Final[tuple[FieldRule[_Sized], ...]] = rules(
-    INVALID,
-    f"{REFERENCE}, nx_efi_jumpstart_t",
-    (
-        JUMPSTART.hdr.type_and_flags,
-        expect_storage(int(TYPES.efi_jumpstart), int(STORAGE.physical)),
-        "another type or storage",
-    ),
-    (JUMPSTART.hdr.subtype, ZERO, "boot records have no subtype"),
-    (JUMPSTART.hdr.xid, _Sized.age, "not a transaction of this container's past"),
-    (JUMPSTART.version, equals(1), "no known version"),
-    (JUMPSTART.reserved, ZERO, RESERVED),
-    (JUMPSTART.len_efi_file, _Sized.length, "the driver does not fill its extents"),
-    level="warning",
-)
-"""Rules of the record that leads firmware to its driver."""
 
 
 def check_jumpstart(subject: Subject) -> None:
-    """The boot record has a driver in extents that are not empty."""
+    """The record that leads firmware to its driver (nx_efi_jumpstart_t) has one in extents that are not empty."""
     container = subject.container
     paddr = container.superblock.efi_jumpstart
     # The address is a number with a sign.
-    if paddr <= 0 or not container.blocks.readable(np.array([paddr], np.uint64), container.blocks.block_size)[0]:
+    if paddr <= 0 or not is_readable(container, paddr):
         return
     try:
         cls = grammar.ApfsContainer.EfiJumpstart
@@ -505,63 +401,63 @@ def check_jumpstart(subject: Subject) -> None:
         return
     for number, run in enumerate(record.extents):
         if not run.num_blocks:
-            plus = JUMPSTART.width + number * PRANGE.width + PRANGE.num_blocks.offset
+            plus = JUMPSTART.width + number * records.PRANGE.width + records.PRANGE.num_blocks.offset
             log = subject.log.at("EFI jumpstart", paddr, plus=plus)
             log.add(INVALID, "warning", f"extents[{number}].num_blocks: an extent without blocks")
     block = container.blocks.block_size
     room = sum(run.num_blocks for run in record.extents) * block
-    facts = _Sized(container.xid, max(room - block, 0) + 1, room)
-    hold(subject, "EFI jumpstart", JUMPSTART, [paddr], JUMPSTART_RULES, facts)
+    declared = rules(
+        INVALID,
+        *header_rules(JUMPSTART, "boot records", expect_storage(TYPES.efi_jumpstart, STORAGE.physical), container.xid),
+        (JUMPSTART.version, equals(1), "no known version"),
+        (JUMPSTART.reserved, ZERO, RESERVED),
+        (JUMPSTART.len_efi_file, between(max(room - block, 0) + 1, room), "the driver does not fill its extents"),
+    )
+    hold(subject, "EFI jumpstart", JUMPSTART, [paddr], declared)
 
 
-EXTENDED_RULES: Final[tuple[FieldRule[int], ...]] = rules(
-    "snapshot-differs",
-    f"{REFERENCE}, snap_meta_ext_obj_phys_t; {OBSERVED}",
-    (
-        EXTENDED.hdr.type_and_flags,
-        expect_storage(int(TYPES.snap_meta_ext), int(STORAGE.virtual)),
-        "another type or storage",
-    ),
-    (EXTENDED.hdr.subtype, ZERO, "such objects have no subtype"),
-    (EXTENDED.hdr.xid, passed, "not a transaction of this container's past"),
-    (EXTENDED.ext.version, equals(1), "no known version"),
-    (EXTENDED.ext.flags, ZERO, UNKNOWN),
-    (EXTENDED.ext.snap_xid, passed, "not a transaction of this container's past"),
-    level="warning",
-)
-"""Rules of the extended metadata of the newest snapshot."""
+def check_extended_metadata(subject: Subject, parts: VolumeParts) -> None:
+    """Extended metadata of the newest snapshot (snap_meta_ext_obj_phys_t, apfsck) are of a version that is known."""
+    oid, xid = parts.state.superblock.snap_meta_ext_oid, subject.container.xid
+    if not oid:
+        return
+    declared = rules(
+        "snapshot-differs",
+        *header_rules(EXTENDED, "such objects", expect_storage(TYPES.snap_meta_ext, STORAGE.virtual), xid),
+        (EXTENDED.ext.version, equals(1), "no known version"),
+        (EXTENDED.ext.flags, ZERO, UNKNOWN),
+        (EXTENDED.ext.snap_xid, passed(xid), PAST),
+    )
+    paddr = Locator(subject.container, parts.state.view, subject.log).find(oid).paddr
+    hold(subject, "extended snapshot metadata", EXTENDED, [paddr], declared)
 
 
-def check_extended_metadata(subject: Subject) -> None:
-    """Extended metadata of snapshots are of a known version, and of a transaction that is over."""
-    for parts in subject.volumes:
-        oid = parts.state.superblock.snap_meta_ext_oid
-        if oid:
-            paddr = Locator(subject.container, parts.state.view, subject.log).find(oid).paddr
-            hold(subject, "extended snapshot metadata", EXTENDED, [paddr], EXTENDED_RULES, subject.container.xid)
+BAG, ENTRY = records.KEYBAG, records.ENTRY_HEAD
+TAG: Final = grammar.ApfsKeybag.KeybagTag
+_BAG_VERSION: Final = 2
+_ALIGNMENT: Final = 16
+_TAGS: Final = tuple(int(tag) for tag in TAG if tag not in (TAG.unknown, TAG.reserved_1))
 
 
-BAG_RULES: Final[tuple[FieldRule[_Sized], ...]] = rules(
+def bag_rules(xid: int, used: int, room: int) -> Rules:
+    """Declare the rules of key bags, whoever owns them (media_keybag_t, kb_locker_t)."""
+    return rules(
+        INVALID,
+        *header_rules(BAG, "key bags", xid=xid),
+        (BAG.locker.version, equals(_BAG_VERSION), "no known version"),
+        (BAG.locker.padding, ZERO, RESERVED),
+        # macOS counts an empty entry that ends the list; others do not.
+        (BAG.locker.num_bytes, between(used, room), "not the bytes of its entries"),
+    )
+
+
+ENTRY_RULES: Final = rules(
     INVALID,
-    f"{REFERENCE}, media_keybag_t, kb_locker_t",
-    (BAG.hdr.subtype, ZERO, "key bags have no subtype"),
-    (BAG.hdr.xid, _Sized.age, "not a transaction of this container's past"),
-    (BAG.locker.version, equals(_BAG_VERSION), "no known version"),
-    (BAG.locker.padding, ZERO, RESERVED),
-    (BAG.locker.num_bytes, _Sized.length, "not the bytes of its entries"),
-    level="warning",
+    (ENTRY.tag, one_of(*_TAGS), "no known kind of entry"),
+    (ENTRY.len_key, NOT_ZERO, "an entry without data"),
+    (ENTRY.padding, ZERO, RESERVED),
 )
-"""Rules of key bags, whoever owns them."""
-
-ENTRY_RULES: Final[tuple[FieldRule[None], ...]] = rules(
-    INVALID,
-    f"{REFERENCE}, keybag_entry_t",
-    (ENTRY_HEAD.tag, one_of(*_TAGS), "no known kind of entry"),
-    (ENTRY_HEAD.len_key, NOT_ZERO, "an entry without data"),
-    (ENTRY_HEAD.padding, ZERO, RESERVED),
-    level="warning",
-)
-"""Rules of the entries of key bags."""
+"""Rules of the entries of key bags (keybag_entry_t)."""
 
 
 def check_keybags(subject: Subject) -> None:
@@ -590,64 +486,43 @@ def _check_bag(subject: Subject, run: tuple[int, int], owner: bytes, name: str) 
     except FormatError as error:
         subject.log.survive(error)
         return
-
-    def at(_: int, plus: int) -> FindingLog:
-        return subject.log.at(name, run[0], plus=plus)
-
     start = np.zeros(1, np.int64)
     count = int(decode_column(BAG, data, start, BAG.locker.num_keys)[0])
-    places, end = [], BAG.width
+    places, end, last = [], BAG.width, BAG.width
     for _ in range(count):
-        if end + ENTRY_HEAD.width > len(data):
+        if end + ENTRY.width > len(data):
             break
-        length = int(decode_column(ENTRY_HEAD, data, np.array([end]), ENTRY_HEAD.len_key)[0])
+        length = int(decode_column(ENTRY, data, np.array([end]), ENTRY.len_key)[0])
         places.append(end)
         # The last entry is not padded; where its data end, the list does.
-        last = end + ENTRY_HEAD.width + length
-        end += -(-(ENTRY_HEAD.width + length) // _ALIGNMENT) * _ALIGNMENT
-    used = last - BAG.width if places else 0
-    # macOS counts an empty entry that ends the list; others do not.
-    facts = _Sized(container.xid, used, len(data) - BAG.width)
-    check_fields(Structures(BAG, data, start), BAG_RULES, facts, at)
-    entries = Structures(ENTRY_HEAD, data, np.array(places, np.int64))
-    check_fields(entries, ENTRY_RULES, None, lambda row, plus: at(row, places[row] + plus))
+        last = end + ENTRY.width + length
+        end += -(-(ENTRY.width + length) // _ALIGNMENT) * _ALIGNMENT
+    declared = bag_rules(container.xid, last - BAG.width, len(data) - BAG.width)
+    starts = np.array(places, np.int64)
+    check_fields(BAG, data, start, declared, lambda _, plus: subject.log.at(name, run[0], plus=plus))
+    at = lambda row, plus: subject.log.at(name, run[0], plus=places[row] + plus)  # noqa: E731
+    check_fields(ENTRY, data, starts, ENTRY_RULES, at)
 
 
-CACHE_RULES: Final[tuple[FieldRule[int], ...]] = rules(
-    INVALID,
-    f"{REFERENCE}, fusion_wbc_phys_t",
-    (CACHE.hdr.xid, passed, "not a transaction of this container's past"),
-    (CACHE.hdr.subtype, ZERO, "such objects have no subtype"),
-    (CACHE.reserved, ZERO, RESERVED),
-    level="warning",
-)
-"""Rules of the state of a Fusion set's write cache."""
-
-LIST_RULES: Final[tuple[FieldRule[int], ...]] = rules(
-    INVALID,
-    f"{REFERENCE}, fusion_wbc_list_phys_t",
-    (LIST.hdr.xid, passed, "not a transaction of this container's past"),
-    (LIST.hdr.subtype, ZERO, "such objects have no subtype"),
-    (LIST.reserved, ZERO, RESERVED),
-    level="warning",
-)
-"""Rules of the lists of a Fusion set's write cache."""
+CACHE, LIST = records.FUSION_WBC, records.FUSION_WBC_LIST_HEAD
 
 
 def check_write_cache(subject: Subject) -> None:
-    """The state of the write cache and its lists are of this container's past."""
+    """The state of a Fusion set's write cache and its lists (fusion_wbc_phys_t, fusion_wbc_list_phys_t)."""
     container = subject.container
     oid = container.superblock.fusion_wbc_oid
     if not oid:
         return
     locator = Locator(container, container.view, subject.log)
-    paddr = locator.find(oid).paddr
-    hold(subject, "write-back cache", CACHE, [paddr], CACHE_RULES, container.xid)
-    if not container.blocks.readable(np.array([paddr], np.uint64), container.blocks.block_size)[0]:
-        return
-    data = container.blocks.read(np.array([paddr], np.uint64), container.blocks.block_size).reshape(-1)
-    heads = decode_columns(CACHE, data, np.zeros(1, np.int64), (CACHE.list_head_oid, CACHE.list_tail_oid))
-    for number in dict.fromkeys(int(values[0]) for values in heads.values()):
-        if number:
-            place = locator.find(number).paddr
-            hold(subject, f"cache list {number}", LIST, [place], LIST_RULES, container.xid)
+
+    def check(name: str, of: Any, oid: int) -> int:
+        paddr = locator.find(oid).paddr
+        declared = rules(INVALID, *header_rules(of, "such objects", xid=container.xid), (of.reserved, ZERO, RESERVED))
+        hold(subject, name, of, [paddr], declared)
+        return paddr
+
+    paddr = check("write-back cache", CACHE, oid)
+    if is_readable(container, paddr):
+        for number in dict.fromkeys(numbers_of(container, CACHE, paddr, CACHE.list_head_oid, CACHE.list_tail_oid)):
+            if number:
+                check(f"cache list {number}", LIST, number)

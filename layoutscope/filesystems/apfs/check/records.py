@@ -5,128 +5,90 @@ Apple File System Reference, File-System Objects, Sibling Map Keys and Data Stre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from msgspec import field
-from msgspec.structs import replace
 
-from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
 from layoutscope.filesystems.apfs.check.extents import snapshot_sources
 from layoutscope.filesystems.apfs.check.inodes import FLAG, check_extended, check_inodes
 from layoutscope.filesystems.apfs.check.names import IN_KEYS, check_names, check_texts
 from layoutscope.filesystems.apfs.check.nodes import TreeNodes
-from layoutscope.filesystems.apfs.check.objects import OBSERVED, REFERENCE, RESERVED, UNKNOWN
-from layoutscope.filesystems.apfs.check.subject import (
-    INVALID,
-    MAX_CASES,
-    CheckedRows,
-    InodeNotes,
-    container_sources,
-    traits_of,
-    volume_sources,
-)
+from layoutscope.filesystems.apfs.check.objects import OTHER_TYPE, PAST, PHYSICAL_TREE, RESERVED, UNKNOWN, passed
+from layoutscope.filesystems.apfs.check.subject import INVALID, CheckedRows, container_sources, volume_sources
 from layoutscope.filesystems.apfs.fsrecords import SHAPES
 from layoutscope.filesystems.apfs.source import low_keys
+from layoutscope.findings import MAX_CASES
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import Index, index_of, match
 from layoutscope.structs.bulk import decode_column
-from layoutscope.structs.fieldrules import (
-    NOT_ZERO,
-    ZERO,
-    FieldRule,
-    Structures,
-    Want,
-    check_fields,
-    equals,
-    one_of,
-    only_bits,
-    rules,
-)
-from layoutscope.structs.records import (
-    BTREE_NODE,
-    CRYPTO_VAL,
-    DREC_HASHED_KEY,
-    DREC_VAL_FIXED,
-    FILE_EXTENT_VAL,
-    FILE_INFO_VAL,
-    FREE_QUEUE_KEY,
-    INODE_VAL_FIXED,
-    J_KEY,
-    OMAP_SNAPSHOT,
-    OMAP_VAL,
-    PHYS_EXT_VAL,
-    SNAP_METADATA_VAL,
-    XATTR_VAL,
-)
+from layoutscope.structs.fieldrules import NOT_ZERO, ZERO, Want, check_fields, one_of, only_bits, rules
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.btree import ReadNodes
-    from layoutscope.filesystems.apfs.check.subject import RowTraits, Subject
+    from layoutscope.filesystems.apfs.check.subject import Notes, Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.fsrecords import Columns, RecordShape
+    from layoutscope.filesystems.apfs.fsrecords import Columns
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.findings import FindingLog, Level
+    from layoutscope.structs.fieldrules import FieldRule
+    from layoutscope.structs.grammar import ApfsVolume
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
+
+    Superblock = ApfsVolume.ApfsSuperblock
 
 
 MAX_DEPTH: Final = 64
 """Steps of doubling length: more than any chain of directories needs."""
 
 
-def check_entries(subject: Subject) -> None:
+def check_entries(subject: Subject, parts: VolumeParts) -> None:
     """Every directory entry leads to an inode."""
-    for parts in subject.whole:
-        inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
-        if "file_id" in drecs:
-            wrong = ~match(inodes["obj_id"], drecs["file_id"])[1]
-            report, field, found = subject.records(parts), "val.drec_val_fixed.file_id", drecs["file_id"]
-            message, what = "its inode does not exist", "entry of directory"
-            report.cases(wrong, drecs, what, "inode-missing", message, field, level="error", found=found)
+    inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
+    if "file_id" in drecs:
+        add, found = subject.records(parts).of(drecs, "entry of directory", "inode-missing"), drecs["file_id"]
+        wrong, field = ~match(inodes["obj_id"], found)[1], "val.drec_val_fixed.file_id"
+        add(wrong, "its inode does not exist", field, level="error", found=found)
 
 
-def check_sibling_links(subject: Subject) -> None:
+def check_sibling_links(subject: Subject, parts: VolumeParts) -> None:
     """Every hard link's record has its counterpart by its own number, and directory entries name links that exist."""
-    for parts in subject.whole:
-        records, report = parts.fs.records, subject.records(parts)
-        links, maps, drecs = records.get("sibling_link"), records.get("sibling_map"), records.get("dir_rec")
-        known = np.sort(links["sibling_id"]) if "sibling_id" in links else np.empty(0, np.uint64)
-        code = "record-differs"
-        if "sibling_id" in links:
-            wrong = ~match(maps["obj_id"], links["sibling_id"])[1]
-            field, message = "key.sibling_key.sibling_id", "no record leads from its number to its inode"
-            # Pre-releases of macOS 10.13 wrote none of these records.
-            level: Level = "warning" if len(maps["obj_id"]) else "info"
-            report.cases(wrong, links, "hard link of inode", code, message, field, level=level)
-        if "sibling_id" in drecs:
-            wrong = (drecs["sibling_id"] != 0) & ~match(known, drecs["sibling_id"])[1]
-            message, field = "it names a hard link that does not exist", "val.drec_val_fixed.file_id"
-            report.cases(wrong, drecs, "entry of directory", code, message, field, found=drecs["sibling_id"])
+    records, report = parts.fs.records, subject.records(parts)
+    links, maps, drecs = records.get("sibling_link"), records.get("sibling_map"), records.get("dir_rec")
+    known = np.sort(links["sibling_id"]) if "sibling_id" in links else np.empty(0, np.uint64)
+    if "sibling_id" in links:
+        wrong = ~match(maps["obj_id"], links["sibling_id"])[1]
+        message = "no record leads from its number to its inode"
+        # Pre-releases of macOS 10.13 wrote none of these records.
+        level: Level = "warning" if len(maps["obj_id"]) else "info"
+        report.of(links, "hard link of inode")(wrong, message, "key.sibling_key.sibling_id", level=level)
+    if "sibling_id" in drecs:
+        found = drecs["sibling_id"]
+        wrong = (found != 0) & ~match(known, found)[1]
+        message, field = "it names a hard link that does not exist", "val.drec_val_fixed.file_id"
+        report.of(drecs, "entry of directory")(wrong, message, field, found=found)
 
 
-def check_stream_sizes(subject: Subject) -> None:
+def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
     """Streams are no longer than their extents, and as long as those say that they are allocated."""
-    for parts in subject.whole:
-        inodes, extents = parts.fs.records.get("inode"), parts.file_extents()
-        if "has_dstream" not in inodes or parts.state.superblock.is_sealed:
-            continue
-        # Extents are filed under the number of their stream, which need not be that of the inode (reference,
-        # private_id).
-        numbers, ends = _ends(extents)
-        spot, found = match(numbers, inodes["private_id"])
-        allocated = np.where(found, ends[spot], 0) if len(ends) else np.zeros(len(found), np.uint64)
-        has, room, code = inodes["has_dstream"], inodes["alloced_size"], "count-differs"
-        report, field = subject.records(parts), "val.inode_val_fixed.private_id"
-        message = "its extents hold other bytes than its stream allocates"
-        report.cases(has & (room != allocated), inodes, "inode", code, message, field, expected=room, found=allocated)
-        message, size = "its stream is longer than what it allocates", inodes["data_size"]
-        # A file whose contents a file provider took away keeps its size, and allocates nothing.
-        wrong = has & (size > room) & ~inodes["is_dataless"]
-        report.cases(wrong, inodes, "inode", code, message, field, expected=room, found=size)
+    inodes, extents = parts.fs.records.get("inode"), parts.file_extents()
+    if "has_dstream" not in inodes or parts.state.superblock.is_sealed:
+        return
+    # Extents are filed under the number of their stream, which need not be that of the inode (reference, private_id).
+    numbers, ends = _ends(extents)
+    spot, found = match(numbers, inodes["private_id"])
+    allocated = np.where(found, ends[spot], 0) if len(ends) else np.zeros(len(found), np.uint64)
+    has, room, size = inodes["has_dstream"], inodes["alloced_size"], inodes["data_size"]
+    add, field = subject.records(parts).of(inodes, "inode", "count-differs"), "val.inode_val_fixed.private_id"
+    message = "its extents hold other bytes than its stream allocates"
+    add(has & (room != allocated), message, field, expected=room, found=allocated)
+    # A file whose contents a file provider took away keeps its size, and allocates nothing.
+    wrong = has & (size > room) & ~inodes["is_dataless"]
+    add(wrong, "its stream is longer than what it allocates", field, expected=room, found=size)
 
 
 def _ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -138,247 +100,191 @@ def _ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     return extents["obj_id"][last], ends[last]
 
 
-def check_directories(subject: Subject) -> None:
-    """Every directory leads up to the root: none is its own ancestor."""
-    numbers = grammar.ApfsInode.InodeNumber
-    for parts in subject.whole:
-        inodes = parts.fs.records.get("inode")
-        if "format" not in inodes:
-            continue
-        rows = np.flatnonzero(inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory))
-        own, parent = inodes["obj_id"][rows], inodes["parent_id"][rows]
-        up, known = match(own, parent)
-        top = len(own)
-        step = np.append(np.where(known, up, top), top)
-        for _ in range(MAX_DEPTH):
-            if (step == top).all():
-                break
-            step = step[step]
-        wrong = np.zeros(len(inodes["obj_id"]), bool)
-        wrong[rows[step[:-1] != top]] = True
-        field, message = "val.inode_val_fixed.parent_id", "it lies in a directory that lies in it"
-        report = subject.records(parts)
-        report.cases(wrong, inodes, "directory", "record-differs", message, field)
-        _check_root(subject, parts, int(numbers.root_dir))
-
-
-def _check_root(subject: Subject, parts: VolumeParts, root: int) -> None:
+def check_directories(subject: Subject, parts: VolumeParts) -> None:
+    """There is a root directory, and every directory leads up to it: none is its own ancestor."""
     inodes = parts.fs.records.get("inode")
+    if "format" not in inodes:
+        return
+    rows = np.flatnonzero(inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory))
+    up, known = match(inodes["obj_id"][rows], inodes["parent_id"][rows])
+    top = len(rows)
+    step = np.append(np.where(known, up, top), top)
+    for _ in range(MAX_DEPTH):
+        if (step == top).all():
+            break
+        step = step[step]
+    wrong = np.zeros(len(inodes["obj_id"]), bool)
+    wrong[rows[step[:-1] != top]] = True
+    add = subject.records(parts).of(inodes, "directory")
+    add(wrong, "it lies in a directory that lies in it", "val.inode_val_fixed.parent_id")
+    root = int(grammar.ApfsInode.InodeNumber.root_dir)
     if not match(inodes["obj_id"], np.array([root], np.uint64))[1][0]:
         log = subject.log.at(f"inode {root}", parts.state.paddr)
         log.add("record-differs", "error", "there is no root directory")
 
 
-def check_lost_inodes(subject: Subject) -> None:
+def check_lost_inodes(subject: Subject, parts: VolumeParts) -> None:
     """Records belong to an inode: none is left of a file that is gone."""
-    for parts in subject.whole:
-        records, report = parts.fs.records, subject.records(parts)
-        inodes = records.get("inode")["obj_id"]
-        for kind, key in (("xattr", "xattr_key"), ("dir_rec", "drec_key"), ("sibling_link", "sibling_key")):
-            table = records.get(kind)
-            # Directory 1 has the entries of the root and of the private directory, but no inode of its own.
-            wrong = ~match(inodes, table["obj_id"])[1] & (
-                table["obj_id"] != int(grammar.ApfsInode.InodeNumber.root_dir_parent)
-            )
-            message = "the inode that it belongs to does not exist"
-            report.cases(wrong, table, f"{kind} of inode", "record-differs", message, f"key.{key}.hdr")
-        attributes = records.get("xattr")
-        streams = records.get("dstream_id")["obj_id"]
-        if "stream_id" in attributes:
-            streams = np.sort(np.concatenate([streams, attributes["stream_id"]]))
-        extents = parts.file_extents()
-        wrong = ~match(streams, extents["obj_id"])[1]
-        message, field = "the stream that it belongs to does not exist", "key.file_extent_key.hdr"
-        # On a sealed volume they lie in a tree of their own.
-        subject.extents(parts).cases(wrong, extents, "extent of data stream", "record-differs", message, field)
+    records, report = parts.fs.records, subject.records(parts)
+    inodes = records.get("inode")["obj_id"]
+    for kind, key in (("xattr", "xattr_key"), ("dir_rec", "drec_key"), ("sibling_link", "sibling_key")):
+        table = records.get(kind)
+        # Directory 1 has the entries of the root and of the private directory, but no inode of its own.
+        is_top = table["obj_id"] == int(grammar.ApfsInode.InodeNumber.root_dir_parent)
+        wrong = ~match(inodes, table["obj_id"])[1] & ~is_top
+        report.of(table, f"{kind} of inode")(wrong, "the inode that it belongs to does not exist", f"key.{key}.hdr")
+    attributes, extents = records.get("xattr"), parts.file_extents()
+    streams = records.get("dstream_id")["obj_id"]
+    if "stream_id" in attributes:
+        streams = np.sort(np.concatenate([streams, attributes["stream_id"]]))
+    add, wrong = subject.extents(parts).of(extents, "extent of data stream"), ~match(streams, extents["obj_id"])[1]
+    add(wrong, "the stream that it belongs to does not exist", "key.file_extent_key.hdr")
 
 
-INODE, EXTENT, SNAPSHOT = INODE_VAL_FIXED, FILE_EXTENT_VAL, SNAP_METADATA_VAL.fixed
+INODE, EXTENT, ATTRIBUTE = records.INODE_VAL_FIXED, records.FILE_EXTENT_VAL, records.XATTR_VAL.fixed
+SNAPSHOT, KEY_STATE, HASHES = records.SNAP_METADATA_VAL.fixed, records.CRYPTO_VAL.fixed, records.FILE_INFO_VAL.fixed
+REFERENCE, ENTRY, HASHED_KEY = records.PHYS_EXT_VAL, records.DREC_VAL_FIXED, records.DREC_HASHED_KEY
+LISTED, QUEUE_KEY = records.OMAP_SNAPSHOT, records.FREE_QUEUE_KEY
 _NAMES: Final = {int(kind): kind.name for kind in grammar.ApfsRecord.RecordType}
-KEY_STATE: Final = CRYPTO_VAL.fixed
 _CRYPTO_VERSION: Final = 5
 _CLASSES: Final = (0, 1, 2, 3, 4, 6, 14)
-_PHYSICAL_TREE: Final = 0x40000002
 _NAME_LENGTH: Final = 0x3FF
 """The part of a hashed directory key's number that is the length of the name."""
-
-
-class _Facts(Struct, frozen=True):
-    """What is known of the records of a batch."""
-
-    xid: int
-    traits: RowTraits
-    notes: InodeNotes | None = None
-    has_size: NDArray[np.bool_] | None = None
-    is_update: NDArray[np.bool_] | None = None
-
-    def no_size(self) -> Want | None:
-        has_size = self.has_size
-        return None if has_size is None else Want(lambda found: (found == 0) | has_size, "0 without the flag for it")
-
-    def no_key(self) -> Want | None:
-        return ZERO if self.traits.is_plain else None
-
-    def owner(self) -> Want | None:
-        """New blocks name their first owner; a change of references to older ones names none."""
-        is_update = self.is_update
-        return (
-            None
-            if is_update is None
-            else Want(
-                lambda found: ((found == _NO_OWNER) == is_update) & ((found == _NO_OWNER) | self._is_number(found)),
-                "of new blocks alone a number that was given",
-            )
-        )
-
-    def _is_number(self, found: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Tell which are numbers of objects that the volume gave."""
-        return (found >= _FIRST_NUMBER) & (found < np.uint64(self.traits.next_number))
-
-    def past(self) -> Want:
-        return Want(lambda found: (found > 0) & (found <= self.xid), f"1 to {self.xid}")
-
-
-def _list_field_rules(*rows: Any, of: str) -> tuple[FieldRule[_Facts], ...]:
-    return rules(INVALID, f"{REFERENCE}, {of}; {OBSERVED}", *rows, level="warning")
-
-
 _INODE_FLAGS: Final = sum(int(flag) for flag in FLAG if flag != FLAG.flag_unused) | 0x0200_0000
 """The highest one is not in the reference; apfsck knows it, and macOS sets it with flags of what may be purged."""
 _FIRST_NUMBER: Final = np.uint64(grammar.ApfsInode.InodeNumber.min_user)
 _NO_OWNER: Final = 0xFFFF_FFFF_FFFF_FFFF
 _UPDATE: Final = int(grammar.ApfsExtents.PhysExtKind.update)
 
-VALUE_RULES: Final[dict[str, tuple[RecordType, tuple[FieldRule[_Facts], ...]]]] = {
-    "inode": (
-        INODE,
-        _list_field_rules(
-            (INODE.pad1, ZERO, RESERVED),
-            (INODE.default_protection_class, one_of(*_CLASSES), "no class of protection"),
-            (INODE.internal_flags, only_bits(_INODE_FLAGS), UNKNOWN),
-            (INODE.len_uncompressed, _Facts.no_size, "a size that the flags do not announce"),
-            of="j_inode_val_t",
+VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
+    "inode": rules(
+        INVALID,
+        (INODE.pad1, ZERO, RESERVED),
+        (INODE.default_protection_class, one_of(*_CLASSES), "no class of protection"),
+        (INODE.internal_flags, only_bits(_INODE_FLAGS), UNKNOWN),
+    ),
+    "dir_rec": rules(INVALID, (ENTRY.flags, only_bits(0xF), UNKNOWN)),
+    "file_extent": rules(INVALID, (EXTENT.len_and_flags, only_bits((1 << 57) - 1), UNKNOWN)),
+    "xattr": rules(
+        INVALID,
+        (
+            ATTRIBUTE.flags,
+            Want(lambda found: np.isin(found & 3, (1, 2)) & (found & 0xFFE8 == 0), "a stream, or embedded"),
+            "not either in a stream or embedded, or bits that have no meaning",
         ),
     ),
-    "dir_rec": (DREC_VAL_FIXED, _list_field_rules((DREC_VAL_FIXED.flags, only_bits(0xF), UNKNOWN), of="j_drec_val_t")),
-    "file_extent": (
-        EXTENT,
-        _list_field_rules(
-            (EXTENT.len_and_flags, only_bits((1 << 57) - 1), UNKNOWN),
-            (EXTENT.crypto_id, _Facts.no_key, "a key in a volume that is not encrypted"),
-            of="j_file_extent_val_t",
+    "extent": rules(
+        INVALID,
+        (REFERENCE.len_and_kind, Want(lambda found: np.isin(found >> 60, (1, 2)), "1 or 2"), "no such kind"),
+        (
+            REFERENCE.len_and_kind,
+            Want(lambda found: found & ((1 << 60) - 1) != 0, "one block at least"),
+            "an extent without blocks",
         ),
+        (REFERENCE.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
     ),
-    "xattr": (
-        XATTR_VAL,
-        _list_field_rules(
-            (
-                XATTR_VAL.fixed.flags,
-                Want(lambda found: np.isin(found & 3, (1, 2)) & (found & 0xFFE8 == 0), "a stream, or embedded"),
-                "not either in a stream or embedded, or bits that have no meaning",
-            ),
-            of="j_xattr_val_t",
-        ),
+    "crypto_state": rules(
+        INVALID,
+        (KEY_STATE.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
+        # Of the state that stands for software encryption, macOS writes no version.
+        (KEY_STATE.major_version, one_of(0, _CRYPTO_VERSION), "the only version"),
+        (KEY_STATE.minor_version, ZERO, "the only version"),
+        (KEY_STATE.cpflags, ZERO, UNKNOWN),
+        (KEY_STATE.persistent_class, one_of(*_CLASSES), "no class of protection"),
     ),
-    "extent": (
-        PHYS_EXT_VAL,
-        _list_field_rules(
-            (PHYS_EXT_VAL.len_and_kind, Want(lambda found: np.isin(found >> 60, (1, 2)), "1 or 2"), "no such kind"),
-            (
-                PHYS_EXT_VAL.len_and_kind,
-                Want(lambda found: found & ((1 << 60) - 1) != 0, "one block at least"),
-                "an extent without blocks",
-            ),
-            (PHYS_EXT_VAL.owning_obj_id, _Facts.owner, "an owner of no new blocks, or new blocks without one"),
-            (PHYS_EXT_VAL.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
-            of="j_phys_ext_val_t",
-        ),
+    "file_info": rules(
+        INVALID,
+        (HASHES.num_hashed_blocks, NOT_ZERO, "a hash of no blocks"),
+        (HASHES.len_hash, NOT_ZERO, "no hash"),
     ),
-    "crypto_state": (
-        CRYPTO_VAL,
-        _list_field_rules(
-            (KEY_STATE.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
-            # Of the state that stands for software encryption, macOS writes no version.
-            (KEY_STATE.major_version, one_of(0, _CRYPTO_VERSION), "the only version"),
-            (KEY_STATE.minor_version, ZERO, "the only version"),
-            (KEY_STATE.cpflags, ZERO, UNKNOWN),
-            (KEY_STATE.persistent_class, one_of(*_CLASSES), "no class of protection"),
-            of="j_crypto_val_t, wrapped_crypto_state_t",
-        ),
-    ),
-    "file_info": (
-        FILE_INFO_VAL,
-        _list_field_rules(
-            (FILE_INFO_VAL.fixed.num_hashed_blocks, NOT_ZERO, "a hash of no blocks"),
-            (FILE_INFO_VAL.fixed.len_hash, NOT_ZERO, "no hash"),
-            of="j_file_data_hash_val_t",
-        ),
-    ),
-    "snap_metadata": (
-        SNAP_METADATA_VAL,
-        _list_field_rules(
-            (SNAPSHOT.extentref_tree_type, equals(_PHYSICAL_TREE), "another type or storage than that of its tree"),
-            (SNAPSHOT.flags, only_bits(3), UNKNOWN),
-            (SNAPSHOT.inum, NOT_ZERO, "no number"),
-            of="j_snap_metadata_val_t",
-        ),
+    "snap_metadata": rules(
+        INVALID,
+        (SNAPSHOT.extentref_tree_type, PHYSICAL_TREE, OTHER_TYPE),
+        (SNAPSHOT.flags, only_bits(3), UNKNOWN),
+        (SNAPSHOT.inum, NOT_ZERO, "no number"),
     ),
 }
-"""Rules of values by the kind of record."""
+"""Rules of values by the kind of record (reference, File-System Objects, Snapshot Metadata; apfsck)."""
 
-FIXED_RULES: Final[dict[str, tuple[str, RecordType, tuple[FieldRule[_Facts], ...]]]] = {
-    "omap": ("val", OMAP_VAL, _list_field_rules((OMAP_VAL.flags, only_bits(0x1F), UNKNOWN), of="omap_val_t")),
-    "container-omap": ("val", OMAP_VAL, _list_field_rules((OMAP_VAL.flags, only_bits(0x1F), UNKNOWN), of="omap_val_t")),
-    "omap-snapshots": (
-        "val",
-        OMAP_SNAPSHOT,
-        _list_field_rules(
-            (OMAP_SNAPSHOT.flags, only_bits(3), UNKNOWN),
-            (OMAP_SNAPSHOT.pad, ZERO, RESERVED),
-            (OMAP_SNAPSHOT.oid, ZERO, RESERVED),
-            of="omap_snapshot_t",
+
+def value_rules(rows: CheckedRows, name: str, volume: Superblock | None) -> tuple[FieldRule, ...]:
+    """Return the rules of values of one kind, with those that need another field of the record, or the volume."""
+    own = VALUE_RULES.get(name, ())
+    if name == "inode":
+        has_size = rows.column("val", INODE, INODE.has_uncompressed_size).astype(bool)
+        want = Want(lambda found: (found == 0) | has_size, "0 without the flag for it")
+        return (*own, *rules(INVALID, (INODE.len_uncompressed, want, "a size that the flags do not announce")))
+    if name == "file_extent" and is_plain(volume):
+        return (*own, *rules(INVALID, (EXTENT.crypto_id, ZERO, "a key in a volume that is not encrypted")))
+    if name == "extent":
+        # New blocks name their first owner; a change of references to older ones names none.
+        is_update = rows.column("val", REFERENCE, REFERENCE.kind) == _UPDATE
+        stop = np.uint64(0 if volume is None else volume.next_obj_id)
+        want = Want(
+            lambda found: np.where(is_update, found == _NO_OWNER, (found >= _FIRST_NUMBER) & (found < stop)),
+            "of new blocks alone a number that was given",
+        )
+        message = "an owner of no new blocks, or new blocks without one"
+        return (*own, *rules(INVALID, (REFERENCE.owning_obj_id, want, message)))
+    return own
+
+
+def is_plain(volume: Superblock | None) -> bool:
+    """Tell whether a volume is neither encrypted nor sealed."""
+    return volume is not None and bool(volume.is_unencrypted and not volume.is_sealed)
+
+
+_MAPPED: Final = ("val", records.OMAP_VAL, rules(INVALID, (records.OMAP_VAL.flags, only_bits(0x1F), UNKNOWN)))
+
+
+def fixed_rules(xid: int) -> dict[str, tuple[str, RecordType, tuple[FieldRule, ...]]]:
+    """Return the rules of keys or values in trees of one kind of record, by the tree.
+
+    Reference, omap_val_t, omap_snapshot_t and spaceman_free_queue_key_t; apfsck.
+    """
+    return {
+        "omap": _MAPPED,
+        "container-omap": _MAPPED,
+        "omap-snapshots": (
+            "val",
+            LISTED,
+            rules(
+                INVALID,
+                (LISTED.flags, only_bits(3), UNKNOWN),
+                (LISTED.pad, ZERO, RESERVED),
+                (LISTED.oid, ZERO, RESERVED),
+            ),
         ),
-    ),
-    "spaceman": (
-        "key",
-        FREE_QUEUE_KEY,
-        _list_field_rules(
-            (FREE_QUEUE_KEY.xid, _Facts.past, "not a transaction of this container's past"),
-            of="spaceman_free_queue_key_t",
-        ),
-    ),
-}
-"""Rules of keys or values in trees of one kind of record."""
+        "spaceman": ("key", QUEUE_KEY, rules(INVALID, (QUEUE_KEY.xid, passed(xid), PAST))),
+    }
 
 
-def check_records(subject: Subject, batch: ReadNodes, traits: RowTraits, notes: InodeNotes | None = None) -> None:
+def check_records(subject: Subject, batch: ReadNodes, volume: Superblock | None, notes: Notes | None = None) -> None:
     """Hold the records of a batch against the rules of their fields."""
     source, slots = batch.tree.source, batch.slots
     if not len(slots):
         return
-    facts = _Facts(subject.container.xid, traits, notes)
-    if source.tree in FIXED_RULES and not batch.level:
-        part, kind, declared = FIXED_RULES[source.tree]
-        _apply_rules(CheckedRows(subject, batch, np.arange(len(slots))), part, kind, declared, facts)
-    elif source.kind.key_type is J_KEY:
-        kinds = batch.column("key", J_KEY, J_KEY.record_type)
+    fixed = fixed_rules(subject.container.xid).get(source.tree)
+    if fixed is not None and not batch.level:
+        part, kind, declared = fixed
+        _apply_rules(CheckedRows(subject, batch, np.arange(len(slots))), part, kind, declared)
+    elif source.kind.key_type is records.J_KEY:
+        kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
         for kind in np.unique(kinds).tolist():
             rows = CheckedRows(subject, batch, np.flatnonzero(kinds == kind))
-            _check_kind(rows, _NAMES.get(kind, ""), facts)
+            _check_kind(rows, _NAMES.get(kind, ""), volume, notes)
 
 
-def _apply_rules(
-    rows: CheckedRows, part: str, kind: RecordType, declared: tuple[FieldRule[_Facts], ...], facts: _Facts
-) -> None:
-    structures = Structures(kind, rows.batch.buffer, rows.starts(part))
-    check_fields(structures, declared, facts, rows.at(part), MAX_CASES)
+def _apply_rules(rows: CheckedRows, part: str, kind: RecordType, declared: tuple[FieldRule, ...]) -> None:
+    check_fields(kind, rows.batch.buffer, rows.starts(part), declared, rows.at(part))
 
 
-def _check_kind(rows: CheckedRows, name: str, facts: _Facts) -> None:
+def _check_kind(rows: CheckedRows, name: str, volume: Superblock | None, notes: Notes | None) -> None:
     shape = SHAPES.get(name)
     if shape is None:
         return
-    key_type = DREC_HASHED_KEY if name == "dir_rec" and facts.traits.hashed_names else shape.key_type
+    is_hashed = name == "dir_rec" and volume is not None and volume.has_hashed_names
+    key_type = HASHED_KEY if is_hashed else shape.key_type
     long_enough = rows.lengths("key") >= key_type.width
     if not rows.batch.level:
         long_enough &= rows.lengths("val") >= shape.val_type.width
@@ -387,12 +293,9 @@ def _check_kind(rows: CheckedRows, name: str, facts: _Facts) -> None:
         return
     _check_length(rows, "key", name, key_type, shape.key_tail)
     if name in IN_KEYS:
-        check_names(rows, name, key_type, facts.traits)
-    if not rows.batch.level:
-        _check_value(rows, name, shape, facts)
-
-
-def _check_value(rows: CheckedRows, name: str, shape: RecordShape, facts: _Facts) -> None:
+        check_names(rows, name, key_type, volume)
+    if rows.batch.level:
+        return
     fields = None
     if shape.has_xfields:
         fields = check_extended(rows, name, shape.val_type.width)
@@ -400,20 +303,15 @@ def _check_value(rows: CheckedRows, name: str, shape: RecordShape, facts: _Facts
         _check_length(rows, "val", name, shape.val_type, shape.val_tail)
         check_texts(rows, name)
     if name == "inode":
-        has_size = rows.column("val", INODE, INODE.has_uncompressed_size)
-        facts = replace(facts, has_size=has_size.astype(bool))
-        check_inodes(rows, fields, facts.notes, is_plain=facts.traits.is_plain)
-    elif name == "extent":
-        facts = replace(facts, is_update=rows.column("val", PHYS_EXT_VAL, PHYS_EXT_VAL.kind) == _UPDATE)
-    if name in VALUE_RULES:
-        _apply_rules(rows, "val", *VALUE_RULES[name], facts)
+        check_inodes(rows, fields, notes, is_plain=is_plain(volume))
+    _apply_rules(rows, "val", shape.val_type, value_rules(rows, name, volume))
 
 
 def _check_length(rows: CheckedRows, part: str, name: str, kind: RecordType, tail: RecordColumn | None) -> None:
     """A key or value is as long as its fixed part, and what one of its fields says that follows."""
     expected = np.full(len(rows.row), kind.width, np.int64)
-    if kind is DREC_HASHED_KEY:
-        expected += rows.column(part, kind, DREC_HASHED_KEY.len_name_and_hash).astype(np.int64) & _NAME_LENGTH
+    if kind is HASHED_KEY:
+        expected += rows.column(part, kind, HASHED_KEY.len_name_and_hash).astype(np.int64) & _NAME_LENGTH
     elif tail is not None:
         expected += rows.column(part, kind, tail).astype(np.int64)
     found = rows.lengths(part)
@@ -457,46 +355,25 @@ class WholeKeys(NamedTuple):
     child: NDArray[np.uint64]
 
 
-class BoundedLevel(Struct):
-    """Keys of one level of a tree: those of the level above with the nodes that they lead to, and what was seen."""
-
-    above: WholeKeys | None = None
-    children: Index = field(default_factory=lambda: index_of(np.empty(0, np.uint64)))
-    own: list[WholeKeys] = field(default_factory=list)
-    number: int = -1
-    last: tuple[int, int, bytes] | None = None
-
-    def enter(self, number: int) -> None:
-        """Go down to a level."""
-        if number != self.number:
-            if self.own:
-                self.above = WholeKeys(*(np.concatenate(column) for column in zip(*self.own, strict=True)))
-                self.children = index_of(self.above.child)
-            self.own, self.number, self.last = [], number, None
-
-
 def check_container_keys(subject: Subject) -> None:
     """Compare all keys of the container's own trees."""
     for source in container_sources(subject):
         check_tree(subject, source)
 
 
-def check_keys(subject: Subject) -> None:
+def check_keys(subject: Subject, parts: VolumeParts) -> None:
     """Compare all keys of a volume's trees."""
-    for parts in subject.volumes:
-        for source in volume_sources(subject, parts):
-            check_tree(
-                subject, source, parts.state, notes=_notes(subject, parts, parts.view) if source.tree == "fs" else None
-            )
-        # States of a volume share most of their leaves; each is looked at once.
-        known = parts.fs.nodes.paddr
-        for view, state, source in snapshot_sources(subject, parts):
-            check_tree(subject, source, state, known=known, notes=_notes(subject, parts, view))
-            known = np.union1d(known, parts.views[view].paddr)
 
+    def notes(view: str) -> Notes:
+        return subject.inodes.setdefault((parts.state.number, view), {})
 
-def _notes(subject: Subject, parts: VolumeParts, view: str) -> InodeNotes:
-    return subject.inodes.setdefault((parts.state.number, view), InodeNotes())
+    for source in volume_sources(subject, parts):
+        check_tree(subject, source, parts.state, notes=notes(parts.view) if source.tree == "fs" else None)
+    # States of a volume share most of their leaves; each is looked at once.
+    known = parts.fs.nodes.paddr
+    for view, state, source in snapshot_sources(subject, parts):
+        check_tree(subject, source, state, known=known, notes=notes(view))
+        known = np.union1d(known, parts.views[view].paddr)
 
 
 def check_tree(
@@ -505,23 +382,28 @@ def check_tree(
     source: TreeSource,
     state: Volume | None = None,
     known: NDArray[np.uint64] | None = None,
-    notes: InodeNotes | None = None,
+    notes: Notes | None = None,
 ) -> None:
     """Compare the keys of one tree, level by level."""
-    traits = traits_of(state)
-    level, nodes = BoundedLevel(), TreeNodes(subject)
-    for batch in read_levels(source, known=known):
-        level.enter(batch.level)
-        keys = whole_keys(batch, hashed_names=traits.hashed_names)
-        _check_order(subject, batch, keys, level)
-        _check_bounds(subject, batch, keys, level)
-        _check_empty(subject, batch)
-        nodes.add(batch)
-        check_records(subject, batch, traits, notes)
-        if batch.level:
-            level.own.append(keys)
-        if len(keys.lead):
-            level.last = _whole(batch.buffer, keys, -1)
+    volume = None if state is None else state.superblock
+    nodes = TreeNodes(subject)
+    above: tuple[WholeKeys, Index] | None = None
+    for _, batches in groupby(read_levels(source, known=known), key=lambda batch: batch.level):
+        own: list[WholeKeys] = []
+        last: tuple[int, int, bytes] | None = None
+        for batch in batches:
+            keys = whole_keys(batch, hashed_names=volume is not None and bool(volume.has_hashed_names))
+            _check_order(subject, batch, keys, last)
+            if above is not None:
+                _check_bounds(subject, batch, keys, *above)
+            _check_empty(subject, batch)
+            nodes.add(batch)
+            check_records(subject, batch, volume, notes)
+            own += [keys] if batch.level else []
+            last = _whole(batch.buffer, keys, -1) if len(keys.lead) else last
+        if own:
+            whole = WholeKeys(*(np.concatenate(column) for column in zip(*own, strict=True)))
+            above = whole, index_of(whole.child)
     nodes.close()
 
 
@@ -572,7 +454,7 @@ def _whole(buffer: NDArray[np.uint8], keys: WholeKeys, row: int) -> tuple[int, i
     return int(keys.lead[row]), int(keys.second[row]), name
 
 
-def _check_order(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: BoundedLevel) -> None:
+def _check_order(subject: Subject, batch: ReadNodes, keys: WholeKeys, last: tuple[int, int, bytes] | None) -> None:
     """Each key comes after the one before it."""
     if not len(keys.lead):
         return
@@ -580,8 +462,8 @@ def _check_order(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: Bou
     same = (before[0] == after[0]) & (before[1] == after[1])
     wrong = (after[0] < before[0]) | ((after[0] == before[0]) & (after[1] < before[1]))
     pairs = [(row + 1, _whole(batch.buffer, keys, row), _whole(batch.buffer, keys, row + 1)) for row in _rows(same)]
-    if level.last is not None:
-        pairs.insert(0, (0, level.last, _whole(batch.buffer, keys, 0)))
+    if last is not None:
+        pairs.insert(0, (0, last, _whole(batch.buffer, keys, 0)))
     rows = sorted(
         {row + 1 for row in _rows(wrong)} | {row for row, *both in pairs if _falls(batch.tree.source.tree, *both)}
     )
@@ -609,14 +491,12 @@ def _falls(tree: str, one: tuple[int, int, bytes], other: tuple[int, int, bytes]
     return other == one if is_hashed and other[:2] == one[:2] else other <= one
 
 
-def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: BoundedLevel) -> None:
+def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, above: WholeKeys, children: Index) -> None:
     """The first key of a node is not before the key that leads to it."""
-    if level.above is None:
-        return
-    lead, second, where = level.above.lead, level.above.second, level.above.image_offset
+    lead, second, where = above.lead, above.second, above.image_offset
     firsts = np.flatnonzero(np.diff(batch.slots.node, prepend=-1) != 0)
     node = batch.slots.node[firsts]
-    entry, known = level.children.find(batch.places.node_id[node])
+    entry, known = children.find(batch.places.node_id[node])
     known &= lead[entry] == batch.places.low_key[node]
     firsts, node, entry = firsts[known], node[known], entry[known]
     wrong = (keys.lead[firsts] < lead[entry]) | (
@@ -639,7 +519,7 @@ def _check_empty(subject: Subject, batch: ReadNodes) -> None:
     """No node but a root is empty: a driver gives it back."""
     wrong = batch.check.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
     for number in np.flatnonzero(wrong)[:MAX_CASES].tolist():
-        at = number * batch.size_bytes + BTREE_NODE.num_keys.offset
+        at = number * batch.size_bytes + records.BTREE_NODE.num_keys.offset
         log = batch.at(number, at, log=subject.log)
         log.add("node-header-differs", "error", "a node that is no root is empty")
 

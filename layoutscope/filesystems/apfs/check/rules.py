@@ -9,8 +9,9 @@ the message says.
 from __future__ import annotations
 
 import re
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import field
 from msgspec.structs import replace
@@ -18,16 +19,16 @@ from msgspec.structs import replace
 from layoutscope.display import Struct
 from layoutscope.filesystems import contract
 from layoutscope.filesystems.apfs.check import extents, inodes, names, nodes, objects, records, space, volume_fields
-from layoutscope.filesystems.apfs.check.subject import MAX_CASES, of_volume, open_subject
+from layoutscope.filesystems.apfs.check.subject import open_subject
 from layoutscope.filesystems.apfs.container import report_changes, uuid_text
 from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.filesystems.contract import Unchecked
-from layoutscope.findings import Finding, FindingLog, refined
+from layoutscope.findings import MAX_CASES, Finding, FindingLog, refined
 from layoutscope.structs.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
@@ -37,36 +38,6 @@ if TYPE_CHECKING:
 _MAPS: Final = ("omap", "omap-snapshots")
 _EVERY: Final = ("fs", "fext", "extentref", "snapmeta", *_MAPS)
 _FILES: Final = ("fs", "omap")
-
-VOLUME_NEEDS: Final[dict[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("entries", "links", "sibling-links", "directories", "name-hashes"), _FILES),
-    **dict.fromkeys(("streams", "stream-sizes", "attributes", "lost-records"), _FILES),
-    **dict.fromkeys(("extents", "inodes"), (*_FILES, "fext")),
-    **dict.fromkeys(
-        ("volume-counts", "references", "reference-owners", "keys", "object-maps", "roots", "states"), _EVERY
-    ),
-    **dict.fromkeys(("snapshots", "snapshot-records"), ("snapmeta", *_MAPS)),
-    "seals": ("fs",),
-    # These are about objects of their own, of which reading tells.
-    **dict.fromkeys(("map-heads", "superblocks", "integrity-metadata", "volume-identity", "extended-metadata"), ()),
-}
-"""By the name of each check of a volume the trees that must be whole for it."""
-
-OF_SPACE: Final = frozenset(
-    {
-        "space-fields",
-        "chunk-heads",
-        "chunk-checksums",
-        "sizes",
-        "internal-pool",
-        "pool-versions",
-        "chunks",
-        "free-queues",
-        "bitmaps",
-    }
-)
-OF_CLAIMS: Final = frozenset({"double-claims", "file-claims", "bitmaps"})
-"""Checks of a container that compare what all volumes claim."""
 
 HALF_ALONE: Final = Unchecked("all rules", "this is half of a set, and the other one leads to all of it")
 
@@ -84,39 +55,29 @@ def unread_trees(parts: VolumeParts) -> dict[str, str]:
     return {"fs": "the volume is locked"} | found if parts.is_locked else found
 
 
-def reasons(name: str, unread: Mapping[str, str]) -> list[str]:
-    """Say why a check of a volume cannot be held against everything; nothing where it can."""
-    needs = VOLUME_NEEDS[name]
+def reasons(needs: tuple[str, ...], unread: Mapping[str, str]) -> list[str]:
+    """Say why a check that needs some trees cannot be held against everything; nothing where it can."""
     return [reason for tree, reason in unread.items() if needs and (not tree or tree in needs)]
 
 
-def whole_for(subject: Subject, name: str, unread: Mapping[str, str]) -> Subject:
-    """Look at the volume of a subject as whole where all is whole that a check needs."""
-    return replace(subject, whole=[] if reasons(name, unread) else subject.volumes)
+def unchecked_rules(checks: Mapping[str, tuple[Any, tuple[str, ...]]], unread: Mapping[str, str]) -> list[Unchecked]:
+    """List the checks that could not be held against everything."""
+    found = {name: reasons(needs, unread) for name, (_, needs) in checks.items()}
+    return [Unchecked(name, ", ".join(why)) for name, why in found.items() if why]
 
 
-def unchecked_rules(names: Iterable[str], unread: Mapping[str, str]) -> list[Unchecked]:
-    """List the checks of a volume that could not be held against everything."""
-    return [Unchecked(name, ", ".join(why)) for name in names if (why := reasons(name, unread))]
-
-
-def list_unchecked_container_rules(
-    contents: ContainerContents, subject: Subject, unread: Mapping[int, Mapping[str, str]]
-) -> Iterator[Unchecked]:
-    """Yield the checks of a container that were not held against everything."""
-    lost = contents.num_volumes - len(contents.volumes)
+def unread_parts(contents: ContainerContents, unread: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
+    """Say why not all that a container's checks are about was read: its space, and what all volumes claim of it."""
+    container, lost = contents.container, contents.num_volumes - len(contents.volumes)
     claims = [f"{format_count(lost, 'volume')} cannot be opened"] if lost else []
     whys = dict.fromkeys(why for volume in unread.values() for why in volume.values())
     claims += [f"of one of its volumes: {why}" for why in whys]
-    if subject.container.superblock.is_fusion and len(subject.container.blocks.sources) < len(("main", "second")):
+    if container.superblock.is_fusion and len(container.blocks.sources) < len(("main", "second")):
         claims.append("half of the set is missing")
-    broken = [item for item in contents.container.log.findings if item.level == "error"]
+    broken = [item for item in container.log.findings if item.level == "error"]
     claims += [f"the {broken[0].structure} has errors ({broken[0].code})"] if broken else []
-    space = ["the space manager cannot be read"] if contents.parts.space is None else []
-    for name in sorted(OF_SPACE | OF_CLAIMS):
-        why = [*(space if name in OF_SPACE else ()), *(claims if name in OF_CLAIMS else ())]
-        if why:
-            yield Unchecked(name, ", ".join(why))
+    found = {"space": "the space manager cannot be read"} if contents.parts.space is None else {}
+    return {**found, "claims": ", ".join(claims)} if claims else found
 
 
 _BLOCKS: Final = frozenset({"block-claimed-twice", "block-claimed-free", "block-unclaimed"})
@@ -137,7 +98,6 @@ _NODES: Final = frozenset(
 _LOST: Final = frozenset({"tree-unreadable", "node-missing", "node-invalid", "record-invalid", "subtree-missing"})
 _DAMAGE: Final = _LOST | {"checksum-mismatch", "node-header-differs", "keys-unordered"}
 _EVERYTHING: Final = _BLOCKS | _RECORDS | _NODES
-
 
 _ROWS: Final[tuple[Follows, ...]] = (
     *(
@@ -242,59 +202,31 @@ CAUSES: Final = Causes(
 )
 
 
-def _identity(subject: Subject) -> None:
-    for parts in subject.volumes:
-        inodes.check_identity(parts, subject.slots[parts.state.number])
+def _references(subject: Subject, parts: VolumeParts) -> None:
+    physical = _list_references(parts)
+    if physical is None:
+        return
+    if not parts.snapshots:
+        extents.check_extent_references(parts, physical, subject.references(parts))
+    elif len(parts.snapshots) == len(parts.snapshot_extents):
+        extents.check_shared_references(parts, subject.log, MAX_CASES)
 
 
-def _counts(subject: Subject) -> None:
-    for parts in subject.whole:
-        inodes.check_counts(parts)
-
-
-def _links(subject: Subject) -> None:
-    for parts in subject.whole:
-        inodes.check_links(parts, subject.records(parts))
-
-
-def _streams(subject: Subject) -> None:
-    for parts in subject.whole:
-        inodes.check_streams(parts, subject.records(parts))
-
-
-def _attributes(subject: Subject) -> None:
-    for parts in subject.whole:
-        inodes.check_attributes(parts, subject.records(parts))
-
-
-def _extents(subject: Subject) -> None:
-    for parts in subject.whole:
-        if len(parts.file_extents()["obj_id"]):
-            extents.check_shape(subject.container.blocks, parts.file_extents(), subject.extents(parts))
-
-
-def _references(subject: Subject) -> None:
-    for parts, physical in _list_referenced_volumes(subject):
-        if not parts.snapshots:
-            extents.check_extent_references(parts, physical, subject.references(parts))
-        elif len(parts.snapshots) == len(parts.snapshot_extents):
-            extents.check_shared_references(parts, subject.log, MAX_CASES)
-
-
-def _owners(subject: Subject) -> None:
-    for parts, physical in _list_referenced_volumes(subject):
+def _owners(subject: Subject, parts: VolumeParts) -> None:
+    physical = _list_references(parts)
+    if physical is not None:
         extents.check_owners(parts, physical, subject.references(parts))
 
 
-def _list_referenced_volumes(subject: Subject) -> list[tuple[VolumeParts, Columns]]:
-    """Volumes in their live state, with their extent references; with none, where all are those of snapshots."""
-    found = [(parts, parts.extentref.records.get("extent")) for parts in subject.whole if parts.view == "live"]
-    return [(parts, physical if "refcnt" in physical else no_records("extent")) for parts, physical in found]
+def _list_references(parts: VolumeParts) -> Columns | None:
+    """Return extent references of a live state, of which none may be where all are those of snapshots."""
+    physical = parts.extentref.records.get("extent")
+    return None if parts.view != "live" else physical if "refcnt" in physical else no_records("extent")
 
 
-def _snapshots(subject: Subject) -> None:
-    for parts in subject.whole:
-        extents.check_snapshots(parts)
+def _extents(subject: Subject, parts: VolumeParts) -> None:
+    if len(parts.file_extents()["obj_id"]):
+        extents.check_shape(subject.container.blocks, parts.file_extents(), subject.extents(parts))
 
 
 def _container_trees(subject: Subject) -> None:
@@ -303,64 +235,35 @@ def _container_trees(subject: Subject) -> None:
     records.check_container_keys(subject)
 
 
-CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
-    "numbers": lambda subject: inodes.check_numbers(subject.reporting),
-    "checkpoint-maps": lambda subject: inodes.check_maps(subject.reporting),
-    "superblock-fields": objects.check_superblock,
-    "superblock-copy": objects.check_copy,
-    "map-fields": objects.check_map_headers,
-    "reaper-fields": objects.check_reaper,
-    "mapping-fields": objects.check_mappings,
-    "space-fields": space.check_space,
-    "chunk-heads": space.check_heads,
-    "pool-versions": space.check_versions,
-    "map-head": objects.check_container_omap,
-    "jumpstart": objects.check_jumpstart,
-    "key-bags": objects.check_keybags,
-    "write-cache": objects.check_write_cache,
-    "newer-superblocks": lambda subject: inodes.check_newer(subject.reporting),
-    "chunk-checksums": lambda subject: inodes.check_space_blocks(subject.container, subject.parts),
-    "checkpoints": nodes.check_checkpoints,
-    "volumes": nodes.check_lost_volumes,
-    "sizes": space.check_sizes,
-    "internal-pool": space.check_pool,
-    "chunks": space.check_chunks,
-    "free-queues": space.check_queues,
-    "double-claims": space.check_double_claims,
-    "file-claims": space.check_file_claims,
-    "bitmaps": space.check_bitmaps,
-    "container-trees": _container_trees,
+CONTAINER_CHECKS: Final[dict[str, tuple[Callable[[Subject], None], tuple[str, ...]]]] = {
+    "numbers": (lambda subject: inodes.check_numbers(subject.reporting), ()),
+    "checkpoint-maps": (lambda subject: inodes.check_maps(subject.reporting), ()),
+    "superblock-fields": (objects.check_superblock, ()),
+    "superblock-copy": (objects.check_copy, ()),
+    "map-fields": (objects.check_map_headers, ()),
+    "reaper-fields": (objects.check_reaper, ()),
+    "mapping-fields": (objects.check_mappings, ()),
+    "space-fields": (space.check_space, ("space",)),
+    "chunk-heads": (space.check_heads, ("space",)),
+    "pool-versions": (space.check_versions, ("space",)),
+    "map-head": (objects.check_container_omap, ()),
+    "jumpstart": (objects.check_jumpstart, ()),
+    "key-bags": (objects.check_keybags, ()),
+    "write-cache": (objects.check_write_cache, ()),
+    "newer-superblocks": (lambda subject: inodes.check_newer(subject.reporting), ()),
+    "chunk-checksums": (lambda subject: inodes.check_space_blocks(subject.container, subject.parts), ("space",)),
+    "checkpoints": (nodes.check_checkpoints, ()),
+    "volumes": (nodes.check_lost_volumes, ()),
+    "sizes": (space.check_sizes, ("space",)),
+    "internal-pool": (space.check_pool, ("space",)),
+    "chunks": (space.check_chunks, ("space",)),
+    "free-queues": (space.check_queues, ("space",)),
+    "double-claims": (space.check_double_claims, ("claims",)),
+    "file-claims": (space.check_file_claims, ("claims",)),
+    "bitmaps": (space.check_bitmaps, ("space", "claims")),
+    "container-trees": (_container_trees, ()),
 }
-"""Every check of a container as a whole, in the order in which they run."""
-
-VOLUME_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
-    "roots": nodes.check_roots,
-    "map-heads": objects.check_volume_omaps,
-    "superblocks": volume_fields.check_superblocks,
-    "integrity-metadata": volume_fields.check_integrity,
-    "extended-metadata": objects.check_extended_metadata,
-    "object-maps": nodes.check_object_maps,
-    "keys": records.check_keys,
-    "volume-identity": _identity,
-    "volume-counts": _counts,
-    "entries": records.check_entries,
-    "links": _links,
-    "sibling-links": records.check_sibling_links,
-    "directories": records.check_directories,
-    "name-hashes": names.check_name_hashes,
-    "inodes": inodes.check_inode_notes,
-    "streams": _streams,
-    "stream-sizes": records.check_stream_sizes,
-    "attributes": _attributes,
-    "lost-records": records.check_lost_inodes,
-    "extents": _extents,
-    "references": _references,
-    "reference-owners": _owners,
-    "snapshots": _snapshots,
-    "snapshot-records": extents.check_snapshot_records,
-    "seals": extents.check_seals,
-}
-"""Every check of one volume; what is found while reading comes before all of them."""
+"""Every check of a container as a whole, in the order in which they run, with what must be whole for it."""
 
 OF_STATES: Final = (
     *("volume-counts", "entries", "links", "sibling-links", "directories", "name-hashes", "inodes"),
@@ -368,12 +271,50 @@ OF_STATES: Final = (
 )
 """Checks of a volume that the states of its snapshots are put to."""
 
+VOLUME_CHECKS: Final[dict[str, tuple[Callable[[Subject, VolumeParts], None], tuple[str, ...]]]] = {
+    "roots": (nodes.check_roots, _EVERY),
+    # These are about objects of their own, of which reading tells.
+    "map-heads": (objects.check_volume_omap, ()),
+    "superblocks": (volume_fields.check_superblocks, ()),
+    "integrity-metadata": (volume_fields.check_integrity, ()),
+    "extended-metadata": (objects.check_extended_metadata, ()),
+    "object-maps": (nodes.check_object_map, _EVERY),
+    "keys": (records.check_keys, _EVERY),
+    "volume-identity": (
+        lambda subject, parts: inodes.check_identity(parts, subject.slots[parts.state.number]),
+        (),
+    ),
+    "volume-counts": (lambda _, parts: inodes.check_counts(parts), _EVERY),
+    "entries": (records.check_entries, _FILES),
+    "links": (lambda subject, parts: inodes.check_links(parts, subject.records(parts)), _FILES),
+    "sibling-links": (records.check_sibling_links, _FILES),
+    "directories": (records.check_directories, _FILES),
+    "name-hashes": (lambda subject, parts: names.compare_names(parts, subject.records(parts)), _FILES),
+    "inodes": (inodes.check_inode_notes, (*_FILES, "fext")),
+    "streams": (lambda subject, parts: inodes.check_streams(parts, subject.records(parts)), _FILES),
+    "stream-sizes": (records.check_stream_sizes, _FILES),
+    "attributes": (lambda subject, parts: inodes.check_attributes(parts, subject.records(parts)), _FILES),
+    "lost-records": (records.check_lost_inodes, _FILES),
+    "extents": (_extents, (*_FILES, "fext")),
+    "references": (_references, _EVERY),
+    "reference-owners": (_owners, _EVERY),
+    "snapshots": (lambda _, parts: extents.check_snapshots(parts), ("snapmeta", *_MAPS)),
+    "snapshot-records": (extents.check_snapshot_records, ("snapmeta", *_MAPS)),
+    "seals": (extents.check_seals, ("fs",)),
+    "states": (
+        lambda subject, parts: extents.check_states(subject, parts, [VOLUME_CHECKS[name][0] for name in OF_STATES]),
+        _EVERY,
+    ),
+}
+"""Every check of one volume, with the trees that must be whole for it; what reading finds comes before all of them."""
 
-def _states(subject: Subject) -> None:
-    extents.check_states(subject, [VOLUME_CHECKS[name] for name in OF_STATES])
-
-
-VOLUME_CHECKS["states"] = _states
+ALWAYS: Final = frozenset(
+    {
+        *("roots", "map-heads", "superblocks", "integrity-metadata", "extended-metadata", "object-maps", "keys"),
+        *("volume-identity", "name-hashes", "snapshot-records", "seals"),
+    }
+)
+"""Checks of a volume that run on what was read of trees that are not whole: they say nothing of what is missing."""
 
 
 class CheckedContainer(Struct, frozen=True):
@@ -413,32 +354,31 @@ def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Ch
     """Check the structure of a container that was read."""
     subject = open_subject(contents)
     unread = {parts.state.number: unread_trees(parts) for parts in contents.volumes}
-    unchecked = {"": list(list_unchecked_container_rules(contents, subject, unread))}
-    outside = _run(subject, contents.container.log, CONTAINER_CHECKS, without)
+    checks = dict(sorted(CONTAINER_CHECKS.items()))
+    unchecked = {"": unchecked_rules(checks, unread_parts(contents, unread))}
+    calls = [partial(check, subject) for name, (check, _) in CONTAINER_CHECKS.items() if name not in without]
+    outside = _run(contents.container.log, subject.log, calls)
     volumes, seen = dict[str, list[Finding]](), len(subject.log.findings)
     for parts in contents.volumes:
-        lost = unread[parts.state.number]
-        found = _run(of_volume(subject, parts), parts.log, VOLUME_CHECKS, without, lost)
+        lost, own = unread[parts.state.number], subject.branch()
+        calls = [
+            partial(check, own, parts)
+            for name, (check, needs) in VOLUME_CHECKS.items()
+            if name not in without and (name in ALWAYS or not reasons(needs, lost))
+        ]
         uuid = uuid_text(bytes(parts.state.superblock.vol_uuid))
-        volumes.setdefault(uuid, []).extend(found)
+        volumes.setdefault(uuid, []).extend(_run(parts.log, own.log, calls))
         unchecked.setdefault(uuid, []).extend(unchecked_rules(VOLUME_CHECKS, lost))
     report_changes(subject.reporting)
     return name_causes(CheckedContainer([*outside, *subject.log.findings[seen:]], volumes, unchecked))
 
 
-def _run(
-    subject: Subject,
-    read: FindingLog,
-    checks: dict[str, Callable[[Subject], None]],
-    without: Collection[str],
-    unread: Mapping[str, str] | None = None,
-) -> list[Finding]:
-    """Run checks; `read` is what reading found, and some checks add to it, `unread` what of a volume is not whole."""
+def _run(read: FindingLog, log: FindingLog, calls: Iterable[Callable[[], None]]) -> list[Finding]:
+    """Run checks that write into a log; `read` is what reading found, and some checks add to it."""
     coarse = list(read.findings)
-    for name, check in checks.items():
-        if name not in without:
-            check(subject if unread is None else whole_for(subject, name, unread))
-    fine = [*read.findings[len(coarse) :], *subject.log.findings]
+    for call in calls:
+        call()
+    fine = [*read.findings[len(coarse) :], *log.findings]
     # Reading finds what is wrong with a structure, a check the byte of it; what has no place is what others sum up.
     exact = {(item.code, item.structure) for item in fine if item.image_offset is not None}
     codes = {code for code, _ in exact}

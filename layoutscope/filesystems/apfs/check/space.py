@@ -5,25 +5,26 @@ Apple File System Reference, Container and Space Manager.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.btree import read_levels, read_nodes
 from layoutscope.filesystems.apfs.check.extents import is_touched
 from layoutscope.filesystems.apfs.check.objects import (
-    OBSERVED,
-    REFERENCE,
+    EPHEMERAL,
+    PAST,
     RESERVED,
     STORAGE,
     TYPES,
     UNKNOWN,
     expect_storage,
+    header_rules,
     hold,
-    passed,
+    read_block,
 )
-from layoutscope.filesystems.apfs.check.subject import MAX_CASES, queue_sources
+from layoutscope.filesystems.apfs.check.subject import queue_sources
 from layoutscope.filesystems.apfs.contents import account
 from layoutscope.filesystems.apfs.spaceman import (
     BATCH_BITMAPS,
@@ -33,31 +34,10 @@ from layoutscope.filesystems.apfs.spaceman import (
     node_runs,
     to_runs,
 )
-from layoutscope.structs import arrays
+from layoutscope.findings import MAX_CASES
+from layoutscope.structs import arrays, records
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.fieldrules import (
-    ZERO,
-    FieldRule,
-    Structures,
-    Want,
-    at_most,
-    check_fields,
-    equals,
-    only_bits,
-    rules,
-)
-from layoutscope.structs.records import (
-    CAB_HEAD,
-    CHUNK_INFO,
-    CIB_HEAD,
-    DATAZONE,
-    FREE_QUEUE_KEY,
-    RING_INDEX,
-    SPACEMAN_DEVICE,
-    SPACEMAN_FREE_QUEUE,
-    SPACEMAN_PHYS,
-    XID_ENTRY,
-)
+from layoutscope.structs.fieldrules import ZERO, Want, at_most, check_fields, equals, item_offset, only_bits, rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,19 +46,22 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.findings import FindingLog
     from layoutscope.structs import grammar
+    from layoutscope.structs.fieldrules import FieldRule
     from layoutscope.structs.recordtypes import Field, RecordType
+
+    Columns = dict[str, NDArray[Any]]
 
 
 INVALID: Final = "spaceman-invalid"
-SPACEMAN: Final = SPACEMAN_PHYS
-DEVICE: Final = SPACEMAN_DEVICE
-QUEUE: Final = SPACEMAN_FREE_QUEUE
-CHUNK: Final = CHUNK_INFO
-CIB: Final = CIB_HEAD
+SPACE: Final = records.SPACEMAN_PHYS
+DEVICE, QUEUE = records.SPACEMAN_DEVICE, records.SPACEMAN_FREE_QUEUE
+CHUNK, CIB = records.CHUNK_INFO, records.CIB_HEAD
+QUEUE_KEY: Final = records.FREE_QUEUE_KEY
 POOL_FACTOR: Final = 3
 """The internal pool has room for three versions of every chunk-info block and bitmap."""
 _POOL_BITMAP: Final = "bitmap of the internal pool"
@@ -96,12 +79,22 @@ def spaceman_field(
     """Bind the log to a field of the space manager, of one of its devices, or of a free queue."""
     container = subject.container
     item = container.checkpoint.ephemerals[container.superblock.spaceman_oid]
-    plus = SPACEMAN.offset_of(path) if device < 0 and queue < 0 else 0
     if device >= 0:
-        plus = SPACEMAN.devices.offset + device * DEVICE.width + DEVICE.offset_of(path)
+        plus = SPACE.devices.offset + device * DEVICE.width + DEVICE.offset_of(path)
     elif queue >= 0:
-        plus = SPACEMAN.free_queues.offset + queue * QUEUE.width + QUEUE.offset_of(path)
+        plus = SPACE.free_queues.offset + queue * QUEUE.width + QUEUE.offset_of(path)
+    else:
+        plus = SPACE.offset_of(path)
     return subject.log.at("space manager", item.paddr, plus=plus)
+
+
+def compare(
+    subject: Subject, what: str, path: str, expected: int, found: int, *, device: int = -1, queue: int = -1
+) -> None:
+    """Compare a number of the space manager with what follows from others."""
+    if found != expected:
+        log = spaceman_field(subject, path, device=device, queue=queue)
+        log.add(INVALID, "warning", f"{what} differs", expected=expected, found=found)
 
 
 def check_sizes(subject: Subject) -> None:
@@ -117,14 +110,12 @@ def check_sizes(subject: Subject) -> None:
         log.add("superblock-differs", "warning", message, expected=expected, found=found)
     # A chunk is what one block of bitmap can tell of, so that its size follows from the block's.
     bits = container.blocks.block_size * 8
-    for path, wanted in (("len_block", container.blocks.block_size), ("num_blocks_per_chunk", bits)):
-        if getattr(header, path) != wanted:
-            differs(spaceman_field(subject, path), path, wanted, getattr(header, path))
+    compare(subject, "len_block", "len_block", container.blocks.block_size, header.len_block)
+    compare(subject, "num_blocks_per_chunk", "num_blocks_per_chunk", bits, header.num_blocks_per_chunk)
     for number, device in enumerate(header.devices):
         for path, wanted in _device_sizes(header, device):
-            if getattr(device, path) != wanted:
-                at = spaceman_field(subject, path, device=number)
-                differs(at, f"{path} of the {QUEUE_NAMES[number + 1]}", wanted, getattr(device, path))
+            what = f"{path} of the {QUEUE_NAMES[number + 1]}"
+            compare(subject, what, path, wanted, getattr(device, path), device=number)
 
 
 def _device_sizes(
@@ -140,11 +131,6 @@ def _device_sizes(
         yield "num_cabs", -(-cibs // max(int(header.cibs_per_cab), 1))
 
 
-def differs(log: FindingLog, what: str, expected: object, found: object) -> None:
-    """Say that a number of the space manager is another."""
-    log.add(INVALID, "warning", f"{what} differs", expected=expected, found=found)
-
-
 def check_pool(subject: Subject) -> None:
     """The internal pool has room for three versions of everything in it, and its bitmap a bit for each block."""
     space = subject.parts.space
@@ -154,77 +140,74 @@ def check_pool(subject: Subject) -> None:
     # apart from what they speak of, and has a bitmap of its own.
     header = space.header
     parts = sum(int(item.num_chunks) + int(item.num_cibs) + int(item.num_cabs) for item in header.devices)
-    if header.num_ip_blocks != POOL_FACTOR * parts:
-        at = spaceman_field(subject, "num_ip_blocks")
-        differs(at, "size of the internal pool", POOL_FACTOR * parts, header.num_ip_blocks)
+    compare(subject, "size of the internal pool", "num_ip_blocks", POOL_FACTOR * parts, header.num_ip_blocks)
     needed = -(-int(header.num_ip_blocks) // (8 * subject.container.blocks.block_size))
-    if header.num_ip_bm_used != needed:
-        at = spaceman_field(subject, "num_ip_bm_used")
-        differs(at, "size of the internal pool's bitmap", needed, header.num_ip_bm_used)
+    compare(subject, "size of the internal pool's bitmap", "num_ip_bm_used", needed, header.num_ip_bm_used)
 
 
 def check_chunks(subject: Subject) -> None:
     """Chunks follow each other without gap, and each has a bitmap in the pool and counts its free blocks."""
     space = subject.parts.space
     for number, device in enumerate(space.header.devices if space is not None else ()):
-        if not device.num_blocks:
+        if space is None or not device.num_blocks:
             continue
-        table, heads = chunk_table(subject, number)
-        _check_heads(subject, heads)
-        if table.columns:
-            _check_geometry(subject, table, number)
-            _check_free_counts(subject, table, number)
+        chunks, heads = chunk_table(subject, number)
+        for path, expected, message in (
+            ("index", np.arange(len(heads["paddr"])), "chunk information has another place"),
+            ("hdr.oid", heads["paddr"], "number is not the address"),
+        ):
+            _report_heads(subject, heads, path, message, expected)
+        if chunks:
+            _check_geometry(subject, space, chunks, number)
+            _check_free_counts(subject, space, chunks, number)
 
 
-def _check_heads(subject: Subject, heads: dict[str, NDArray[Any]]) -> None:
-    for path, expected in (("index", np.arange(len(heads["paddr"]))), ("hdr.oid", heads["paddr"])):
-        for row in np.flatnonzero(heads[path] != expected)[:MAX_CASES].tolist():
-            message = "chunk information has another place" if path == "index" else "number is not the address"
-            log = subject.log.at("chunk information", int(heads["paddr"][row]), plus=CIB.offset_of(path))
-            log.add(INVALID, "warning", message, expected=expected[row], found=heads[path][row])
+def _report_heads(subject: Subject, heads: Columns, path: str, message: str, expected: NDArray[Any]) -> None:
+    """Report blocks of chunk information of which a field is another."""
+
+    def at(row: int) -> FindingLog:
+        return subject.log.at("chunk information", int(heads["paddr"][row]), plus=CIB.offset_of(path))
+
+    found = heads[path]
+    subject.log.cases(found != expected, INVALID, message, at, expected=expected, found=found, most=MAX_CASES)
 
 
-def _check_geometry(subject: Subject, table: ChunkTable, number: int) -> None:
-    space = subject.parts.space
-    if space is None:
-        return
-    header, columns = space.header, table.columns
+def _check_geometry(subject: Subject, space: Space, chunks: Columns, number: int) -> None:
+    header = space.header
     per_chunk, total = int(header.num_blocks_per_chunk), min(int(header.devices[number].num_blocks), MAX_BLOCKS)
-    start = np.arange(len(table.plus), dtype=np.int64) * per_chunk
+    start = np.arange(len(chunks["plus"]), dtype=np.int64) * per_chunk
     length = np.clip(total - start, 0, per_chunk)
     # Those of the second device count from its start, or bear its mark: both are in use.
     mark = np.uint64(subject.container.blocks.tier2_mark if number else 0)
-    plain = (columns["paddr"] & ~mark).astype(np.int64)
-    bitmap = columns["bitmap_paddr"].astype(np.int64)
+    plain = (chunks["paddr"] & ~mark).astype(np.int64)
+    bitmap = chunks["bitmap_paddr"].astype(np.int64)
     base = min(max(int(header.ip_base), 0), MAX_BLOCKS)
     pool = (bitmap >= base) & (bitmap < base + min(int(header.num_ip_blocks), MAX_BLOCKS))
-    table.report(subject.log, "paddr", plain != start, "starts elsewhere", start)
-    table.report(subject.log, "num_blocks_and_flags", columns["num_blocks"] != length, "is of another size", length)
-    table.report(subject.log, "bitmap_paddr", (bitmap != 0) & ~pool, "has a bitmap outside of the internal pool")
-    young = columns["xid"] > np.uint64(subject.container.xid)
-    table.report(subject.log, "xid", young, "is younger than its container")
+    young = chunks["xid"] > np.uint64(subject.container.xid)
+    _report_chunks(subject, chunks, "paddr", plain != start, "starts elsewhere", start)
+    _report_chunks(
+        subject, chunks, "num_blocks_and_flags", chunks["num_blocks"] != length, "is of another size", length
+    )
+    message = "has a bitmap outside of the internal pool"
+    _report_chunks(subject, chunks, "bitmap_paddr", (bitmap != 0) & ~pool, message)
+    _report_chunks(subject, chunks, "xid", young, "is younger than its container")
 
 
-def _check_free_counts(subject: Subject, table: ChunkTable, number: int) -> None:
+def _check_free_counts(subject: Subject, space: Space, chunks: Columns, number: int) -> None:
     """Count the free blocks of every bitmap, and sum up what the chunks count."""
-    blocks, columns = subject.container.blocks, table.columns
-    length, bitmap = columns["num_blocks"].astype(np.int64), columns["bitmap_paddr"]
+    blocks, length, bitmap = subject.container.blocks, chunks["num_blocks"].astype(np.int64), chunks["bitmap_paddr"]
     # A chunk of which nothing is used needs no bitmap: its address is 0.
     counted = length.copy()
-    rows = np.flatnonzero((bitmap != 0) & blocks.readable(bitmap, blocks.block_size))
+    has_bitmap, is_readable = bitmap != 0, blocks.readable(bitmap, blocks.block_size)
+    rows = np.flatnonzero(has_bitmap & is_readable)
     for start in range(0, len(rows), BATCH_BITMAPS):
         some = rows[start : start + BATCH_BITMAPS]
         counted[some] = count_free(blocks.read(bitmap[some], blocks.block_size), length[some])
-    free = columns["num_free_blocks"].astype(np.int64)
-    wrong = counted != free
-    wrong[(bitmap != 0) & ~blocks.readable(bitmap, blocks.block_size)] = False
-    table.report(subject.log, "num_free_and_flags", wrong, "counts other free blocks than its bitmap", counted)
-    space = subject.parts.space
-    if space is not None and int(space.header.devices[number].num_free_blocks) != int(free.sum()):
-        at = spaceman_field(subject, "num_free_blocks", device=number)
-        found = space.header.devices[number].num_free_blocks
-        what = f"free blocks of the {QUEUE_NAMES[number + 1]}"
-        differs(at, what, int(free.sum()), found)
+    free = chunks["num_free_blocks"].astype(np.int64)
+    wrong = (counted != free) & ~(has_bitmap & ~is_readable)
+    _report_chunks(subject, chunks, "num_free_and_flags", wrong, "counts other free blocks than its bitmap", counted)
+    what, found = f"free blocks of the {QUEUE_NAMES[number + 1]}", int(space.header.devices[number].num_free_blocks)
+    compare(subject, what, "num_free_blocks", int(free.sum()), found, device=number)
 
 
 def count_free(bitmaps: NDArray[np.uint8], num_blocks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -239,32 +222,33 @@ def count_free(bitmaps: NDArray[np.uint8], num_blocks: NDArray[np.int64]) -> NDA
     return result
 
 
-class ChunkTable(NamedTuple):
-    """Chunks of a device: columns by field, the block that holds each entry, and where it starts there in bytes."""
-
-    columns: dict[str, NDArray[Any]]
-    cib_paddr: NDArray[np.uint64]
-    plus: NDArray[np.int64]
-
-    def report(
-        self,
-        log: FindingLog,
-        field: str,
-        wrong: NDArray[np.bool_],
-        message: str,
-        expected: NDArray[np.int64] | None = None,
-    ) -> None:
-        """Report chunks at a field of theirs."""
-        names = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
-        found = self.columns[names.get(field, field)]
-        for row in np.flatnonzero(wrong)[:MAX_CASES].tolist():
-            at = log.at(f"chunk {row}", int(self.cib_paddr[row]), plus=int(self.plus[row]) + CHUNK.offset_of(field))
-            side = "" if expected is None else expected[row]
-            at.add(INVALID, "warning", message, expected=side, found=found[row])
+_MASKED: Final = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
+"""What is decoded of fields that hold a number and flags."""
 
 
-def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, NDArray[Any]]]:
-    """Decode the chunks of a device, and the heads of the blocks that hold them with their addresses."""
+def _report_chunks(
+    subject: Subject,
+    chunks: Columns,
+    field: str,
+    wrong: NDArray[np.bool_],
+    message: str,
+    expected: NDArray[np.int64] | None = None,
+) -> None:
+    """Report chunks at a field of theirs."""
+    found = chunks[_MASKED.get(field, field)]
+
+    def at(row: int) -> FindingLog:
+        plus = int(chunks["plus"][row]) + CHUNK.offset_of(field)
+        return subject.log.at(f"chunk {row}", int(chunks["cib_paddr"][row]), plus=plus)
+
+    subject.log.cases(wrong, INVALID, message, at, expected=expected, found=found, most=MAX_CASES)
+
+
+def chunk_table(subject: Subject, device: int) -> tuple[Columns, Columns]:
+    """Decode the chunks of a device, and the heads of the blocks that hold them with their addresses.
+
+    With the fields of a chunk come the block that holds it, and where it starts there in bytes.
+    """
     container, space = subject.container, subject.parts.space
     blocks = container.blocks
     owner, regions = QUEUE_NAMES[device + 1], space.regions if space is not None else []
@@ -276,12 +260,13 @@ def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, ND
     heads["paddr"] = paddr
     room = (blocks.block_size - CIB.width) // CHUNK.width
     counts = np.minimum(heads["num_chunks"].astype(np.int64), room)
-    block = np.repeat(np.arange(len(paddr)), counts)
-    slot = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts, counts)
-    within = CIB.width + slot * CHUNK.width
+    block = arrays.owners(counts)
+    within = CIB.width + arrays.ordinals(counts) * CHUNK.width
+    if not len(block):
+        return {}, heads
     names = (CHUNK.xid, CHUNK.paddr, CHUNK.num_blocks, CHUNK.num_free_blocks, CHUNK.bitmap_paddr)
-    columns = decode_columns(CHUNK, buffer, starts[block] + within, names) if len(block) else {}
-    return ChunkTable(columns, paddr[block], within), heads
+    columns = decode_columns(CHUNK, buffer, starts[block] + within, names)
+    return {**columns, "cib_paddr": paddr[block], "plus": within}, heads
 
 
 def check_pool_bitmap(subject: Subject, space: Space, paddrs: NDArray[np.int64]) -> None:
@@ -306,36 +291,31 @@ def check_pool_bitmap(subject: Subject, space: Space, paddrs: NDArray[np.int64])
         log.add(INVALID, "warning", message, expected=f"{used.sum()} used", found=f"{bits.sum()} used")
 
 
-SPACE: Final = SPACEMAN_PHYS
-ZONES: Final = DATAZONE.zones
+DATAZONE, ZONES = records.DATAZONE, records.DATAZONE.zones
 _PREVIOUS: Final = 7
 """Earlier places of a zone."""
 
-ZONE_RULES: Final[tuple[FieldRule[None], ...]] = rules(
+ZONE_RULES: Final = rules(
     INVALID,
-    f"{REFERENCE}, spaceman_allocation_zone_info_phys_t; {OBSERVED}",
     (ZONES.reserved, ZERO, RESERVED),
     (ZONES.previous_boundary_index, at_most(_PREVIOUS), "there is no such earlier place"),
-    level="warning",
 )
-"""Rules of the zones of a versioned space manager."""
+"""Rules of the zones of a versioned space manager (spaceman_allocation_zone_info_phys_t, apfsck)."""
 
 
 def check_zones(subject: Subject, paddr: int) -> None:
     """A zone without number has no blocks, and one without earlier places none of those."""
-    blocks = subject.container.blocks
-    data = blocks.read(np.array([paddr], np.uint64), blocks.block_size).reshape(-1)
-    structures = Structures(DATAZONE, data, np.array([SPACE.width]))
+    data, starts = read_block(subject.container, paddr), np.array([SPACE.width])
 
     def at(_: int, plus: int) -> FindingLog:
         return subject.log.at("space manager", paddr, plus=SPACE.width + plus)
 
-    check_fields(structures, ZONE_RULES, None, at)
+    check_fields(DATAZONE, data, starts, ZONE_RULES, at)
     fields = (
         *(ZONES.zone_id, ZONES.previous_boundary_index, ZONES.current.start_paddr, ZONES.current.stop_paddr),
         *(ZONES.previous.start_paddr, ZONES.previous.stop_paddr),
     )
-    found = decode_columns(DATAZONE, data, structures.starts, fields)
+    found = decode_columns(DATAZONE, data, starts, fields)
     has_number, index = found[ZONES.zone_id][0] != 0, found[ZONES.previous_boundary_index][0]
     for part, is_used in (
         (ZONES.current, has_number),
@@ -350,8 +330,7 @@ def check_zones(subject: Subject, paddr: int) -> None:
             (part.stop_paddr, is_used & (start >= stop) & is_set, "before the start of the zone"),
         ):
             for place in np.argwhere(wrong)[:1].tolist():
-                plus = field.offset + sum(n * stride for n, stride in zip(place, field.strides, strict=True))
-                at(0, plus).add(INVALID, "warning", f"{field}: {message}")
+                at(0, item_offset(field, place)).add(INVALID, "warning", f"{field}: {message}")
 
 
 _POOL_VERSIONS: Final = 16
@@ -384,96 +363,79 @@ def pool_limit(num_chunks: int) -> int:
     return 3 if limit == 2 else limit
 
 
-class _Facts(Struct, frozen=True):
-    """What is known of a space manager besides its fields."""
-
-    xid: int
-    block_size: int
-    num_reserved: int | None
-    is_fusion: bool
-    is_versioned: bool
-    oldest: tuple[int | None, ...]
-    num_blocks: tuple[int, ...]
-    num_chunks: int
-
-    def chunks(self) -> Want:
-        return equals((self.block_size - CIB_HEAD.width) // CHUNK_INFO.width)
-
-    def cibs(self) -> Want:
-        return equals((self.block_size - CIB_HEAD.width) // SPACE.num_ip_blocks.width)
-
-    def reserved(self) -> Want | None:
-        return None if self.num_reserved is None else equals(self.num_reserved)
-
-    def alloced(self) -> Want | None:
-        limit = self.num_reserved
-        return None if limit is None else Want(lambda found: found <= limit, f"at most {limit}")
-
-    def versioned(self) -> Want | None:
-        return equals(1) if self.is_versioned else None
-
-    def len_struct(self) -> Want | None:
-        return equals(_WHOLE) if self.is_versioned else None
-
-    def first_array(self) -> Want:
-        return equals(_first_array(is_versioned=self.is_versioned))
-
-    def second(self) -> Want | None:
-        """Only a Fusion set has a second device."""
-        return None if self.is_fusion else Want(_is_last_zero, "0 of a second device, which there is not")
-
-    def oldest_xid(self) -> Want:
-        return self._items(self.oldest)
-
-    def limits(self) -> Want | None:
-        # Of nodes of other sizes nobody says how many there may be.
-        if self.block_size != _BLOCK_BYTES:
-            return None
-        return self._items((pool_limit(self.num_chunks), *(queue_limit(n) if n else 0 for n in self.num_blocks)))
-
-    @staticmethod
-    def _items(expected: tuple[int | None, ...]) -> Want:
-        known = np.array([item is not None for item in expected])
-        wanted = np.array([item or 0 for item in expected], np.uint64)
-        return Want(lambda found: (found == wanted) | ~known, " and ".join(map(str, expected)))
-
-
-def _is_last_zero(found: NDArray[Any]) -> NDArray[np.bool_]:
-    met = np.ones(found.shape, bool)
-    met[:, -1] = found[:, -1] == 0
-    return met
-
-
 _SECOND: Final = (
     *(SPACE.devices.num_blocks, SPACE.devices.num_chunks, SPACE.devices.num_cibs, SPACE.devices.num_cabs),
     *(SPACE.devices.num_free_blocks, SPACE.free_queues.num_blocks, SPACE.free_queues.tree_oid),
     *(SPACE.free_queues.oldest_xid, SPACE.free_queues.tree_node_limit),
 )
 
-SPACE_RULES: Final[tuple[FieldRule[_Facts], ...]] = rules(
-    INVALID,
-    f"{REFERENCE}, spaceman_phys_t; {OBSERVED}",
-    (SPACE.hdr.xid, lambda facts: equals(facts.xid), "an ephemeral object is written with each checkpoint"),
-    (SPACE.chunks_per_cib, _Facts.chunks, "not as many as a block has room for"),
-    (SPACE.cibs_per_cab, _Facts.cibs, "not as many as a block has room for"),
-    (SPACE.ip_bm_tx_multiplier, equals(_POOL_VERSIONS), "the pool's bitmap is kept in sixteen versions"),
-    (SPACE.flags, only_bits(_VERSIONED), UNKNOWN),
-    (SPACE.num_fs_reserve_blocks, _Facts.reserved, "volumes reserve another number of blocks"),
-    (SPACE.num_fs_reserve_alloced, _Facts.alloced, "more of the reserve is in use than there is"),
-    (SPACE.version, _Facts.versioned, "the only version"),
-    (SPACE.len_struct, _Facts.len_struct, "another size than that of the structure"),
-    (SPACE.ofs_ip_bm_xid, _Facts.first_array, "the first array follows the structure"),
-    (SPACE.devices.reserved, ZERO, RESERVED),
-    (SPACE.devices.reserved2, ZERO, RESERVED),
-    (SPACE.free_queues.pad16, ZERO, RESERVED),
-    (SPACE.free_queues.pad32, ZERO, RESERVED),
-    (SPACE.free_queues.reserved, ZERO, RESERVED),
-    (SPACE.free_queues.oldest_xid, _Facts.oldest_xid, "not the oldest transaction in the queue"),
-    (SPACE.free_queues.tree_node_limit, _Facts.limits, "not the nodes that a queue of this size may have"),
-    *((field, _Facts.second, "there is no second device") for field in _SECOND),
-    level="warning",
-)
-"""Rules of the space manager."""
+
+def space_rules(
+    container: Container,
+    header: grammar.ApfsSpaceman.SpacemanPhys,
+    reserved: int | None,  # blocks that volumes reserve; None where not all of them could be read
+    oldest: list[int | None],  # the oldest transaction of each free queue; None where that is unknown
+) -> tuple[FieldRule, ...]:
+    """Declare the rules of the space manager (spaceman_phys_t, apfsck)."""
+    block_size, is_versioned = container.blocks.block_size, bool(int(header.flags) & _VERSIONED)
+    room, full = block_size - CIB.width, "not as many as a block has room for"
+    limits: list[int | None] = [
+        pool_limit(sum(int(device.num_chunks) for device in header.devices)),
+        *(queue_limit(int(device.num_blocks)) if device.num_blocks else 0 for device in header.devices),
+    ]
+    # Only a Fusion set has a second device.
+    second = None if container.superblock.is_fusion else Want(_is_last_zero, "0 of a second device, which there is not")
+    return rules(
+        INVALID,
+        (SPACE.hdr.xid, equals(container.xid), EPHEMERAL),
+        (SPACE.chunks_per_cib, equals(room // CHUNK.width), full),
+        (SPACE.cibs_per_cab, equals(room // SPACE.num_ip_blocks.width), full),
+        (SPACE.ip_bm_tx_multiplier, equals(_POOL_VERSIONS), "the pool's bitmap is kept in sixteen versions"),
+        (SPACE.flags, only_bits(_VERSIONED), UNKNOWN),
+        (
+            SPACE.num_fs_reserve_blocks,
+            None if reserved is None else equals(reserved),
+            "volumes reserve another number of blocks",
+        ),
+        (
+            SPACE.num_fs_reserve_alloced,
+            None if reserved is None else at_most(reserved),
+            "more of the reserve is in use than there is",
+        ),
+        (SPACE.version, equals(1) if is_versioned else None, "the only version"),
+        (SPACE.len_struct, equals(_WHOLE) if is_versioned else None, "another size than that of the structure"),
+        (
+            SPACE.ofs_ip_bm_xid,
+            equals(_first_array(is_versioned=is_versioned)),
+            "the first array follows the structure",
+        ),
+        (SPACE.devices.reserved, ZERO, RESERVED),
+        (SPACE.devices.reserved2, ZERO, RESERVED),
+        (SPACE.free_queues.pad16, ZERO, RESERVED),
+        (SPACE.free_queues.pad32, ZERO, RESERVED),
+        (SPACE.free_queues.reserved, ZERO, RESERVED),
+        (SPACE.free_queues.oldest_xid, _expect_items(oldest), "not the oldest transaction in the queue"),
+        (
+            SPACE.free_queues.tree_node_limit,
+            # Of nodes of other sizes nobody says how many there may be.
+            _expect_items(limits) if block_size == _BLOCK_BYTES else None,
+            "not the nodes that a queue of this size may have",
+        ),
+        *((field, second, "there is no second device") for field in _SECOND),
+    )
+
+
+def _expect_items(expected: list[int | None]) -> Want:
+    """Demand a value of each item of a field, as far as it is known."""
+    known = np.array([item is not None for item in expected])
+    wanted = np.array([item or 0 for item in expected], np.uint64)
+    return Want(lambda found: (found == wanted) | ~known, " and ".join(map(str, expected)))
+
+
+def _is_last_zero(found: NDArray[Any]) -> NDArray[np.bool_]:
+    met = np.ones(found.shape, bool)
+    met[:, -1] = found[:, -1] == 0
+    return met
 
 
 def check_space(subject: Subject) -> None:
@@ -504,56 +466,26 @@ def check_space(subject: Subject) -> None:
             message = f"free_queues.tree_node_limit[{number}]: the queue has more nodes than it may have"
             log = spaceman_field(subject, "tree_node_limit", queue=number)
             log.add(INVALID, "warning", message, expected=f"at least {len(nodes)}", found=limit)
-        xids = [batch.column("key", FREE_QUEUE_KEY, FREE_QUEUE_KEY.xid) for batch in leaves if len(batch.slots)]
+        xids = [batch.column("key", QUEUE_KEY, QUEUE_KEY.xid) for batch in leaves if len(batch.slots)]
         oldest[number] = int(xids[0][0]) if xids else 0
-    facts = _Facts(
-        container.xid,
-        container.blocks.block_size,
-        reserved,
-        container.superblock.is_fusion,
-        bool(int(header.flags) & _VERSIONED),
-        tuple(oldest),
-        tuple(int(device.num_blocks) for device in header.devices),
-        sum(int(device.num_chunks) for device in header.devices),
-    )
-    hold(subject, "space manager", SPACE, [item.paddr], SPACE_RULES, facts)
-    if facts.is_versioned:
+    hold(subject, "space manager", SPACE, [item.paddr], space_rules(container, header, reserved, oldest))
+    if int(header.flags) & _VERSIONED:
         check_zones(subject, item.paddr)
 
 
-_CHUNK_HEADS: Final = (("spaceman-cib", CIB_HEAD, TYPES.spaceman_cib), ("spaceman-cab", CAB_HEAD, TYPES.spaceman_cab))
-
-CHUNK_RULES: Final[tuple[FieldRule[NDArray[np.uint64]], ...]] = rules(
-    INVALID,
-    f"{REFERENCE}, chunk_info_t",
-    (
-        CHUNK.xid,
-        lambda xids: Want(lambda found: (found > 0) & (found <= xids), "a transaction no younger than its block's"),
-        "not a transaction of this container's past",
-    ),
-    (CHUNK.num_blocks_and_flags, only_bits(_COUNT_BITS), RESERVED),
-    (CHUNK.num_free_and_flags, only_bits(_COUNT_BITS), RESERVED),
-    level="warning",
-)
-"""Rules of chunks; the transactions of the blocks that hold them are what is known otherwise."""
-
-
 def check_heads(subject: Subject) -> None:
-    """Blocks of chunk information and of their addresses have the headers of physical objects."""
+    """Blocks of chunk information and of their addresses have the headers of physical objects, chunks what fits."""
     space, container = subject.parts.space, subject.container
     if space is None:
         return
-    for region, head, kind in _CHUNK_HEADS:
+    of_blocks: tuple[tuple[str, Any, int], ...] = (
+        ("spaceman-cib", CIB, TYPES.spaceman_cib),
+        ("spaceman-cab", records.CAB_HEAD, TYPES.spaceman_cab),
+    )
+    for region, head, kind in of_blocks:
         paddrs = [item.paddr for item in space.regions if item.type == region]
-        declared: tuple[FieldRule[int], ...] = rules(
-            INVALID,
-            f"{REFERENCE}, chunk_info_block, cib_addr_block",
-            (head.hdr.type_and_flags, expect_storage(int(kind), int(STORAGE.physical)), "another type or storage"),
-            (head.hdr.subtype, ZERO, "such blocks have no subtype"),
-            (head.hdr.xid, passed, "not a transaction of this container's past"),
-            level="warning",
-        )
-        hold(subject, region, head, paddrs, declared, container.xid)
+        stored = expect_storage(kind, STORAGE.physical)
+        hold(subject, region, head, paddrs, rules(INVALID, *header_rules(head, "such blocks", stored, container.xid)))
     for number, device in enumerate(space.header.devices):
         if device.num_blocks:
             _check_chunks(subject, number)
@@ -561,30 +493,32 @@ def check_heads(subject: Subject) -> None:
 
 def _check_chunks(subject: Subject, device: int) -> None:
     container = subject.container
-    table, heads = chunk_table(subject, device)
-    if not table.columns:
+    chunks, heads = chunk_table(subject, device)
+    if not chunks:
         return
     size = container.blocks.block_size
     buffer = container.blocks.read(heads["paddr"], size).reshape(-1)
-    block = np.searchsorted(np.sort(heads["paddr"]), table.cib_paddr)
+    block = np.searchsorted(np.sort(heads["paddr"]), chunks["cib_paddr"])
     row = np.argsort(heads["paddr"])[block]
-    structures = Structures(CHUNK, buffer, row * size + table.plus)
+    xids = heads["hdr.xid"][row]
+    is_past = Want(lambda found: (found > 0) & (found <= xids), "a transaction no younger than its block's")
+    declared = rules(
+        INVALID,
+        (CHUNK.xid, is_past, PAST),
+        (CHUNK.num_blocks_and_flags, only_bits(_COUNT_BITS), RESERVED),
+        (CHUNK.num_free_and_flags, only_bits(_COUNT_BITS), RESERVED),
+    )
 
     def at(number: int, plus: int) -> FindingLog:
-        where = int(table.plus[number]) + plus
-        return subject.log.at(f"chunk {number}", int(table.cib_paddr[number]), plus=where)
+        where = int(chunks["plus"][number]) + plus
+        return subject.log.at(f"chunk {number}", int(chunks["cib_paddr"][number]), plus=where)
 
-    check_fields(structures, CHUNK_RULES, heads["hdr.xid"][row], at)
+    check_fields(CHUNK, buffer, row * size + chunks["plus"], declared, at)
     newest = np.zeros(len(heads["paddr"]), np.uint64)
-    np.maximum.at(newest, row, table.columns["xid"])
-    wrong = (newest != heads["hdr.xid"]) & (newest > 0)
-
-    def at_head(number: int) -> FindingLog:
-        return subject.log.at("chunk information", int(heads["paddr"][number]), plus=CIB_HEAD.hdr.xid.offset)
-
+    np.maximum.at(newest, row, chunks["xid"])
     # A chunk-info block is rewritten when one of its chunks changes, and only then.
-    message, found = "hdr.xid: not that of its youngest chunk", heads["hdr.xid"]
-    subject.log.cases(wrong, INVALID, message, at_head, expected=newest, found=found)
+    newest = np.where(newest > 0, newest, heads["hdr.xid"])
+    _report_heads(subject, heads, "hdr.xid", "hdr.xid: not that of its youngest chunk", newest)
 
 
 def check_versions(subject: Subject) -> None:
@@ -597,9 +531,9 @@ def check_versions(subject: Subject) -> None:
     data = np.frombuffer(container.blocks.read_object(item.paddr, item.size_bytes), np.uint8)
     used, count = int(header.num_ip_bm_used), int(header.num_ip_bm_blocks)
     places = (
-        (SPACE.ofs_ip_bm_xid, int(header.ofs_ip_bm_xid), used * XID_ENTRY.width),
-        (SPACE.ofs_ip_bitmap, int(header.ofs_ip_bitmap), used * RING_INDEX.width),
-        (SPACE.ofs_ip_bm_free_next, int(header.ofs_ip_bm_free_next), count * RING_INDEX.width),
+        (SPACE.ofs_ip_bm_xid, int(header.ofs_ip_bm_xid), used * records.XID_ENTRY.width),
+        (SPACE.ofs_ip_bitmap, int(header.ofs_ip_bitmap), used * records.RING_INDEX.width),
+        (SPACE.ofs_ip_bm_free_next, int(header.ofs_ip_bm_free_next), count * records.RING_INDEX.width),
         *(
             (SPACE.devices.ofs_addresses, int(device.ofs_addresses), 8 * int(device.num_cabs or device.num_cibs))
             for device in header.devices
@@ -612,12 +546,12 @@ def check_versions(subject: Subject) -> None:
     first = _first_array(is_versioned=bool(int(header.flags) & _VERSIONED))
     if not _fit(places, first, len(data), tell):
         return
-    xids = _array(data, XID_ENTRY.xid, XID_ENTRY, places[0])
-    ring = _array(data, RING_INDEX.index, RING_INDEX, places[1])
-    follows = _array(data, RING_INDEX.index, RING_INDEX, places[2])
+    xids = _array(data, records.XID_ENTRY.xid, records.XID_ENTRY, places[0])
+    ring = _array(data, records.RING_INDEX.index, records.RING_INDEX, places[1])
+    follows = _array(data, records.RING_INDEX.index, records.RING_INDEX, places[2])
     for row in np.flatnonzero((xids == 0) | (xids > np.uint64(container.xid))).tolist():
         message = "the pool's bitmap is not of a transaction of this container's past"
-        tell(places[0][1] + row * XID_ENTRY.width).add(INVALID, "warning", message, found=xids[row])
+        tell(places[0][1] + row * records.XID_ENTRY.width).add(INVALID, "warning", message, found=xids[row])
     _check_list(header, ring, follows, tell, places)
     check_pool_bitmap(subject, space, int(header.ip_bm_base) + ring.astype(np.int64))
 
@@ -666,7 +600,7 @@ def _check_list(
     for place in ring[ring < len(follows)].tolist():
         if follows[place] != _LIST_END:
             message = "a bitmap in use is followed by a free one"
-            log = tell(places[2][1] + place * RING_INDEX.width)
+            log = tell(places[2][1] + place * records.RING_INDEX.width)
             log.add(INVALID, "warning", message, expected=_LIST_END, found=follows[place])
 
 
@@ -734,15 +668,14 @@ def check_file_claims(subject: Subject) -> None:
         real = extents["paddr"] != 0
         start = np.minimum(extents["paddr"], np.uint64(2**62)).astype(np.int64)
         length = -(-extents["len_extent"].astype(np.int64) // block_size)
-        field, what = "val.file_extent_val.paddr", "extent of data stream"
-        paddr = extents["paddr"]
-        wrong = real & is_touched(metadata, start, length)
-        message, code = "it has blocks that metadata use", "block-claimed-twice"
+        add = partial(
+            report.of(extents, "extent of data stream", "block-claimed-twice"), level="error", found=extents["paddr"]
+        )
         if "key_at" in extents:
-            report.cases(wrong, extents, what, code, message, field, level="error", found=paddr)
-            wrong = real & _find_double_claims(parts, start, length, real)
+            field = "val.file_extent_val.paddr"
+            add(real & is_touched(metadata, start, length), "it has blocks that metadata use", field)
             message = "it has blocks of another extent, and no reference says that they are shared"
-            report.cases(wrong, extents, what, code, message, field, level="error", found=paddr)
+            add(real & _find_double_claims(parts, start, length, real), message, field)
 
 
 def _find_double_claims(
@@ -789,7 +722,7 @@ def check_bitmaps(subject: Subject) -> None:
 
 def _report_bits(subject: Subject, runs: NDArray[np.int64], code: str, message: str) -> None:
     """Report runs of blocks at the byte of the bitmap that speaks of the first of them."""
-    tables = [chunk_table(subject, number)[0].columns for number in range(2)] if len(runs) else []
+    tables = [chunk_table(subject, number)[0] for number in range(2)] if len(runs) else []
     for start, length in runs[:MAX_CASES].tolist():
         paddr, byte = next((at for at in (_bit_place(table, start) for table in tables) if at is not None), (None, 0))
         log = subject.log.at(f"bitmap of block {start}", paddr, plus=byte)
@@ -820,10 +753,8 @@ def check_queues(subject: Subject) -> None:
     claims = current_claims(subject)
     for number, source in queue_sources(subject):
         queue = space.header.free_queues[number]
-        if space.queued.get(number, 0) != queue.num_blocks:
-            at = spaceman_field(subject, "num_blocks", queue=number)
-            what = f"number of blocks in free queue {number}"
-            differs(at, what, space.queued.get(number, 0), queue.num_blocks)
+        what = f"number of blocks in free queue {number}"
+        compare(subject, what, "num_blocks", space.queued.get(number, 0), queue.num_blocks, queue=number)
         for batch in read_levels(source):
             if not batch.level and len(batch.slots):
                 _check_queued(subject, batch, claims, QUEUE_NAMES[number])
@@ -832,7 +763,7 @@ def check_queues(subject: Subject) -> None:
 def _check_queued(subject: Subject, batch: ReadNodes, claims: NDArray[np.int64], owner: str) -> None:
     """Compare the entries of a free queue with what is used."""
     blocks = subject.container.blocks
-    paddr = batch.column("key", FREE_QUEUE_KEY, FREE_QUEUE_KEY.paddr)
+    paddr = batch.column("key", QUEUE_KEY, QUEUE_KEY.paddr)
     length = np.minimum(decode_queue_lengths(batch), 2**40).astype(np.int64)
     outside = ~blocks.present(paddr, blocks.block_size)
     start = np.minimum(paddr, np.uint64(2**62)).astype(np.int64)
@@ -840,6 +771,6 @@ def _check_queued(subject: Subject, batch: ReadNodes, claims: NDArray[np.int64],
     for wrong, message in ((outside, "lies outside"), (used, "is in use")):
         for row in np.flatnonzero(wrong)[:MAX_CASES].tolist():
             node = int(batch.slots.node[row])
-            plus = int(batch.slots.key_start[row]) - node * batch.size_bytes + FREE_QUEUE_KEY.paddr.offset
+            plus = int(batch.slots.key_start[row]) - node * batch.size_bytes + QUEUE_KEY.paddr.offset
             log = subject.log.at(f"free queue of the {owner}", int(batch.places.paddr[node]), plus=plus)
             log.add(INVALID, "warning", f"a block that waits to become free {message}", found=paddr[row])

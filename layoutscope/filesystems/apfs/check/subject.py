@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,9 +13,9 @@ from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.spaceman import queue_source
 from layoutscope.filesystems.apfs.volume import fs_source
+from layoutscope.findings import MAX_CASES
 from layoutscope.structs import grammar, records
 from layoutscope.structs.bulk import decode_column
-from layoutscope.structs.records import APFS_SUPERBLOCK, OMAP_PHYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,28 +30,14 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.snapshots import Snapshot
     from layoutscope.filesystems.apfs.source import Store
-    from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.recordtypes import Field, RecordType
 
 
-VOLUME: Final = APFS_SUPERBLOCK
-MAX_CASES: Final = 100
-"""So many cases of one kind are listed, each with its address; the others are counted."""
-
-
-class InodeNotes(Struct):
-    """What was seen of inodes that no table keeps; lists of arrays with a row an inode, one array a batch."""
-
-    obj_id: list[NDArray[np.uint64]] = field(default_factory=list)
-    flags: list[NDArray[np.uint64]] = field(default_factory=list)
-    kinds: list[NDArray[np.uint32]] = field(default_factory=list)
-    sparse: list[NDArray[np.uint64]] = field(default_factory=list)
-    name: list[NDArray[np.uint64]] = field(default_factory=list)
-
-    def joined(self) -> dict[str, NDArray[Any]]:
-        """Return whole columns; nothing where no inode was seen."""
-        return {name: np.concatenate(getattr(self, name)) for name in self.__struct_fields__} if self.obj_id else {}
+VOLUME: Final = records.APFS_SUPERBLOCK
+INVALID: Final = "record-invalid"
+Notes = dict[str, list["NDArray[Any]"]]
+"""What was seen of inodes that no table keeps: columns with a row per inode, in an array per batch."""
 
 
 class Subject(Struct, frozen=True):
@@ -60,11 +47,10 @@ class Subject(Struct, frozen=True):
     parts: ContainerParts  # what belongs to no volume
     volumes: list[VolumeParts]  # every volume that could be opened
     slots: dict[int, int]  # place of each volume in the container's list, by its number
-    whole: list[VolumeParts]  # volumes whose records were all read: what contradicts there follows from nothing else
     is_whole: bool  # whether every structure could be read, so that what is not claimed belongs to nothing
     log: FindingLog  # is told what is wrong
     # what was seen of inodes while trees were read, by number of the volume and view
-    inodes: dict[tuple[int, str], InodeNotes] = field(default_factory=dict)
+    inodes: dict[tuple[int, str], Notes] = field(default_factory=dict)
 
     @property
     def reporting(self) -> Container:
@@ -76,33 +62,35 @@ class Subject(Struct, frozen=True):
         """Where trees are read once more; what is wrong with them was found when they were read first."""
         return self.container.store.apart()
 
+    def branch(self) -> Subject:
+        """Return the same container with a log of its own."""
+        return replace(self, log=self.log.branch())
+
     def records(self, parts: VolumeParts) -> Report:
         """Where findings about records of a volume's file-system tree go."""
         return Report(self.log, parts.fs.nodes, MAX_CASES)
 
     def extents(self, parts: VolumeParts) -> Report:
         """Where findings about a volume's extents go."""
-        nodes = parts.fext.nodes if len(parts.fext.nodes) else parts.fs.nodes
-        return Report(self.log, nodes, MAX_CASES)
+        return Report(self.log, extent_nodes(parts), MAX_CASES)
 
     def references(self, parts: VolumeParts) -> Report:
         """Where findings about a volume's extent references go."""
         return Report(self.log, parts.extentref.nodes, MAX_CASES)
 
 
+def extent_nodes(parts: VolumeParts) -> NodeRows:
+    """Return the nodes with the extents of files: on sealed volumes they lie in a tree of their own."""
+    return parts.fext.nodes if len(parts.fext.nodes) else parts.fs.nodes
+
+
 def open_subject(contents: ContainerContents) -> Subject:
     """Say what can be told of a container that was read."""
     container, volumes = contents.container, contents.volumes
-    whole = [parts for parts in volumes if not parts.is_locked and not parts.log.has_errors]
+    num_whole = sum(not parts.is_locked and not parts.log.has_errors for parts in volumes)
     is_half = container.superblock.is_fusion and len(container.blocks.sources) < 2
-    is_whole = not container.log.has_errors and not is_half and len(whole) == contents.num_volumes
-    return Subject(container, contents.parts, volumes, contents.slots, whole, is_whole, container.log.branch())
-
-
-def of_volume(subject: Subject, parts: VolumeParts) -> Subject:
-    """Look at one volume alone."""
-    whole = [item for item in subject.whole if item is parts]
-    return replace(subject, volumes=[parts], whole=whole, log=subject.log.branch())
+    is_whole = not container.log.has_errors and not is_half and num_whole == contents.num_volumes
+    return Subject(container, contents.parts, volumes, contents.slots, is_whole, container.log.branch())
 
 
 def volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[TreeSource, FindingLog]]:
@@ -118,7 +106,7 @@ def volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[TreeSou
     for tree, link in (("omap", "tree_oid"), ("omap-snapshots", "snapshot_tree_oid")):
         root = getattr(state.omap_header, link)
         if root:
-            plus = OMAP_PHYS.offset_of(link)
+            plus = records.OMAP_PHYS.offset_of(link)
             log = subject.log.at("volume object map", superblock.omap_oid, plus=plus).within(link)
             yield TreeSource(store, tree, root, xid), log
     if not parts.is_locked:
@@ -174,12 +162,16 @@ class Report(Struct, frozen=True):
     nodes: NodeRows  # nodes of the tree
     most: int = 1  # how many cases of a kind are listed
 
+    def of(self, table: Columns, what: str, code: str = "record-differs") -> Callable[..., None]:
+        """Return :meth:`cases` of one table."""
+        return partial(self.cases, table, what, code)
+
     def cases(
         self,
-        wrong: NDArray[np.bool_],
         table: Columns,
         what: str,
         code: str,
+        wrong: NDArray[np.bool_],
         message: str,
         field: str = "",
         *,
@@ -205,28 +197,6 @@ class Report(Struct, frozen=True):
             part, type_name, path = field.split(".", 2)
             plus = int(table[f"{part}_at"][row]) + getattr(records, type_name.upper()).offset_of(path)
         return self.log.at(structure, int(self.nodes.paddr[table["node"][row]]), plus=plus)
-
-
-INVALID: Final = "record-invalid"
-
-
-class RowTraits(Struct, frozen=True):
-    """What a volume's superblock says of its records."""
-
-    hashed_names: bool = False  # whether directory keys carry a hash of the name, which then sorts before the name
-    is_folded: bool = False  # whether case does not count in names
-    is_plain: bool = False  # whether the volume is neither encrypted nor sealed
-    next_number: int = 0  # that of the next object
-
-
-def traits_of(state: Volume | None) -> RowTraits:
-    """Say what records of a state are like; of a tree that is no volume's, nothing."""
-    if state is None:
-        return RowTraits()
-    superblock = state.superblock
-    is_plain = bool(superblock.is_unencrypted and not superblock.is_sealed)
-    is_folded, number = bool(superblock.is_case_insensitive), int(superblock.next_obj_id)
-    return RowTraits(bool(superblock.has_hashed_names), is_folded, is_plain, number)
 
 
 class CheckedRows(Struct, frozen=True):
@@ -260,16 +230,20 @@ class CheckedRows(Struct, frozen=True):
         wrong: NDArray[np.bool_],
         part: str,
         message: str,
-        sides: tuple[Any, Any] | None = None,
+        sides: tuple[Any, Any] = (None, None),
         field: Field | None = None,
     ) -> None:
         """Write down which of the records are wrong."""
-        at, plus = self.at(part), 0 if field is None else field.offset
-        for number in np.flatnonzero(wrong)[:MAX_CASES].tolist():
-            expected, found = ("", "") if sides is None else (sides[0][number], sides[1][number])
-            log = at(number, plus)
-            log = log if field is None else log.within(str(field))
-            log.add(INVALID, "warning", message, expected=expected, found=found)
+        bind, path, plus = self.at(part), str(field or ""), 0 if field is None else field.offset
+        at = lambda row: bind(row, plus).within(path)  # noqa: E731
+        expected, found = sides
+        self.subject.log.cases(wrong, INVALID, message, at, expected=expected, found=found, most=MAX_CASES)
+
+    def rows_of(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Mark the records at some places among these."""
+        chosen = np.zeros(len(self.row), bool)
+        chosen[places] = True
+        return chosen
 
     def column(self, part: str, record_type: RecordType, field: Any) -> NDArray[Any]:
         """Decode a field of keys or values."""

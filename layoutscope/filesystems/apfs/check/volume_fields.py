@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.check.objects import (
-    OBSERVED,
-    REFERENCE,
+    OTHER_TYPE,
+    PHYSICAL_TREE,
     RESERVED,
     STORAGE,
     TYPES,
@@ -21,15 +20,17 @@ from layoutscope.filesystems.apfs.check.objects import (
     UNKNOWN_TO_WRITERS,
     columns_of,
     expect_storage,
+    header_rules,
     hold,
+    is_readable,
+    numbers_of,
     passed,
 )
 from layoutscope.filesystems.apfs.features import VOLUME_INCOMPATIBLE
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.fieldrules import (
     NOT_ZERO,
     ZERO,
-    FieldRule,
     Want,
     at_least,
     at_most,
@@ -38,7 +39,6 @@ from layoutscope.structs.fieldrules import (
     only_bits,
     rules,
 )
-from layoutscope.structs.records import APFS_SUPERBLOCK, INTEGRITY_META
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,9 +46,10 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import VolumeParts
+    from layoutscope.structs.fieldrules import FieldRule
     from layoutscope.structs.grammar import ApfsVolume
 
-VOLUME, SEAL = APFS_SUPERBLOCK, INTEGRITY_META
+VOLUME, SEAL = records.APFS_SUPERBLOCK, records.INTEGRITY_META
 FLAG, FEATURE = grammar.ApfsVolume.VolumeFlag, grammar.ApfsVolume.VolumeFeature
 _SET_FLAGS: Final = int(
     FLAG.unencrypted | FLAG.onekey | FLAG.spilledover | FLAG.run_spillover_cleaner | FLAG.always_check_extentref
@@ -63,173 +64,143 @@ _CLASSES: Final = (1, 2, 3, 4, _NO_PROTECTION, 14)
 _VIRTUAL, _PHYSICAL = (int(TYPES.btree) | int(storage) for storage in (STORAGE.virtual, STORAGE.physical))
 
 
-class _Facts(Struct, frozen=True):
-    """What is known of a volume superblock besides its fields: the live one, and whether this is a snapshot's copy."""
-
-    container: Container
-    superblock: ApfsVolume.ApfsSuperblock
-    live: ApfsVolume.ApfsSuperblock
-    snapshots: tuple[tuple[int, int], ...]
-    is_copy: bool
-
-    def kind(self) -> Want:
-        # The copy that a snapshot keeps is found by its address.
-        return expect_storage(int(TYPES.fs), int(STORAGE.physical if self.is_copy else STORAGE.virtual))
-
-    def age(self) -> Want:
-        return passed(self.container.xid)
-
-    def before(self) -> Want:
-        return at_most(int(self.superblock.hdr.xid))
-
-    def for_seal(self) -> Want:
-        return NOT_ZERO if self.superblock.is_sealed else ZERO
-
-    def of_live(self) -> Want | None:
-        """A snapshot has none of its own: its copy of the superblock does not name those that go on."""
-        return ZERO if self.is_copy else None
-
-    def same_root(self) -> Want | None:
-        return equals(int(self.live.root_tree_oid)) if self.is_copy else None
-
-    def same_index(self) -> Want | None:
-        return equals(int(self.live.fs_index)) if self.is_copy else None
-
-    def next_number(self) -> Want | None:
-        return at_most(int(self.live.next_obj_id)) if self.is_copy else None
-
-    def role(self) -> Want | None:
-        # The live superblock is compared while it is read.
-        return one_of(*(int(role) for role in grammar.ApfsVolume.VolumeRole)) if self.is_copy else None
-
-    def incompatible(self) -> Want | None:
-        # The live superblock's are reported while it is read.
-        return only_bits(VOLUME_INCOMPATIBLE.mask) if self.is_copy else None
-
-    def snapshot_xid(self) -> Want:
-        return one_of(0, *(xid for xid, _ in self.snapshots))
-
-    def snapshot_copy(self) -> Want:
-        return one_of(0, *(paddr for _, paddr in self.snapshots if paddr))
-
-    def number(self) -> Want:
-        stop = int(self.container.superblock.next_oid)
-        return Want(
-            lambda found: (found == 0) | ((found >= _FIRST_OID) & (found < stop)), f"0, or {_FIRST_OID} to {stop - 1}"
-        )
-
-    def quota(self) -> Want:
-        least = max(int(self.superblock.num_reserve_blocks), 0 if self.is_copy else int(self.live.num_alloced_blocks))
-        return Want(lambda found: (found == 0) | (found >= least), f"0, or at least {least}")
-
-    def freed(self) -> Want:
-        return at_most(int(self.superblock.num_blocks_ever_alloced))
-
-    def epoch(self) -> Want:
-        return at_most(int(self.superblock.next_obj_id)) if self.superblock.cloneinfo_xid else ZERO
-
-    def clone_xid(self) -> Want:
-        return passed(int(self.superblock.hdr.xid)) if self.superblock.cloneinfo_id_epoch else ZERO
-
-    def protection(self) -> Want:
-        return equals(_NO_PROTECTION) if self.superblock.is_unencrypted else one_of(*_CLASSES)
-
-    def flags(self) -> Want:
-        """A volume that is encrypted has its keys in the container's key bag."""
-        key_bag = int(self.container.superblock.keylocker.num_blocks)
-        none, one = int(FLAG.unencrypted), int(FLAG.onekey)
-        return Want(
-            lambda found: (found & none != 0) ^ (found & one != 0) | ((found & (none | one) == 0) & (key_bag > 0)),
-            "unencrypted, or one key for all",
-        )
-
-    def group(self) -> Want | None:
-        has_feature = int(self.superblock.features) & int(FEATURE.volgrp_system_ino_space)
-        return None if has_feature else ZERO
-
-
-VOLUME_RULES: Final[tuple[FieldRule[_Facts], ...]] = rules(
-    "superblock-differs",
-    f"{REFERENCE}, apfs_superblock_t; {OBSERVED}",
-    (VOLUME.hdr.type_and_flags, _Facts.kind, "another type or storage"),
-    (VOLUME.hdr.subtype, ZERO, "superblocks have no subtype"),
-    (VOLUME.hdr.xid, _Facts.age, "not a transaction of this container's past"),
-    (VOLUME.features, only_bits(_FEATURES), UNKNOWN),
-    (VOLUME.readonly_compatible_features, ZERO, UNKNOWN_TO_WRITERS),
-    (VOLUME.incompatible_features, _Facts.incompatible, UNKNOWN),
-    (VOLUME.fs_index, _Facts.same_index, "another slot than the volume's"),
-    (VOLUME.num_quota_blocks, _Facts.quota, "less than the volume reserves or uses"),
-    (VOLUME.meta_crypto.major_version, equals(_CRYPTO_VERSION), "the only version"),
-    (VOLUME.meta_crypto.minor_version, ZERO, "the only version"),
-    (VOLUME.meta_crypto.cpflags, ZERO, UNKNOWN),
-    (VOLUME.meta_crypto.persistent_class, _Facts.protection, "not the protection of such a volume"),
-    (VOLUME.meta_crypto.key_revision, at_least(1), "keys are counted from 1"),
-    (VOLUME.meta_crypto.unused, ZERO, RESERVED),
-    (VOLUME.root_tree_type, one_of(_VIRTUAL, _PHYSICAL), "another type or storage than that of a tree"),
-    (VOLUME.extentref_tree_type, equals(_PHYSICAL), "another type or storage than that of its tree"),
-    (VOLUME.snap_meta_tree_type, equals(_PHYSICAL), "another type or storage than that of its tree"),
-    (VOLUME.fext_tree_type, one_of(0, _VIRTUAL, _PHYSICAL), "another type or storage than that of a tree"),
-    (VOLUME.reserved_type, one_of(0, _PHYSICAL), RESERVED),
-    (VOLUME.reserved_oid, ZERO, RESERVED),
-    (VOLUME.reserved, ZERO, RESERVED),
-    *((field, _Facts.of_live, "a snapshot has none of its own")
-      for field in (VOLUME.omap_oid, VOLUME.extentref_tree_oid, VOLUME.snap_meta_tree_oid)),
-    (VOLUME.root_tree_oid, _Facts.same_root, "another tree than the volume's"),
-    (VOLUME.role, _Facts.role, "no known role"),
-    (VOLUME.next_obj_id, _Facts.next_number, "more than the volume has come to since"),
-    (VOLUME.revert_to_xid, _Facts.snapshot_xid, "there is no such snapshot"),
-    (VOLUME.revert_to_sblock_oid, _Facts.snapshot_copy, "there is no such snapshot"),
-    (VOLUME.root_to_xid, _Facts.snapshot_xid, "there is no such snapshot"),
-    (VOLUME.num_blocks_ever_freed, _Facts.freed, "more than were ever allocated"),
-    (VOLUME.fs_flags, only_bits(_SET_FLAGS), UNKNOWN),
-    (VOLUME.fs_flags, _Facts.flags, "neither unencrypted nor of one key, without a key bag"),
-    (VOLUME.formatted_by.last_xid, _Facts.before, "a transaction that is still to come"),
-    (VOLUME.modified_by.last_xid, _Facts.before, "a transaction that is still to come"),
-    (VOLUME.next_doc_id, at_least(_FIRST_DOC_ID), "numbers below are reserved"),
-    (VOLUME.er_state_oid, _Facts.number, "no number of an object of this container"),
-    (VOLUME.snap_meta_ext_oid, _Facts.number, "no number of an object of this container"),
-    (VOLUME.cloneinfo_id_epoch, _Facts.epoch, "of a transaction that is not named, or a number still to come"),
-    (VOLUME.cloneinfo_xid, _Facts.clone_xid, "without an epoch, or still to come"),
-    (VOLUME.volume_group_id, _Facts.group, "a member of a group without the feature of groups"),
-    (VOLUME.integrity_meta_oid, _Facts.for_seal, "set where the volume is sealed, and only there"),
-    (VOLUME.fext_tree_oid, _Facts.for_seal, "set where the volume is sealed, and only there"),
-    level="warning",
-)  # fmt: skip
-"""Rules of volume superblocks."""
+def volume_rules(
+    container: Container,
+    superblock: ApfsVolume.ApfsSuperblock,
+    live: ApfsVolume.ApfsSuperblock,
+    snapshots: list[tuple[int, int]],  # transaction of each, and the address of its superblock
+    *,
+    is_copy: bool,  # whether a snapshot keeps it
+) -> tuple[FieldRule, ...]:
+    """Declare the rules of a volume superblock (apfs_superblock_t, apfsck)."""
+    stop = int(container.superblock.next_oid)
+    own_number = Want(
+        lambda found: (found == 0) | ((found >= _FIRST_OID) & (found < stop)), f"0, or {_FIRST_OID} to {stop - 1}"
+    )
+    least = max(int(superblock.num_reserve_blocks), 0 if is_copy else int(live.num_alloced_blocks))
+    quota = Want(lambda found: (found == 0) | (found >= least), f"0, or at least {least}")
+    # A volume that is encrypted has its keys in the container's key bag.
+    has_keys, none, one = int(container.superblock.keylocker.num_blocks) > 0, int(FLAG.unencrypted), int(FLAG.onekey)
+    keys = Want(
+        lambda found: (found & none != 0) ^ (found & one != 0) | ((found & (none | one) == 0) & has_keys),
+        "unencrypted, or one key for all",
+    )
+    has_groups = int(superblock.features) & int(FEATURE.volgrp_system_ino_space)
+    is_past = at_most(int(superblock.hdr.xid))
+    snapshot_xid, snapshot_copy = (
+        one_of(0, *(xid for xid, _ in snapshots)),
+        one_of(0, *(at for _, at in snapshots if at)),
+    )
+    sealed, with_seal = NOT_ZERO if superblock.is_sealed else ZERO, "set where the volume is sealed, and only there"
+    # The copy that a snapshot keeps is found by its address; what is reported of the live one while it is read is not
+    # compared again.
+    return rules(
+        "superblock-differs",
+        *header_rules(
+            VOLUME,
+            "superblocks",
+            expect_storage(TYPES.fs, STORAGE.physical if is_copy else STORAGE.virtual),
+            container.xid,
+        ),
+        (VOLUME.features, only_bits(_FEATURES), UNKNOWN),
+        (VOLUME.readonly_compatible_features, ZERO, UNKNOWN_TO_WRITERS),
+        (VOLUME.incompatible_features, only_bits(VOLUME_INCOMPATIBLE.mask) if is_copy else None, UNKNOWN),
+        (VOLUME.fs_index, equals(int(live.fs_index)) if is_copy else None, "another slot than the volume's"),
+        (VOLUME.num_quota_blocks, quota, "less than the volume reserves or uses"),
+        (VOLUME.meta_crypto.major_version, equals(_CRYPTO_VERSION), "the only version"),
+        (VOLUME.meta_crypto.minor_version, ZERO, "the only version"),
+        (VOLUME.meta_crypto.cpflags, ZERO, UNKNOWN),
+        (
+            VOLUME.meta_crypto.persistent_class,
+            equals(_NO_PROTECTION) if superblock.is_unencrypted else one_of(*_CLASSES),
+            "not the protection of such a volume",
+        ),
+        (VOLUME.meta_crypto.key_revision, at_least(1), "keys are counted from 1"),
+        (VOLUME.meta_crypto.unused, ZERO, RESERVED),
+        (VOLUME.root_tree_type, one_of(_VIRTUAL, _PHYSICAL), "another type or storage than that of a tree"),
+        (VOLUME.extentref_tree_type, PHYSICAL_TREE, OTHER_TYPE),
+        (VOLUME.snap_meta_tree_type, PHYSICAL_TREE, OTHER_TYPE),
+        (VOLUME.fext_tree_type, one_of(0, _VIRTUAL, _PHYSICAL), "another type or storage than that of a tree"),
+        (VOLUME.reserved_type, one_of(0, _PHYSICAL), RESERVED),
+        (VOLUME.reserved_oid, ZERO, RESERVED),
+        (VOLUME.reserved, ZERO, RESERVED),
+        # The copy of the superblock does not name those that go on.
+        *(
+            (field, ZERO if is_copy else None, "a snapshot has none of its own")
+            for field in (VOLUME.omap_oid, VOLUME.extentref_tree_oid, VOLUME.snap_meta_tree_oid)
+        ),
+        (VOLUME.root_tree_oid, equals(int(live.root_tree_oid)) if is_copy else None, "another tree than the volume's"),
+        (VOLUME.role, one_of(*map(int, grammar.ApfsVolume.VolumeRole)) if is_copy else None, "no known role"),
+        (
+            VOLUME.next_obj_id,
+            at_most(int(live.next_obj_id)) if is_copy else None,
+            "more than the volume has come to since",
+        ),
+        (VOLUME.revert_to_xid, snapshot_xid, "there is no such snapshot"),
+        (VOLUME.revert_to_sblock_oid, snapshot_copy, "there is no such snapshot"),
+        (VOLUME.root_to_xid, snapshot_xid, "there is no such snapshot"),
+        (
+            VOLUME.num_blocks_ever_freed,
+            at_most(int(superblock.num_blocks_ever_alloced)),
+            "more than were ever allocated",
+        ),
+        (VOLUME.fs_flags, only_bits(_SET_FLAGS), UNKNOWN),
+        (VOLUME.fs_flags, keys, "neither unencrypted nor of one key, without a key bag"),
+        (VOLUME.formatted_by.last_xid, is_past, "a transaction that is still to come"),
+        (VOLUME.modified_by.last_xid, is_past, "a transaction that is still to come"),
+        (VOLUME.next_doc_id, at_least(_FIRST_DOC_ID), "numbers below are reserved"),
+        (VOLUME.er_state_oid, own_number, "no number of an object of this container"),
+        (VOLUME.snap_meta_ext_oid, own_number, "no number of an object of this container"),
+        (
+            VOLUME.cloneinfo_id_epoch,
+            at_most(int(superblock.next_obj_id)) if superblock.cloneinfo_xid else ZERO,
+            "of a transaction that is not named, or a number still to come",
+        ),
+        (
+            VOLUME.cloneinfo_xid,
+            passed(int(superblock.hdr.xid)) if superblock.cloneinfo_id_epoch else ZERO,
+            "without an epoch, or still to come",
+        ),
+        (
+            VOLUME.volume_group_id,
+            None if has_groups else ZERO,
+            "a member of a group without the feature of groups",
+        ),
+        (VOLUME.integrity_meta_oid, sealed, with_seal),
+        (VOLUME.fext_tree_oid, sealed, with_seal),
+    )
 
 
-def check_superblocks(subject: Subject) -> None:
-    """Superblocks of volumes and the copies that snapshots keep satisfy the rules of their fields."""
-    for parts in subject.volumes:
-        live = parts.state.superblock
-        snapshots = tuple((int(item.xid), int(item.sblock_paddr)) for item in parts.snapshots)
-        facts = _Facts(subject.container, live, live, snapshots, is_copy=False)
-        _check_one(subject, "volume superblock", parts.state.paddr, facts)
-        for item in parts.snapshots if parts.view == "live" else ():
-            copy = _copy(subject, parts, int(item.sblock_paddr))
-            if copy is not None:
-                facts = _Facts(subject.container, copy, live, snapshots, is_copy=True)
-                _check_one(subject, f"volume superblock of {item.view}", int(item.sblock_paddr), facts)
+def check_superblocks(subject: Subject, parts: VolumeParts) -> None:
+    """The superblock of a volume and the copies that snapshots keep satisfy the rules of their fields."""
+    live = parts.state.superblock
+    snapshots = [(int(item.xid), int(item.sblock_paddr)) for item in parts.snapshots]
+
+    def check(name: str, paddr: int, superblock: ApfsVolume.ApfsSuperblock, *, is_copy: bool) -> None:
+        declared = volume_rules(subject.container, superblock, live, snapshots, is_copy=is_copy)
+        hold(subject, name, VOLUME, [paddr], declared)
+        fields = (VOLUME.volname, VOLUME.formatted_by.id, VOLUME.modified_by.id)
+        found = columns_of(subject.container, VOLUME, paddr, (*fields, *_HISTORY))
+        _check_texts(subject, name, paddr, {field: found[field] for field in fields[:2]})
+        _check_history(subject, name, paddr, found)
+
+    check("volume superblock", parts.state.paddr, live, is_copy=False)
+    for item in parts.snapshots if parts.view == "live" else ():
+        copy = _copy(subject, parts, int(item.sblock_paddr))
+        if copy is not None:
+            check(f"volume superblock of {item.view}", int(item.sblock_paddr), copy, is_copy=True)
 
 
 def _copy(subject: Subject, parts: VolumeParts, paddr: int) -> ApfsVolume.ApfsSuperblock | None:
     """Parse the superblock that a snapshot keeps; None where there is none."""
-    blocks, kind = subject.container.blocks, type(parts.state.superblock)
-    if not paddr or not blocks.readable(np.array([paddr], np.uint64), blocks.block_size)[0]:
+    blocks, magic = subject.container.blocks, VOLUME.magic
+    if not paddr or not is_readable(subject.container, paddr):
         return None
     data = blocks.read_object(paddr)
-    magic = VOLUME.magic
     if data[magic.offset : magic.offset + magic.width] != b"APSB":
         return None
+    kind = type(parts.state.superblock)
     return grammar.parse(kind, data, structure="volume superblock", image_offset=blocks.at(paddr))
-
-
-def _check_one(subject: Subject, name: str, paddr: int, facts: _Facts) -> None:
-    hold(subject, name, VOLUME, [paddr], VOLUME_RULES, facts)
-    fields = (VOLUME.volname, VOLUME.formatted_by.id, VOLUME.modified_by.id)
-    found = columns_of(subject.container, VOLUME, paddr, (*fields, *_HISTORY))
-    _check_texts(subject, name, paddr, {field: found[field] for field in fields[:2]})
-    _check_history(subject, name, paddr, found)
 
 
 _HISTORY: Final = (VOLUME.modified_by.timestamp, VOLUME.modified_by.last_xid, VOLUME.formatted_by.timestamp)
@@ -266,34 +237,25 @@ def _check_history(subject: Subject, name: str, paddr: int, found: dict[Any, NDA
     report(np.append(False, both & (xids[1:] > xids[:-1])), entry.last_xid, "younger than the entry before it")
 
 
-SEAL_RULES: Final[tuple[FieldRule[int], ...]] = rules(
-    "seal-broken",
-    f"{REFERENCE}, integrity_meta_phys_t",
-    (
-        SEAL.hdr.type_and_flags,
-        expect_storage(int(TYPES.integrity_meta), int(STORAGE.virtual)),
-        "another type or storage",
-    ),
-    (SEAL.hdr.subtype, ZERO, "integrity metadata have no subtype"),
-    (SEAL.hdr.xid, passed, "not a transaction of this container's past"),
-    (SEAL.version, one_of(1, 2), "no known version"),
-    (SEAL.flags, only_bits(1), UNKNOWN),
-    (SEAL.reserved, ZERO, RESERVED),
-    level="warning",
-)
-"""Rules of the integrity metadata of a sealed volume."""
+def seal_rules(xid: int) -> tuple[FieldRule, ...]:
+    """Declare the rules of the integrity metadata of a sealed volume (integrity_meta_phys_t)."""
+    return rules(
+        "seal-broken",
+        *header_rules(SEAL, "integrity metadata", expect_storage(TYPES.integrity_meta, STORAGE.virtual), xid),
+        (SEAL.version, one_of(1, 2), "no known version"),
+        (SEAL.flags, only_bits(1), UNKNOWN),
+        (SEAL.reserved, ZERO, RESERVED),
+    )
 
 
-def check_integrity(subject: Subject) -> None:
+def check_integrity(subject: Subject, parts: VolumeParts) -> None:
     """Integrity metadata satisfy the rules of their fields, and name what broke the seal where one is broken."""
-    for parts in subject.volumes:
-        seal = parts.state.seal
-        if seal is None:
-            continue
-        hold(subject, "integrity metadata", SEAL, [seal.paddr], SEAL_RULES, subject.container.xid)
-        found = columns_of(subject.container, SEAL, seal.paddr, (SEAL.flags, SEAL.broken_xid))
-        is_broken, xid = bool(found[SEAL.flags][0] & 1), int(found[SEAL.broken_xid][0])
-        if is_broken != bool(xid) or xid > subject.container.xid:
-            log = subject.log.at("integrity metadata", seal.paddr, plus=SEAL.broken_xid.offset)
-            message = f"{SEAL.broken_xid}: set where the seal is broken, and only there"
-            log.add("seal-broken", "warning", message, found=xid)
+    seal, now = parts.state.seal, subject.container.xid
+    if seal is None:
+        return
+    hold(subject, "integrity metadata", SEAL, [seal.paddr], seal_rules(now))
+    flags, xid = numbers_of(subject.container, SEAL, seal.paddr, SEAL.flags, SEAL.broken_xid)
+    if flags & 1 != bool(xid) or xid > now:
+        log = subject.log.at("integrity metadata", seal.paddr, plus=SEAL.broken_xid.offset)
+        message = f"{SEAL.broken_xid}: set where the seal is broken, and only there"
+        log.add("seal-broken", "warning", message, found=xid)

@@ -15,7 +15,7 @@ from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.attributes import COMPRESSION_ATTRIBUTE, DECMPFS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import KEY, ROOT_FOLDER, THREAD, bear_a_links_type, unix_seconds
-from layoutscope.filesystems.hfsplus.check.subject import CATALOG_TYPES
+from layoutscope.filesystems.hfsplus.check.subject import CATALOG_TYPES, HEADER_FIELDS
 from layoutscope.filesystems.hfsplus.check.volume_fields import ENCODINGS
 from layoutscope.filesystems.hfsplus.contents import count_entries_by_parent, find_without_thread
 from layoutscope.filesystems.hfsplus.tree import is_whole
@@ -27,18 +27,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.check.subject import (
-        AttributeRecords,
-        CatalogRecords,
-        HotFileRecords,
-        Kind,
-        Subject,
-    )
+    from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, Kind, LeafRecords, Subject
     from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.arrays import I64, Columns, Mask
 
 
 CODE: Final = "link-chain-broken"
+_FORK_BITS: Final = 8
 FORWARD, BACKWARD = "permissions.group_id", "permissions.owner_id"
 """Fields of a link's record that name the next link and the one before it."""
 
@@ -141,87 +136,76 @@ def check_link_counts(subject: Subject, catalog: CatalogRecords) -> None:
         )
 
 
-class _Chains(Struct, frozen=True):
-    """Links that are members of a chain; arrays of one length."""
+def _chains(catalog: CatalogRecords, family: Family) -> tuple[I64, I64, I64, dict[str, I64]]:
+    """Find the links that are members of a chain: their places among the files, their CNIDs, and their inodes.
 
-    catalog: CatalogRecords  # the files
-    links: I64  # their places among the files
-    # ids, target: their CNIDs, and the places of their inodes
-    ids: I64
-    target: I64
-    own: dict[str, I64]  # what they name, by field
-    place: dict[str, I64]  # where among them that is: a link of the same inode; else -1
-
-
-def _chains(catalog: CatalogRecords, family: Family) -> _Chains:
+    Last, by field, where among them is what they name: a link of the same inode, else -1.
+    """
     files = catalog.files
     # Without the flag, which came with 10.5, owner and group are what they are in any file.
     chosen = (family.target >= 0) & files["has_link_chain"][family.links]
     links, target = family.links[chosen], family.target[chosen]
     ids = files["file_id"][links].astype(np.int64)
-    own = {name: files[name][links].astype(np.int64) for name in (FORWARD, BACKWARD)}
     place = {}
-    for name, values in own.items():
-        found = find(ids, values)
+    for name in (FORWARD, BACKWARD):
+        found = find(ids, files[name][links].astype(np.int64))
         place[name] = np.where((found >= 0) & (np.append(target, -2)[found] == target), found, -1)
-    return _Chains(catalog, links, ids, target, own, place)
+    return links, ids, target, place
 
 
 def check_link_chains(subject: Subject, catalog: CatalogRecords) -> None:
     """Neighbours in a chain are links of one inode and name each other."""
     for family in families(catalog):
-        chains = _chains(catalog, family)
+        links, _, _, place = _chains(catalog, family)
         for field in (FORWARD, BACKWARD):
-            lost = np.flatnonzero((chains.own[field] != 0) & (chains.place[field] < 0))
+            lost = np.flatnonzero((catalog.files[field][links] != 0) & (place[field] < 0))
             message = "a link's neighbour in the chain is no link of the same inode"
-            _report(subject, chains, field, lost, message)
-            wrong = np.setdiff1d(_one_sided(chains, field), lost)
+            _report(subject, catalog, field, links[lost], message)
+            wrong = np.setdiff1d(_one_sided(place, field), lost)
             message = "a link's neighbours in the chain do not name it as theirs"
-            _report(subject, chains, field, wrong, message)
+            _report(subject, catalog, field, links[wrong], message)
 
 
-def _one_sided(chains: _Chains, field: str) -> I64:
+def _one_sided(place: dict[str, I64], field: str) -> I64:
     """Links to blame for neighbours that disagree, by this field.
 
     Where one names the other but is not named by it, the field is wrong whose other end agrees with a third link.
     """
     blamed = []
     for name, back in ((FORWARD, BACKWARD), (BACKWARD, FORWARD)):
-        start = np.flatnonzero(chains.place[name] >= 0)
-        end = chains.place[name][start]
-        named = chains.place[back][end]
+        start = np.flatnonzero(place[name] >= 0)
+        end = place[name][start]
+        named = place[back][end]
         disagrees = named != start
-        has_third = (named >= 0) & (np.append(chains.place[name], -2)[named] == end)
+        has_third = (named >= 0) & (np.append(place[name], -2)[named] == end)
         blamed.append(start[disagrees & has_third] if name == field else end[disagrees & ~has_third])
     return np.unique(np.concatenate(blamed))
 
 
-def _report(subject: Subject, chains: _Chains, field: str, rows: I64, message: str) -> None:
-    at = chains.catalog.at("files", field)
-    expected = "a link of the same inode"
-    own = chains.own[field]
-    subject.report(CODE, message, rows, "links", lambda row: at(chains.links[row]), expected=expected, found=own)
+def _report(subject: Subject, catalog: CatalogRecords, field: str, links: I64, message: str) -> None:
+    expected, found, at = "a link of the same inode", catalog.files[field], catalog.at("files", field)
+    subject.report(CODE, message, links, "links", at, expected=expected, found=found)
 
 
 def check_first_links(subject: Subject, catalog: CatalogRecords) -> None:
     """Each chained inode names one of its links as the first, and only that one has none before it."""
     for family in families(catalog):
-        chains = _chains(catalog, family)
+        links, ids, target, place = _chains(catalog, family)
         first = _first_of_files(catalog, family) if family.noun == "file" else _first_of_folders(subject, family)
-        at = find(chains.ids, first)
-        mine = (at >= 0) & (np.append(chains.target, -2)[at] == np.arange(len(first)))
-        _check_missing(subject, catalog, family, chains, first)
-        second = mine & (np.append(chains.place[BACKWARD], -1)[at] >= 0)
+        at = find(ids, first)
+        mine = (at >= 0) & (np.append(target, -2)[at] == np.arange(len(first)))
+        _check_missing(subject, catalog, family, target, first)
+        second = mine & (np.append(place[BACKWARD], -1)[at] >= 0)
         for wrong, message in (
             ((first >= 0) & ~mine, "the first link of an inode is none of its links"),
             (second, "the first link of an inode has one before it"),
         ):
-            expected, place = "the head of the chain of its links", _first_link(subject, catalog, family)
-            subject.report(CODE, message, np.flatnonzero(wrong), "inodes", place, expected=expected, found=first)
-        named = np.append(np.where(mine & ~second, first, -1), -1)[chains.target]
-        is_head = (chains.own[BACKWARD] == 0) & ~np.isin(np.arange(len(chains.ids)), chains.place[FORWARD])
-        headless = np.flatnonzero(is_head & (named >= 0) & (chains.ids != named))
-        _report(subject, chains, BACKWARD, headless, "no link leads to this one, which is not the first")
+            expected, where = "the head of the chain of its links", _first_link(subject, catalog, family)
+            subject.report(CODE, message, np.flatnonzero(wrong), "inodes", where, expected=expected, found=first)
+        named = np.append(np.where(mine & ~second, first, -1), -1)[target]
+        is_head = (catalog.files[BACKWARD][links] == 0) & ~np.isin(np.arange(len(ids)), place[FORWARD])
+        headless = np.flatnonzero(is_head & (named >= 0) & (ids != named))
+        _report(subject, catalog, BACKWARD, links[headless], "no link leads to this one, which is not the first")
 
 
 def _first_of_files(catalog: CatalogRecords, family: Family) -> I64:
@@ -237,17 +221,17 @@ def _first_of_folders(subject: Subject, family: Family) -> I64:
     attributes = subject.attributes
     if attributes is None:
         return np.full(len(family.inode_ids), -1, np.int64)
-    rows = np.flatnonzero(attributes.first_link >= 0)
-    place = find(attributes.file_id[rows], family.inode_ids)
-    return np.where(place >= 0, np.append(attributes.first_link[rows], -1)[place], -1)
+    rows = np.flatnonzero(attributes["first_link"] >= 0)
+    place = find(attributes["file_id"][rows], family.inode_ids)
+    return np.where(place >= 0, np.append(attributes["first_link"][rows], -1)[place], -1)
 
 
-def _check_missing(subject: Subject, catalog: CatalogRecords, family: Family, chains: _Chains, first: I64) -> None:
+def _check_missing(subject: Subject, catalog: CatalogRecords, family: Family, target: I64, first: I64) -> None:
     """Inodes in a chain name its first link: of folders in an attribute, where there are attributes at all."""
     if family.noun == "folder" and subject.attributes is None:
         return
     field = "reserved1" if family.noun == "file" else "folder_id"
-    lost = np.flatnonzero(np.isin(np.arange(len(first)), chains.target) & (first < 0))
+    lost = np.flatnonzero(np.isin(np.arange(len(first)), target) & (first < 0))
     message = f"the inode of a {family.noun} does not say which its first link is"
     subject.report(CODE, message, lost, "inodes", lambda row: catalog.field(family.inode_rows[row], field))
 
@@ -257,8 +241,8 @@ def _first_link(subject: Subject, catalog: CatalogRecords, family: Family) -> Ca
     attributes = subject.attributes
     if family.noun == "file" or attributes is None:
         return lambda row: catalog.field(family.inode_rows[row], "reserved1")
-    places = attributes.data + INLINE.width
-    holders = np.where(attributes.first_link >= 0, attributes.file_id, -1)
+    places = attributes["data"] + INLINE.width
+    holders = np.where(attributes["first_link"] >= 0, attributes["file_id"], -1)
     return lambda row: attributes.located.at(places[np.flatnonzero(holders == family.inode_ids[row])[0]])
 
 
@@ -406,12 +390,12 @@ def check_record_types(subject: Subject) -> None:
         nameless, at = rows[catalog.count[rows] == 0], located.row("key", KEY.num_name_units.offset)
         subject.report(code, "a file or folder has a name without letters", nameless, noun, at)
     if attributes is not None:
-        wrong, at = np.flatnonzero(attributes.kind == 0), attributes.located.row("data")
+        wrong, at = np.flatnonzero(attributes["kind"] == 0), attributes.located.row("data")
         subject.report(code, unknown, wrong, "attribute records", at)
     if overflow is not None:
         leaf = np.flatnonzero(overflow.located.rows["level"] == 0)
         message, at = "a record is shorter than eight extents", overflow.located.row("key")
-        subject.report(code, message, leaf[~overflow.is_whole], "extents-overflow records", at)
+        subject.report(code, message, np.setdiff1d(leaf, overflow["row"]), "extents-overflow records", at)
 
 
 def check_ids(subject: Subject, catalog: CatalogRecords) -> None:
@@ -549,35 +533,34 @@ def check_subfolders(subject: Subject, catalog: CatalogRecords) -> None:
     subject.report("folder-count-differs", message, wrong, "catalog folders", at, expected=counted, found=declared)
 
 
-def check_hot_files(subject: Subject, hot: HotFileRecords) -> None:
+def check_hot_files(subject: Subject, hot: LeafRecords) -> None:
     """Records and threads belong together one by one, with one temperature, and their files exist."""
-    files, threads = hot.files, hot.threads
-    cnid, temperature = "key.file_id", threads["data"]
+    is_thread = hot["key.is_thread"] != 0
+    files, threads = np.flatnonzero(~is_thread), np.flatnonzero(is_thread)
+    cnid, temperature = hot["key.file_id"], hot["data"][threads]
+    # The fork is one byte on disk: none of its bits for data, all of them for resources.
+    fork = cnid << _FORK_BITS | hot["key.fork_type"]
 
-    def report(columns: Columns, field: str, rows: I64, message: str, found: I64, expected: object = "") -> None:
+    def report(own: I64, wrong: Mask, field: str, message: str, expected: object = "") -> None:
+        rows, at = np.flatnonzero(wrong), lambda row: hot.field(int(own[row]), field)
+        found = hot[field][own]
         subject.report(
-            "hot-file-differs",
-            message,
-            rows,
-            "hot files",
-            lambda row: hot.field(columns["at"][row], field),
-            expected=expected,
-            found=found,
-            level="warning",
+            "hot-file-differs", message, rows, "hot files", at, expected=expected, found=found, level="warning"
         )
 
-    thread, file = find(threads["fork"], files["fork"]), find(files["fork"], threads["fork"])
-    report(files, cnid, np.flatnonzero(thread < 0), "a hot file has no thread record", files[cnid])
-    report(threads, cnid, np.flatnonzero(file < 0), "a thread record leads to no hot file", threads[cnid])
-    expected = np.append(files["key.temperature"], 0)[file]
+    thread, file = find(fork[threads], fork[files]), find(fork[files], fork[threads])
+    report(files, thread < 0, "key.file_id", "a hot file has no thread record")
+    report(threads, file < 0, "key.file_id", "a thread record leads to no hot file")
+    expected = np.append(hot["key.temperature"][files], 0)[file]
     wrong, message = (file >= 0) & (temperature != expected), "a thread record has another temperature than the file"
-    report(threads, "data", np.flatnonzero(wrong), message, temperature, expected)
-    order = np.argsort(files["fork"], kind="stable")
-    again = order[1:][np.diff(files["fork"][order]) == 0]
-    report(files, cnid, again, "a hot file has a second temperature", files[cnid])
+    report(threads, wrong, "data", message, expected)
+    order = np.argsort(fork[files], kind="stable")
+    again = np.zeros(len(files), np.bool_)
+    again[order[1:][np.diff(fork[files][order]) == 0]] = True
+    report(files, again, "key.file_id", "a hot file has a second temperature")
     if subject.catalog is not None:
-        lost = find(subject.catalog.files["file_id"].astype(np.int64), files[cnid]) < 0
-        report(files, cnid, np.flatnonzero(lost), "a hot file does not exist", files[cnid], "the CNID of a file")
+        lost = find(subject.catalog.files["file_id"].astype(np.int64), cnid[files]) < 0
+        report(files, lost, "key.file_id", "a hot file does not exist", "the CNID of a file")
 
 
 _KIND: Final = grammar.HfsplusAttributes.CompressionType
@@ -607,27 +590,27 @@ def check_compressed_files(subject: Subject, catalog: CatalogRecords) -> None:
     )
     if attributes is None or not is_whole(attributes.located.tree):
         return
-    rows = np.flatnonzero(attributes.decmpfs["compression_type"] >= 0)
+    rows = np.flatnonzero(attributes["compression_type"] >= 0)
     subject.report(
         _CODE,
         lambda row: f"file {ids[row]} is compressed, but has no {COMPRESSION_ATTRIBUTE}",
-        claims[find(attributes.file_id[rows], ids[claims]) < 0],
+        claims[find(attributes["file_id"][rows], ids[claims]) < 0],
         "catalog files",
         catalog.at("files", "permissions.owner_flags"),
         expected="an attribute with a header",
         level="warning",
     )
-    place = find(ids, attributes.file_id[rows])
+    place = find(ids, attributes["file_id"][rows])
     # Without the flag the attribute is one like others, and the file is read as it lies.
     known = (place >= 0) & np.append(is_compressed, False)[place]
     _check_headers(subject, attributes, rows[known], files["resource_fork.len_logical"][place[known]])
 
 
-def _check_headers(subject: Subject, attributes: AttributeRecords, rows: I64, resource: NDArray[np.uint64]) -> None:
+def _check_headers(subject: Subject, attributes: LeafRecords, rows: I64, resource: NDArray[np.uint64]) -> None:
     """Check the headers of compressed files, whose resource forks have so many bytes."""
-    header = {name: values[rows] for name, values in attributes.decmpfs.items()}
+    header = {str(name): attributes[name][rows] for name in HEADER_FIELDS}
     kind, length = header["compression_type"], header["len_uncompressed"]
-    behind = attributes.size[rows] - DECMPFS.width
+    behind = attributes["size"][rows] - DECMPFS.width
     is_used = length > 0
     for field, wrong, message, expected in (
         (
@@ -656,7 +639,7 @@ def _check_headers(subject: Subject, attributes: AttributeRecords, rows: I64, re
             "the bytes behind the header",
         ),
     ):
-        at = attributes.data[rows] + INLINE.width + DECMPFS.offset_of(field)
+        at = attributes["data"][rows] + INLINE.width + DECMPFS.offset_of(field)
         subject.report(
             _CODE,
             message,

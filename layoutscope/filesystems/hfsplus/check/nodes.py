@@ -5,11 +5,10 @@ TN1150, "B-Trees".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, pieces_of
 from layoutscope.filesystems.hfsplus.check.subject import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
 from layoutscope.filesystems.hfsplus.forks import read_parts
@@ -25,10 +24,9 @@ from layoutscope.filesystems.hfsplus.nodes import (
     UNKNOWN_KIND,
 )
 from layoutscope.filesystems.hfsplus.rescue import InferredHeader
-from layoutscope.structs import grammar
+from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import heads
-from layoutscope.structs.fieldrules import ZERO, FieldRule, Structures, Want, bits_set, check_fields, equals, rules
-from layoutscope.structs.records import HEADER_NODE, RECORD_OFFSET
+from layoutscope.structs.fieldrules import ZERO, Want, bits_set, check_fields, equals, rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.check.subject import Subject, TreeRecords
     from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.arrays import I64, U8, Mask
+    from layoutscope.structs.fieldrules import FieldRule
     from layoutscope.structs.recordtypes import RecordType
 
 
@@ -289,83 +288,63 @@ def _first_remains(located: TreeRecords, numbers: I64) -> I64:
     return found
 
 
-NODE, HEADER_RECORDS = HEADER_NODE, HEADER_NODE.header
+NODE, HEADER_RECORDS = records.HEADER_NODE, records.HEADER_NODE.header
 BIT = grammar.HfsplusBtree.BtreeAttribute
 KIND = grammar.HfsplusBtree.BtreeType
-FIXED_INDEX_KEYS: Final = "extents-overflow"
 HOT_FILES: Final = "hot-files"
-_BIG_KEYS, _VARIABLE, _BAD_CLOSE = int(BIT.big_keys), int(BIT.variable_index_keys), int(BIT.bad_close)
+_BIG_KEYS, _VARIABLE = int(BIT.big_keys), int(BIT.variable_index_keys)
+_KEY_ATTRIBUTES: Final = {
+    "catalog": equals(_BIG_KEYS | _VARIABLE),
+    "attributes": equals(_BIG_KEYS | _VARIABLE),
+    "extents-overflow": equals(_BIG_KEYS),
+}
+"""Keys of index nodes have their own lengths in the catalog, and one length in the extents-overflow tree."""
 
 
-def _tree_type(tree: str) -> Want:
-    return equals(int(KIND.user if tree == HOT_FILES else KIND.hfs))
+def header_node_rules(tree: str) -> tuple[FieldRule, ...]:
+    """Declare the rules of a header node (TN1150, Header Nodes, Header Record; fsck_hfs: E_BadHdrN, E_NHeight)."""
+    kind = equals(int(KIND.user if tree == HOT_FILES else KIND.hfs))
+    attributes = _KEY_ATTRIBUTES.get(tree, bits_set(_BIG_KEYS))
+    return (
+        *rules(
+            "node-invalid",
+            (NODE.descriptor.b_link, ZERO, "no node comes before the header node"),
+            (NODE.descriptor.height, ZERO, "header nodes are of no level"),
+            (NODE.descriptor.num_records, equals(3), "a header node has three records"),
+            (NODE.descriptor.reserved, ZERO, "a reserved field is not zero"),
+            level="error",
+        ),
+        *rules(
+            "tree-header-differs",
+            (HEADER_RECORDS.reserved1, ZERO, "a reserved field is not zero"),
+            (HEADER_RECORDS.btree_type, kind, "the tree is of another type than its file"),
+            (HEADER_RECORDS.attributes, attributes, "attributes that the keys of this tree do not have"),
+            (HEADER_RECORDS.reserved3, ZERO, "a reserved field is not zero"),
+            level="error",
+        ),
+    )
 
 
-def _key_attributes(tree: str) -> Want | None:
-    """Keys of index nodes have their own lengths in the catalog, and one length in the extents-overflow tree."""
-    wanted = {"catalog": _BIG_KEYS | _VARIABLE, "attributes": _BIG_KEYS | _VARIABLE, FIXED_INDEX_KEYS: _BIG_KEYS}
-    return equals(wanted[tree]) if tree in wanted else bits_set(_BIG_KEYS)
-
-
-HEADER_NODE_RULES: Final[tuple[FieldRule[str], ...]] = (
-    *rules(
-        "node-invalid",
-        "TN1150, Header Nodes; fsck_hfs: E_BadHdrN, E_NHeight",
-        (NODE.descriptor.b_link, ZERO, "no node comes before the header node"),
-        (NODE.descriptor.height, ZERO, "header nodes are of no level"),
-        (NODE.descriptor.num_records, equals(3), "a header node has three records"),
-        (NODE.descriptor.reserved, ZERO, "a reserved field is not zero"),
-    ),
-    *rules(
-        "tree-header-differs",
-        "TN1150, Header Record",
-        (HEADER_RECORDS.reserved1, ZERO, "a reserved field is not zero"),
-        (HEADER_RECORDS.btree_type, _tree_type, "the tree is of another type than its file"),
-        (HEADER_RECORDS.attributes, _key_attributes, "attributes that the keys of this tree do not have"),
-        (HEADER_RECORDS.reserved3, ZERO, "a reserved field is not zero"),
-    ),
+_RESERVED_RECORD: Final = rules(
+    "tree-header-differs", (NODE.user_data, ZERO, "a reserved record is not zero"), level="info"
 )
-"""Rules of a header node; the tree's name is what is known otherwise."""
+"""The rule of the user data record (TN1150), which only the tree of hot files uses."""
 
-MAP_CHAIN_RULES: Final[tuple[FieldRule[object], ...]] = rules(
+MAP_NODE_RULES: Final = rules(
     "node-invalid",
-    "TN1150, Map Nodes; fsck_hfs: E_MapLk",
-    (DESCRIPTOR.f_link, equals, "the chain of map nodes goes on where every node has its bit"),
-)
-"""Rules of the header node and the map nodes; the number of the map node behind each is what is known otherwise."""
-
-MAP_NODE_RULES: Final[tuple[FieldRule[object], ...]] = rules(
-    "node-invalid",
-    "TN1150, Map Nodes; fsck_hfs: E_BadMapN, E_NHeight",
     (DESCRIPTOR.height, ZERO, "map nodes are of no level"),
     (DESCRIPTOR.num_records, equals(1), "a map node has one record"),
     (DESCRIPTOR.reserved, ZERO, "a reserved field is not zero"),
+    level="error",
 )
-"""Rules of map nodes."""
+"""Rules of map nodes (TN1150, Map Nodes; fsck_hfs: E_BadMapN, E_NHeight)."""
 
 
-class _Offsets(Struct, frozen=True):
-    """Where the records of a node must start, by slot, and where the last one must end at the earliest and latest."""
+def chain_rules(following: int) -> tuple[FieldRule, ...]:
+    """Declare the rule of a link to the next map node (TN1150, Map Nodes; fsck_hfs: E_MapLk)."""
+    message = "the chain of map nodes goes on where every node has its bit"
+    return rules("node-invalid", (DESCRIPTOR.f_link, equals(following), message), level="error")
 
-    starts: I64
-    ends: tuple[int, int]
-
-    def are_right(self, found: NDArray[Any]) -> Mask:
-        wide = found.astype(np.int64)
-        low, high = self.ends
-        is_end = (wide >= low) & (wide <= high) & (wide % 2 == 0)
-        return np.append(wide[:-1] == self.starts, is_end[-1])
-
-    def wanted(self) -> Want:
-        return Want(self.are_right, np.append(self.starts, self.ends[1]))
-
-
-OFFSET_RULES: Final[tuple[FieldRule[_Offsets], ...]] = rules(
-    "records-invalid",
-    "TN1150, Node Structure; fsck_hfs: E_BadNode, E_LenBTH",
-    (RECORD_OFFSET.ofs_record, _Offsets.wanted, "the records of such a node have fixed places"),
-)
-"""Rules of the offset tables of header and map nodes; entry by entry, from the node's end."""
 
 _MAP_SLACK: Final = 4
 """newfs_hfs keeps the records of map nodes a multiple of four bytes long, and so leaves two of them unused."""
@@ -374,21 +353,10 @@ _MAP_SLACK: Final = 4
 def check_header_nodes(subject: Subject) -> None:
     """Header nodes have the form that the format gives them, whatever their tree holds."""
     for located in _whole(subject):
-        node = _Node(located, 0)
-        node.check(NODE, HEADER_NODE_RULES, located.name)
-        if located.name != HOT_FILES:
-            node.check(NODE, _RESERVED_RECORD, located.name)
+        reserved = () if located.name == HOT_FILES else _RESERVED_RECORD
+        _check_node(located, 0, NODE, header_node_rules(located.name) + reserved)
         end = located.tree.file.node_size_bytes - 4 * OFFSET_BYTES
-        first = [DESCRIPTOR_BYTES, NODE.user_data.offset, NODE.width]
-        node.check_offsets(_Offsets(np.array(first), (end, end)))
-
-
-_RESERVED_RECORD: Final[tuple[FieldRule[str], ...]] = rules(
-    "tree-header-differs",
-    "TN1150, User Data Record",
-    (NODE.user_data, ZERO, "a reserved record is not zero"),
-    level="info",
-)
+        _check_offsets(located, 0, [DESCRIPTOR_BYTES, NODE.user_data.offset, NODE.width], (end, end))
 
 
 def check_map_nodes(subject: Subject) -> None:
@@ -398,12 +366,11 @@ def check_map_nodes(subject: Subject) -> None:
         # Reading follows the chain of map nodes until every node has its bit, and tells where it breaks before that.
         if file.num_mapped == file.num_nodes:
             numbers = file.map_nodes.tolist()
-            _Node(located, 0).check(DESCRIPTOR, MAP_CHAIN_RULES, [*numbers, 0][0])
+            _check_node(located, 0, DESCRIPTOR, chain_rules([*numbers, 0][0]))
             end = file.node_size_bytes - 2 * OFFSET_BYTES
             for number, following in zip(numbers, [*numbers[1:], 0], strict=False):
-                node = _Node(located, number)
-                node.check(DESCRIPTOR, MAP_CHAIN_RULES + MAP_NODE_RULES, following)
-                node.check_offsets(_Offsets(np.array([DESCRIPTOR_BYTES]), (end - _MAP_SLACK, end)))
+                _check_node(located, number, DESCRIPTOR, chain_rules(following) + MAP_NODE_RULES)
+                _check_offsets(located, number, [DESCRIPTOR_BYTES], (end - _MAP_SLACK, end))
         _check_behind_last(located)
 
 
@@ -443,24 +410,34 @@ def _bytes(located: TreeRecords, start: int, length: int) -> U8:
     return node[start % size :][:length]
 
 
-class _Node(Struct, frozen=True):
-    """One node of a tree, held against rules."""
+def _check_node(
+    located: TreeRecords,
+    number: int,
+    record_type: RecordType,
+    declared: tuple[FieldRule, ...],
+    starts: I64 | None = None,  # where the structures start in the node; None for one at its start
+) -> None:
+    """Check structures of one node of a tree."""
+    size, places = located.tree.file.node_size_bytes, np.zeros(1, np.int64) if starts is None else starts
+    first = number * size
+    at = lambda row, plus: located.at(first + int(places[row]) + plus)  # noqa: E731
+    check_fields(record_type, _bytes(located, first, size), places, declared, at)
 
-    located: TreeRecords
-    number: int
 
-    def check(self, record_type: RecordType, declared: tuple[FieldRule[Any], ...], facts: object) -> None:
-        """Check the node's start."""
-        self._check(record_type, np.zeros(1, np.int64), declared, facts)
+def _check_offsets(located: TreeRecords, number: int, starts: list[int], ends: tuple[int, int]) -> None:
+    """Check the table of offsets at a node's end, entry by entry (TN1150, Node Structure; fsck_hfs: E_BadNode).
 
-    def check_offsets(self, offsets: _Offsets) -> None:
-        """Check the table at the node's end."""
-        slots = np.arange(1, len(offsets.starts) + 2)
-        starts = self.located.tree.file.node_size_bytes - OFFSET_BYTES * slots
-        self._check(RECORD_OFFSET, starts, OFFSET_RULES, offsets)
+    The records start where they must, by slot, and the last one ends between the earliest and the latest place.
+    """
 
-    def _check(self, record_type: RecordType, starts: I64, declared: tuple[FieldRule[Any], ...], facts: object) -> None:
-        size = self.located.tree.file.node_size_bytes
-        at = self.number * size
-        structures = Structures(record_type, _bytes(self.located, at, size), starts)
-        check_fields(structures, declared, facts, lambda row, plus: self.located.at(at + int(starts[row]) + plus))
+    def are_right(found: NDArray[np.uint16]) -> Mask:
+        wide = found.astype(np.int64)
+        is_end = (wide >= ends[0]) & (wide <= ends[1]) & (wide % 2 == 0)
+        return np.append(wide[:-1] == starts, is_end[-1])
+
+    want = Want(are_right, np.append(starts, ends[1]))
+    field = records.RECORD_OFFSET.ofs_record
+    declared = rules("records-invalid", (field, want, "the records of such a node have fixed places"), level="error")
+    slots = np.arange(1, len(starts) + 2)
+    places = located.tree.file.node_size_bytes - OFFSET_BYTES * slots
+    _check_node(located, number, records.RECORD_OFFSET, declared, places)

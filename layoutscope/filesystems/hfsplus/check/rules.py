@@ -137,7 +137,6 @@ _LOST: Final = frozenset(
 _EXTENTS: Final = frozenset({"extent-outside", "extents-invalid", "fork-size-differs"})
 _EVERYTHING: Final = _BLOCKS | _TREE | _OF_CATALOG | _OF_OVERFLOW | _OF_ATTRIBUTES
 
-
 _ROWS: Final[tuple[Follows, ...]] = (
     # What was never read explains whatever is missing.
     Follows(frozenset({"truncated", "unread-area"}), _EVERYTHING | _LOST),
@@ -159,19 +158,18 @@ _ROWS: Final[tuple[Follows, ...]] = (
         frozenset({"volume-header-invalid"}),
         _EVERYTHING | _LOST | {"alternate-header-differs", "clump-size-invalid", "volume-header-lost"},
     ),
-    from_one("tree-header-invalid", _TREE | {*_NODE}, of_tree=True),
-    from_one("node-unreadable", _TREE | {*_NODE}, of_tree=True),
-    from_one("node-invalid", _TREE | {*_NODE}, of_tree=True),
-    from_one("records-invalid", _TREE | {*_NODE}, of_tree=True),
+    *(
+        from_one(code, _TREE | {*_NODE}, of_tree=True)
+        for code in ("tree-header-invalid", "node-unreadable", "node-invalid", "records-invalid")
+    ),
     from_one("pointer-invalid", _TREE | {"keys-unordered"}, of_tree=True),
-    from_one("keys-unordered", _TREE, of_tree=True),
-    from_one("index-key-differs", _TREE, of_tree=True),
-    from_one("tree-unreachable", _TREE, of_tree=True),
-    from_one("subtree-missing", _TREE, of_tree=True),
-    from_one("leaf-chain-broken", _TREE, of_tree=True),
-    from_one("node-links-differ", _TREE, of_tree=True),
-    from_one("node-map-short", _TREE, of_tree=True),
-    from_one("node-map-differs", _TREE, of_tree=True),
+    *(
+        from_one(code, _TREE, of_tree=True)
+        for code in (
+            *("keys-unordered", "index-key-differs", "tree-unreachable", "subtree-missing", "leaf-chain-broken"),
+            *("node-links-differ", "node-map-short", "node-map-differs"),
+        )
+    ),
     Follows(_LOST, _OF_CATALOG | _BLOCKS, "catalog"),
     Follows(_LOST, _OF_OVERFLOW | _OF_CATALOG | _BLOCKS | _TREE, "extents-overflow"),
     # Attributes hold the first link of a folder, and what a compressed file is made of.
@@ -191,9 +189,7 @@ _ROWS: Final[tuple[Follows, ...]] = (
     from_one("extents-gap", _BLOCKS),
     from_one("attribute-orphaned", frozenset({"attribute-flag-differs"})),
     from_one("attribute-invalid", _OF_ATTRIBUTES | _BLOCKS),
-    from_one("block-claimed-twice", _BLOCKS),
-    from_one("block-claimed-free", _BLOCKS),
-    from_one("block-unclaimed", _BLOCKS),
+    *(from_one(code, _BLOCKS) for code in ("block-claimed-twice", "block-claimed-free", "block-unclaimed")),
 )
 """Rows of causes, the deepest first."""
 
@@ -224,7 +220,6 @@ CAUSES: Final = Causes(
     (),
     about,
 )
-
 
 CHECKS: Final[dict[str, tuple[Callable[..., None], tuple[str, ...], tuple[str, ...]]]] = {
     "unmounted": (space.check_unmounted, (), ()),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.attributes import EXTENT_FIELDS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.filesystems.hfsplus.check.subject import TYPES
@@ -25,20 +24,15 @@ from layoutscope.filesystems.hfsplus.nodes import FORMS
 from layoutscope.filesystems.hfsplus.tree import is_whole
 from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
 from layoutscope.structs import arrays, grammar
-from layoutscope.structs.arrays import find, is_head, starts_of
+from layoutscope.structs.arrays import concatenate, find, is_head, starts_of
 from layoutscope.structs.records import HEADER_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from layoutscope.filesystems.hfsplus.check.subject import (
-        AttributeRecords,
-        CatalogRecords,
-        OverflowRecords,
-        Subject,
-    )
+    from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, LeafRecords, Subject
     from layoutscope.findings import FindingLog
-    from layoutscope.structs.arrays import I64, Mask
+    from layoutscope.structs.arrays import I64, Columns, Mask
 
     Tell = Callable[[int, int], FindingLog]
 
@@ -136,7 +130,6 @@ def _tree_header(subject: Subject, tree: str, field: str) -> FindingLog:
 
 
 FORKS: Final = {DATA_FORK: "data_fork", RESOURCE_FORK: "resource_fork"}
-_RECORD_EXTENTS: Final = 8
 _LARGEST: Final = np.iinfo(np.int64).max
 
 
@@ -196,10 +189,10 @@ def _overflow_blocks(subject: Subject, catalog: CatalogRecords, fork_type: int) 
     """Blocks that the extents-overflow file adds to a fork of each file."""
     ids = catalog.files["file_id"].astype(np.int64)
     records = subject.overflow
-    if records is None or not len(records.at):
+    if records is None or not len(records):
         return np.zeros(len(ids), np.int64)
-    mine = records.fork_type == fork_type
-    return overflow_blocks(ids, records.file_id[mine], records.counts[mine])
+    mine = records["key.fork_type"] == fork_type
+    return overflow_blocks(ids, records["key.file_id"][mine], records["data.extents.num_blocks"][mine])
 
 
 def check_extents(subject: Subject) -> None:
@@ -218,19 +211,21 @@ def check_extents(subject: Subject) -> None:
         for name in FORKS.values():
             _check_extents_of(subject, catalog, name, total)
     if overflow is not None:
-        rows, slots = np.nonzero(are_outside(overflow.starts, overflow.counts, total))
+        rows, slots = np.nonzero(
+            are_outside(overflow["data.extents.start_block"], overflow["data.extents.num_blocks"], total)
+        )
         for case in subject.cases("extent-outside", np.arange(len(rows)), "extents-overflow records"):
             row, slot = int(rows[case]), int(slots[case])
-            field = _wrong_field(int(overflow.starts[row, slot]), total)
-            message = f"an extent of file {overflow.file_id[row]} leaves the volume"
+            field = _wrong_field(int(overflow["data.extents.start_block"][row, slot]), total)
+            message = f"an extent of file {overflow['key.file_id'][row]} leaves the volume"
             overflow.field(row, f"data.extents.{field}#{slot}").add("extent-outside", "error", message)
     if attributes is not None:
-        rows, slots = np.nonzero(are_outside(attributes.starts, attributes.counts, total))
+        rows, slots = np.nonzero(are_outside(attributes["starts"], attributes["counts"], total))
         for case in subject.cases("extent-outside", np.arange(len(rows)), "attribute records"):
             row, slot = int(rows[case]), int(slots[case])
-            _, paths = EXTENT_FIELDS[int(attributes.kind[row])]
-            path = paths[int(attributes.starts[row, slot]) < total]
-            message = f"an extent of an attribute of file {attributes.file_id[row]} leaves the volume"
+            _, paths = EXTENT_FIELDS[int(attributes["kind"][row])]
+            path = paths[int(attributes["starts"][row, slot]) < total]
+            message = f"an extent of an attribute of file {attributes['file_id'][row]} leaves the volume"
             attributes.field(row, f"{path}#{slot}").add("extent-outside", "error", message)
 
 
@@ -250,20 +245,20 @@ def _wrong_field(start: int, total: int) -> str:
     return "start_block" if start >= total else "num_blocks"
 
 
-def check_overflow_records(subject: Subject, records: OverflowRecords) -> None:
+def check_overflow_records(subject: Subject, records: LeafRecords) -> None:
     """Overflow records name a fork that exists, hold no gaps, and belong to a file."""
     noun = "extents-overflow records"
     subject.report(
         "extents-invalid",
         "a record names neither fork",
-        np.flatnonzero(~np.isin(records.fork_type, list(FORKS))),
+        np.flatnonzero(~np.isin(records["key.fork_type"], list(FORKS))),
         noun,
         lambda row: records.field(row, "key.fork_type"),
         expected=" or ".join(map(str, FORKS)),
-        found=records.fork_type,
+        found=records["key.fork_type"],
     )
     # Unused descriptors are zeros and stand behind all others (TN1150, "Fork Data Structure").
-    used = records.counts > 0
+    used = records["data.extents.num_blocks"] > 0
     gap = ~used[:, :-1] & np.maximum.accumulate(used[:, ::-1], axis=1)[:, ::-1][:, 1:]
     rows, slots = np.nonzero(gap)
     subject.report(
@@ -285,23 +280,27 @@ def check_overflow_records(subject: Subject, records: OverflowRecords) -> None:
     subject.report(
         "extents-orphaned",
         "overflow extents belong to no file",
-        np.flatnonzero(find(owners, records.file_id) < 0),
+        np.flatnonzero(find(owners, records["key.file_id"]) < 0),
         "extents",
         lambda row: records.field(row, "key.file_id"),
-        found=records.file_id,
+        found=records["key.file_id"],
         level="warning",
     )
 
 
-def check_overflow_starts(subject: Subject, catalog: CatalogRecords, records: OverflowRecords) -> None:
+def check_overflow_starts(subject: Subject, catalog: CatalogRecords, records: LeafRecords) -> None:
     """Each record goes on where the extents before it ended."""
-    if not len(records.at):
+    if not len(records):
         return
     # The block in a key counts from the start of the fork: it is the sum of the extents before, not a place on the
     # volume.
-    order = np.lexsort((records.start_block, records.fork_type, records.file_id))
-    file_id, fork_type, start = records.file_id[order], records.fork_type[order], records.start_block[order]
-    ends = start + records.counts[order].sum(axis=1)
+    order = np.lexsort((records["key.start_block"], records["key.fork_type"], records["key.file_id"]))
+    file_id, fork_type, start = (
+        records["key.file_id"][order],
+        records["key.fork_type"][order],
+        records["key.start_block"][order],
+    )
+    ends = start + records["data.extents.num_blocks"][order].sum(axis=1)
     inline = _inline_blocks(subject, catalog, file_id, fork_type)
     expected = np.where(is_head(file_id, fork_type), inline, np.append(-1, ends[:-1]))
     subject.report(
@@ -330,61 +329,61 @@ def _inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, fork
     return found
 
 
-def check_attribute_values(subject: Subject, records: AttributeRecords) -> None:
+def check_attribute_values(subject: Subject, records: LeafRecords) -> None:
     """Values in the tree fit into their records; those in forks have the blocks that they count."""
 
     def report(wrong: Mask, field: str, message: str, expected: object = "", found: object = "") -> None:
         rows, at = np.flatnonzero(wrong), lambda row: records.field(row, field)
         subject.report("attribute-invalid", message, rows, "attributes", at, expected=expected, found=found)
 
-    size, is_fork = records.size, records.kind == TYPES.fork_data
-    is_inline, is_extents = records.kind == TYPES.inline_data, records.kind == TYPES.extents
-    room = records.stop - records.data - INLINE.width
+    size, is_fork = records["size"], records["kind"] == TYPES.fork_data
+    is_inline, is_extents = records["kind"] == TYPES.inline_data, records["kind"] == TYPES.extents
+    room = records["stop"] - records["data"] - INLINE.width
     wrong, message = is_inline & (size > room), "a value is longer than its record"
     report(wrong, "len_attribute", message, lambda row: f"at most {room[row]}", size)
     # Only the records that carry a fork's extents on begin behind its start (TN1150, "Attributes File").
-    wrong = (is_inline | is_fork) & (records.start_block != 0)
+    wrong = (is_inline | is_fork) & (records["start_block"] != 0)
     message = "the first record of an attribute says that it carries one on"
-    report(wrong, "key.start_block", message, 0, records.start_block)
-    most = records.blocks * subject.volume.block_size_bytes
+    report(wrong, "key.start_block", message, 0, records["start_block"])
+    most = records["blocks"] * subject.volume.block_size_bytes
     wrong, message = is_fork & (size > most), "the fork of an attribute is longer than its blocks"
     report(wrong, "the_fork.len_logical", message, lambda row: f"at most {most[row]}", size)
     # Groups of extents of one attribute follow one another; the first group counts the blocks of all. The tail of a key
     # is the block that its extents go on with; of a value or a fork it is 0, which sorts a head before its groups.
-    if not len(records.kind):
+    if not len(records):
         return
     keys = records.located.keys
     head = np.maximum.accumulate(np.where(is_extents, -1, np.arange(len(is_fork))))
     rows = np.flatnonzero(is_extents & (head >= 0))
-    same = (records.file_id[rows] == records.file_id[head[rows]]) & (keys.count[rows] == keys.count[head[rows]])
+    same = (records["file_id"][rows] == records["file_id"][head[rows]]) & (keys.count[rows] == keys.count[head[rows]])
     rows = rows[same & is_fork[head[rows]]]
-    blocks = records.counts.sum(axis=1)
+    blocks = records["counts"].sum(axis=1)
     lost = is_extents.copy()
     lost[rows] = False
     report(lost, "record_type", "extents follow no attribute with a fork")
-    before, expected = starts_of(blocks), records.start_block.copy()
+    before, expected = starts_of(blocks), records["start_block"].copy()
     expected[rows] = before[rows] - before[head[rows]]
     message = "extents of an attribute do not go on where those before them end"
-    report(expected != records.start_block, "key.start_block", message, expected, records.start_block)
+    report(expected != records["start_block"], "key.start_block", message, expected, records["start_block"])
     counted = np.bincount(
         np.append(head[rows], np.flatnonzero(is_fork)), np.append(blocks[rows], blocks[is_fork]), minlength=len(blocks)
     ).astype(np.int64)
     message = "the fork of an attribute counts other blocks than its extents hold"
-    report(is_fork & (counted != records.blocks), "the_fork.num_blocks", message, counted, records.blocks)
+    report(is_fork & (counted != records["blocks"]), "the_fork.num_blocks", message, counted, records["blocks"])
 
 
-def check_attribute_owners(subject: Subject, catalog: CatalogRecords, records: AttributeRecords) -> None:
+def check_attribute_owners(subject: Subject, catalog: CatalogRecords, records: LeafRecords) -> None:
     """Attributes belong to files and folders that exist."""
     _, ids, _ = catalog.entries()
-    wrong, message = find(ids, records.file_id) < 0, "an attribute belongs to no file or folder"
+    wrong, message = find(ids, records["file_id"]) < 0, "an attribute belongs to no file or folder"
     at = lambda row: records.field(row, "key.file_id")  # noqa: E731
     rows = np.flatnonzero(wrong)
-    subject.report("attribute-orphaned", message, rows, "attributes", at, found=records.file_id)
+    subject.report("attribute-orphaned", message, rows, "attributes", at, found=records["file_id"])
 
 
-def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: AttributeRecords) -> None:
+def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: LeafRecords) -> None:
     """Files and folders say whether they have attributes, and whether one of them is an access list."""
-    with_any, with_list = np.unique(records.file_id), np.unique(records.file_id[records.is_access_list])
+    with_any, with_list = np.unique(records["file_id"]), np.unique(records["file_id"][records["is_access_list"]])
     # What lies in leaves that were not reached is not lacking.
     may_lack = is_whole(records.located.tree)
     for holders, field in ((catalog.files, "file_id"), (catalog.folders, "folder_id")):
@@ -404,26 +403,16 @@ def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: At
                 log.add("attribute-flag-differs", "error", message, expected=expected, found=found)
 
 
-class Claims(Struct, frozen=True):
-    """Runs of blocks that somebody says are his."""
-
-    # start, stop: in allocation blocks, within the volume
-    start: I64
-    stop: I64
-    # part, row, slot: which list of claims, which record of it, and which extent of the record
-    part: I64
-    row: I64
-    slot: I64
-    owners: tuple[Callable[[int], str], ...]  # for each list: name of the owner of a row
-    # for each list: binds the log to an extent of a row; None where the volume itself is the claimant
-    tellers: tuple[Tell | None, ...]
-
-    def owner(self, claim: int) -> str:
-        """Name of who claims."""
-        return self.owners[int(self.part[claim])](int(self.row[claim]))
-
-
 _Part = tuple["I64", "I64", "Callable[[int], str]", "Tell | None"]
+"""A list of claims: starts and counts of blocks of each record, the name of the owner of a record, and what binds the
+log to an extent of it; None where the volume itself is the claimant."""
+
+Claims = tuple["Columns", list[_Part]]
+"""Runs of blocks that somebody says are his, in order, and the lists that they come from.
+
+``start, stop`` are in allocation blocks, within the volume; ``part, row, slot`` tell which list it is, which record of
+it, and which extent of the record.
+"""
 
 
 def gather_claims(subject: Subject) -> Claims:
@@ -435,31 +424,29 @@ def gather_claims(subject: Subject) -> Claims:
 
 
 def _gather_claims(subject: Subject) -> Claims:
-    parts = [*_list_fixed_parts(subject), *_special(subject), *_files(subject), *_others(subject)]
-    total = int(subject.volume.header.num_blocks)
-    columns: list[list[I64]] = [[], [], [], [], []]
+    fixed = _list_fixed_parts(subject)
+    parts = [*fixed, *_special(subject), *_files(subject), *_others(subject)]
+    total, found = int(subject.volume.header.num_blocks), []
     for number, (starts, counts, _, _) in enumerate(parts):
         row, slot = np.nonzero((counts > 0) & (starts < total))
         start = starts[row, slot]
-        found = (start, np.minimum(start + counts[row, slot], total), np.full(len(row), number, np.int64), row, slot)
-        for column, values in zip(columns, found, strict=True):
-            column.append(values)
-    joined = [np.concatenate(column) for column in columns]
-    joined = _drop_journal_files(joined, len(_list_fixed_parts(subject)))
-    order = np.lexsort((joined[1], joined[0]))
-    start, stop, part, row, slot = (column[order] for column in joined)
-    return Claims(start, stop, part, row, slot, tuple(part[2] for part in parts), tuple(part[3] for part in parts))
+        stop = np.minimum(start + counts[row, slot], total)
+        part = np.full(len(row), number, np.int64)
+        found.append({"start": start, "stop": stop, "part": part, "row": row, "slot": slot})
+    claims = _drop_journal_files(concatenate(found, {}), len(fixed))
+    order = np.lexsort((claims["stop"], claims["start"]))
+    return {name: column[order] for name, column in claims.items()}, parts
 
 
-def _drop_journal_files(columns: list[I64], num_fixed: int) -> list[I64]:
+def _drop_journal_files(claims: Columns, num_fixed: int) -> Columns:
     """Leave out claims of the journal that hidden files of the root folder make too."""
-    start, stop, part = columns[:3]
+    start, stop, part = (claims[name] for name in ("start", "stop", "part"))
     # The journal and its info block belong to the files .journal and .journal_info_block of the root folder (TN1150,
     # "Journal"), so that what drivers know by address has an owner in the catalog as well.
     kept = np.ones(len(start), np.bool_)
     for claim in np.flatnonzero((part >= 2) & (part < num_fixed)).tolist():
         kept[claim] = not ((part >= num_fixed) & (start == start[claim]) & (stop == stop[claim])).any()
-    return [column[kept] for column in columns]
+    return {name: column[kept] for name, column in claims.items()}
 
 
 def _pair(start: int, stop: int) -> tuple[I64, I64]:
@@ -526,18 +513,25 @@ def _others(subject: Subject) -> list[_Part]:
         def tell(row: int, slot: int) -> FindingLog:
             return overflow.field(row, f"data.extents.start_block#{slot}")
 
-        parts.append((overflow.starts, overflow.counts, lambda row: f"file {overflow.file_id[row]}", tell))
+        parts.append(
+            (
+                overflow["data.extents.start_block"],
+                overflow["data.extents.num_blocks"],
+                lambda row: f"file {overflow['key.file_id'][row]}",
+                tell,
+            )
+        )
     if attributes is not None:
 
         def tell_attribute(row: int, slot: int) -> FindingLog:
-            _, (start_block, _) = EXTENT_FIELDS[int(attributes.kind[row])]
+            _, (start_block, _) = EXTENT_FIELDS[int(attributes["kind"][row])]
             return attributes.field(row, f"{start_block}#{slot}")
 
         parts.append(
             (
-                attributes.starts,
-                attributes.counts,
-                lambda row: f"an attribute of file {attributes.file_id[row]}",
+                attributes["starts"],
+                attributes["counts"],
+                lambda row: f"an attribute of file {attributes['file_id'][row]}",
                 tell_attribute,
             )
         )
@@ -546,49 +540,58 @@ def _others(subject: Subject) -> list[_Part]:
 
 def check_double_claims(subject: Subject) -> None:
     """No block is claimed twice; both claimants are named, each at its extent."""
-    claims = gather_claims(subject)
-    if not len(claims.start):
+    claims, _ = gather_claims(subject)
+    starts, stops = claims["start"], claims["stop"]
+    if not len(starts):
         return
-    reach = np.maximum.accumulate(claims.stop)
-    later = np.flatnonzero(claims.start[1:] < reach[:-1]) + 1
+    later = np.flatnonzero(starts[1:] < np.maximum.accumulate(stops)[:-1]) + 1
     for claim in subject.cases("block-claimed-twice", later, "extents"):
-        before = np.flatnonzero(claims.stop[:claim] > claims.start[claim])
-        other = int(before[-1])
-        start, stop = int(claims.start[claim]), int(min(claims.stop[claim], claims.stop[other]))
+        other = int(np.flatnonzero(stops[:claim] > starts[claim])[-1])
+        start, stop = int(starts[claim]), int(min(stops[claim], stops[other]))
         for mine, his in ((claim, other), (other, claim)):
-            message = f"blocks {start} to {stop - 1} belong to {claims.owner(mine)} and to {claims.owner(his)}"
-            _locate_claim(subject, claims, mine).add("block-claimed-twice", "error", message)
+            owners = f"{_claimant(subject, mine)[0]} and to {_claimant(subject, his)[0]}"
+            log = _locate_claim(subject, mine)
+            log.add("block-claimed-twice", "error", f"blocks {start} to {stop - 1} belong to {owners}")
 
 
-def _locate_claim(subject: Subject, claims: Claims, claim: int) -> FindingLog:
-    teller = claims.tellers[int(claims.part[claim])]
-    if teller is not None:
-        return teller(int(claims.row[claim]), int(claims.slot[claim]))
-    at = int(claims.start[claim]) * subject.volume.block_size_bytes
-    return subject.volume.log.at(claims.owner(claim), at)
+def _claimant(subject: Subject, claim: int) -> tuple[str, FindingLog | None]:
+    """Name who claims, and bind the log to the extent that does so; None where the volume itself is the claimant."""
+    claims, parts = gather_claims(subject)
+    number, row, slot = (int(claims[name][claim]) for name in ("part", "row", "slot"))
+    _, _, owner, tell = parts[number]
+    return owner(row), None if tell is None else tell(row, slot)
+
+
+def _locate_claim(subject: Subject, claim: int) -> FindingLog:
+    owner, log = _claimant(subject, claim)
+    if log is not None:
+        return log
+    start = int(gather_claims(subject)[0]["start"][claim])
+    return subject.volume.log.at(owner, start * subject.volume.block_size_bytes)
 
 
 def check_allocation(subject: Subject) -> None:
     """Claimed blocks are in use in the allocation file, and blocks in use are claimed."""
     if any(finding.code == "allocation-file-unreadable" for finding in subject.volume.log.findings):
         return
-    claims = gather_claims(subject)
-    total = int(subject.volume.header.num_blocks)
+    claims, _ = gather_claims(subject)
+    starts, stops, total = claims["start"], claims["stop"], int(subject.volume.header.num_blocks)
     # The next write goes to blocks that are called free, whoever has them; blocks in use that nobody has are only lost.
-    claimed = arrays.runs_of(claims.start, claims.stop - claims.start)
+    claimed = arrays.runs_of(starts, stops - starts)
     free = arrays.runs_of(subject.contents.free_starts, subject.contents.free_counts)
     used = arrays.subtract(_first_blocks(min(total, _count_mapped_blocks(subject))), free)
     unclaimed = arrays.intersect(used, arrays.subtract(_first_blocks(total), claimed))
     lost = set(unclaimed[:, 1].tolist())
     for start, stop in _cases(subject, "block-claimed-free", arrays.intersect(claimed, free)):
-        claim = int(np.flatnonzero((claims.start <= start) & (claims.stop > start))[0])
+        claim = int(np.flatnonzero((starts <= start) & (stops > start))[0])
+        owner, own = _claimant(subject, claim)
         log, blocks = _bits(subject, start, stop)
         # Where as many blocks are in use that nobody has, it is the extent that was moved, and not the bits.
-        if stop - start in lost and claims.tellers[int(claims.part[claim])] is not None:
-            log = _locate_claim(subject, claims, claim)
+        if stop - start in lost and own is not None:
+            log = own
         verb = "belongs" if stop - start == 1 else "belong"
         others = "is" if stop - start == 1 else "are"
-        log.add("block-claimed-free", "error", f"{blocks}, {verb} to {claims.owner(claim)} but {others} free")
+        log.add("block-claimed-free", "error", f"{blocks}, {verb} to {owner} but {others} free")
     for start, stop in _cases(subject, "block-unclaimed", unclaimed):
         log, blocks = _bits(subject, start, stop)
         verb = "is in use but belongs" if stop - start == 1 else "are in use but belong"

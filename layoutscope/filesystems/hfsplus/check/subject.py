@@ -5,6 +5,7 @@ TN1150, "Extents Overflow File" and "Hot Files"; records of the catalog and of a
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -20,13 +21,11 @@ from layoutscope.filesystems.hfsplus.attributes import (
     FORK,
     INLINE,
     KEY,
-    RECORD_SIZES,
     TYPE,
 )
 from layoutscope.filesystems.hfsplus.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
 from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, pieces_of
 from layoutscope.filesystems.hfsplus.catalog import FILE, FOLDER, THREAD
-from layoutscope.filesystems.hfsplus.catalog import RECORD_SIZES as CATALOG_RECORD_SIZES
 from layoutscope.filesystems.hfsplus.catalog import RECORD_SIZES as CATALOG_SIZES
 from layoutscope.filesystems.hfsplus.forks import locate, read_parts
 from layoutscope.filesystems.hfsplus.nodes import (
@@ -47,7 +46,8 @@ from layoutscope.filesystems.hfsplus.nodes import (
     record_bounds,
 )
 from layoutscope.filesystems.hfsplus.tree import Tree, is_case_sensitive
-from layoutscope.structs import grammar
+from layoutscope.findings import MAX_CASES
+from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import (
     I64,
     U8,
@@ -60,15 +60,9 @@ from layoutscope.structs.arrays import (
     starts_of,
 )
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.records import (
-    CATALOG_RECORD_TYPE,
-    HFSPLUS_VOLUME_EXTENT_DESCRIPTOR,
-    KEY_HEADER,
-    POINTER_RECORD,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -90,9 +84,9 @@ class Batch(Struct, frozen=True):
     shift: I64  # what leads from a place in the buffer to one in the tree's file
     rows: Columns  # `ROW_COLUMNS`; places in the tree's file
     keys: Keys  # their keys, with the cases of the names
-    to_come: float  # how many times as many nodes of the level follow
+    first: int = 0  # rows of the tree before these
 
-    def at(self, name: str, chosen: Mask) -> I64:
+    def at(self, name: str, chosen: Mask | slice = slice(None)) -> I64:
         """Places in the buffer."""
         return self.rows[name][chosen] - self.shift[chosen]
 
@@ -129,8 +123,18 @@ class TreeRecords(Struct, frozen=True):
         """Bind the log to a byte of the key or data of a row."""
         return lambda row: self.at(int(self.rows[part][row]) + plus)
 
+    def field(self, row: int, path: str, part: str, record_type: RecordType) -> FindingLog:
+        """Bind the log to a field of the key or data of a row, as a type has it, by its path in the record.
+
+        ``#`` and a number behind the name choose an extent.
+        """
+        name, _, item = path.partition("#")
+        own = name.removeprefix("key.") if record_type is KEY else name
+        plus = record_type.offset_of(own) + int(item or 0) * records.HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width
+        return self.at(int(self.rows[part][row]) + plus).within(self.path(row, path))
+
     def path(self, row: int, field: str) -> str:
-        """Name a field of a record by its path in its node; ``#`` and a number behind it choose an item of an array."""
+        """Name a field of a record by its path in its node."""
         node, first = self.rows["node"], row
         while first and node[first - 1] == node[row]:
             first -= 1
@@ -138,32 +142,43 @@ class TreeRecords(Struct, frozen=True):
         return f"record {row - first}/{name}[{item}]" if item else f"record {row - first}/{name}"
 
 
-def read_records(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | None = None) -> TreeRecords:
-    """Read all nodes that the tree reaches, level by level."""
+Leaves = dict[str, Columns]
+"""What was decoded of leaves: tables by name."""
+
+
+def read_records(volume: Volume, tree: Tree, decode: Callable[[Batch], Leaves]) -> tuple[TreeRecords, Leaves]:
+    """Read all nodes that the tree reaches, level by level, and decode the leaves batch by batch."""
     form = FORMS[tree.file.tree]
     rows = GrowingTable(dict.fromkeys(ROW_COLUMNS, np.int64))
     keys, units = GrowingTable({"ident": np.int64, "count": np.int64}), GrowingColumn(np.uint16)
     flaws: list[Columns] = []
+    none = np.empty(0, np.int64)
+    # Of no leaf at all the tables have their columns all the same.
+    nothing = Batch(
+        np.empty(0, np.uint8), none, dict.fromkeys(ROW_COLUMNS, none), Keys(none, np.empty(0, np.uint16), none, none)
+    )
+    leaves = {name: GrowingTable() for name in decode(nothing)}
     for level, numbers in _levels(tree):
         for nodes, to_come in _batches(volume, tree, numbers):
-            batch = _sound_records(tree, nodes, (level, to_come), flaws)
+            batch = _sound_records(tree, nodes, level, len(rows), flaws)
             rows.add(batch.rows, to_come)
             keys.add({"ident": batch.keys.ident, "count": batch.keys.count}, to_come)
             units.add(batch.keys.units, to_come)
-            if leaves is not None and level == 0:
-                leaves(batch)
+            for name, table in decode(batch).items() if level == 0 else ():
+                leaves[name].add(table, to_come)
     count = keys.values["count"]
     stored = Keys(keys.values["ident"], units.values, starts_of(count), count)
     # Names of attributes compare unit by unit on every volume (hfs_xattr.c, `hfs_attrkeycompare`): only catalogs fold.
     is_folded = form.has_name and not form.tail and not is_case_sensitive(volume, tree)
-    return TreeRecords(
+    located = TreeRecords(
         volume,
         tree,
         rows.values,
         fold_case(stored) if is_folded else stored,
         stored,
-        concatenate(flaws, dict.fromkeys(FLAW_COLUMNS, np.empty(0, np.int64))),
+        concatenate(flaws, dict.fromkeys(FLAW_COLUMNS, none)),
     )
+    return located, {name: table.values or decode(nothing)[name] for name, table in leaves.items()}
 
 
 def _levels(tree: Tree) -> Iterator[tuple[int, I64]]:
@@ -185,9 +200,9 @@ def _batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[tuple[ReadNod
         yield decode_nodes(buffer, size, chosen), (len(numbers) - start - len(chosen)) / len(chosen)
 
 
-def _sound_records(tree: Tree, nodes: ReadNodes, where: tuple[int, float], flaws: list[Columns]) -> Batch:
+def _sound_records(tree: Tree, nodes: ReadNodes, level: int, first: int, flaws: list[Columns]) -> Batch:
     """Locate the records of nodes; what cannot be one is kept among the flaws."""
-    form, (level, to_come) = FORMS[tree.file.tree], where
+    form = FORMS[tree.file.tree]
     bounds = record_bounds(nodes)
     shift = nodes.number * nodes.node_size_bytes - nodes.start
     flaws.append(_offset_flaws(form, nodes, bounds, shift))
@@ -195,7 +210,7 @@ def _sound_records(tree: Tree, nodes: ReadNodes, where: tuple[int, float], flaws
     node = bounds.node[sound]
     key = nodes.start[node] + bounds.first[sound]
     stop = nodes.start[node] + bounds.stop[sound]
-    length = decode_column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.len_key)
+    length = decode_column(records.KEY_HEADER, nodes.buffer, key, records.KEY_HEADER.len_key)
     key_length = length.astype(np.int64)
     # The length in a key is what is used of it. In index nodes a key may have the room of the longest all the same, as
     # the attributes in the tree's header say; and data start at even offsets (TN1150, "Keyed Records").
@@ -203,21 +218,21 @@ def _sound_records(tree: Tree, nodes: ReadNodes, where: tuple[int, float], flaws
     if level and not tree.file.header.has_variable_index_keys:
         stored = np.full(len(key), int(tree.file.header.len_key_max))
     data = key + LENGTH_BYTES + stored + stored % 2
-    records = {"node": node, "key": key, "key_length": key_length, "data": data, "stop": stop}
-    flaw = _key_flaws(form, nodes.buffer, records, level)
+    places = {"node": node, "key": key, "key_length": key_length, "data": data, "stop": stop}
+    flaw = _key_flaws(form, nodes.buffer, places, level)
     whole = flaw < 0
     at = key + np.where(flaw == NAME_FLAW, _name_field(form), 0) + shift[node]
     flaws.append({"at": at[~whole], "node": nodes.number[node[~whole]], "kind": flaw[~whole]})
-    kept = {name: values[whole] for name, values in records.items()}
+    kept = {name: values[whole] for name, values in places.items()}
     keys = read_keys(form, nodes.buffer, kept["key"])
-    return Batch(nodes.buffer, shift[kept["node"]], _rows(nodes, level, shift, kept), keys, to_come)
+    return Batch(nodes.buffer, shift[kept["node"]], _rows(nodes, level, shift, kept), keys, first)
 
 
 def _rows(nodes: ReadNodes, level: int, shift: I64, kept: Columns) -> Columns:
     node = kept["node"]
     child = np.full(len(node), -1, np.int64)
     if level:
-        pointers = decode_column(POINTER_RECORD, nodes.buffer, kept["data"], POINTER_RECORD.child_node)
+        pointers = decode_column(records.POINTER_RECORD, nodes.buffer, kept["data"], records.POINTER_RECORD.child_node)
         child = pointers.astype(np.int64)
     places = {name: kept[name] + shift[node] for name in ("key", "data", "stop")}
     rows = {
@@ -251,7 +266,7 @@ def _offset_flaws(form: KeyForm, nodes: ReadNodes, bounds: Bounds, shift: I64) -
     # With one record too many it is the table's last entry alone that is wrong, and the last record is no record: it
     # starts where the free space does, which is zeros as a rule.
     last = nodes.start[owner] + np.clip(bounds.first[rows], 0, nodes.node_size_bytes - LENGTH_BYTES)
-    length = decode_column(KEY_HEADER, nodes.buffer, last, KEY_HEADER.len_key).astype(np.int64)
+    length = decode_column(records.KEY_HEADER, nodes.buffer, last, records.KEY_HEADER.len_key).astype(np.int64)
     has_key = (length >= form.fixed_length) & (length <= (form.max_length or form.fixed_length))
     is_count = (entry[rows] == bounds.counts[owner]) & (bounds.counts[owner] > 1) & ~has_key
     count_at = nodes.start[owner] + DESCRIPTOR.num_records.offset
@@ -268,9 +283,9 @@ def _name_field(form: KeyForm) -> int:
     return form.key_type.offset_of("num_name_units") if form.has_name else 0
 
 
-def _key_flaws(form: KeyForm, buffer: U8, records: Columns, level: int) -> I64:
+def _key_flaws(form: KeyForm, buffer: U8, places: Columns, level: int) -> I64:
     """Say what is wrong with each key, -1 if nothing is."""
-    key, length, data, stop = (records[name] for name in ("key", "key_length", "data", "stop"))
+    key, length, data, stop = (places[name] for name in ("key", "key_length", "data", "stop"))
     flaw = np.full(len(key), -1, np.int64)
     limit = form.max_length if form.max_length is not None else form.fixed_length
     need = POINTER_BYTES if level else 0
@@ -318,108 +333,112 @@ HEADER_FIELDS: Final = (DECMPFS.compression_magic, DECMPFS.compression_type, DEC
 MAX_DIGITS: Final = 10
 
 
-class AttributeRecords(Struct, frozen=True):
-    """Attribute records in key order."""
+class LeafRecords(Struct, frozen=True):
+    """Leaf records of attributes, of extents or of hot files in key order."""
 
     located: TreeRecords  # of the whole tree
-    # key, data, stop: places of every leaf record, in the tree's file
-    key: I64
-    data: I64
-    stop: I64
-    kind: I64  # its type; 0 where it is none that exists, or too short
-    # file_id, start_block: from the keys
-    file_id: I64
-    start_block: I64
-    # units, start, count: names
-    units: NDArray[np.uint16]
-    start: I64
-    count: I64
-    # size, blocks: inline: bytes of the value. Fork: its logical size and total blocks. 0 otherwise.
-    size: I64
-    blocks: I64
-    first_link: I64  # number in an attribute of this name; 0 where it is none, -1 in other attributes
-    # starts, counts: extents; zeros in inline records
-    starts: I64
-    counts: I64
-    is_access_list: Mask  # whether it is the attribute of an access list
-    decmpfs: Columns  # fields of the header that makes a file a compressed one; -1 in other attributes
+    # their fields, and `row`, the place of each among all rows of the tree; those that are too short are left out
+    columns: Columns
 
-    def field(self, row: int, path: str) -> FindingLog:
-        """Bind the log to a field of a record's data; of its key where the path starts with ``key.``."""
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.columns[name]
+
+    def __len__(self) -> int:
+        return len(self.columns["row"])
+
+    def field(self, record: int, path: str) -> FindingLog:
+        """Bind the log to a field of a record; ``#`` and a number behind the name choose an extent."""
+        row, whole = int(self["row"][record]), _WHOLE_RECORDS.get(self.located.name)
+        if whole is not None:
+            return self.located.field(row, path, "key", whole)
         if path.startswith("key."):
-            at = int(self.key[row]) + KEY.offset_of(path.removeprefix("key."))
-        else:
-            name, _, number = path.partition("#")
-            record_type = RECORD_TYPES.get(int(self.kind[row]), TYPE)
-            step = HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width * int(number or 0)
-            at = int(self.data[row]) + record_type.offset_of(name) + step
-        return self.located.at(at).within(self.located.path(row, path))
+            return self.located.field(row, path, "key", KEY)
+        return self.located.field(row, path, "data", RECORD_TYPES.get(int(self["kind"][record]), TYPE))
 
 
-class _Collector(Struct):
-    parts: list[Columns] = field(default_factory=list)
-    names: list[NDArray[np.uint16]] = field(default_factory=list)
+EXTENT_RECORD: Final = extents.LEAF_RECORD
+HOT_FILE_RECORD: Final = rootfiles.LEAF_RECORD
+_WHOLE_RECORDS: Final[dict[str, RecordType]] = {"extents-overflow": EXTENT_RECORD, "hot-files": HOT_FILE_RECORD}
+"""Types of leaf records of one length, key and data in one, by the tree."""
 
-    def read(self, batch: Batch) -> None:
-        """Read a batch of leaves."""
-        everything = np.ones(len(batch.shift), np.bool_)
-        key, data, stop = (batch.at(name, everything) for name in ("key", "data", "stop"))
-        buffer = batch.buffer
-        keys = decode_columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
-        counts = keys["num_name_units"].astype(np.int64)
-        units = names.gather(buffer, key + KEY.width, counts)
-        self.names.append(units)
-        kind = self._kinds(batch, data, stop)
-        columns: Columns = {name: batch.rows[name] for name in ("key", "data", "stop")}
-        columns |= {"kind": kind, "count": counts}
-        columns |= {name: keys[name].astype(np.int64) for name in ("file_id", "start_block")}
-        columns |= self._values(batch, data, kind)
-        columns["first_link"] = np.full(len(data), -1, np.int64)
-        rows = _find_named(units, counts, FIRST_LINK)
-        rows = rows[kind[rows] == TYPES.inline_data]
-        columns["first_link"][rows] = _numbers(buffer, data[rows] + INLINE.width, columns["size"][rows], stop[rows])
-        columns["is_access_list"] = np.zeros(len(data), np.bool_)
-        columns["is_access_list"][_find_named(units, counts, ACCESS_LIST)] = True
-        rows = _find_named(units, counts, COMPRESSION_ATTRIBUTE)
-        columns |= self._headers(buffer, data, rows[kind[rows] == TYPES.inline_data], stop)
-        self.parts.append(columns)
+HOT_FILE_FIELDS: Final = (
+    HOT_FILE_RECORD.key.file_id,
+    HOT_FILE_RECORD.key.fork_type,
+    HOT_FILE_RECORD.key.temperature,
+    HOT_FILE_RECORD.key.is_thread,
+    HOT_FILE_RECORD.data,
+)
 
-    def _headers(self, buffer: U8, data: I64, rows: I64, stop: I64) -> Columns:
-        """Decode the headers of compressed files; one that is shorter is none."""
-        rows = rows[data[rows] + INLINE.width + DECMPFS.width <= stop[rows]]
-        found = decode_columns(DECMPFS, buffer, data[rows] + INLINE.width, HEADER_FIELDS)
-        columns = {}
-        for name in HEADER_FIELDS:
-            columns[f"decmpfs.{name}"] = np.full(len(data), -1, np.int64)
-            # Sizes have 64 bits without a sign: one that does not fit is impossible, and stays so when it is cut.
-            wide = np.minimum(found[name].astype(np.uint64), np.uint64(np.iinfo(np.int64).max))
-            columns[f"decmpfs.{name}"][rows] = wide.astype(np.int64)
-        return columns
 
-    def _kinds(self, batch: Batch, data: I64, stop: I64) -> I64:
-        place = np.where(data + TYPE.width <= stop, data, 0)
-        found = decode_column(TYPE, batch.buffer, place, TYPE.record_type)
-        kind = np.zeros(len(data), np.int64)
-        for number, size in RECORD_SIZES.items():
-            kind[(found == number) & (data + size <= stop) & (place == data)] = number
-        return kind
+def _decode_whole(record_type: RecordType, fields: tuple[RecordColumn, ...], batch: Batch) -> Leaves:
+    """Decode leaf records of one type and length; those that are too short are told while the tree is read."""
+    rows = np.flatnonzero(batch.rows["stop"] - batch.rows["key"] >= record_type.width)
+    found = decode_columns(record_type, batch.buffer, batch.at("key")[rows], fields)
+    return {"": {"row": batch.first + rows, **{name: values.astype(np.int64) for name, values in found.items()}}}
 
-    def _values(self, batch: Batch, data: I64, kind: I64) -> Columns:
-        size, blocks = np.zeros(len(data), np.int64), np.zeros(len(data), np.int64)
-        starts, counts = np.zeros((len(data), 8), np.int64), np.zeros((len(data), 8), np.int64)
-        inline = kind == TYPES.inline_data
-        size[inline] = decode_column(INLINE, batch.buffer, data[inline], INLINE.len_attribute)
-        for number, (record_type, fields) in EXTENT_FIELDS.items():
-            chosen = kind == number
-            found = decode_columns(record_type, batch.buffer, data[chosen], fields)
-            starts[chosen], counts[chosen] = found[fields[0]], found[fields[1]]
-        chosen = kind == TYPES.fork_data
-        fields = (FORK.the_fork.len_logical, FORK.the_fork.num_blocks)
-        found = decode_columns(FORK, batch.buffer, data[chosen], fields)
-        # Sizes are unsigned on the disk: damage makes ones that no signed number holds.
-        size[chosen] = np.minimum(found["the_fork.len_logical"], np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
-        blocks[chosen] = found["the_fork.num_blocks"]
-        return {"size": size, "blocks": blocks, "starts": starts, "counts": counts}
+
+def _decode_attributes(batch: Batch) -> Leaves:
+    """Decode leaves of the attributes tree.
+
+    ``key, data, stop`` are places in the tree's file; ``kind`` is 0 where a record is of no type that exists, or too
+    short. ``size`` is that of an inline value or of a fork, whose blocks are ``blocks``; ``first_link`` the number in
+    an attribute of this name, 0 where it is none, -1 in other attributes. The header of a compressed file is -1, too.
+    """
+    key, data, stop = (batch.at(name) for name in ("key", "data", "stop"))
+    buffer, kind = batch.buffer, _kinds(batch, TYPE, ATTRIBUTE_SIZES)
+    keys = decode_columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
+    counts = keys["num_name_units"].astype(np.int64)
+    units = names.gather(buffer, key + KEY.width, counts)
+    columns: Columns = {"row": batch.first + np.arange(len(key)), "kind": kind}
+    columns |= {name: batch.rows[name] for name in ("key", "data", "stop")}
+    columns |= {name: keys[name].astype(np.int64) for name in ("file_id", "start_block")}
+    columns |= _values(buffer, data, kind)
+    is_inline = kind == TYPES.inline_data
+    rows = _find_named(units, counts, FIRST_LINK)
+    rows = rows[is_inline[rows]]
+    columns["first_link"] = np.full(len(data), -1, np.int64)
+    columns["first_link"][rows] = _numbers(buffer, data[rows] + INLINE.width, columns["size"][rows], stop[rows])
+    columns["is_access_list"] = np.zeros(len(data), np.bool_)
+    columns["is_access_list"][_find_named(units, counts, ACCESS_LIST)] = True
+    # A header that is shorter is none.
+    rows = _find_named(units, counts, COMPRESSION_ATTRIBUTE)
+    rows = rows[is_inline[rows] & (data[rows] + INLINE.width + DECMPFS.width <= stop[rows])]
+    found = decode_columns(DECMPFS, buffer, data[rows] + INLINE.width, HEADER_FIELDS)
+    for name in HEADER_FIELDS:
+        columns[name] = np.full(len(data), -1, np.int64)
+        columns[name][rows] = _signed(found[name])
+    return {"": columns}
+
+
+def _signed(sizes: NDArray[Any]) -> I64:
+    """Cut sizes that no signed number holds, such as damage makes: they are impossible, and stay so."""
+    return np.minimum(sizes.astype(np.uint64), np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
+
+
+def _kinds(batch: Batch, start: RecordType, sizes: Mapping[int, int]) -> I64:
+    """Say of which type each leaf record is; 0 where it is none of the known ones, or shorter than it."""
+    data, stop = batch.at("data"), batch.at("stop")
+    place = np.where(data + start.width <= stop, data, 0)
+    found = decode_column(start, batch.buffer, place, start.column("record_type")).astype(np.int64)
+    kind = np.zeros(len(data), np.int64)
+    for number, size in sizes.items():
+        kind[(found == number) & (data + size <= stop) & (place == data)] = number
+    return kind
+
+
+def _values(buffer: U8, data: I64, kind: I64) -> Columns:
+    size, blocks = np.zeros(len(data), np.int64), np.zeros(len(data), np.int64)
+    starts, counts = np.zeros((len(data), 8), np.int64), np.zeros((len(data), 8), np.int64)
+    inline = kind == TYPES.inline_data
+    size[inline] = decode_column(INLINE, buffer, data[inline], INLINE.len_attribute)
+    for number, (record_type, fields) in EXTENT_FIELDS.items():
+        chosen = kind == number
+        found = decode_columns(record_type, buffer, data[chosen], fields)
+        starts[chosen], counts[chosen] = found[fields[0]], found[fields[1]]
+    chosen = kind == TYPES.fork_data
+    found = decode_columns(FORK, buffer, data[chosen], (FORK.the_fork.len_logical, FORK.the_fork.num_blocks))
+    size[chosen], blocks[chosen] = _signed(found["the_fork.len_logical"]), found["the_fork.num_blocks"]
+    return {"size": size, "blocks": blocks, "starts": starts, "counts": counts}
 
 
 def _find_named(units: NDArray[np.uint16], counts: I64, name: str) -> I64:
@@ -443,21 +462,6 @@ def _numbers(buffer: U8, start: I64, size: I64, stop: I64) -> I64:
         number = np.where(own[:, column], number * 10 + digits[:, column], number)
     is_number = ((digits >= 0) & (digits <= 9) | ~own).all(axis=1) & (length > 0)
     return np.where(is_number, number, 0)
-
-
-def read_attributes(volume: Volume, tree: Tree) -> AttributeRecords:
-    """Read all attribute records."""
-    collector = _Collector()
-    located = read_records(volume, tree, collector.read)
-    none, eight = np.empty(0, np.int64), np.empty((0, 8), np.int64)
-    plain = ("key", "data", "stop", "kind", "count", "file_id", "start_block", "size", "blocks", "first_link")
-    nothing: Columns = {**dict.fromkeys(plain, none), "starts": eight, "counts": eight}
-    nothing |= {f"decmpfs.{name}": none for name in HEADER_FIELDS}
-    rows = concatenate(collector.parts, {**nothing, "is_access_list": none.astype(np.bool_)})
-    units = np.concatenate([np.empty(0, np.uint16), *collector.names])
-    start = starts_of(rows["count"])
-    decmpfs = {str(name): rows.pop(f"decmpfs.{name}") for name in HEADER_FIELDS}
-    return AttributeRecords(located, units=units, start=start, decmpfs=decmpfs, **rows)
 
 
 CATALOG_TYPES = grammar.HfsplusCatalog.RecordType
@@ -510,7 +514,6 @@ FOLDER_FIELDS: Final[tuple[RecordColumn, ...]] = (
 )
 THREAD_FIELDS: Final[tuple[RecordColumn, ...]] = (THREAD.parent_id, THREAD.num_name_units)
 
-
 Kind = Literal["files", "folders"]
 
 
@@ -536,10 +539,8 @@ class CatalogRecords(Struct, frozen=True):
 
     def field(self, row: int, name: str) -> FindingLog:
         """Bind the log to a field of a record's data; ``#`` and a number behind the name choose an item of an array."""
-        kind = int(self.kind[row])
-        record_type = {int(CATALOG_TYPES.folder): FOLDER, int(CATALOG_TYPES.file): FILE}.get(kind, THREAD)
-        log = self.located.at(int(self.located.rows["data"][row]) + field_offset(record_type, name))
-        return log.within(self.located.path(row, name))
+        record_types = {int(CATALOG_TYPES.folder): FOLDER, int(CATALOG_TYPES.file): FILE}
+        return self.located.field(int(row), name, "data", record_types.get(int(self.kind[row]), THREAD))
 
     def at(self, kind: Kind, field: str) -> Callable[[int], FindingLog]:
         """Bind the log to a field of a file or folder by its place among them."""
@@ -566,13 +567,6 @@ class CatalogRecords(Struct, frozen=True):
         return names.shown(self.units[self.start[row] : self.start[row] + self.count[row]])
 
 
-def field_offset(record_type: RecordType, path: str) -> int:
-    """Where a field starts in its record; ``extents.start_block#3`` is in the fourth extent."""
-    name, _, number = path.partition("#")
-    start = record_type.offset_of(name)
-    return start + int(number or 0) * HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width
-
-
 _PARTS: Final = {
     "files": (FILE, FILE_FIELDS, (CATALOG_TYPES.file,)),
     "folders": (FOLDER, FOLDER_FIELDS, (CATALOG_TYPES.folder,)),
@@ -580,63 +574,31 @@ _PARTS: Final = {
 }
 
 
-class _CatalogCollector(Struct):
-    """Collects what the leaves of the catalog hold."""
-
-    num_rows: int = 0
-    rows: GrowingTable = field(default_factory=lambda: GrowingTable({"kind": np.int64, "excess": np.bool_}))
-    thread_names: GrowingColumn = field(default_factory=lambda: GrowingColumn(np.uint16))
-    parts: dict[str, GrowingTable] = field(default_factory=lambda: {name: GrowingTable() for name in _PARTS})
-
-    def read(self, batch: Batch) -> None:
-        """Read a batch of leaves."""
-        everything = np.ones(len(batch.shift), np.bool_)
-        data, stop = (batch.at(name, everything) for name in ("data", "stop"))
-        kind, excess = self._kinds(batch, data, stop)
-        self.rows.add({"kind": kind, "excess": excess}, batch.to_come)
-        for part, (record_type, fields, types) in _PARTS.items():
-            chosen = np.flatnonzero(np.isin(kind, [int(item) for item in types]))
-            found = decode_columns(record_type, batch.buffer, data[chosen], fields)
-            found = {"row": self.num_rows + chosen, **found}
-            if part == "threads":
-                found["num_name_units"] = self._thread_names(batch, data[chosen], stop[chosen], found["num_name_units"])
-            self.parts[part].add(found, batch.to_come)
-        self.num_rows += len(kind)
-
-    def _kinds(self, batch: Batch, data: I64, stop: I64) -> tuple[I64, Mask]:
-        type_bytes = CATALOG_RECORD_TYPE.width
-        place = np.where(data + type_bytes <= stop, data, 0)
-        found = decode_column(CATALOG_RECORD_TYPE, batch.buffer, place, CATALOG_RECORD_TYPE.record_type).astype(
-            np.int64
-        )
-        kind, excess = np.zeros(len(data), np.int64), np.zeros(len(data), np.bool_)
-        for number, size in CATALOG_RECORD_SIZES.items():
-            fits = (found == number) & (data + size <= stop) & (place == data)
-            kind[fits] = number
-            # Threads end with a name of any length, and so have nothing that could be in excess.
-            if number in (CATALOG_TYPES.folder, CATALOG_TYPES.file):
-                excess |= fits & (data + size < stop)
-        return kind, excess
-
-    def _thread_names(self, batch: Batch, data: I64, stop: I64, lengths: NDArray[np.uint16]) -> I64:
-        start = data + THREAD.width
-        wide = lengths.astype(np.int64)
-        fits = start + names.UNIT_BYTES * wide <= stop
-        self.thread_names.add(names.gather(batch.buffer, start, np.where(fits, wide, 0)), batch.to_come)
-        return np.where(fits, wide, -1)
+def _decode_catalog(batch: Batch) -> Leaves:
+    """Decode leaves of the catalog: what each is, the fields of files, folders and threads, and names in threads."""
+    data, stop = batch.at("data"), batch.at("stop")
+    kind = _kinds(batch, records.CATALOG_RECORD_TYPE, CATALOG_SIZES)
+    # Threads end with a name of any length, and so have nothing that could be in excess.
+    excess = np.zeros(len(data), np.bool_)
+    for number in (CATALOG_TYPES.folder, CATALOG_TYPES.file):
+        excess |= (kind == number) & (data + CATALOG_SIZES[number] < stop)
+    tables: Leaves = {"": {"kind": kind, "excess": excess}}
+    for part, (record_type, fields, types) in _PARTS.items():
+        chosen = np.flatnonzero(np.isin(kind, [int(item) for item in types]))
+        found = decode_columns(record_type, batch.buffer, data[chosen], fields)
+        tables[part] = {"row": batch.first + chosen, **found}
+    threads = np.isin(kind, [int(item) for item in _PARTS["threads"][2]])
+    start, counts = data[threads] + THREAD.width, tables["threads"]["num_name_units"].astype(np.int64)
+    fits = start + names.UNIT_BYTES * counts <= stop[threads]
+    tables["threads"]["num_name_units"] = np.where(fits, counts, -1)
+    tables["thread-names"] = {"units": names.gather(batch.buffer, start, np.where(fits, counts, 0))}
+    return tables
 
 
 def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
     """Read all catalog records again, with all fields that a check compares."""
-    collector = _CatalogCollector()
-    located = read_records(volume, tree, collector.read)
-    rows, stored = collector.rows.values, located.stored
-    parts = {
-        part: collector.parts[part].values or _nothing(record_type, fields)
-        for part, (record_type, fields, _) in _PARTS.items()
-    }
-    threads = parts["threads"]
-    threads["num_name_units"] = threads["num_name_units"].astype(np.int64)
+    located, tables = read_records(volume, tree, _decode_catalog)
+    rows, stored, threads = tables[""], located.stored, tables["threads"]
     # Leaves come first, so that names of index records stand behind those of theirs.
     leaves = slice(len(rows["kind"]))
     return CatalogRecords(
@@ -647,124 +609,12 @@ def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
         stored.units,
         stored.start[leaves],
         stored.count[leaves],
-        parts["files"],
-        parts["folders"],
+        tables["files"],
+        tables["folders"],
         threads,
-        collector.thread_names.values,
+        tables["thread-names"]["units"],
         starts_of(np.maximum(threads["num_name_units"], 0)),
     )
-
-
-def _nothing(record_type: RecordType, fields: tuple[RecordColumn, ...]) -> Columns:
-    """Return the columns of no record at all."""
-    blank = np.zeros(record_type.width, np.uint8)
-    none = np.empty(0, np.int64)
-    return {"row": none, **decode_columns(record_type, blank, none, fields)}
-
-
-EXTENT_RECORD: Final = extents.LEAF_RECORD
-HOT_FILE_RECORD: Final = rootfiles.LEAF_RECORD
-OVERFLOW_FIELDS: Final = extents.OVERFLOW_FIELDS
-
-
-class OverflowRecords(Struct, frozen=True):
-    """Extents-overflow records in key order."""
-
-    located: TreeRecords  # of the whole tree
-    at: I64  # where each record's key starts, in the tree's file
-    is_whole: Mask  # leaf records with all their extents; the others are left out of the columns
-    # fork_type, file_id, start_block: the keys
-    fork_type: I64
-    file_id: I64
-    start_block: I64
-    # starts, counts: the extents
-    starts: I64
-    counts: I64
-
-    def field(self, row: int, path: str) -> FindingLog:
-        """Bind the log to a field of a record; ``#`` and a number behind the name choose an extent."""
-        name, _, number = path.partition("#")
-        step = HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width * int(number or 0)
-        at = int(self.at[row]) + EXTENT_RECORD.offset_of(name) + step
-        # Leaf records come first, each with its key's place; short ones are left out of the columns.
-        place = int(np.flatnonzero(self.located.rows["key"] == self.at[row])[0])
-        return self.located.at(at).within(self.located.path(place, path))
-
-
-class _Reader(Struct):
-    """Reads leaf records of one type and length; those that are too short are told while the tree is read."""
-
-    record_type: RecordType
-    fields: tuple[RecordColumn, ...]
-    wholes: list[Mask] = field(default_factory=list)
-    parts: list[Columns] = field(default_factory=list)
-
-    def read(self, batch: Batch) -> None:
-        """Read a batch of leaves."""
-        is_whole = batch.rows["stop"] - batch.rows["key"] >= self.record_type.width
-        key = batch.at("key", is_whole)
-        found = decode_columns(self.record_type, batch.buffer, key, self.fields)
-        wide = {name: values.astype(np.int64) for name, values in found.items()}
-        self.wholes.append(is_whole)
-        self.parts.append({"at": batch.rows["key"][is_whole], **wide})
-
-
-def read_overflow(volume: Volume, tree: Tree) -> OverflowRecords:
-    """Read all extents-overflow records."""
-    collector = _Reader(EXTENT_RECORD, OVERFLOW_FIELDS)
-    located = read_records(volume, tree, collector.read)
-    none, eight = np.empty(0, np.int64), np.empty((0, 8), np.int64)
-    rows = concatenate(
-        collector.parts,
-        {"at": none, **dict.fromkeys(OVERFLOW_FIELDS[:3], none), **dict.fromkeys(OVERFLOW_FIELDS[3:], eight)},
-    )
-    is_whole = np.concatenate([np.empty(0, np.bool_), *collector.wholes])
-    return OverflowRecords(located, rows["at"], is_whole, *(rows[name] for name in OVERFLOW_FIELDS))
-
-
-HOT_FILE_FIELDS: Final = (
-    HOT_FILE_RECORD.key.file_id,
-    HOT_FILE_RECORD.key.fork_type,
-    HOT_FILE_RECORD.key.temperature,
-    HOT_FILE_RECORD.key.is_thread,
-    HOT_FILE_RECORD.data,
-)
-_HOT_FILE_COLUMNS: Final = (*HOT_FILE_FIELDS, "at")
-_FORK_BITS: Final = 8
-
-
-class HotFileRecords(Struct, frozen=True):
-    """Leaf records of the hot-file B-tree."""
-
-    located: TreeRecords  # of the whole tree
-    # files, threads: records by temperature, and thread records: the fields of the grammar's record, `at` in bytes from
-    # the start of the tree's file, and `fork`, one number for a file's fork
-    files: Columns
-    threads: Columns
-
-    def field(self, record_at: int, path: str) -> FindingLog:
-        """Bind the log to a field of a record."""
-        place = int(np.flatnonzero(self.located.rows["key"] == record_at)[0])
-        return self.located.at(record_at + HOT_FILE_RECORD.offset_of(path)).within(self.located.path(place, path))
-
-
-def read_hot_file_records(volume: Volume, tree: Tree) -> HotFileRecords:
-    """Read all records of the tree."""
-    collector = _Reader(HOT_FILE_RECORD, HOT_FILE_FIELDS)
-    located = read_records(volume, tree, collector.read)
-    rows = concatenate(collector.parts, dict.fromkeys(_HOT_FILE_COLUMNS, np.empty(0, np.int64)))
-    # The fork is one byte on disk: none of its bits for data, all of them for resources.
-    rows["fork"] = rows["key.file_id"] << _FORK_BITS | rows["key.fork_type"]
-    is_thread = rows["key.is_thread"] != 0
-    return HotFileRecords(located, _rows_of(rows, ~is_thread), _rows_of(rows, is_thread))
-
-
-def _rows_of(rows: Columns, chosen: Mask) -> Columns:
-    return {name: values[chosen] for name, values in rows.items()}
-
-
-MAX_CASES: Final = 100
-"""So many cases of one kind are listed, each with its address; the others are counted."""
 
 
 class Subject(Struct, frozen=True):
@@ -775,9 +625,9 @@ class Subject(Struct, frozen=True):
     trees: dict[str, TreeRecords]  # every tree by its name
     # catalog, attributes, overflow, hot_files: the records of these trees; None where the tree is absent or lost
     catalog: CatalogRecords | None
-    attributes: AttributeRecords | None
-    overflow: OverflowRecords | None
-    hot_files: HotFileRecords | None = None
+    attributes: LeafRecords | None
+    overflow: LeafRecords | None
+    hot_files: LeafRecords | None = None
     known: dict[str, Any] = field(default_factory=dict)  # what one check worked out for others
 
     def cases(self, code: str, rows: I64, noun: str) -> Iterator[int]:
@@ -815,9 +665,16 @@ def read_subject(volume: Volume, contents: Contents) -> Subject:
     """Read all trees of a volume record by record."""
     files = contents.trees
     catalog = read_catalog(volume, files["catalog"]) if "catalog" in files else None
-    attributes = read_attributes(volume, files["attributes"]) if "attributes" in files else None
-    overflow = read_overflow(volume, files["extents-overflow"]) if "extents-overflow" in files else None
-    hot_files = read_hot_file_records(volume, files["hot-files"]) if "hot-files" in files else None
-    read = (catalog, attributes, overflow, hot_files)
-    trees = {part.located.name: part.located for part in read if part is not None}
+
+    def read(tree: str, decode: Callable[[Batch], Leaves]) -> LeafRecords | None:
+        if tree not in files:
+            return None
+        located, tables = read_records(volume, files[tree], decode)
+        return LeafRecords(located, tables[""])
+
+    attributes = read("attributes", _decode_attributes)
+    overflow = read("extents-overflow", partial(_decode_whole, EXTENT_RECORD, extents.OVERFLOW_FIELDS))
+    hot_files = read("hot-files", partial(_decode_whole, HOT_FILE_RECORD, HOT_FILE_FIELDS))
+    found = (catalog, attributes, overflow, hot_files)
+    trees = {part.located.name: part.located for part in found if part is not None}
     return Subject(volume, contents, trees, catalog, attributes, overflow, hot_files)

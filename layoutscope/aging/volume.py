@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 class Policy:
     """A driver's rules."""
 
+    next_fit: bool  # whether blocks are taken behind the last ones that were, or the first free ones of the volume
     # leaf_keep, index_keep, map_keep: share of a node that stays left of a split: of leaves, of index nodes, of what
     # maps them
-    leaf_keep: float
-    index_keep: float
-    map_keep: float
-    merge_share: float  # share of a node into which neighbours are merged; 0 where only empty ones go
-    next_fit: bool  # whether blocks are taken behind the last ones that were, or the first free ones of the volume
+    leaf_keep: float = 0.5
+    index_keep: float = 0.5
+    map_keep: float = 0.5
+    balances: bool = False  # whether what is too much for a node goes to its left neighbour, as of `SplitRule`
+    merge_share: float = 0.0  # share of a node into which neighbours are merged; 0 where only empty ones go
     # whether nodes get their blocks at the end of a transaction, in key order, or when they change first
     at_commit: bool = False
     # files that are written in one transaction, where the blocks of the next two do not say it
@@ -59,7 +60,7 @@ class Policy:
     ) -> Policy:
         """Return the policy with transactions of another length.
 
-        >>> as_it_is = Policy(0.5, 0.5, 0.5, 0.0, next_fit=False, files_per_transaction=100, length_spread=2.0)
+        >>> as_it_is = Policy(next_fit=False, files_per_transaction=100, length_spread=2.0)
         >>> as_it_is.drawn(-1).files_per_transaction
         50
         """

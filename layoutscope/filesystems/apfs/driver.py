@@ -412,10 +412,6 @@ LENGTHS: Final = "Lengths of transactions are drawn within a factor of two."
 LINUX: Final = Policy(
     # linux-apfs-rw (node.c) moves half of the records of a full node to a new one.
     split_by_count=True,
-    leaf_keep=0.5,
-    index_keep=0.5,
-    map_keep=0.5,
-    merge_share=0.0,
     next_fit=False,
     # Its constants, since 0.3.12: so many blocks wait to be freed, or are written, when a transaction ends.
     queue_blocks=10_000,

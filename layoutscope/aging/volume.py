@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
@@ -52,7 +52,7 @@ class Policy:
     leaves_siblings: bool = False  # whether a rename leaves the records of a hard link behind
     split_less: int = 0  # bytes by which less stays left of a split, for each record of the node
     split_by_count: bool = False  # whether a node is split at a share of its records, not of its room
-    assumes: tuple[str, ...] = ()  # what is assumed, a sentence each
+    assumes: Mapping[str, str] = field(default_factory=dict)  # what is assumed, a sentence for each rule
 
     def drawn(
         self,

@@ -62,7 +62,9 @@ class Placement:
 
     def state_reasons(self) -> list[str]:
         """Return the reasons: for what is stated here, then what the package assumes of the driver."""
-        return [f"{name}: {why}" for name, why in self.reasons] + [f"assumed: {why}" for why in self.policy.assumes]
+        return [f"{name}: {why}" for name, why in self.reasons] + [
+            f"assumed: {why}" for why in self.policy.assumes.values()
+        ]
 
 
 LINUX_HFSPLUS: Final = Placement(

@@ -70,7 +70,7 @@ MACOS: Final = Policy(
     # goes (DeleteTree): nothing is merged.
     balances=True,
     next_fit=True,
-    assumes=("Blocks are taken behind those that were taken last.",),
+    assumes={"next_fit": "Blocks are taken behind those that were taken last."},
 )
 POLICIES: Final = {"linux": LINUX, "macos": MACOS}
 

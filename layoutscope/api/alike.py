@@ -49,13 +49,7 @@ def readable(layout: VolumeLayout, host: str) -> AgingVolume:
 
 
 def shown_policy(layout: VolumeLayout, host: str, usual: Policy) -> Policy:
-    """Replace what is assumed of a driver by what a volume shows that it wrote: its transactions, and where it writes.
-
-    >>> from layoutscope.filesystems.apfs.driver import MACOS
-    >>> layout = next(iter(__import__("layoutscope").read_layouts("fixtures/images/apfs-scattered.img.zst")))
-    >>> shown_policy(layout, "macos", MACOS) is MACOS  # it does not tell who wrote it
-    True
-    """
+    """Replace what is assumed of a driver by what a volume shows that it wrote: its transactions, and where it writes."""
     if filesystem_of(layout).written_by(layout) != host:
         return usual
     values = {metric.name: metric.value for metric in writing_metrics(layout)}

@@ -1,7 +1,7 @@
 """How a volume was written: in which order files came, in which transactions, and what of it is still as it was.
 
-Input: entries and nodes. File systems number files in the order in which these are created, and APFS notes in each node
-the transaction that wrote it last.
+Input: entries and nodes. File systems number files in the order in which these are created, and those that write nodes
+anew note in each of them the transaction that did it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CREATED_AS_LISTED = Definition(
     text="Share of files with a higher number than the file before them in the listing of their folder: 1 where files "
     "were created in the order in which folders are listed, 0.5 at random.",
     citation="this project; numbers ascend in the order of creation (TN1150, nextCatalogID; Apple File System "
-    "Reference, apfs_next_obj_id)",
+    "Reference, Volumes, next object id)",
 )
 CREATED_BY_NAME = Definition(
     "created-by-name",

@@ -6,6 +6,7 @@ keys and sizes, never objects.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -238,20 +239,20 @@ def balance_full(
     >>> [each.tolist() for each in balance_full(np.array([0, 2]), np.arange(9), np.full(9, 10), NodeRule(40))]
     [[0, 7], [0, 4, 7]]
     """
-    total = np.concatenate([[0], np.cumsum(size)])
-    first = np.append(np.searchsorted(key, bound), len(key))
+    ends = np.concatenate([[0], np.cumsum(size)])
+    edges = np.append(np.searchsorted(key, bound), len(key))
     begin, new = bound.copy(), []
+    total, first = ends.tolist(), edges.tolist()
 
     def cut(start: int, stop: int) -> int:
         """Return how far a node that begins at a record fills, of which a second one holds the rest."""
-        half = np.searchsorted(total, (total[start] + total[stop]) / 2)
-        full = np.searchsorted(total, total[start] + rule.capacity_bytes, side="right") - 1
-        return int(min(half, full, stop - 1))
+        half = bisect_left(total, (total[start] + total[stop]) / 2, start, stop)
+        full = bisect_right(total, total[start] + rule.capacity_bytes, start, stop) - 1
+        return min(half, full, stop - 1)
 
-    for node in np.flatnonzero(np.diff(total[first]) > rule.capacity_bytes).tolist():
-        at, stop = int(first[node]), int(first[node + 1])
-        begins = bound[node]
-        if node and (less := cut(int(first[node - 1]), stop)) > at:
+    for node in np.flatnonzero(np.diff(ends[edges]) > rule.capacity_bytes).tolist():
+        at, stop, begins = first[node], first[node + 1], bound[node]
+        if node and (less := cut(first[node - 1], stop)) > at:
             at, begins = less, key[less]
         while total[stop] - total[at] > rule.capacity_bytes and stop - at > 1:
             new.append(begins)

@@ -14,7 +14,7 @@ import numpy as np
 from fixtures.fileset import populate, replaced, sizes
 from layoutscope.aging.layouts import build_aged_layout
 from layoutscope.aging.trees import FIRST, NOWHERE, RecordWrites, TreeLevel, grow_tree
-from layoutscope.aging.volume import RECORDS, AgingEntries, Cycle, CycleKind, CycleWork
+from layoutscope.aging.volume import RECORDS, AgingEntries, Cycle, CycleKind, CycleWork, plan_cycle
 from layoutscope.filesystems.apfs.driver import POLICIES as APFS_POLICIES
 from layoutscope.filesystems.apfs.writing import CHUNK_BLOCKS, MAP_BYTES, TREES, read_apfs
 from layoutscope.filesystems.hfsplus.writing import POLICIES as HFSPLUS_POLICIES
@@ -156,7 +156,12 @@ ROOT: Final = 1
 
 
 def aging(
-    file_set: FileSet, placement: Placement, ages: Sequence[int], *, keep_cycles: int = 0
+    file_set: FileSet,
+    placement: Placement,
+    ages: Sequence[int],
+    *,
+    keep_cycles: int = 0,
+    has_temporary_names: bool = True,  # whether files are replaced under another name first, or deleted first
 ) -> Iterator[VolumeLayout]:
     """Go through the states of a volume, each so many cycles old, the youngest first."""
     population = populate(file_set)
@@ -165,7 +170,7 @@ def aging(
     volume.keep_cycles = keep_cycles
     for cycle in range(max(ages) + 1):
         if cycle:
-            _replace_files(volume, population, cycle)
+            _replace_files(volume, population, cycle, has_temporary_names=has_temporary_names)
         if cycle in ages:
             yield build_aged_layout(layout, volume)
 
@@ -254,7 +259,7 @@ def _phases(population: Population) -> list[I64]:
     return [order[is_directory], order[~is_directory]] if population.file_set.order == "numbered" else [order]
 
 
-def _replace_files(volume: Any, population: Population, cycle: int) -> None:
+def _replace_files(volume: Any, population: Population, cycle: int, *, has_temporary_names: bool) -> None:
     """Replace the files that a cycle draws, in its order, by such of its sizes."""
     files = volume.entries.is_file
     turn = np.full(len(population), len(population))
@@ -262,8 +267,13 @@ def _replace_files(volume: Any, population: Population, cycle: int) -> None:
     turn[chosen] = np.arange(len(chosen))
     # A cycle writes files in the order of their seats.
     volume.entries.seat = np.where(files, turn[volume.entries.source], -1)
-    first = CycleKind("", lambda directory, wanted, rng: CycleWork(np.arange(wanted), NOTHING, NOTHING))  # noqa: ARG005
-    volume.age(first, len(chosen), np.random.default_rng([population.file_set.seed, cycle]))
+    rng = np.random.default_rng([population.file_set.seed, cycle])
+    work = CycleWork(np.arange(len(chosen)), NOTHING, NOTHING)
+    if has_temporary_names:
+        volume.age(CycleKind("", lambda directory, wanted, rng: work), len(chosen), rng)  # noqa: ARG005
+    else:
+        planned = plan_cycle(volume.entries, work, volume.next_ident, volume.policy.ids_per_file, rng)
+        volume.follow(replace(planned, is_replaced=np.zeros(len(chosen), bool)))
 
 
 def _entries(population: Population, numbers: tuple[int, ...]) -> dict[str, Any]:

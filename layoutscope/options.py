@@ -401,7 +401,7 @@ class Predict(Workload, total=False):
     ]
     placement: Annotated[
         Literal["known", "unknown"],
-        Option("unknown: also for a volume like that, of other order, age and place.", "known"),
+        Option("unknown: also for a volume like that, of other age and place (and order, if it shows none).", "known"),
     ]
 
 

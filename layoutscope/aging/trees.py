@@ -6,6 +6,7 @@ keys and sizes, never objects.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -56,6 +57,7 @@ class NodeRule:
     merge_share: float = 0.0
     less_per_record: int = 0  # bytes by which what stays behind is less for each record of the full node
     by_count: bool = False  # whether the share is one of the records, not of the room
+    balances: bool = False  # as of `SplitRule`
 
     def kept(self, load: I64, count: I64) -> I64:
         """Return the bytes that full nodes of such loads and counts of records keep in a split."""
@@ -85,7 +87,7 @@ class TreeLevel:
 
     def node_of(self, key: I64) -> I64:
         """Return the nodes that hold keys, as places in the level."""
-        place: I64 = np.searchsorted(self.bound, key, side="right") - 1
+        place: I64 = np.maximum(np.searchsorted(self.bound, key, side="right") - 1, 0)
         return place
 
     def gone(self, bound: I64) -> NDArray[np.bool_]:
@@ -113,6 +115,15 @@ class AgingTree:
     def newest(self) -> int:
         """The last transaction that wrote one of its nodes."""
         return max(int(level.xid.max(initial=0)) for level in self.levels)
+
+    def rebegun(self, number: int, was: I64, now: I64, above: I64) -> AgingTree:
+        """Return the tree with nodes of a level that begin at other keys; nodes above may begin at others again."""
+        levels = list(self.levels)
+        for place, level in enumerate(levels[number:], number):
+            same = np.minimum(np.searchsorted(was, level.bound), len(was) - 1)
+            begins = (now if place == number else above)[same]
+            levels[place] = replace(level, bound=np.where(was[same] == level.bound, begins, level.bound))
+        return replace(self, levels=tuple(levels))
 
     def join(self, column: str) -> I64:
         """Return a column of all nodes, level by level from the leaves up."""
@@ -183,7 +194,7 @@ def split_full(
     size: I64,
     rule: NodeRule,
 ) -> I64:
-    """Split the nodes whose records no longer fit, and return the first keys of all nodes.
+    """Split the nodes whose records no longer fit in two, and return the first keys of all nodes.
 
     A node that is filled at its end splits again and again, and leaves nodes behind that hold `keep_share` of their
     room; one that is filled all over splits once. Both are cuts of the records in key order.
@@ -210,6 +221,45 @@ def split_full(
         # Where the last record that stays need not go beyond the share, it is left out when that is nearer.
         cut -= (rule.less_per_record == 0) & (total[cut] - target > target - total[np.maximum(cut - 1, 0)])
     return distinct(np.concatenate([bound, key[np.minimum(cut, len(key) - 1)]]))
+
+
+def balance_full(
+    bound: I64,  # first keys of the nodes, ascending
+    key: I64,
+    size: I64,
+    rule: NodeRule,
+) -> tuple[I64, I64]:
+    """Spread what no longer fits to the left, and return the first keys of the same nodes, and of all with new ones.
+
+    The first records of a full node go to the node before it, until both hold as much. What finds no room there either
+    goes to a new node in between.
+
+    >>> [each.tolist() for each in balance_full(np.array([0, 2]), np.arange(7), np.full(7, 10), NodeRule(40))]
+    [[0, 4], [0, 4]]
+    >>> [each.tolist() for each in balance_full(np.array([0, 2]), np.arange(9), np.full(9, 10), NodeRule(40))]
+    [[0, 7], [0, 4, 7]]
+    """
+    ends = np.concatenate([[0], np.cumsum(size)])
+    edges = np.append(np.searchsorted(key, bound), len(key))
+    begin, new = bound.copy(), []
+    total, first = ends.tolist(), edges.tolist()
+
+    def cut(start: int, stop: int) -> int:
+        """Return how far a node that begins at a record fills, of which a second one holds the rest."""
+        half = bisect_left(total, (total[start] + total[stop]) / 2, start, stop)
+        full = bisect_right(total, total[start] + rule.capacity_bytes, start, stop) - 1
+        return min(half, full, stop - 1)
+
+    for node in np.flatnonzero(np.diff(ends[edges]) > rule.capacity_bytes).tolist():
+        at, stop, begins = first[node], first[node + 1], bound[node]
+        if node and (less := cut(first[node - 1], stop)) > at:
+            at, begins = less, key[less]
+        while total[stop] - total[at] > rule.capacity_bytes and stop - at > 1:
+            new.append(begins)
+            at = max(cut(at, stop), at + 1)
+            begins = key[at]
+        first[node], begin[node] = at, begins
+    return begin, np.sort(np.concatenate([begin, np.array(new, np.int64)]))
 
 
 def drop_empty_nodes(
@@ -409,22 +459,24 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
     order = np.argsort(change.key, kind="stable")
     place = np.searchsorted(key, change.key[order])
     key, size = np.insert(key, place, change.key[order]), np.insert(size, place, change.size[order])
-    before = tree.levels[0]
-    whole = before.bound
+    whole = tree.levels[0].bound
     # A name that passes meets what its leaf held before the cycle deleted anything, or what it holds at the end.
     for state in ((tree.key, tree.size), (key, size)):
-        whole = split_full(whole, *_add_passing_records(tree, change, *state), tree.leaf)
+        tree, whole = _make_room(tree, 0, whole, *_add_passing_records(tree, change, *state), tree.leaf)
+    before = tree.levels[0]
     bound = drop_empty_nodes(whole, key, size, tree.leaf)
     keys = np.concatenate([change.key, change.gone_key, change.passing_key, moved_key])
     turns = np.concatenate([change.turn, change.gone_turn, change.passing_turn, moved_turn])
-    births = _births(tree, change, bound, gone)
+    births = None if tree.leaf.balances else _births(tree, change, bound, gone)
     levels, touches = [before.rebound(bound)], [_find_changed_nodes(before, bound, (keys, turns), batch, births)]
     freed = [before.block[before.gone(bound)]]
     while len(levels[-1]) > 1:
         below = levels[-1].bound
-        old = tree.levels[len(levels)] if len(levels) < len(tree.levels) else new_level()
+        if len(levels) == len(tree.levels):
+            tree = replace(tree, levels=(*tree.levels, new_level()))
         sizes = tree.index_sizes(below)
-        bound = drop_empty_nodes(split_full(old.bound, below, sizes, tree.index), below, sizes, tree.index)
+        tree, whole = _make_room(tree, len(levels), tree.levels[len(levels)].bound, below, sizes, tree.index)
+        old, bound = tree.levels[len(levels)], drop_empty_nodes(whole, below, sizes, tree.index)
         node, turn = touches[-1]
         touches.append(_find_changed_nodes(old, bound, (below[node], turn), batch))
         levels.append(old.rebound(bound))
@@ -435,6 +487,16 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
     level = np.repeat(np.arange(len(touches)), [len(item[0]) for item in touches])
     made = replace(tree, key=key, size=size, levels=tuple(levels))
     return made, NodeTouches(level, node, turn), blocks[blocks != NOWHERE]
+
+
+def _make_room(tree: AgingTree, number: int, bound: I64, key: I64, size: I64, rule: NodeRule) -> tuple[AgingTree, I64]:
+    """Split the full nodes of a level; return the tree with nodes that begin elsewhere, and the first keys of all."""
+    if not rule.balances:
+        return tree, split_full(bound, key, size, rule)
+    begin, whole = balance_full(bound, key, size, rule)
+    # A new node to the left of a full one is in the same node above.
+    above = whole[np.append(0, np.searchsorted(whole, begin[:-1]) + 1)]
+    return tree.rebegun(number, bound, begin, above), whole
 
 
 def _move_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
@@ -466,11 +528,7 @@ def _move_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
             # Nothing is left: what comes back finds the leaf before.
             new[node] = tree.key[at - 1] + 1
     moved = np.array(turns, np.int64).reshape(-1, 2)
-    levels, was, now = [], bound, new
-    for level in tree.levels:
-        place = np.minimum(np.searchsorted(was, level.bound), len(was) - 1)
-        levels.append(replace(level, bound=np.where(was[place] == level.bound, now[place], level.bound)))
-    return replace(tree, levels=tuple(levels)), moved[:, 0], moved[:, 1]
+    return tree.rebegun(0, bound, new, new), moved[:, 0], moved[:, 1]
 
 
 def _add_passing_records(tree: AgingTree, change: Edits, key: I64, size: I64) -> tuple[I64, I64]:
@@ -541,7 +599,7 @@ def _find_changed_nodes(
         kept = np.searchsorted(bound, old.bound[old.node_of(bound)])
         node = np.where(turn < births[node], np.minimum(kept[node], node), node)
     # What a new node holds was taken from the one before it.
-    node, turn = np.concatenate([node, new, new - 1]), np.concatenate([turn, born, born])
+    node, turn = np.concatenate([node, new, np.maximum(new - 1, 0)]), np.concatenate([turn, born, born])
     code = distinct(node * len(batch) + turn)
     node, turn = code // len(batch), code % len(batch)
     is_first = np.ones(len(code), bool)

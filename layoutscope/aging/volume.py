@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 class Policy:
     """A driver's rules."""
 
+    next_fit: bool  # whether blocks are taken behind the last ones that were, or the first free ones of the volume
     # leaf_keep, index_keep, map_keep: share of a node that stays left of a split: of leaves, of index nodes, of what
     # maps them
-    leaf_keep: float
-    index_keep: float
-    map_keep: float
-    merge_share: float  # share of a node into which neighbours are merged; 0 where only empty ones go
-    next_fit: bool  # whether blocks are taken behind the last ones that were, or the first free ones of the volume
+    leaf_keep: float = 0.5
+    index_keep: float = 0.5
+    map_keep: float = 0.5
+    balances: bool = False  # whether what is too much for a node goes to its left neighbour, as of `SplitRule`
+    merge_share: float = 0.0  # share of a node into which neighbours are merged; 0 where only empty ones go
     # whether nodes get their blocks at the end of a transaction, in key order, or when they change first
     at_commit: bool = False
     # files that are written in one transaction, where the blocks of the next two do not say it
@@ -51,7 +52,7 @@ class Policy:
     leaves_siblings: bool = False  # whether a rename leaves the records of a hard link behind
     split_less: int = 0  # bytes by which less stays left of a split, for each record of the node
     split_by_count: bool = False  # whether a node is split at a share of its records, not of its room
-    assumes: tuple[str, ...] = ()  # what is assumed, a sentence each
+    assumes: Mapping[str, str] = field(default_factory=dict)  # what is assumed, a sentence for each rule
 
     def drawn(
         self,
@@ -59,7 +60,7 @@ class Policy:
     ) -> Policy:
         """Return the policy with transactions of another length.
 
-        >>> as_it_is = Policy(0.5, 0.5, 0.5, 0.0, next_fit=False, files_per_transaction=100, length_spread=2.0)
+        >>> as_it_is = Policy(next_fit=False, files_per_transaction=100, length_spread=2.0)
         >>> as_it_is.drawn(-1).files_per_transaction
         50
         """

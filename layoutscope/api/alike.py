@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,12 +13,22 @@ from layoutscope.aging.volume import workload as workload_of
 from layoutscope.drive.uncertain import drawn, priors
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.metrics.history import (
+    AS_LISTED,
+    BEHIND,
+    BY_NAME,
+    FILES_A_TRANSACTION,
+    FOLDERS_FIRST,
+    REUSED_BELOW,
+    order_of_creation,
+    writing_metrics,
+)
 from layoutscope.progress import phase
 from layoutscope.walk.orders import trace
 from layoutscope.walk.whatif import lay_in_read_order, pack_nodes
 
 if TYPE_CHECKING:
-    from layoutscope.aging.volume import AgingVolume
+    from layoutscope.aging.volume import AgingVolume, Policy
     from layoutscope.tables import VolumeLayout
 
 
@@ -33,7 +44,30 @@ def readable(layout: VolumeLayout, host: str) -> AgingVolume:
         raise UsageError(f"{name}: no forecast of a volume whose tree was not read, or lies on two devices")
     if not volume.entries.is_file.any():
         raise UsageError(f"{name}: no forecast of a volume without files: nothing would change")
+    volume.policy = shown_policy(layout, host, volume.policy)
     return volume
+
+
+def shown_policy(layout: VolumeLayout, host: str, usual: Policy) -> Policy:
+    """Replace what is assumed of a driver by what a volume that it wrote shows: transactions, and where they are."""
+    if filesystem_of(layout).written_by(layout) != host:
+        return usual
+    values = {metric.name: metric.value for metric in writing_metrics(layout)}
+    files, behind = values.get(FILES_A_TRANSACTION.name), values.get(BEHIND.name)
+    shown: dict[str, Any] = {}
+    told = dict(usual.assumes)
+    if "files_per_transaction" in told and files:
+        low, high = priors()["placement"]["transaction_files"]["range"]
+        shown |= {"files_per_transaction": round(min(max(files, low), high)), "length_spread": SHOWN_SPREAD}
+        told["files_per_transaction"] = f"A transaction writes about {files:,.0f} files, as the last ones did."
+    if "next_fit" in told and behind is not None and behind < REUSED_BELOW:
+        shown["next_fit"] = False
+        told["next_fit"] = "Freed blocks are used again, as they were on this volume."
+    return replace(usual, **shown, assumes=told)
+
+
+SHOWN_SPREAD: Final = 1.25
+"""Factor within which lengths of transactions are drawn that a volume shows."""
 
 
 VOLUMES: Final = 8
@@ -47,14 +81,17 @@ AGED_SHARE: Final = 0.05
 """Of the files that a cycle replaces, as the age of a volume in use is meant."""
 
 
-LAID_OUT: Final = {"hash": "walk-order", "alphabetical": "packed", "numbered": "packed"}
+LAID_OUT: Final = {AS_LISTED: "walk-order", BY_NAME: "packed", FOLDERS_FIRST: "packed"}
 """How nodes of new volumes lie, by the order in which their files came: as they are walked, or by their keys."""
 
 
 def volumes_alike(layout: VolumeLayout, host: str) -> list[tuple[str, int, VolumeLayout]]:
-    """Make volumes with the files of one that is known: how their files came, their ages in cycles, their layouts."""
-    prior = priors()["placement"]
-    names = [str(word) for word in drawn("placement.creation", prior["creation"], DRAWN_VOLUMES)[:VOLUMES]]
+    """Make volumes with the files of one that is known: how their files came, their ages in cycles, their layouts.
+
+    Files come as they did on the one that is known, if its numbers show that.
+    """
+    prior, shown = priors()["placement"], order_of_creation(layout)
+    names = [shown or str(word) for word in drawn("placement.creation", prior["creation"], DRAWN_VOLUMES)[:VOLUMES]]
     ages = [int(age) for age in drawn("placement.age", prior["age"], DRAWN_VOLUMES)[:VOLUMES]]
     made: dict[tuple[str, int], VolumeLayout] = {}
     wanted = {way: {age for name, age in zip(names, ages, strict=True) if LAID_OUT[name] == way} for way in NEW}

@@ -159,7 +159,7 @@ def _notes(
             f"{HOST_WORDS[writer]} wrote this volume, and from here on {now} does: a change of the pace may come from "
             "that alone."
         )
-    notes, num_held = [*assumed, narrow, *begin.policy.assumes], begin.space.num_pinned
+    notes, num_held = [*assumed, narrow, *begin.policy.assumes.values()], begin.space.num_pinned
     if layout.facts.details.get("snapshots"):
         notes.append(f"Snapshots that the volume has hold {num_held:,} blocks of it: these are not free when replaced.")
     notes += list_unaged_parts(layout, begin.entry_bytes)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from layoutscope.access.driver import Model
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
-    from layoutscope.options import Workload
+    from layoutscope.results.scan import HostFrom
     from layoutscope.tables import VolumeLayout
 
 DEFAULT_DRIVES: Final = ("generic-5400-2.5", "generic-7200", "sata-ssd")
@@ -160,7 +160,7 @@ def _volume(
     if work["placement"] == UNKNOWN:
         like_it = VolumesAlike(layout, work)
         cases = tuple(like_it.added(case, reads, profile) for case, profile in zip(cases, profiles, strict=True))
-    facts = _walk_facts(layout, reads, work)
+    facts = _walk_facts(layout, reads, work["order"], choose_host(layout, work["host"]))
     return VolumeCase(
         volume_name(layout),
         facts,
@@ -246,11 +246,11 @@ def _write_ncdu(
             file.write(text.encode())
 
 
-def _walk_facts(layout: VolumeLayout, reads: AccessTrace, work: Workload) -> WalkFacts:
+def _walk_facts(layout: VolumeLayout, reads: AccessTrace, order: str, chosen: tuple[str, HostFrom]) -> WalkFacts:
     """Sum up a walk."""
-    host, host_from = choose_host(layout, work["host"])
+    host, host_from = chosen
     return WalkFacts(
-        order=work["order"],
+        order=order,
         host=host,
         host_from=host_from,
         reads=len(reads),
@@ -261,17 +261,21 @@ def _walk_facts(layout: VolumeLayout, reads: AccessTrace, work: Workload) -> Wal
 
 
 def predict_enumeration(
-    layout: VolumeLayout, profiles: Sequence[DriveProfile], *, host: str | None, may_skip: bool
+    layout: VolumeLayout,
+    profiles: Sequence[DriveProfile],
+    chosen: tuple[str, HostFrom],  # of `choose_host`
+    *,
+    may_skip: bool,
 ) -> tuple[WalkFacts | None, tuple[Prediction, ...]]:
     """Walk a layout and serve the walk on each drive; nothing where there is nothing to walk."""
-    work = checked({"host": host})
+    work = checked({"host": chosen[0]})
     if not len(layout.columns("entries")):
         return None, ()
     reads = walk(layout, work).reads
     fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
     said = Host.of(host_of(work, layout))
     results = tuple(prediction(layout, reads, profile, said) for profile in fitting)
-    return _walk_facts(layout, reads, work), results
+    return _walk_facts(layout, reads, work["order"], chosen), results
 
 
 def fits(profile: DriveProfile, reads: AccessTrace, start_offset_bytes: int = 0) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
@@ -26,14 +27,18 @@ from layoutscope.walk.host import host_profile
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Unpack
 
     from layoutscope.api.images import Opened
     from layoutscope.drive import DriveProfile
     from layoutscope.findings import Finding
     from layoutscope.options import EnumerationOptions
+    from layoutscope.results.scan import HostFrom
     from layoutscope.tables import VolumeLayout
+
+Choice: TypeAlias = "Callable[[VolumeLayout], tuple[str, HostFrom]]"
+"""What chooses the host of a volume, and says why."""
 
 
 @takes(ScanOptions)
@@ -70,7 +75,8 @@ def scan(path: str | os.PathLike[str], **options: Unpack[ScanOptions]) -> ScanRe
     asked = fill(ScanOptions, options)
     profiles = profiles_of(asked["drives"], DEFAULT_DRIVES)
     with opened(path, request_of(options, path)) as image:
-        return _model(_read(image, asked), profiles, asked["host"], may_skip=asked["drives"] is None)
+        choose = partial(choose_host, asked=asked["host"])
+        return _model(_read(image, asked), profiles, choose, may_skip=asked["drives"] is None)
 
 
 def scan_alike(paths: Sequence[str | os.PathLike[str]], options: EnumerationOptions) -> list[ScanResult]:
@@ -79,16 +85,17 @@ def scan_alike(paths: Sequence[str | os.PathLike[str]], options: EnumerationOpti
     Two hosts would be a difference that is not on the disks.
     """
     asked = fill(ScanOptions, options)
-    profiles, host = profiles_of(asked["drives"], DEFAULT_DRIVES), asked["host"]
+    profiles, choose = profiles_of(asked["drives"], DEFAULT_DRIVES), partial(choose_host, asked=asked["host"])
     images = []
     for path in paths:
         with opened(path, request_of(options, path)) as image:
             images.append(_read(image, asked))
     layouts = [volume.layout for image in images for volume in image.volumes]
-    writers = {choose_host(layout, host)[0] for layout in layouts if len(layout.columns("entries"))}
-    host = USUAL_HOST if len(writers) > 1 else host
+    writers = {choose(layout)[0] for layout in layouts if len(layout.columns("entries"))}
+    if len(writers) > 1:
+        choose = partial(choose_host, asked=USUAL_HOST, why="compared")
     with reporting(asked["progress"]):
-        return [_model(image, profiles, host, may_skip=asked["drives"] is None) for image in images]
+        return [_model(image, profiles, choose, may_skip=asked["drives"] is None) for image in images]
 
 
 def _read(image: Opened, asked: ScanOptions) -> ScanResult:
@@ -106,11 +113,11 @@ def _read(image: Opened, asked: ScanOptions) -> ScanResult:
     return ScanResult(about, volumes, image.findings)
 
 
-def _model(image: ScanResult, profiles: Sequence[DriveProfile], host: str | None, *, may_skip: bool) -> ScanResult:
+def _model(image: ScanResult, profiles: Sequence[DriveProfile], choose: Choice, *, may_skip: bool) -> ScanResult:
     """Enumerate and measure the volumes of an image that was read."""
     layouts = [volume.layout for volume in image.volumes]
     modelled = (
-        _model_volume(volume, profiles, host, sharing(volume.layout, layouts), may_skip=may_skip)
+        _model_volume(volume, profiles, choose, sharing(volume.layout, layouts), may_skip=may_skip)
         for volume in image.volumes
     )
     return replace(image, volumes=tuple(modelled))
@@ -143,14 +150,14 @@ def sharing(layout: VolumeLayout, layouts: Sequence[VolumeLayout]) -> tuple[Volu
 def _model_volume(
     volume: VolumeScan,
     profiles: Sequence[DriveProfile],
-    host: str | None,
+    choose: Choice,
     shared: tuple[VolumeLayout, ...],
     *,
     may_skip: bool,  # whether drives that the volume does not fit on are left out
 ) -> VolumeScan:
     """Enumerate and measure one volume; its space is measured together with that of the layouts that share it."""
     layout = volume.layout
-    walk, predictions = predict_enumeration(layout, profiles, host=host, may_skip=may_skip)
+    walk, predictions = predict_enumeration(layout, profiles, choose(layout), may_skip=may_skip)
     with phase("asking what it is spent for"):
         verdict = None
         if walk is not None and predictions:

@@ -133,10 +133,10 @@ USUAL_HOST: Final = "macos"
 """Of volumes that do not tell who wrote them: most users of both file systems have a Mac."""
 
 
-def choose_host(layout: VolumeLayout, asked: str | None) -> tuple[str, HostFrom]:
+def choose_host(layout: VolumeLayout, asked: str | None, why: HostFrom = "asked") -> tuple[str, HostFrom]:
     """Choose the host that works on a volume, and say why: the one asked for, else that which wrote it last."""
     if asked is not None:
-        return asked, "asked"
+        return asked, why
     writer = filesystem_of(layout).written_by(layout)
     return (writer, "written-by") if writer else (USUAL_HOST, "unknown")
 

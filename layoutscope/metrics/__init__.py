@@ -19,6 +19,7 @@ from layoutscope.metrics.files import (
     trace_metrics,
     tree_summaries,
 )
+from layoutscope.metrics.history import creation_metrics, writing_metrics
 from layoutscope.metrics.space import (
     NEAREST,
     clump_metrics,
@@ -64,8 +65,10 @@ def _metrics(layout: VolumeLayout) -> Iterator[Metric]:
     for tree in _list_measured_trees(layout):
         yield from order_metrics(layout, tree)
         yield from health_metrics(layout, tree)
+    yield from writing_metrics(layout)
     yield from distance_metrics(layout)
     yield from file_metrics(layout)
+    yield from creation_metrics(layout)
     yield from free_metrics(layout)
 
 

@@ -18,6 +18,9 @@ from layoutscope.drive import service
 from layoutscope.drive.simulation import draw_seconds
 from layoutscope.drive.uncertain import LAYOUT, interval_of, median_draw, uncertain
 from layoutscope.filesystems.registry import filesystem, filesystem_of
+from layoutscope.metrics.files import BACKWARD, order_metrics
+from layoutscope.metrics.history import AS_LISTED, BY_NAME, order_of_creation
+from layoutscope.metrics.space import main_tree, select_own_nodes
 from layoutscope.results.explanation import ReadsOfNodes, placement, walked
 from layoutscope.results.plan import RemedyWords
 from layoutscope.results.scan import knows_offset
@@ -412,6 +415,38 @@ def space_nodes(case: Case, made: VolumeLayout) -> VolumeLayout:
 EMPTIER: Final = 1.68
 """Leaves that a copy may have for each one that is modelled: a driver that splits leaves whose room is in pieces left
 1,510 bytes in a leaf of a fresh volume, where the one that was measured left 2,541."""
+
+
+def leaves_as_full_as_now(case: Case, made: VolumeLayout) -> float:
+    """Say how many leaves a new volume has for each one that is modelled, if they are as full as now."""
+    if not is_own_work(case):
+        return np.inf
+    now, then = (_mean_used_bytes(layout) for layout in (case.layout, made))
+    return then / now if now else np.inf
+
+
+def _mean_used_bytes(layout: VolumeLayout) -> float:
+    leaves = select_own_nodes(layout, main_tree(layout))
+    used = leaves["used_bytes"].filled(0)[leaves["kind"].equals("leaf")]
+    return float(used.mean()) if len(used) else 0.0
+
+
+def is_own_work(case: Case) -> bool:
+    """Whether the system that does the work wrote the volume last: it shows what that system writes then."""
+    return filesystem_of(case.layout).written_by(case.layout) == case.host.name
+
+
+IN_ORDER: Final = 0.1
+"""Share of leaves whose successor lies before them, up to which they lie in order."""
+
+
+def fills_in_order(case: Case) -> bool:
+    """Whether the system that does the work left leaves in order when it filled the volume folder by folder."""
+    if not is_own_work(case) or order_of_creation(case.layout) not in {AS_LISTED, BY_NAME}:
+        return False
+    values = {metric.name: metric.value for metric in order_metrics(case.layout, main_tree(case.layout))}
+    backward = values[BACKWARD.name]
+    return backward is not None and backward <= IN_ORDER
 
 
 def split_leaves(made: VolumeLayout) -> VolumeLayout:

@@ -31,7 +31,9 @@ from layoutscope.remedies.case import (
     change_reads,
     copying_s,
     data_bytes,
+    fills_in_order,
     in_walk_order,
+    leaves_as_full_as_now,
     level_by_level,
     metadata_bytes,
     moved_to,
@@ -346,19 +348,28 @@ def _new(case: Case, target: FileSystem, order: Callable[[Case], NDArray[np.int6
     source = number_entries(case, order(case))
     found = target.copied(source, case.host)
     if not found:
-        return _as_dense_as_now(case, target.remade(source))
+        return _as_dense_as_now(case, target.remade(source), is_by_folder=order is not level_by_level)
     changed = change_layout(case, found[0], copying_s)
     alternatives = tuple(change_layout(case, other, None).parts for other in found[1:])
     return replace(changed, alternatives=alternatives, error_share=FILLED_ERROR)
 
 
-def _as_dense_as_now(case: Case, made: VolumeLayout | None) -> Changed | str:
-    """Say that the nodes come to lie as dense as they do now; whether they are as full and in order is not known."""
+def _as_dense_as_now(case: Case, made: VolumeLayout | None, *, is_by_folder: bool) -> Changed | str:
+    """Say that the nodes come to lie as dense as they do now; whether they are as full and in order is not known.
+
+    Leaves of a new copy are at least as full as those of a volume that the same system wrote.
+    """
     if made is None:
         return UNKNOWN_NAMES
+    leaves = min(EMPTIER, leaves_as_full_as_now(case, made))
     made = space_nodes(case, made)
     (part,) = change_layout(case, split_leaves(made), None).parts
-    return replace(change_layout(case, made, copying_s), alternatives=((replace(part, times=EMPTIER),),))
+    changed = change_layout(case, made, copying_s)
+    (own,) = changed.parts
+    others = (
+        () if is_by_folder and leaves <= 1 and fills_in_order(case) else ((replace(part, times=max(leaves, 1.0)),),)
+    )
+    return replace(changed, parts=(replace(own, times=min(leaves, 1.0)),), alternatives=others)
 
 
 @remedy

@@ -12,6 +12,16 @@ from layoutscope.access.trace import place_of
 from layoutscope.display import Struct
 from layoutscope.drive.uncertain import HOST, OFFSET
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.metrics.history import (
+    AS_LISTED,
+    BEHIND,
+    BY_NAME,
+    FILES_A_TRANSACTION,
+    FOLDERS_FIRST,
+    REUSED_BELOW,
+    STREAMS,
+    order_of_creation,
+)
 from layoutscope.results.verdict import (
     HELPS_FROM,
     NAMED_FROM,
@@ -255,6 +265,27 @@ def quick(item: Prediction) -> str:
     """Say of a short time whether it is short on most drives like that."""
     likely = "" if item.seconds_high < WORTH_S else ", most likely"
     return f"Under a second{likely}: there is little to be gained."
+
+
+CREATION: Final[Mapping[str, str]] = {
+    AS_LISTED: "in the order in which folders are listed",
+    BY_NAME: "in the order of their names",
+    FOLDERS_FIRST: "after all folders",
+}
+"""Orders of creation in words."""
+
+
+def history(volume: VolumeScan) -> str:
+    """Say how a volume was written, as far as its numbers and transactions show; empty if they show nothing."""
+    values = {metric.name: metric.value for metric in volume.metrics}
+    order = order_of_creation(volume.layout)
+    streams, files, behind = (values.get(each.name) for each in (STREAMS, FILES_A_TRANSACTION, BEHIND))
+    told = [f"its files were created {CREATION[order]}"] if order else []
+    told += [f"its leaves were written in {format_count(round(streams), 'stream')}"] if streams else []
+    told += [f"the last transactions wrote about {files:,.0f} files each"] if files else []
+    told += ["freed blocks are used again"] if behind is not None and behind < REUSED_BELOW else []
+    text = "; ".join(told)
+    return f"{text[:1].upper()}{text[1:]}." if told else ""
 
 
 def story(volume: VolumeScan) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ class ImageFacts(Displayed, Struct, frozen=True):
     partitions: tuple[PartitionFacts, ...] = ()  # entries of its partition maps, in address order
 
 
-HostFrom: TypeAlias = Literal["asked", "written-by", "unknown"]
+HostFrom: TypeAlias = Literal["asked", "written-by", "unknown", "compared"]
 
 
 class WalkFacts(Displayed, Struct, frozen=True):
@@ -72,7 +72,8 @@ class WalkFacts(Displayed, Struct, frozen=True):
 
     order: str  # name of the order
     host: str  # name of the host profile
-    # why this one: `asked`, `written-by` (it wrote the volume last), or `unknown` (the volume does not tell)
+    # why this one: `asked`, `written-by` (it wrote the volume last), `unknown` (the volume does not tell), or
+    # `compared` (different systems wrote the volumes that are compared)
     host_from: HostFrom
     reads: int  # reads that reach the drive
     read_bytes: int  # their bytes

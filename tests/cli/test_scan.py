@@ -66,6 +66,14 @@ def test_details_show_all_that_was_measured(run, image):
         assert part not in run("scan", image).stdout
 
 
+def test_details_say_how_a_volume_was_written(run):
+    """In one sentence above the metrics; the first screen has none."""
+    told = "Its files were created in the order of their names; its leaves were written in 4 streams;"
+    image = "fixtures/images/apfs-scattered.img.zst"
+    assert told in " ".join(run("scan", image, "--details", "--drive", "sata-ssd").stdout.split())
+    assert "files were created" not in run("scan", image, "--drive", "sata-ssd").stdout
+
+
 @pytest.mark.parametrize("kind", ["image", "apfs_image"])
 def test_details_say_whose_time_a_time_is(run, request, kind):
     """Each time in what a volume says of itself is UTC and says so; HFS+ keeps its creation in local time (TN1150)."""

@@ -36,12 +36,12 @@ def serve_seconds(
     sheet: Mapping[str, float | str],  # the figures of a profile, by name
 ) -> float:
     """Return how long reads take that are issued one after another."""
-    turn_s = 60 / sheet["rpm"]
-    track = int(sheet["outer_mb_s"] * 1e6 * turn_s)
-    bytes_per_s = track / turn_s
-    mean_track = (sheet["outer_mb_s"] + sheet["inner_mb_s"]) / 2 * 1e6 * turn_s
+    turn_s, one_track_s = 60 / sheet["rpm"], sheet["track_to_track_ms"] / 1000
+    # The rate of a data sheet is a sustained one: a turn and the step to the next track bring one track.
+    bytes_per_s = sheet["outer_mb_s"] * 1e6
+    track = int(bytes_per_s * (turn_s + one_track_s))
+    mean_track = track * (1 + sheet["inner_mb_s"] / sheet["outer_mb_s"]) / 2
     cylinders = sheet["capacity_bytes"] / (mean_track * sheet["heads"])
-    one_track_s = sheet["track_to_track_ms"] / 1000
     # Two random cylinders are a third of the stroke apart: that distance takes the average seek.
     root_s = (sheet["average_seek_ms"] / 1000 - one_track_s) / math.sqrt(cylinders / 3)
     max_segments = int(sheet["buffer_bytes"] / track)
@@ -73,7 +73,7 @@ def serve_seconds(
             active = Segment(offset, stop, stop + track / 2, now_s)
             if sheet.get("on_arrival") == "track":
                 # What passed under the head on this track before the read began is in the buffer too.
-                active.begin = max(offset - wait_s * bytes_per_s, offset // track * track)
+                active.begin = max(offset - wait_s / turn_s * track, offset // track * track)
             segments = [*segments, active][-max_segments:]
             continue
         if found is active and stop > found.end:

@@ -55,9 +55,11 @@ def volume(filesystem: str, number: int, files: FileSet) -> tuple[FileSet, Place
     made = replace(files, order=str(chosen["creation"]))
     fill, is_next_fit = float(chosen["fill"]), str(chosen["allocator"]) == "next-fit"
     placement = MACOS_HFSPLUS if filesystem == "hfsplus" else MACOS_APFS
-    policy = replace(placement.policy, leaf_keep=fill, index_keep=fill, map_keep=fill, next_fit=is_next_fit)
+    policy = replace(placement.policy, next_fit=is_next_fit)
     if filesystem == "apfs":
-        policy = replace(policy, files_per_transaction=round(float(chosen["transaction_files"])))
+        # How HFS+ splits full nodes is published.
+        length = round(float(chosen["transaction_files"]))
+        policy = replace(policy, leaf_keep=fill, index_keep=fill, map_keep=fill, files_per_transaction=length)
     return made, replace(placement, policy=policy)
 
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from fixtures.fileset import populate, replaced, sizes
 from layoutscope.aging.layouts import build_aged_layout
-from layoutscope.aging.volume import RECORDS, AgingEntries, Cycle, CycleKind, CycleWork
+from layoutscope.aging.trees import FIRST, NOWHERE, RecordWrites, TreeLevel, grow_tree
+from layoutscope.aging.volume import RECORDS, AgingEntries, Cycle, CycleKind, CycleWork, plan_cycle
 from layoutscope.filesystems.apfs.driver import POLICIES as APFS_POLICIES
 from layoutscope.filesystems.apfs.writing import CHUNK_BLOCKS, MAP_BYTES, TREES, read_apfs
 from layoutscope.filesystems.hfsplus.writing import POLICIES as HFSPLUS_POLICIES
-from layoutscope.filesystems.hfsplus.writing import read_hfsplus
+from layoutscope.filesystems.hfsplus.writing import macos_rule, read_hfsplus
 from layoutscope.tables import NULL_ROW, Values, VolumeFacts, VolumeLayout, build_table
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ class Placement:
 
     def state_reasons(self) -> list[str]:
         """Return the reasons: for what is stated here, then what the package assumes of the driver."""
-        return [f"{name}: {why}" for name, why in self.reasons] + [f"assumed: {why}" for why in self.policy.assumes]
+        return [f"{name}: {why}" for name, why in self.reasons] + [
+            f"assumed: {why}" for why in self.policy.assumes.values()
+        ]
 
 
 LINUX_HFSPLUS: Final = Placement(
@@ -153,7 +156,12 @@ ROOT: Final = 1
 
 
 def aging(
-    file_set: FileSet, placement: Placement, ages: Sequence[int], *, keep_cycles: int = 0
+    file_set: FileSet,
+    placement: Placement,
+    ages: Sequence[int],
+    *,
+    keep_cycles: int = 0,
+    has_temporary_names: bool = True,  # whether files are replaced under another name first, or deleted first
 ) -> Iterator[VolumeLayout]:
     """Go through the states of a volume, each so many cycles old, the youngest first."""
     population = populate(file_set)
@@ -162,7 +170,7 @@ def aging(
     volume.keep_cycles = keep_cycles
     for cycle in range(max(ages) + 1):
         if cycle:
-            _replace_files(volume, population, cycle)
+            _replace_files(volume, population, cycle, has_temporary_names=has_temporary_names)
         if cycle in ages:
             yield build_aged_layout(layout, volume)
 
@@ -211,12 +219,37 @@ def _created(placement: Placement, population: Population) -> AgingVolume:
                 next_ident=int(ident.max()) + 1,
             )
         )
+    if usual.balances:
+        _fill_record_by_record(volume)
     volume.policy = usual
     tree = volume.trees[volume.main]
     volume.trees[volume.main] = replace(tree, leaf=replace(tree.leaf, keep_share=usual.leaf_keep))
     # How many blocks a file takes is another thing for one that is replaced.
     volume.a_file = None
     return volume  # type: ignore[no-any-return]
+
+
+def _fill_record_by_record(volume: Any) -> None:
+    """Fill the catalog as its driver does: how full leaves get depends on the order of their records."""
+    tree, entries = volume.trees[volume.main], volume.entries
+    made = entries.taken(np.argsort(entries.ident, kind="stable"))
+    place = np.searchsorted(tree.key, np.stack([made.keys["thread"], made.keys["entry"]], axis=1).ravel())
+    none, turn = np.zeros(len(place), np.int64), np.arange(len(place))
+    rule = macos_rule()
+    grown = grow_tree(RecordWrites(place, tree.size[place], none, turn, none), (rule, rule), tree.index_sizes(tree.key))
+    born = np.concatenate([level.born for level in grown])
+    number = np.empty(len(born), np.int64)
+    every = np.sort(np.concatenate([tree.join("ident"), volume.spare]))
+    number[np.argsort(born, kind="stable")] = every[: len(born)]
+    volume.spare = every[len(born) :]
+    levels, below, done = [], tree.key, 0
+    for level in grown:
+        below = below[level.first]
+        below[0] = FIRST
+        own = number[done : done + len(below)]
+        levels.append(TreeLevel(below, own, volume.offset_of[own], np.full(len(below), NOWHERE)))
+        done += len(below)
+    volume.trees[volume.main] = replace(tree, levels=tuple(levels))
 
 
 def _phases(population: Population) -> list[I64]:
@@ -226,7 +259,7 @@ def _phases(population: Population) -> list[I64]:
     return [order[is_directory], order[~is_directory]] if population.file_set.order == "numbered" else [order]
 
 
-def _replace_files(volume: Any, population: Population, cycle: int) -> None:
+def _replace_files(volume: Any, population: Population, cycle: int, *, has_temporary_names: bool) -> None:
     """Replace the files that a cycle draws, in its order, by such of its sizes."""
     files = volume.entries.is_file
     turn = np.full(len(population), len(population))
@@ -234,8 +267,13 @@ def _replace_files(volume: Any, population: Population, cycle: int) -> None:
     turn[chosen] = np.arange(len(chosen))
     # A cycle writes files in the order of their seats.
     volume.entries.seat = np.where(files, turn[volume.entries.source], -1)
-    first = CycleKind("", lambda directory, wanted, rng: CycleWork(np.arange(wanted), NOTHING, NOTHING))  # noqa: ARG005
-    volume.age(first, len(chosen), np.random.default_rng([population.file_set.seed, cycle]))
+    rng = np.random.default_rng([population.file_set.seed, cycle])
+    work = CycleWork(np.arange(len(chosen)), NOTHING, NOTHING)
+    if has_temporary_names:
+        volume.age(CycleKind("", lambda directory, wanted, rng: work), len(chosen), rng)  # noqa: ARG005
+    else:
+        planned = plan_cycle(volume.entries, work, volume.next_ident, volume.policy.ids_per_file, rng)
+        volume.follow(replace(planned, is_replaced=np.zeros(len(chosen), bool)))
 
 
 def _entries(population: Population, numbers: tuple[int, ...]) -> dict[str, Any]:

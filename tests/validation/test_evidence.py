@@ -120,10 +120,11 @@ def test_what_refutes_a_story_is_told():
 
 
 def test_what_the_page_says_of_the_stories():
-    """Stripes are refuted, and creation by name without on-arrival read-ahead; what is left keeps on arrival."""
+    """Aged HFS+ refutes all; else stripes, and creation by name on drives that keep nothing on arrival."""
     rows = [row for row in ARTICLE["stories"] if row["snapshots"] == article.KEEP_ALL]
-    assert all(row["missed"] for row in rows if row["case"] == "stripe" or row["on_arrival"] == "none")
-    left = [row for row in rows if not row["missed"]]
+    aged = {"hfsplus 5", "hfsplus 10", "hfsplus 20"}
+    assert all(aged <= set(row["missed"]) for row in rows)
+    left = [row for row in rows if not set(row["missed"]) - aged]
     assert [(row["case"], row["on_arrival"]) for row in left] == [("mirror", "track")] * 3
     assert {row["creation"] for row in left} == {"alphabetical", "hash"}
 
@@ -145,18 +146,19 @@ def test_hfsplus_is_quiet_and_apfs_is_not():
         if (row["merge_share"], row["on_arrival"], row["snapshots"]) == (0.97, "none", article.KEEP_ALL)
     )  # fmt: skip
     waited = row["seek_and_rotation_s"]
-    assert waited["hfsplus"][0][0] == pytest.approx(1, abs=0.05)
+    assert waited["hfsplus"][0][0] == pytest.approx(1.2, abs=0.05)
     assert waited["apfs"][2][0] == pytest.approx(66, abs=0.5)
 
 
 def test_apfs_is_slower_at_every_age_in_every_story():
-    """And an aged APFS volume is slower than a fresh one; HFS+ hardly changes."""
+    """And an aged volume is slower than a fresh one; HFS+ hardly changes after five cycles."""
     for row in ARTICLE["stories"]:
         apfs, hfs = ([median for _, median, _ in row[system]] for system in ("apfs", "hfsplus"))
         assert all(one > other for one, other in zip(apfs, hfs, strict=True))
         assert min(apfs[1:]) > 1.5 * apfs[0] or row["creation"] == "alphabetical"
         assert min(apfs[1:]) > apfs[0]
-        assert max(hfs) / min(hfs) < 1.5
+        assert max(hfs[1:]) / min(hfs[1:]) < 1.2
+        assert all(1.5 * hfs[0] < each < 5 * hfs[0] for each in hfs[1:])
 
 
 def test_misses_are_told():

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from fixtures.fileset import FileSet, populate, replaced
+from layoutscope.aging.trees import NAME, TEMPORARY_LETTERS, key_of
+from layoutscope.drive import load_profile, service
+from layoutscope.filesystems.hfsplus.writing import THREAD, catalog_bytes, macos_rule, thread_bytes
 from layoutscope.tables.columns import NULL_ROW
+from layoutscope.walk import trace
+from tests.unit.native.reference.growth import Nodes
 from tests.validation.plans import (
     BLOCK,
     LINUX_APFS,
@@ -140,19 +145,84 @@ def test_the_same_seed_gives_the_same_plan(placement):
     assert not np.array_equal(addresses[0], addresses[2])
 
 
-def test_apfs_scatters_with_age_and_hfs_does_not():
-    """Leaves that follow one another on disk: most in an aged catalog, ever fewer in an aged APFS tree."""
-    adjacent = {}
+def test_apfs_scatters_with_age_and_hfs_stays_in_its_catalog():
+    """Leaves of an aged APFS tree follow one another ever less, all over the data; those of HFS+ fill their file."""
+    adjacent, span = {}, {}
     for placement in (MACOS_HFSPLUS, MACOS_APFS):
         for cycles in (0, 10):
             nodes = tree_nodes(plan_of(placement, FileSet(files=20_000), cycles))
             leaves = np.flatnonzero((nodes["level"] == 0) & np.isin(nodes["tree"], ["catalog", "fs"]))
             leaves = leaves[np.argsort(nodes["key_rank"][leaves])]
-            steps = np.diff(nodes["image_offset"][leaves])
-            adjacent[placement.name, cycles] = (steps == nodes["size_bytes"][leaves[0]]).mean()
-    assert adjacent["macos-hfsplus", 10] > 0.9
+            offset, size = nodes["image_offset"][leaves], nodes["size_bytes"][leaves[0]]
+            adjacent[placement.name, cycles] = (np.diff(offset) == size).mean()
+            span[placement.name, cycles] = np.ptp(offset) / (len(leaves) * size)
+    assert span["macos-hfsplus", 10] < 1.1
+    assert span["macos-apfs", 10] > 20
     assert adjacent["macos-apfs", 0] > 0.9
     assert adjacent["macos-apfs", 10] < 0.6
+
+
+@pytest.mark.parametrize("order", ["alphabetical", "hash", "numbered"])
+def test_a_catalog_of_macos_splits_as_its_driver_does(order):
+    """As many leaves as the driver's rule gives record by record; in a cycle all records come at once, hence 10 %."""
+    file_set = FileSet(files=5000, order=order)
+    exact = count_leaves_record_by_record(file_set, 5)
+    plans = aging(file_set, MACOS_HFSPLUS, range(6))
+    planned = [int((tree_nodes(layout)["level"] == 0).sum()) for layout in plans]
+    assert planned[0] == pytest.approx(exact[0], rel=0.03)
+    assert planned == pytest.approx(exact, rel=0.1)
+
+
+def test_names_that_pass_split_the_leaves_of_a_catalog():
+    """Leaves and time after ten cycles: 29 % and 1.4 times as much, or 14 % and 1.1 without temporary names."""
+    drive = load_profile("wd-mybook-duo-disk").with_figures(on_arrival="track")
+    for has_names, leaves, times in ((True, 1.29, 1.45), (False, 1.14, 1.1)):
+        states = list(aging(FileSet(files=50_000, order="hash"), MACOS_HFSPLUS, (0, 10), has_temporary_names=has_names))
+        fresh, aged = (int((tree_nodes(layout)["level"] == 0).sum()) for layout in states)
+        assert aged / fresh == pytest.approx(leaves, abs=0.03)
+        before, after = (service(trace(layout, order="fts", host="macos"), drive).seconds for layout in states)
+        assert after / before == pytest.approx(times, abs=0.05)
+
+
+def count_leaves_record_by_record(file_set, cycles):
+    """Create and replace files one by one: thread and name, and a name that passes where a file is replaced."""
+    population = populate(file_set)
+    letters, ident = population.name_length, np.where(population.turn > 0, 2 + population.turn, 1)
+    folder = ident[population.parent]
+    thread, record = thread_bytes(letters), catalog_bytes(letters, population.is_directory)
+    longer = catalog_bytes(letters + TEMPORARY_LETTERS, is_directory=False)
+    steps, state, last = [], {}, int(ident.max())
+    root = np.array(len("root"))
+    steps += [(key_of(1, THREAD), thread_bytes(root)), (key_of(0, NAME), catalog_bytes(root, is_directory=True))]
+
+    def write(item, number):
+        steps.append((key_of(number, THREAD), thread[item]))
+        state[item] = number
+
+    name = key_of(folder, NAME, population.name_rank)
+    for item in np.argsort(population.turn)[1:].tolist():
+        write(item, ident[item])
+        steps.append((name[item], record[item]))
+    ends = [len(steps)]
+    for cycle in range(1, cycles + 1):
+        for item in replaced(population, cycle).tolist():
+            old, last = state[item], last + 1
+            write(item, last)
+            passing = key_of(folder[item], NAME) - 1
+            steps += [(passing, longer[item]), (name[item], 0), (key_of(old, THREAD), 0), (passing, 0)]
+            steps.append((name[item], record[item]))
+        ends.append(len(steps))
+    keys = np.array([key for key, _ in steps])
+    distinct, place = np.unique(keys, return_inverse=True)
+    nodes, counts = Nodes(len(distinct), macos_rule()), []
+    for turn, (number, (_, size)) in enumerate(zip(place.tolist(), steps, strict=True), 1):
+        if size:
+            nodes.write(number, int(size), 0, turn, turn)
+        else:
+            nodes.delete(number)
+        if turn in ends:
+            counts.append(len(nodes.order))
+    return counts
 
 
 def test_every_reason_is_for_a_parameter(placement):

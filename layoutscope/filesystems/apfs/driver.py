@@ -5,6 +5,7 @@ linux-apfs-rw 0.3.20: ``dir.c``, ``btree.c``, ``inode.c``, ``super.c``.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -407,15 +408,9 @@ def _find_mounted_nodes(facts: VolumeFacts, nodes: NodeTable, entries: EntryTabl
     return np.concatenate(first).astype(np.int32), read[nodes.tree[read] != nodes.tree_code("extentref")]
 
 
-LENGTHS: Final = "Lengths of transactions are drawn within a factor of two."
-
 LINUX: Final = Policy(
     # linux-apfs-rw (node.c) moves half of the records of a full node to a new one.
     split_by_count=True,
-    leaf_keep=0.5,
-    index_keep=0.5,
-    map_keep=0.5,
-    merge_share=0.0,
     next_fit=False,
     # Its constants, since 0.3.12: so many blocks wait to be freed, or are written, when a transaction ends.
     queue_blocks=10_000,
@@ -425,14 +420,19 @@ LINUX: Final = Policy(
     # The inode of the temporary file, and a sibling for each of its two names.
     ids_per_file=3,
     leaves_siblings=True,
-    assumes=("A transaction ends when 10,000 blocks wait to be freed, as the Linux driver's do since 0.3.12.",),
+    assumes={
+        "queue_blocks": "A transaction ends when 10,000 blocks wait to be freed, as the Linux driver's do since 0.3.12."
+    },
 )
 # Before, 4,096 of the last five transactions waited together.
 LINUX_BEFORE: Final = replace(
     LINUX,
     queue_blocks=4096,
     waits=4,
-    assumes=("A transaction ends when 4,096 blocks of five wait to be freed, as the Linux driver's did up to 0.3.9.",),
+    assumes={
+        "queue_blocks": "A transaction ends when 4,096 blocks of five wait to be freed, as the Linux driver's did up "
+        "to 0.3.9."
+    },
 )
 
 MACOS: Final = Policy(
@@ -443,13 +443,12 @@ MACOS: Final = Policy(
     next_fit=True,
     at_commit=True,
     length_spread=2.0,
-    assumes=(
-        "A transaction writes 1,000 files.",
-        LENGTHS,
-        "Nodes are written at the end of a transaction, in the order of their keys.",
-        "Blocks are taken behind those that were taken last.",
-        "Neighbours that fill half a node together are merged.",
-    ),
+    assumes={
+        "files_per_transaction": "A transaction writes 1,000 files; lengths are drawn within a factor of two.",
+        "at_commit": "Nodes are written at the end of a transaction, in the order of their keys.",
+        "next_fit": "Blocks are taken behind those that were taken last.",
+        "merge_share": "Neighbours that fill half a node together are merged.",
+    },
 )
 
 POLICIES: Final = {"linux": LINUX, "macos": MACOS}
@@ -472,6 +471,16 @@ def written_by(layout: VolumeLayout) -> str:
     # The newest comes first.
     program = str(details.get("modified by") or details.get("formatted by", ""))
     return next((host for name, host in WRITERS.items() if program.startswith(name)), "")
+
+
+def joins_pieces(layout: VolumeLayout) -> bool | None:
+    """Whether the Linux driver that wrote a volume joins room in pieces before it splits a node; None if unknown.
+
+    0.3.20 does, 0.3.0 does not; no version between them was looked at.
+    """
+    found = re.match(r"linux-apfs by eafer \((\d+)\.(\d+)\.(\d+)", str(layout.facts.details.get("modified by", "")))
+    version = tuple(map(int, found.groups())) if found else (0, 3, 10)
+    return True if version >= (0, 3, 20) else False if version <= (0, 3, 0) else None
 
 
 def policy_of(layout: VolumeLayout, host: str) -> Policy:

@@ -164,12 +164,15 @@ class Apfs:
 
     def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
         """Fill the trees as the Linux driver does; how macOS fills them is not published."""
-        from layoutscope.filesystems.apfs.driver import HOSTS
+        from layoutscope.filesystems.apfs.driver import HOSTS, joins_pieces
         from layoutscope.filesystems.apfs.writing import copies_by_linux
 
+        if host.name != "linux":
+            return ()
         # The driver looks data streams up since the version that puts a node's room together, too.
         is_later = host.properties_of(self.name, HOSTS).apfs_looks_up_dstream
-        return copies_by_linux(layout, joins_pieces=is_later) if host.name == "linux" else ()
+        is_settled = joins_pieces(layout) is is_later
+        return copies_by_linux(layout, (is_later,) if is_settled else (is_later, not is_later))
 
     def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
         """Make a volume that ages as the driver of a host would have it; None where its tree was not read."""

@@ -616,19 +616,18 @@ RULE: Final = SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=True)
 
 def copies_by_linux(
     layout: VolumeLayout,
-    *,
-    # whether room that is in pieces is put together before a node is split: 0.3.20 does, 0.3.0 does not
-    joins_pieces: bool,
+    # whether room that is in pieces is put together before a node is split, and what else may hold
+    joins_pieces: Sequence[bool],
 ) -> tuple[VolumeLayout, ...]:
     """Lay entries out as a Linux driver does that makes them in the order of their numbers."""
     is_apart = lies_apart(layout) if layout.facts.filesystem == "apfs" else None
-    ways = [(joins_pieces, bool(is_apart)), (not joins_pieces, bool(is_apart))]
+    ways = [(joins, bool(is_apart)) for joins in joins_pieces]
     if is_apart is None:
-        ways.append((joins_pieces, True))
+        ways.append((joins_pieces[0], True))
     table = in_name_order(layout)
     writes, index_bytes, places, data = _list_writes(table)
     grown = {}
-    for joins in (True, False):
+    for joins in joins_pieces:
         own = writes._replace(lost=np.zeros_like(writes.lost)) if joins else writes
         tree = grow_tree(own, (RULE, RULE), index_bytes)
         grown[joins] = tree, *_map_nodes(tree)

@@ -63,21 +63,14 @@ LINUX: Final = Policy(
     # fs/hfsplus/brec.c splits a full node in the middle, less two bytes a record that the half of them which stays has
     # for its offsets besides, and removes only empty nodes; bitmap.c takes the first free block.
     split_less=1,
-    leaf_keep=0.5,
-    index_keep=0.5,
-    map_keep=0.5,
-    merge_share=0.0,
     next_fit=False,
 )
 MACOS: Final = Policy(
     # Apple's BTreeTreeOps.c moves records to the left neighbour before it splits, and frees a node when its last record
     # goes (DeleteTree): nothing is merged.
-    leaf_keep=0.9,
-    index_keep=0.9,
-    map_keep=0.9,
-    merge_share=0.0,
+    balances=True,
     next_fit=True,
-    assumes=("Blocks are taken behind those that were taken last.",),
+    assumes={"next_fit": "Blocks are taken behind those that were taken last."},
 )
 POLICIES: Final = {"linux": LINUX, "macos": MACOS}
 
@@ -172,7 +165,9 @@ def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
     name, thread = rec.key_of(entries.parent, rec.NAME, entries.place), rec.key_of(entries.ident, THREAD)
     nodes = layout.columns("nodes")
     node_bytes = int(nodes["size_bytes"].data[read[0][0]])
-    rule = NodeRule(node_bytes - NODE_HEAD, policy.leaf_keep, policy.merge_share, policy.split_less)
+    rule = NodeRule(
+        node_bytes - NODE_HEAD, policy.leaf_keep, policy.merge_share, policy.split_less, balances=policy.balances
+    )
     records = {
         "entry": (name, catalog_bytes(entries.letters, entries.is_directory)),
         "inode": (name, None),

@@ -10,6 +10,7 @@ import pytest
 from layoutscope.aging.trees import (
     FIRST,
     NAME,
+    NOWHERE,
     AgingTree,
     Edits,
     NodeRule,
@@ -20,6 +21,7 @@ from layoutscope.aging.trees import (
     grow_level,
     grow_tree,
     key_of,
+    new_level,
     split_full,
 )
 from layoutscope.aging.volume import FreeBlocks, FullError
@@ -37,7 +39,7 @@ def level(*bounds):
 
 def tree(keys, *levels):
     """Make a tree of records of ten bytes."""
-    return AgingTree(np.array(keys), np.full(len(keys), 10), levels, RULE, RULE, 10)
+    return AgingTree(np.array(keys, np.int64), np.full(len(keys), 10), levels, RULE, RULE, 10)
 
 
 def inserted(*keys):
@@ -135,6 +137,68 @@ def test_less_stays_left_of_a_split_where_the_driver_counts_offsets():
     bound, key, size = np.array([0]), np.arange(9), np.full(9, 10)
     assert split_full(bound, key, size, NodeRule(80)).tolist() == [0, 4]
     assert split_full(bound, key, size, NodeRule(80, less_per_record=2)).tolist() == [0, 3]
+
+
+BALANCED = NodeRule(40, balances=True)
+
+
+def balanced(*keys):
+    """Make a tree of leaves that begin at 0 and at 10, which balance."""
+    return replace(two_leaves(*keys), leaf=BALANCED, index=BALANCED)
+
+
+def test_what_is_too_much_for_a_leaf_goes_to_the_one_before():
+    """Five records in the second leaf and one in the first: both hold three, no leaf is new, the root stays."""
+    made, touched, freed = apply_edits(balanced(1, 10, 11, 12, 13), inserted(14), np.zeros(1, np.int64))
+    assert made.fill(0)[1].tolist() == [3, 3]
+    assert made.levels[0].bound[1:].tolist() == [12]
+    assert [level.ident.tolist() for level in made.levels] == [[10, 11], [20]]
+    assert freed.tolist() == []
+    assert made.list_new_nodes(touched).tolist() == []
+
+
+def test_what_finds_no_room_there_goes_to_a_new_leaf_in_between():
+    """Two full leaves and a ninth record: the second keeps its number and the last two of its five records."""
+    made, touched, freed = apply_edits(balanced(1, 2, 3, 4, 10, 11, 12, 13), inserted(14), np.zeros(1, np.int64))
+    assert made.fill(0)[1].tolist() == [4, 3, 2]
+    assert made.levels[0].ident.tolist() == [10, NOWHERE, 11]
+    assert made.levels[0].bound[1:].tolist() == [10, 13]
+    assert made.list_new_nodes(touched).tolist() == [1]
+    assert freed.tolist() == []
+
+
+def test_the_first_leaf_has_none_before_it():
+    """A new leaf is the first one then, and holds what comes before all others."""
+    made, _, _ = apply_edits(balanced(1, 2, 3, 4, 10), inserted(5), np.zeros(1, np.int64))
+    assert made.fill(0)[1].tolist() == [3, 2, 1]
+    assert made.levels[0].ident.tolist() == [NOWHERE, 10, 11]
+    assert made.levels[0].bound.tolist() == [FIRST, 4, 10]
+    assert made.levels[1].bound.tolist() == [FIRST]
+
+
+def test_a_node_above_begins_with_its_first_new_leaf():
+    """Records that leave the first leaf of an index node change where it begins; a new leaf there does not."""
+    above = [TreeLevel(np.array([FIRST, 10]), *(np.arange(2) for _ in range(3))), level(0)]
+    both = replace(balanced(1, 10, 11, 12, 13), levels=(level(0, 10), *above))
+    made, _, _ = apply_edits(both, inserted(14), np.zeros(1, np.int64))
+    assert [item.bound[1:].tolist() for item in made.levels] == [[12], [12], []]
+    both = replace(balanced(1, 2, 3, 4, 10, 11, 12, 13), levels=(level(0, 10), *above))
+    made, _, _ = apply_edits(both, inserted(14), np.zeros(1, np.int64))
+    assert [item.bound[1:].tolist() for item in made.levels] == [[10, 13], [10], []]
+
+
+@pytest.mark.parametrize("batches", [1, 30])
+def test_growing_at_the_end_gives_as_many_leaves_as_the_driver_makes(batches):
+    """Record by record, or many at once."""
+    rng = np.random.default_rng(3)
+    size = rng.integers(3, 15, 3000)
+    made = replace(tree([], new_level()), leaf=NodeRule(100, balances=True), index=NodeRule(100, balances=True))
+    for part in np.array_split(np.arange(3000), batches):
+        edits = replace(inserted(*part.tolist()), size=size[part])
+        made, _, _ = apply_edits(made, edits, np.zeros(len(part), np.int64))
+    assert made.fill(0)[0].max() <= 100
+    exact = grow_level(writes(range(3000), more=size), SplitRule(100, stays_at_cut=False, balances=True))
+    assert len(made.levels[0]) == len(exact.born)
 
 
 def test_records_of_index_nodes_are_shorter_where_a_key_has_no_name():

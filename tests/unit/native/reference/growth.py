@@ -25,7 +25,7 @@ def cut(rule: SplitRule, sizes: list[int], place: int) -> int:
     return max(kept - (place < kept), 1)
 
 
-class _Nodes:
+class Nodes:
     """The nodes of a level while it grows."""
 
     def __init__(self, num_records: int, rule: SplitRule) -> None:
@@ -56,6 +56,17 @@ class _Nodes:
         self.lost[node] += lost
         if self.rule.balances:
             self._spread(at, when, batch)
+
+    def delete(self, record: int) -> None:
+        """Delete a record, and its node with the last one."""
+        at = bisect_right(self.first, record) - 1
+        node = self.order[at]
+        self.held[node].remove(record)
+        self.load[node] -= self.size[record]
+        self.size[record] = 0
+        if not self.held[node] and len(self.order) > 1:
+            del self.order[at], self.first[at]
+            self.first[0] = -1
 
     def _is_too_full(self, node: int, more: int) -> bool:
         return self.load[node] + self.lost[node] + more > self.rule.capacity_bytes and len(self.held[node]) > 1
@@ -131,7 +142,7 @@ class _Nodes:
 
 def plain_grown(writes: RecordWrites, rule: SplitRule) -> GrownLevel:
     """Do the same in Python: what the kernel is held against."""
-    nodes = _Nodes(int(writes.record.max(initial=-1)) + 1, rule)
+    nodes = Nodes(int(writes.record.max(initial=-1)) + 1, rule)
     for each in zip(*(column.tolist() for column in writes), strict=True):
         nodes.write(*each)
     by, at, batch = np.array(nodes.taken, np.int64).reshape(-1, 3).T

@@ -1,0 +1,271 @@
+"""How a volume was written: in which order files came, in which transactions, and what of it is still as it was.
+
+Input: entries and nodes. File systems number files in the order in which these are created, and those that write nodes
+anew note in each of them the transaction that did it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.metrics.definition import Definition, Metric
+from layoutscope.metrics.files import FIRST_USER_ID
+from layoutscope.metrics.space import main_tree, select_own_nodes
+from layoutscope.structs.arrays import find, is_head, order_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.tables import Table, VolumeLayout
+
+    I64 = NDArray[np.int64]
+
+_PAIRS: Final = "neighbours in folders"
+
+NEXT_NUMBER = Definition(
+    "next-number",
+    "Next file has the next number",
+    unit="share",
+    denominator=_PAIRS,
+    text="Share of files whose number is one more than that of the file before them in the listing of their folder.",
+    citation="this project",
+)
+CREATED_AS_LISTED = Definition(
+    "created-as-listed",
+    "Created as listed",
+    unit="share",
+    denominator=f"{_PAIRS} (at random 50 %)",
+    text="Share of files with a higher number than the file before them in the listing of their folder: 1 where files "
+    "were created in the order in which folders are listed, 0.5 at random.",
+    citation="this project; numbers ascend in the order of creation (TN1150, nextCatalogID; Apple File System "
+    "Reference, Volumes, next object id)",
+)
+CREATED_BY_NAME = Definition(
+    "created-by-name",
+    "Created by name",
+    unit="share",
+    denominator="neighbours by name (at random 50 %)",
+    text="The same with the files of a folder sorted by name, where the file system lists them in another order.",
+    citation="this project",
+)
+BORN_AS_LISTED = Definition(
+    "born-as-listed",
+    "Creation times as listed",
+    unit="share",
+    denominator="neighbours with different times",
+    text="Share of files with a later creation time than the file before them in the listing of their folder. Copies "
+    "may keep the times of their originals.",
+    citation="this project",
+)
+STREAMS = Definition(
+    "write-streams",
+    "Streams of writing",
+    unit="streams",
+    denominator="leaves in key order",
+    text="Into how few sequences the leaves fall of which each was written in key order, by the transactions of its "
+    "leaves; sequences with less than 1 % of the leaves are left out. 1 after one copy in key order, more after each "
+    "round of changes: a listing reads all of them in turn.",
+    citation="this project; the least number of ascending sequences is found by patience sorting (Aldous & Diaconis, "
+    "Bull. AMS 36, 1999)",
+)
+FILL_BY_AGE = Definition(
+    "leaf-fill-newest",
+    "Leaf fill, newest quarter",
+    unit="share",
+    denominator="room for records in the leaves",
+    text="Leaf fill of the quarter of the leaves that was written last; parts have all quarters.",
+    citation="this project",
+)
+FILES_A_TRANSACTION = Definition(
+    "files-per-transaction",
+    "Files per transaction",
+    unit="files",
+    denominator="newest 5 % of the files, median",
+    text="With how many files a file shares the transaction that wrote the leaf of its inode last, of the files with "
+    "the highest numbers: nothing but these was written to their leaves, as a rule.",
+    citation="this project",
+)
+BEHIND = Definition(
+    "written-behind",
+    "Transactions in disk order",
+    unit="share",
+    denominator="transactions behind another one",
+    text="Share of transactions whose leaves are located behind those of the transaction before, by their medians: 1 "
+    "where blocks are taken behind the last ones, less where freed blocks are used again, 0.5 at random.",
+    citation="this project",
+)
+
+SAMPLED_FILES: Final = 100_000
+"""Of more files those of some folders are compared, about so many."""
+
+NAME_BYTES: Final = 24
+"""Names are told apart by so many bytes: those that agree in them may change places."""
+
+SURE: Final = 4.0
+"""Standard deviations from random order at which an order is taken for that of creation."""
+
+FIRST_SHARE: Final = 0.99
+"""Share of the files that came after all folders where folders were made first."""
+
+REUSED_BELOW: Final = 0.9
+"""Share of the transactions in disk order below which freed blocks were used again: 0.99 to 0.88 after one to five
+rounds of replacing a twentieth of the files in the first free blocks, 0.6 after ten; 1 if blocks behind are taken."""
+
+FEW_LEAVES: Final = 0.01
+"""A stream with a smaller share of the leaves is left out."""
+
+FEWEST_TRANSACTIONS: Final = 10
+"""Fewer transactions do not show where blocks are taken."""
+
+FEWEST_FILES: Final = 100
+"""Files that are looked at to count those of a transaction, if there are as many."""
+
+STREAM_LEAVES: Final = 100_000
+"""Streams are counted among the first so many leaves in key order."""
+
+QUARTERS: Final = ("oldest quarter", "second quarter", "third quarter", "newest quarter")
+
+
+class Ascents(NamedTuple):
+    """How often the later of two neighbours has the higher number."""
+
+    num_different: int  # neighbours that differ
+    num_rising: int  # those of which the later one has the higher number
+
+    @property
+    def share(self) -> float | None:
+        """Share of the neighbours."""
+        return self.num_rising / self.num_different if self.num_different else None
+
+    @property
+    def excess(self) -> float:
+        """By how many standard deviations they exceed those of a random order, whose variance is n / 12."""
+        return (self.num_rising - self.num_different / 2) / math.sqrt(max(self.num_different, 12) / 12)
+
+
+class FilesInOrder(NamedTuple):
+    """Files of some folders, folder by folder."""
+
+    table: Table  # in the order of listings
+    is_behind: NDArray[np.bool_]  # whether another file of the folder is before it
+    by_name: I64 | None  # the files in the order of their names; None where these are not known
+
+    def ascents(self, column: str, order: I64 | None = None) -> Ascents:
+        """Compare neighbours in the order of listings, or in another one."""
+        values = self.table[column]
+        numbers = values.signed() if order is None else values.signed()[order]
+        step = (numbers[1:] - numbers[:-1])[self.is_behind[1:]]
+        return Ascents(int((step != 0).sum()), int((step > 0).sum()))
+
+
+def list_files(layout: VolumeLayout) -> FilesInOrder:
+    """List the files of all folders, or of some evenly chosen ones."""
+    entries = layout.columns("entries")
+    files = entries.take(~entries["kind"].equals("directory") & entries["entry_rank"].is_known)
+    parent, rank = files["parent_id"].data, files["entry_rank"].data
+    if not ((parent[1:] > parent[:-1]) | ((parent[1:] == parent[:-1]) & (rank[1:] >= rank[:-1]))).all():
+        files = files.take(np.lexsort((rank, parent)))
+    folder = np.cumsum(is_head(files["parent_id"].data))
+    files = files.take(folder % (len(files) // SAMPLED_FILES + 1) == 0)
+    parent, names = files["parent_id"].data, files.texts("name")
+    by_name = None
+    if names.known is None:
+        # Eight letters as one number, the first of them the highest.
+        words = names.heads(NAME_BYTES).view(np.dtype(np.uint64).newbyteorder("big"))
+        by_name = np.lexsort((*words.T[::-1], parent))
+    return FilesInOrder(files, ~is_head(parent), by_name)
+
+
+def creation_metrics(layout: VolumeLayout) -> Iterator[Metric]:
+    """Tell in which order files were created."""
+    files = list_files(layout)
+    number = files.table["file_id"].signed()
+    follows = (number[1:] == number[:-1] + 1)[files.is_behind[1:]]
+    yield Metric(NEXT_NUMBER, float(follows.mean()) if len(follows) else None, "files")
+    yield Metric(CREATED_AS_LISTED, files.ascents("file_id").share, "files")
+    if files.by_name is not None:
+        yield Metric(CREATED_BY_NAME, files.ascents("file_id", files.by_name).share, "files")
+    yield Metric(BORN_AS_LISTED, files.ascents("create_time").share, "files")
+
+
+AS_LISTED, BY_NAME, FOLDERS_FIRST = "hash", "alphabetical", "numbered"
+"""Orders of creation, as priors name them: as folders list their files, by name, and all folders before all files."""
+
+
+def order_of_creation(layout: VolumeLayout) -> str:
+    """Tell in which order the files of a volume were created; empty where its numbers do not show it.
+
+    Where folders are listed by name, the order of listings is that of names.
+    """
+    entries = layout.columns("entries")
+    is_folder = entries["kind"].equals("directory")
+    number = entries["file_id"].signed()
+    is_own = number >= FIRST_USER_ID
+    folders, others = number[is_folder & is_own], number[~is_folder & is_own]
+    if len(folders) > 1 and len(others) and (others > np.quantile(folders, 0.99)).mean() > FIRST_SHARE:
+        return FOLDERS_FIRST
+    files = list_files(layout)
+    listed = files.ascents("file_id").excess
+    named = listed if files.by_name is None else files.ascents("file_id", files.by_name).excess
+    if max(listed, named) < SURE:
+        return ""
+    return AS_LISTED if listed > named + SURE else BY_NAME
+
+
+def writing_metrics(layout: VolumeLayout) -> Iterator[Metric]:
+    """Tell in which transactions the leaves of the enumerated tree were written; nothing where nodes have none."""
+    tree = main_tree(layout)
+    nodes = select_own_nodes(layout, tree)
+    leaves = nodes.take(nodes["kind"].equals("leaf") & nodes["key_rank"].is_known & nodes["xid"].is_known)
+    if not len(leaves):
+        return
+    leaves = leaves.take(order_of(leaves["key_rank"].data))
+    xid = leaves["xid"].signed()
+    yield Metric(STREAMS, float(count_streams(xid[:STREAM_LEAVES])), tree)
+    used, room = leaves["used_bytes"].filled(0), leaves["used_bytes"].filled(0) + leaves["free_bytes"].filled(0)
+    oldest = np.argsort(xid, kind="stable")
+    parts = zip(QUARTERS, np.array_split(oldest, len(QUARTERS)), strict=True)
+    fills = [(name, float(used[part].sum() / max(room[part].sum(), 1))) for name, part in parts]
+    yield Metric(FILL_BY_AGE, fills[-1][1], tree, tuple(fills))
+    at = [
+        np.median(part)
+        for part in np.split(leaves["image_offset"].signed()[oldest], np.flatnonzero(np.diff(xid[oldest])) + 1)
+    ]
+    yield Metric(BEHIND, float((np.diff(at) > 0).mean()) if len(at) >= FEWEST_TRANSACTIONS else None, tree)
+    yield Metric(FILES_A_TRANSACTION, files_per_transaction(layout, leaves), tree)
+
+
+def count_streams(xid: I64) -> int:
+    """Count the sequences of leaves that were written in key order.
+
+    >>> count_streams(np.array([1, 1, 2, 9, 2, 9, 3]))
+    2
+    """
+    # Each leaf continues the sequence with the newest last leaf that is not newer: a pile of patience sorting.
+    tops: list[int] = []
+    sizes: list[int] = []
+    for number in (-xid).tolist():
+        place = bisect_left(tops, number)
+        if place == len(tops):
+            tops.append(number)
+            sizes.append(0)
+        tops[place] = number
+        sizes[place] += 1
+    return int((np.array(sizes) >= FEW_LEAVES * len(xid)).sum())
+
+
+def files_per_transaction(layout: VolumeLayout, leaves: Table) -> float | None:
+    """Count the files of the transaction that the median of the newest files shares, by the leaves of their inodes."""
+    entries = layout.columns("entries")
+    files = entries.take(~entries["kind"].equals("directory"))
+    number = files["file_id"].data
+    place = find(leaves["row"].signed(), files["inode_node_row"].signed())
+    newest = place[np.argsort(number, kind="stable")[-max(len(number) // 20, FEWEST_FILES) :]]
+    _, shared = np.unique(leaves["xid"].data[newest[newest >= 0]], return_inverse=True)
+    return float(np.median(np.bincount(shared)[shared])) if len(shared) else None

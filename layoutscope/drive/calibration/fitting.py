@@ -336,10 +336,13 @@ LEAST_TRACKS: Final = 20.0
 """How far from the read before a read must lie that tells of seeks, where it is none of the pairs: not read ahead."""
 UNKNOWN_SEGMENTS: Final = 4
 """Segments of a buffer of which no read tells how many it has (assumed)."""
-SEGMENT_SECTORS: Final = (128, 256, 512, 1024, 2048, 4096, 8192)
+SEGMENT_SECTORS: Final = tuple(round(128 * 2 ** (k / 2)) for k in range(13))
+"""Sizes of segments that are tried first, besides one and two tracks: two an octave."""
+AHEADS: Final = ("none", "track", "segment")
+"""Ways to read ahead."""
 JOINS: Final = ("next-sector", "never", "window")
-FINER: Final = tuple(2 ** (k / 24) for k in range(-12, 13))
-"""Sizes of segments around the best of the powers of two, half an octave each way: the likeness has many peaks."""
+FINER: Final = tuple(2 ** (k / 24) for k in range(-6, 7))
+"""Sizes around the best of them, a quarter of an octave each way: the likeness has many peaks."""
 CLEAR_TURNS: Final = 0.1
 """Of a turn, how far a stream's time for a track may be from what its skew says, where it loses no turn."""
 ANGLES: Final = 4
@@ -470,13 +473,12 @@ def late_ms(log: ReadLog, count: int) -> F64:
     return np.random.default_rng(SEED).choice(np.maximum(hits.ms - taken, 0), (ANGLES, count))
 
 
-def buffer_settings(figures: dict[str, Any], step_ms: float) -> Iterator[dict[str, Any]]:
-    """Yield what a drive of which other figures are known may do with its buffer, the settings of the drive model."""
+def buffer_settings(figures: dict[str, Any], ahead: str, step_ms: float) -> Iterator[dict[str, Any]]:
+    """Yield what a drive that reads ahead in one way may do with its buffer, the settings of the drive model."""
     track = figures["zones"][0][2]
-    reaches = [("none", 0), *(("track", size) for size in (128, track, 2 * track))]
-    reaches += [("segment", size) for size in SEGMENT_SECTORS]
-    for share, (ahead, size), join in product((0.0, 0.5, 1.0), reaches, JOINS):
-        yield {"look_ahead": ahead, "join": join, "segment_sectors": size, **overheads(figures, share, step_ms)}
+    sizes = (0,) if ahead == "none" else (*SEGMENT_SECTORS, track, 2 * track)
+    for size, join in product(sizes, JOINS):
+        yield {"look_ahead": ahead, "join": join, "segment_sectors": size, **overheads(figures, 0.5, step_ms)}
 
 
 def overheads(figures: dict[str, Any], share: float, step_ms: float) -> dict[str, Any]:
@@ -502,10 +504,15 @@ def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
     late = late_ms(log, len(near))
     known = figures | {"segments": count_segments(log), "on_arrival": "track" if ARRIVAL in log.step else "none"}
     step_ms = longest_step_ms(log, disk)
-    chosen = most_alike(near, late, known, buffer_settings(known, step_ms))
-    sizes = [{"segment_sectors": round(chosen["segment_sectors"] * share)} for share in FINER]
-    chosen |= most_alike(near, late, known | chosen, sizes)
-    split = (overheads(known, share, step_ms) for share in np.linspace(0, 1, 17).tolist())
+    finest = []
+    # Between the sizes that are tried first, one way to read ahead is as good as another: each is compared at its best.
+    for ahead in AHEADS:
+        best = most_alike(near, late, known, buffer_settings(known, ahead, step_ms))
+        sizes = [best | {"segment_sectors": round(best["segment_sectors"] * share)} for share in FINER]
+        finest.append(most_alike(near, late, known, sizes))
+    chosen = most_alike(near, late, known, finest)
+    shares = product(JOINS, np.linspace(0, 1, 17).tolist())
+    split = ({"join": join, **overheads(known, share, step_ms)} for join, share in shares)
     chosen |= most_alike(near, late, known | chosen, split)
     return profile_of(name, "hdd", known | chosen)
 

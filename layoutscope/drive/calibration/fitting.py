@@ -25,11 +25,11 @@ from layoutscope.drive.calibration.plan import (
     FLASH_DEPTHS,
     LADDER,
     LARGE,
-    MOST_STREAMS,
     QUICK,
     REPEATED,
     SEED,
     SMALL,
+    STREAMS,
     Calibration,
     keeps_streams,
     quick_ms,
@@ -105,10 +105,13 @@ def fit_turn_ms(log: ReadLog) -> float:
 def fit_whole_turns(log: ReadLog) -> float:
     """Return the turn of which whole numbers pass between two reads of a place; held ones come from the buffer."""
     half = len(log) // 2
+    if half < FEWEST_TURNS:
+        raise UsageError("the log has too few reads that tell the turn of the disk")
     first, last = log.where(np.arange(half)), log.where(np.arange(half, 2 * half)[::-1])
     from_medium = last.ms > float(np.median(first.ms)) / QUICK
     between = ((last.at_ns + last.ns - first.at_ns - first.ns) / 1e6)[from_medium]
-    if len(between) < FEWEST_TURNS:
+    # Frequencies are tried by steps of which there are as many as the longest time has turns.
+    if len(between) < FEWEST_TURNS or between.max() > 1000 * LONGEST_S:
         raise UsageError("the log has too few reads that tell the turn of the disk")
     # A tenth of a turn over the longest time is the step between the frequencies that are tried.
     tried = np.arange(1 / LONGEST_TURN_MS, 1 / SHORTEST_TURN_MS, 0.1 / float(between.max()))
@@ -517,7 +520,9 @@ def count_segments(log: ReadLog) -> int:
 
 def kept_streams(log: ReadLog) -> tuple[int, float]:
     """Return the most streams that were kept up, 0 where none was, and the fewest that were not, or infinity."""
-    counts = [int(step.removeprefix("streams")) for step in np.unique(log.step) if step.startswith("streams")]
+    # A log may be a stranger's, with steps of any name.
+    numbers = [step.removeprefix("streams") for step in np.unique(log.step).tolist() if step.startswith("streams")]
+    counts = [int(number) for number in numbers if number.isdecimal()]
     is_kept = {count: keeps_streams(log, count) for count in counts}
     lost = min((count for count in counts if not is_kept[count]), default=np.inf)
     return max((count for count in counts if is_kept[count]), default=0), lost
@@ -666,7 +671,7 @@ def calibrate(
         plan.repeat(SHORT_REPEATED if is_short else REPEATED)
     if is_short or is_set:
         plan.hits(SHORT_HITS)
-        plan.interleaved(SHORT_STREAMS if is_short else MOST_STREAMS)
+        plan.interleaved(SHORT_STREAMS if is_short else STREAMS)
         plan.rates(SHORT_RATES)
         plan.uniform(SHORT_UNIFORM if is_short else UNIFORM)
         plan.back()
@@ -925,7 +930,7 @@ def _like_class(log: ReadLog, name: str) -> Calibrated:
         seek = drawn.choice(random, len(random)).mean() - turn_ms(profile) / 2 - again
         rows.append([60_000 / _turn_again(log, drawn) if turn else 1.0, again, max(seek, 0.01)])
     figures = ("rpm", "read_hit_ms", "average_seek_ms")[0 if turn else 1 :]
-    covariance = np.cov(np.log(np.array(rows)).T[-len(figures) :])
+    covariance = np.cov(np.log(np.maximum(np.array(rows), 1e-9)).T[-len(figures) :])
     error = float(NORMAL_95 * random.std() / np.sqrt(len(random)) / random.mean())
     spread = Spread(figures, tuple(tuple(row) for row in covariance.tolist()))
     nothing = np.empty(0)

@@ -156,7 +156,7 @@ WAIT_MS: Final = 25.0
 """For which the drive may read ahead: more than two turns at 5,400 rpm."""
 HIT_BYTES: Final = (SMALL, 2 * SMALL, 4 * SMALL)
 """Sizes of reads from the buffer: what a read takes by its size is overhead and transfer."""
-MOST_STREAMS: Final = 64
+STREAMS: Final = 64
 FOLLOWED: Final = 3
 """Reads of each stream after its first, when several are read in turn."""
 PACE_MS: Final = 0.5
@@ -312,7 +312,7 @@ class Calibration:
                     self.drive.wait(0.1)
                 self.read("paced" if number % 2 else "stream", place + SMALL + k * SMALL)
 
-    def interleaved(self, most: int = MOST_STREAMS) -> None:
+    def interleaved(self, most: int = STREAMS) -> None:
         """Read one stream at a pace, then two in turn, then twice as many, until the drive does not keep up."""
         count = 1
         while count <= most:

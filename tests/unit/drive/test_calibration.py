@@ -34,7 +34,7 @@ from layoutscope.drive.calibration.fitting import (
     moves_of,
     serve_log_ms,
 )
-from layoutscope.drive.calibration.plan import HIT_BYTES, MOST_STREAMS, Calibration, make_log, read_log
+from layoutscope.drive.calibration.plan import HIT_BYTES, STREAMS, Calibration, make_log, read_log
 from layoutscope.drive.fit import profile_text
 from layoutscope.drive.geometry import read_listed_zones
 from layoutscope.drive.profile import parse_profile
@@ -125,7 +125,7 @@ def test_as_many_streams_are_kept_up_as_there_are_segments(segments, expected):
     plan.hits(4)
     plan.interleaved()
     assert kept_streams(plan.log) == expected
-    assert expected[0] <= MOST_STREAMS
+    assert expected[0] <= STREAMS
 
 
 def test_streams_tell_where_reads_that_came_back_do_not():
@@ -137,6 +137,12 @@ def test_streams_tell_where_reads_that_came_back_do_not():
         ]
     rows += [("back", 0, 4096, 0, 100_000)] * 100
     assert count_segments(make_log(1 << 30, rows)) == 2
+
+
+def test_steps_of_a_strangers_log_are_no_counts():
+    """Whatever follows the name of the step."""
+    rows = [("hits", 0, 4096, 0, 100_000), *((f"streams{word}", 0, 4096, 0, 9) for word in ("", "x", "²", "-1", "1e3"))]
+    assert kept_streams(make_log(1 << 30, rows)) == (0, np.inf)
 
 
 DISK = load_profile("generic-7200").with_figures(capacity_bytes=200 * 10**9)
@@ -400,6 +406,14 @@ def test_reads_without_a_rhythm_are_no_disk():
             at_ns += taken
     with pytest.raises(UsageError, match="rhythm"):
         fit_turn_ms(make_log(1 << 31, rows))
+
+
+@pytest.mark.parametrize(("count", "later_ns"), [(40, 10**7), (400, 1 << 58)])
+def test_a_strangers_log_has_no_turn_without_end(count, later_ns):
+    """Places that are read twice: too few of them, or centuries apart, for which no memory would do."""
+    rows = [("turn", k << 20, 4096, later_ns * k // count, 9_000_000) for k in range(count)]
+    with pytest.raises(UsageError, match="too few reads"):
+        fit_turn_ms(make_log(1 << 40, rows))
 
 
 def test_too_few_reads_make_no_curve():

@@ -855,6 +855,12 @@ class MeasureOptions(TypedDict, total=False):
         ),
     ]
     start_offset_bytes: StartOffset
+    quick: Annotated[
+        bool,
+        Option(
+            "measure: about five seconds, for its class, rotation, on-arrival read-ahead and overhead.", panel=MEASURE
+        ),
+    ]
 
 
 class DriveOptions(FitOptions, MeasureOptions, total=False):

@@ -115,66 +115,114 @@ unmount_all() {
 calibrate() {
   perl - "$raw" "$(of_plist "$out/physical.plist" TotalSize)" >"$out/calibration.csv" <<'PERL'
 use strict; use warnings; use Fcntl; use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC sleep);
-my ($disk, $size) = @ARGV; my ($small, $large) = (4096, 1 << 20); srand(21); $| = 0;
+my ($disk, $size) = @ARGV; my ($small, $large) = (4096, 1 << 20); srand(21);
 sysopen(my $file, $disk, O_RDONLY) or die "kit: $disk: $!\n";
-print "step,offset,length,at_ns,ns\ncapacity,0,$size,0,0\n";
+my @rows = ("step,offset,length,at_ns,ns\n", "capacity,0,$size,0,0\n"); END { print @rows } # what was read before an error, too
+sub within { my ($offset, $length) = @_;
+  $offset = $size - $length if $offset > $size - $length; $offset = 0 if $offset < 0; return int($offset / $small) * $small }
 sub take {                                        # one read, timed and logged; the first error ends it
-  my ($step, $offset, $length) = @_; $length ||= $small;
-  $offset = $size - $length if $offset > $size - $length; $offset = 0 if $offset < 0;
-  $offset = int($offset / $small) * $small;
+  my ($step, $offset, $length) = @_; $length ||= $small; $offset = within($offset, $length);
   sysseek($file, $offset, 0) or die "kit: byte $offset: $!\n";
   my $began = clock_gettime(CLOCK_MONOTONIC);
   my $got = sysread($file, my $bytes, $length); my $ended = clock_gettime(CLOCK_MONOTONIC);
   die "kit: byte $offset: $!\n" unless defined $got; die "kit: byte $offset: $got bytes came\n" if $got != $length;
-  printf "%s,%d,%d,%.0f,%.0f\n", $step, $offset, $length, $began * 1e9, ($ended - $began) * 1e9;
+  push @rows, sprintf "%s,%d,%d,%.0f,%.0f\n", $step, $offset, $length, $began * 1e9, ($ended - $began) * 1e9;
   return $ended - $began;
+}
+sub take_both {                                   # two reads at once, the second by a process of its own
+  my ($first, $second) = map { within($_, $small) } @_;
+  my $began = clock_gettime(CLOCK_MONOTONIC); my $child = fork; die "kit: $!\n" unless defined $child;
+  if (!$child) { my $own; sysopen($own, $disk, O_RDONLY) and sysseek($own, $second, 0) and sysread($own, my $bytes, $small); kill 9, $$ }
+  sysseek($file, $first, 0); sysread($file, my $bytes, $small); waitpid($child, 0);
+  my $took = clock_gettime(CLOCK_MONOTONIC) - $began;
+  push @rows, sprintf "together,%d,%d,0,%.0f\n", $first, $small, $took * 1e9; return $took;
 }
 sub anywhere { return int(rand($size / $small - 1)) * $small }
 sub near { return int($size / 3 / $small) * $small + int(rand(($size / 4 < 1 << 30 ? $size / 4 : 1 << 30) / $small)) * $small }
 sub median { my @s = sort { $a <=> $b } @_; return $s[@s / 2] }
-
-take("start", anywhere()) for 1 .. 50;                                            # spin up
-my $flash = median(map { take("kind", anywhere()) } 1 .. 50) < 0.002;
-my (%turn, @track, @hit, @seen);
-if ($flash) { for my $length (4, 16, 64, 128) { take("sizes", anywhere(), $length << 10) for 1 .. 60 } }
-else {                                            # a turn: each read lies lower than the one before by a stride
-  my $start = $size / 3;
-  for my $wide (0, 1) { $start -= 4 * $large;
-    $turn{$wide} = median(map { take($wide ? "turn-wide" : "turn", $start - $_ * $small * ($wide ? 4 : 1)) } 0 .. 99) }
+sub mean { my $sum = 0; $sum += $_ for @_; return $sum / @_ }
+my ($turn, @hit, @seen);
+sub quick { my $most = 3 * median(@hit); return $turn && $most > $turn / 3 ? $turn / 3 : $most }
+sub turn_twice {                                  # places read twice: between the two reads pass whole turns
+  my @places = map { near() } 1 .. 300; my (@first, @between, @done);
+  for (0 .. 299) { push @first, take("turn", $places[$_]); $done[$_] = clock_gettime(CLOCK_MONOTONIC) }
+  for (reverse 0 .. 299) { push @between, clock_gettime(CLOCK_MONOTONIC) - $done[$_] if take("turn", $places[$_]) > median(@first) / 3 }
+  my ($best, $found) = (0, 0); return 0 if @between < 50; my ($longest) = sort { $b <=> $a } @between;
+  for (my $rate = 1 / 0.017; $rate < 1 / 0.0035; $rate += 0.1 / $longest) { # the slowest of which all are about whole turns
+    my ($c, $s) = (0, 0); for (@between) { $c += cos(6.2831853 * $rate * $_); $s += sin(6.2831853 * $rate * $_) }
+    ($best, $found) = ($c * $c + $s * $s, 1 / $rate) if $c * $c + $s * $s > 1.2 * $best }
+  return $found;
 }
-my @place = map { int(($size - 16 * $large) * $_ / 31 / $large) * $large } 0 .. 31;
-for my $place (@place) {                          # rates from the outer to the inner edge
-  my $first = take("rates", $place, $large); my $rest = 0; $rest += take("rates", $place + $_ * $large, $large) for 1 .. 7;
-  push @track, 7 * $large / $rest * ($turn{0} || 0) * 1.1;
-}
-unless ($flash) {
-  for my $k (0 .. 31) {                           # tracks: downwards by an eighth of a turn
-    my $stride = int($track[$k] / 8 / $small + 0.5) * $small || $small;
-    take("tracks", $place[$k] + 15 * $large - $_ * $stride) for 0 .. int(4 * $track[$k] / $stride);
-  }
-  for (1 .. 25) { my $place = near();             # what the buffer holds
-    for my $length ($small, 4 * $small) { my $at = $place + ($length > $small ? 32 * $large : 0);
-      take("before", $at); sleep(0.04);
-      for (0 .. 3) { my $took = take($length > $small ? "hits-large" : "hits", $at + $small + $_ * $length, $length); push @hit, $took if $length == $small }
+sub hits {
+  for (1 .. $_[0]) { my $place = near();
+    for my $number (0 .. 2) { my $length = $small << $number; my $at = $place + $number * 32 * $large;
+      take("before", $at); sleep(0.025);
+      for (0 .. 3) { my $took = take("hits", $at + $small + $_ * $length, $length); push @hit, $took unless $number }
       take("again", $at + $small + 3 * $length, $length) for 1 .. 3 } }
-  for my $k (0 .. 15) { my $at = near(); take("before", $at);                       # at once, or at a program's pace
-    for (1 .. 120) { sleep(0.0001) if $k % 2; take($k % 2 ? "paced" : "stream", $at + $_ * $small) } }
-  for my $power (0 .. 10) { for my $k (0 .. 29) { my $at = near(); take("before", $at); sleep(0.04) if $k % 2;
-    take($k % 2 ? "late" : "skips", $at + $small + ($small << $power) * (1 + rand)) } }
-  my $quick = 3 * median(@hit); $quick = $turn{0} / 3 if $quick > $turn{0} / 3;
-  for (1 .. 24) { my $at = near(); take("before", $at + $_ * $large, $large) for 0 .. 3; sleep(0.04); my $share = 2 ** (rand() / 4);
-    for my $k (8 .. 40) { last if take("behind", $at + 4 * $large - int($small * 2 ** ($k / 4) * $share)) > $quick } }
-  my ($at, $low) = (anywhere(), log(median(@track) / 2));                         # pairs at all distances
-  for my $k (map { $_ * 7 % 1920 } 1 .. 1920) {
-    my $distance = int(exp($low + ($k % 24 + rand) / 24 * (log($size * 0.97) - $low)));
-    my $down = $at >= $distance; my $up = $at + $distance < $size - $small && ($distance > 32 * $large || !$down);
-    unless ($up || $down) { $at = int(rand($size - $distance)); take("edge", $at); push @seen, $at; $up = 1 }
-    $at += $up && (!$down || rand() < 0.5) ? $distance : -$distance; take("pairs", $at); push @seen, $at;
-  }
-  for (1 .. 400) { my $place = anywhere(); take("uniform", $place); push @seen, $place }  # nothing is fitted to these
-  my $misses = 0;                                 # the last ones first: how many the buffer holds
-  for (reverse @seen) { last if $misses == 8; $misses = take("back", $_) > $quick ? $misses + 1 : 0 }
 }
+sub interleaved {                                 # 1, 2, 4 to 64 streams in turn, until the drive does not keep up
+  for my $count (map { 1 << $_ } 0 .. 6) { my (@followed, @at); @at = map { near() } 1 .. $count;
+    for my $k (0 .. 3) { for (@at) { my $took = take("streams$count", $_ + $k * $small); push @followed, $took if $k; sleep(0.0005) } }
+    last if median(@followed) > quick() }
+}
+sub rates { my ($count, $each) = @_; my $turns = $turn || 0;
+  return map { my $place = int(($size - 16 * $large) * $_ / ($count - 1) / $large) * $large;
+    my $all = take("rates", $place, $large); my ($rest, $read) = (0, 0);
+    for my $k (1 .. 7) { last if $k > 2 && $all > 0.2; my $took = take("rates", $place + $k * $large, $large); $all += $took; $rest += $took; $read++ }
+    [$place, $read * $large / $rest * $turns * 1.1] } 0 .. $count - 1;
+}
+sub uniform { for (1 .. 400) { my $place = anywhere(); take("uniform", $place); push @seen, $place } } # nothing is fitted to these
+sub back { my $misses = 0;                        # the last ones first: how many the buffer holds
+  for (reverse @seen) { last if $misses == 8; $misses = take("back", $_) > quick() ? $misses + 1 : 0 } }
+
+my $start = clock_gettime(CLOCK_MONOTONIC);
+take("start", anywhere()) for 1 .. 10;                                            # spin up
+my @kind = map { take("kind", anywhere()) } 1 .. 50;
+if (median(@kind) < 0.002) {                      # flash
+  for my $length (4, 16, 64, 128) { take("sizes", anywhere(), $length << 10) for 1 .. 60 }
+  rates(32); exit;
+}
+my ($pairs, $free, @close, @in_turn, @at_once) = (16, 0);        # one disk or two: far places in turn, and at once
+for my $pair (0 .. $pairs - 1) {
+  my $share = $pair % 8 == 7 ? 0.3 : $pair % 2 ? 0.55 : 0.05; my ($one, $two) = map { ($_ + rand() / 20) * $size } $share, $share + 0.4;
+  my $step = sub { $_[0] -= (4 << 20) * (1 + int(rand(8))); return int($_[0]) };
+  for my $k (0 .. 2) { my $took = take("close", $step->($one)); push @close, $took if $k }
+  my (@far, @both); for (1 .. 3) { push @far, take("apart", $step->($one)); push @far, take("apart", $step->($two)) }
+  push @both, take_both($step->($one), $step->($two)) for 1 .. 3;
+  push @in_turn, mean(@far[2 .. 5]); push @at_once, mean(@both[1, 2]);
+}
+for (0 .. $pairs - 1) { $free++ if $at_once[$_] < 2.2 * mean(@close) || $in_turn[$_] + $at_once[$_] < 3.7 * mean(@close) }
+if ($free > $pairs / 5) { $turn = turn_twice(); hits(6); interleaved(); rates(3); uniform(); back(); exit } # a set, as a whole
+my ($keeps, $first, $low) = (0, scalar @rows, $size / 3);        # a turn: each read lies lower than the one before by a stride
+for my $wide (0, 1) { $low -= 4 * $large;
+  my $took = median(map { take($wide ? "turn-wide" : "turn", $low - $_ * $small * ($wide ? 4 : 1)) } 0 .. 99);
+  $turn = $took unless $wide; $keeps = $took < 0.001 }
+if ($keeps) { s/^turn(-wide)?,/arrival,/ for @rows[$first .. $#rows]; $turn = turn_twice() } # it keeps its track on arrival
+my @place = rates(32); my (@track, @ladder);      # rates from the outer to the inner edge
+for my $number (0 .. 31) {                        # tracks: downwards by an eighth of a turn
+  my ($place, $track) = @{$place[$number]}; push @track, $track; my $stride = int($track / 8 / $small + 0.5) * $small || $small;
+  push @ladder, map { [$number, $_, $place + 15 * $large - $_ * $stride] } 0 .. int(4 * $track / $stride);
+}
+# Of a drive that keeps its track each read is at another place, and the next one there on another track.
+@ladder = sort { $a->[1] % 8 <=> $b->[1] % 8 || $a->[1] <=> $b->[1] || $a->[0] <=> $b->[0] } @ladder if $keeps;
+take("tracks", $_->[2]) for @ladder;
+hits(16);                                         # what the buffer holds
+for my $k (0 .. 15) { my $at = near(); take("before", $at);                       # at once, or at a program's pace
+  for (1 .. 120) { sleep(0.0001) if $k % 2; take($k % 2 ? "paced" : "stream", $at + $_ * $small) } }
+interleaved();
+for my $power (0 .. 10) { for my $k (0 .. 19) { my $at = near(); take("before", $at); sleep(0.025) if $k % 2;
+  take($k % 2 ? "late" : "skips", $at + $small + ($small << $power) * (1 + rand)) } }
+for (1 .. 24) { my $at = near(); take("before", $at + $_ * $large, $large) for 0 .. 3; sleep(0.025); my $share = 2 ** (rand() / 4);
+  for my $k (8 .. 40) { last if take("behind", $at + 4 * $large - int($small * 2 ** ($k / 4) * $share)) > quick() } }
+my ($at, $near) = (anywhere(), log(median(@track) * ($keeps ? 2 : 0.5)));         # pairs at all distances, for a minute in all
+for my $k (map { $_ * 7 % 2880 } 1 .. 2880) {
+  last if $k % 24 == 0 && @seen > 960 && clock_gettime(CLOCK_MONOTONIC) - $start > 60 - 450 * mean(@kind);
+  my $distance = int(exp($near + ($k % 24 + rand) / 24 * (log($size * 0.97) - $near)));
+  my $down = $at >= $distance; my $up = $at + $distance < $size - $small && ($distance > 32 * $large || !$down);
+  unless ($up || $down) { $at = int(rand($size - $distance)); take("edge", $at); push @seen, $at; $up = 1 }
+  $at += $up && (!$down || rand() < 0.5) ? $distance : -$distance; take("pairs", $at); push @seen, $at;
+}
+uniform(); back();
 PERL
 }
 rates_by_dd() { # without perl: 32 MiB at 16 places
@@ -230,7 +278,7 @@ capture() { layoutscope scan "$raw" --save "$out/metadata.lscope" --no-names >/d
 
 say "1 of 4: the system and the disk"
 step facts facts
-say "2 of 4: calibration, one to two minutes"
+say "2 of 4: calibration, one minute"
 step unmount unmount_all || fail "$physical is in use; close what uses it, and start again"
 if perl -MTime::HiRes -e 1 >/dev/null 2>&1; then # some have perl without its library
   step calibration calibrate || say "the calibration stopped at an error; the rest goes on"

@@ -18,8 +18,10 @@ from pathlib import Path
 import pytest
 
 import layoutscope
+from layoutscope.api.measure import fitted_to_text
 from layoutscope.drive.calibration.plan import read_log
 from tests.recordings import fs_usage_lines
+from tests.unit.drive.fakes import FakeDrive
 
 SIZE = 96 << 20
 INFO = {
@@ -183,20 +185,101 @@ def test_its_calibration_is_a_log(mac, tmp_path):
     assert 'kind = "ssd"' in layoutscope.fit("mine", reads=path)
 
 
+COMMON = {"start", "kind", "close", "apart", "together", "turn", "rates", "before", "hits", "again", "uniform", "back"}
+ONE_DISK = {"tracks", "stream", "paced", "skips", "late", "behind", "pairs"}
+
+
 @TIMED
-def test_the_steps_of_a_disk_are_those_of_the_plan(mac):
-    """With a disk's times the perl part reads what `drives measure` reads: the same steps, within the drive."""
-    script = layoutscope.kit().replace("< 0.002", "< 0").replace("sleep(0.04)", "1")
+@pytest.mark.parametrize(
+    ("changes", "steps"),
+    [
+        # A disk whose reads downwards come from the platter; the file's are as quick as a buffer.
+        ({"$keeps = $took < 0.001": "$keeps = 0", "$free > $pairs / 5": "0"}, COMMON | ONE_DISK | {"turn-wide"}),
+        ({"$free > $pairs / 5": "0"}, COMMON | ONE_DISK | {"arrival"}),
+        ({"$free > $pairs / 5": "1"}, COMMON),
+    ],
+)
+def test_the_steps_of_a_disk_are_those_of_the_plan(mac, changes, steps):
+    """With a disk's times perl reads what `drives measure` reads: of one disk, one that keeps its track, a set."""
+    script = layoutscope.kit()
+    for old, new in ({"< 0.002": "< 0", "sleep(0.025)": "1", "> 1.2 * $best": ">= 0"} | changes).items():
+        assert old in script
+        script = script.replace(old, new)
     begin, end = script.index("<<'PERL'\n") + 8, script.index("\nPERL\n")
     disk = f"{mac['KIT_DEV']}/rdisk4"
     done = subprocess.run(
         ["perl", "-", disk, str(SIZE)], input=script[begin:end], capture_output=True, text=True, check=True
     )
+    assert not done.stderr
     log = read_log(done.stdout, "log")
-    plan = {"start", "kind", "turn", "turn-wide", "rates", "tracks", "before", "hits", "hits-large", "stream", "skips"}
-    assert set(log.step.tolist()) - {"edge"} == plan | {"again", "late", "paced", "behind", "pairs", "uniform", "back"}
-    assert len(log.of("pairs")) == 1920
+    assert {step for step in log.step.tolist() if not step.startswith("streams")} - {"edge"} == steps
+    assert "streams1" in log.step
+    assert (len(log.of("close")), len(log.of("apart")), len(log.of("together"))) == (48, 96, 48)
     assert len(log.of("uniform")) == 400
+    assert len(log.of("turn")) == (100 if "turn-wide" in steps else 600)
+    if "tracks" in steps:
+        assert len(log.of("pairs")) == 2880
+        places = log.of("tracks").offset
+        # In turn the places alternate; else a place is read downwards before the next.
+        assert (places[1] > places[0]) == ("arrival" in steps)
+
+
+ASKING = {
+    # Where the script reads, waits or looks at the clock it asks the test, which has a drive of the model.
+    "sysseek($file, $offset, 0) or": "1 or",
+    "sysread($file, my $bytes, $length)": 'ask("read", $offset, $length) && $length',
+    "clock_gettime(CLOCK_MONOTONIC)": "$now",
+    "sleep(": 'ask("wait", ',
+    "sub take_both {": 'sub take_both { my @at = map { within($_, $small) } @_; my $began = $now; ask("both", @at);\n'
+    '  push @rows, sprintf "together,%d,%d,0,%.0f\\n", $at[0], $small, ($now - $began) * 1e9; return $now - $began }\n'
+    "sub unused {",
+    "use strict;": 'our $now = 0; sub ask { syswrite(STDOUT, "? @_\\n"); $now = <STDIN>; return 1 } use strict;',
+}
+
+
+def perl_reads(drive, folder):
+    """Let the script's perl part measure a drive of the model; its log."""
+    script = layoutscope.kit()
+    begin, end = script.index("<<'PERL'\n") + 8, script.index("\nPERL\n")
+    script = script[begin:end]
+    for old, new in ASKING.items():
+        assert old in script, old
+        script = script.replace(old, new)
+    (folder / "plan.pl").write_text(script)
+    (folder / "disk").touch()
+    command = ["perl", folder / "plan.pl", folder / "disk", str(drive.capacity_bytes)]
+    lines = []
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as perl:
+        for line in perl.stdout:
+            if not line.startswith("?"):
+                lines.append(line)
+                continue
+            what, *numbers = line[2:].split()
+            if what == "read":
+                drive.read(*map(int, numbers))
+            elif what == "both":
+                drive.read_together([int(number) for number in numbers], 4096, 2)
+            else:
+                drive.wait(1000 * float(numbers[0]))
+            perl.stdin.write(f"{drive.now_ms / 1000:.9f}\n")
+    return "".join(lines)
+
+
+@TIMED
+@pytest.mark.parametrize(("on_arrival", "mirror"), [("none", None), ("track", None), ("none", "nearest")])
+def test_its_reads_tell_a_drive(tmp_path, on_arrival, mirror):
+    """On a drive of the model: turn, on-arrival read-ahead, overhead, look-ahead and streams, within a minute."""
+    profile = layoutscope.load_profile("generic-7200").with_figures(capacity_bytes=200 * 10**9, on_arrival=on_arrival)
+    drive = FakeDrive(profile, mirror=mirror)
+    found = fitted_to_text(perl_reads(drive, tmp_path), "log", "mine").profile
+    assert drive.now_ms < 60_000
+    assert found.number("rpm") == pytest.approx(7200, rel=1e-4)
+    assert found.number("read_hit_ms") == pytest.approx(0.17, abs=0.03)  # and the time between two looks at the clock
+    assert f"Looks like {'a mirror' if mirror else 'one disk'}" in found.note
+    if not mirror:
+        assert (found.text("on_arrival", ""), found.text("look_ahead", "")) == (on_arrival, "segment")
+        assert found.number("segments") == 41
+        assert found.number("segment_sectors") == pytest.approx(3164, rel=0.02)
 
 
 def test_a_perl_without_its_library_leaves_the_timing_to_dd(mac, tmp_path):

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from layoutscope.api.measure import OF_A_FILE
+from layoutscope.drive.calibration.fitting import calibrate
 from layoutscope.drive.calibration.plan import read_log
 from layoutscope.image import raw
 from layoutscope.image.raw import list_mounted
@@ -83,6 +84,20 @@ def test_a_file_is_measured(run, disk, tmp_path):
         assert made["name"].endswith(" (a file, no drive)")
         assert made["note"].startswith(OF_A_FILE)
     assert "(a file, no drive)" in " ".join(run("drives", target).stdout.split())
+
+
+@pytest.mark.parametrize(("words", "is_short"), [([], False), (["--quick"], True)])
+def test_quick_asks_for_the_short_measurement(run, disk, monkeypatch, words, is_short):
+    """The command's option reaches the plan; flash is quick in any case."""
+    asked = []
+
+    def calibrated(*arguments, **options):
+        asked.append(options["is_short"])
+        return calibrate(*arguments, **options)
+
+    monkeypatch.setattr("layoutscope.api.measure.calibrate", calibrated)
+    assert run("drives", "measure", disk, *words).exit_code == 0
+    assert asked == [is_short]
 
 
 def test_it_is_opened_for_reading_alone(disk):

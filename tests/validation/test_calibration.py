@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from layoutscope.drive.calibration.fitting import LONGEST_S
 from tests.validation import reference
-from tests.validation.calibration import CURVE_MUST, DRIVES, JITTERS_MS, WALK_MUST, WALKS, judge
+from tests.validation.calibration import (
+    BEFORE,
+    CURVE_LATE,
+    CURVE_MUST,
+    DISKSIM,
+    DRIVES,
+    JITTERS_MS,
+    WALK_MUST,
+    WALKS,
+    judge,
+)
 from tests.validation.disksim import Witness
 
 SAVED = reference.load("calibration")
@@ -27,8 +38,22 @@ def test_every_drive_was_measured():
     assert all(set(row["walks"]) == set(WALKS) for row in SAVED)
 
 
+@pytest.mark.parametrize("name", BEFORE)
+def test_walks_on_drives_of_data_sheets_are_closer_than_before(name):
+    """With an exact clock all eight are within 1 %; the worst were off by 4 to 57 % (`BEFORE`)."""
+    (row,) = (row for row in SAVED if (row["drive"], row["jitter_us"]) == (name, 0))
+    for system, before in zip(("apfs", "hfsplus"), BEFORE[name], strict=True):
+        worst = max(abs(row["walks"][walk]) for walk in WALKS if walk.startswith(system))
+        assert worst < min(0.01, before)
+
+
+def test_every_measurement_ends_within_a_minute():
+    """On every drive, with either clock."""
+    assert max(row["seconds"] for row in SAVED) < LONGEST_S
+
+
 @pytest.mark.images
-@pytest.mark.parametrize("name", DRIVES)
+@pytest.mark.parametrize("name", DISKSIM)
 def test_what_is_saved_comes_out_again(name, shared):
     """Measured anew, curve and walks are off by as much as the docs say; reads are drawn with a fixed seed."""
     again = judge(Witness(shared), name, 0.0)
@@ -39,5 +64,6 @@ def test_what_is_saved_comes_out_again(name, shared):
 
 
 def test_the_curves_are_within_three_per_cent():
-    """Of every drive, with either clock."""
-    assert max(row["curve"] for row in SAVED) < CURVE_MUST
+    """Of every drive with an exact clock; one that is late by 20 us adds that to the shortest seeks, too."""
+    for row in SAVED:
+        assert row["curve"] < (CURVE_LATE if row["jitter_us"] else CURVE_MUST), row["drive"]

@@ -2,7 +2,8 @@
 
 What a drive does by itself, such as reading ahead, shows in no single time. The settings of the drive model are chosen
 that give the times that were seen. Figures are fitted again to reads that are drawn from those that were made (the
-bootstrap), until the predicted walk, or without one that of reads all over the drive, is known within a tenth.
+bootstrap), which says how well they are known. A short measurement, and that of disks that act as one drive, tell some
+figures alone; the others are those of the class of drives that is most alike.
 """
 
 from __future__ import annotations
@@ -17,22 +18,29 @@ from msgspec.structs import replace
 from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Struct
 from layoutscope.drive.calibration.plan import (
+    ACROSS,
+    ARM_PLACES,
     ARRIVAL,
-    DEPTHS,
+    DEPTH,
     FLASH_DEPTHS,
+    LADDER,
     LARGE,
     QUICK,
     REPEATED,
     SEED,
     SMALL,
+    STREAMS,
     Calibration,
+    keeps_streams,
     quick_ms,
 )
-from layoutscope.drive.geometry import turn_ms
+from layoutscope.drive.fit import fit_latency, fit_rate
+from layoutscope.drive.geometry import outer_track_sectors, turn_ms
 from layoutscope.drive.hdd import SECTOR_BYTES, TURN
-from layoutscope.drive.profile import DriveProfile, Figure, Spread
+from layoutscope.drive.profile import DriveProfile, Figure, Spread, list_profiles, load_profile
 from layoutscope.drive.simulation import place_reads, serve, service
 from layoutscope.errors import UsageError
+from layoutscope.units import format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -53,6 +61,8 @@ MARGIN: Final = 8.0
 """Around the size of a track by equal steps, how far others are tried: a share, and so many of its errors."""
 SHORTEST_TURN_MS, LONGEST_TURN_MS = 3.5, 17.0
 """From beyond 15,000 to 3,600 revolutions a minute."""
+FEWEST_TURNS: Final = 50
+"""Places at least whose second read comes from the medium."""
 ALIKE: Final = 0.8
 """How alike the angles must be of reads of one place, as the length of their mean direction."""
 NEAR: Final = 0.02
@@ -74,7 +84,7 @@ def fit_turn_ms(log: ReadLog) -> float:
     Each read of a step lies lower than the one before it by a stride, and is complete a turn later, less what that
     stride takes to pass. Two strides tell the two apart.
     """
-    if ARRIVAL in log.step:
+    if "turn-wide" not in log.step:
         return fit_whole_turns(log.of("turn"))
     strides, periods = [], []
     for name in ("turn", "turn-wide"):
@@ -95,10 +105,13 @@ def fit_turn_ms(log: ReadLog) -> float:
 def fit_whole_turns(log: ReadLog) -> float:
     """Return the turn of which whole numbers pass between two reads of a place; held ones come from the buffer."""
     half = len(log) // 2
+    if half < FEWEST_TURNS:
+        raise UsageError("the log has too few reads that tell the turn of the disk")
     first, last = log.where(np.arange(half)), log.where(np.arange(half, 2 * half)[::-1])
     from_medium = last.ms > float(np.median(first.ms)) / QUICK
     between = ((last.at_ns + last.ns - first.at_ns - first.ns) / 1e6)[from_medium]
-    if len(between) < FEWEST:
+    # Frequencies are tried by steps of which there are as many as the longest time has turns.
+    if len(between) < FEWEST_TURNS or between.max() > 1000 * LONGEST_S:
         raise UsageError("the log has too few reads that tell the turn of the disk")
     # A tenth of a turn over the longest time is the step between the frequencies that are tried.
     tried = np.arange(1 / LONGEST_TURN_MS, 1 / SHORTEST_TURN_MS, 0.1 / float(between.max()))
@@ -336,10 +349,15 @@ LEAST_TRACKS: Final = 20.0
 """How far from the read before a read must lie that tells of seeks, where it is none of the pairs: not read ahead."""
 UNKNOWN_SEGMENTS: Final = 4
 """Segments of a buffer of which no read tells how many it has (assumed)."""
-SEGMENT_SECTORS: Final = (128, 256, 512, 1024, 2048, 4096, 8192)
+SEGMENT_SECTORS: Final = tuple(round(128 * 2 ** (k / 2)) for k in range(13))
+"""Sizes of segments that are tried first, besides one and two tracks: two an octave."""
+AHEADS: Final = ("none", "track", "segment")
+"""Ways to read ahead."""
 JOINS: Final = ("next-sector", "never", "window")
-FINER: Final = tuple(2 ** (k / 24) for k in range(-12, 13))
-"""Sizes of segments around the best of the powers of two, half an octave each way: the likeness has many peaks."""
+FINER: Final = tuple([2 ** (k / parts) for k in sorted(range(-8, 9), key=abs)] for parts in (24, 240))
+"""Sizes around the best of them, a third of an octave each way, then a tenth of that: the likeness has many peaks."""
+CHANCE: Final = 0.002
+"""By how much settings that are as likely differ, since angles are chance; the more usual one is taken."""
 CLEAR_TURNS: Final = 0.1
 """Of a turn, how far a stream's time for a track may be from what its skew says, where it loses no turn."""
 ANGLES: Final = 4
@@ -438,7 +456,7 @@ def longest_step_ms(log: ReadLog, disk: Disk) -> float:
 
 def select_buffered(log: ReadLog) -> ReadLog:
     """Return reads that the buffer served whole: what was asked for again at once; in logs without, what was ahead."""
-    again = log.of("again") if "again" in log.step else log.of("hits", "hits-large")
+    again = log.of("again") if "again" in log.step else log.of("hits")
     return again.where(again.ms <= quick_ms(again, log.of("turn")))
 
 
@@ -451,9 +469,10 @@ def hit_figures(hits: ReadLog) -> dict[str, float]:
     if not len(sizes):
         return {}
     groups = [hits.ms[hits.length == size] for size in sizes]
-    times = [float(ms.min() - (ms.mean() - ms.min()) / max(len(ms) - 1, 1)) for ms in groups]
-    per_byte = max((times[-1] - times[0]) / max(float(sizes[-1] - sizes[0]), 1.0), 0.0)
-    found = {"read_hit_ms": max(times[0] - float(sizes[0]) * per_byte, 0.0)}
+    times = np.array([ms.min() - (ms.mean() - ms.min()) / max(len(ms) - 1, 1) for ms in groups])
+    far = sizes - sizes.mean()
+    per_byte = max(float(far @ times / max(float(far @ far), 1.0)), 0.0)
+    found = {"read_hit_ms": max(float(times.mean() - sizes.mean() * per_byte), 0.0)}
     return found | ({"interface_mb_s": 1 / per_byte / 1000} if per_byte > 1e-7 else {})
 
 
@@ -470,13 +489,12 @@ def late_ms(log: ReadLog, count: int) -> F64:
     return np.random.default_rng(SEED).choice(np.maximum(hits.ms - taken, 0), (ANGLES, count))
 
 
-def buffer_settings(figures: dict[str, Any], step_ms: float) -> Iterator[dict[str, Any]]:
-    """Yield what a drive of which other figures are known may do with its buffer, the settings of the drive model."""
+def buffer_settings(figures: dict[str, Any], ahead: str, step_ms: float) -> Iterator[dict[str, Any]]:
+    """Yield what a drive that reads ahead in one way may do with its buffer, the settings of the drive model."""
     track = figures["zones"][0][2]
-    reaches = [("none", 0), *(("track", size) for size in (128, track, 2 * track))]
-    reaches += [("segment", size) for size in SEGMENT_SECTORS]
-    for share, (ahead, size), join in product((0.0, 0.5, 1.0), reaches, JOINS):
-        yield {"look_ahead": ahead, "join": join, "segment_sectors": size, **overheads(figures, share, step_ms)}
+    sizes = (0,) if ahead == "none" else (track, 2 * track, *SEGMENT_SECTORS)
+    for size, join in product(sizes, JOINS):
+        yield {"look_ahead": ahead, "join": join, "segment_sectors": size, **overheads(figures, 0.5, step_ms)}
 
 
 def overheads(figures: dict[str, Any], share: float, step_ms: float) -> dict[str, Any]:
@@ -487,31 +505,55 @@ def overheads(figures: dict[str, Any], share: float, step_ms: float) -> dict[str
 
 
 def count_segments(log: ReadLog) -> int:
-    """Return how many segments the buffer has: of reads that came back, the last one first, so many were held."""
+    """Return how many segments the buffer has: of reads that came back, the last one first, so many were held.
+
+    That agrees with how many streams are kept up, or these tell it.
+    """
+    kept, lost = kept_streams(log)
     back = log.of("back")
     if not len(back):
-        return UNKNOWN_SEGMENTS
+        return kept or UNKNOWN_SEGMENTS
     held = np.where(back.ms <= quick_ms(log.of("hits"), log.of("turn")), 1, -1)
-    return max(int(np.argmax(np.cumsum(held))) + 1, 1)
+    count = max(int(np.argmax(np.cumsum(held))) + 1, 1)
+    return count if not kept or kept <= count < lost else kept
+
+
+def kept_streams(log: ReadLog) -> tuple[int, float]:
+    """Return the most streams that were kept up, 0 where none was, and the fewest that were not, or infinity."""
+    # A log may be a stranger's, with steps of any name.
+    numbers = [step.removeprefix("streams") for step in np.unique(log.step).tolist() if step.startswith("streams")]
+    counts = [int(number) for number in numbers if number.isdecimal()]
+    is_kept = {count: keeps_streams(log, count) for count in counts}
+    lost = min((count for count in counts if not is_kept[count]), default=np.inf)
+    return max((count for count in counts if is_kept[count]), default=0), lost
 
 
 def disk_profile(log: ReadLog, name: str, disk: Disk) -> DriveProfile:
     """Make the profile of a disk."""
     figures = disk_figures(log, disk)
-    near = log.of("before", "skips", "late", "hits", "hits-large", "again", "stream", "paced", "behind")
+    near = log.of("before", "skips", "late", "hits", "again", "stream", "paced", "behind")
     late = late_ms(log, len(near))
     known = figures | {"segments": count_segments(log), "on_arrival": "track" if ARRIVAL in log.step else "none"}
     step_ms = longest_step_ms(log, disk)
-    chosen = most_alike(near, late, known, buffer_settings(known, step_ms))
-    sizes = [{"segment_sectors": round(chosen["segment_sectors"] * share)} for share in FINER]
-    chosen |= most_alike(near, late, known | chosen, sizes)
-    split = (overheads(known, share, step_ms) for share in np.linspace(0, 1, 17).tolist())
-    chosen |= most_alike(near, late, known | chosen, split)
+    finest = []
+    # Between the sizes that are tried first, one way to read ahead is as good as another: each is compared at its best.
+    for ahead in AHEADS:
+        best = most_alike(near, late, known, buffer_settings(known, ahead, step_ms))
+        for finer in FINER:
+            sizes = [best | {"segment_sectors": round(best["segment_sectors"] * share)} for share in finer]
+            best = most_alike(near, late, known, sizes)
+        finest.append(best)
+    chosen = most_alike(near, late, known, finest)
+    # Most drives take as long for a command that the buffer serves as for another one.
+    usual = known.get("read_hit_ms", 0.0)
+    splits = [overheads(known, share, step_ms) for share in np.linspace(0, 1, 17).tolist()]
+    splits.sort(key=lambda split: abs(split["read_miss_ms"] - usual))
+    chosen |= most_alike(near, late, known | chosen, [{"join": join, **split} for join in JOINS for split in splits])
     return profile_of(name, "hdd", known | chosen)
 
 
 def most_alike(seen: ReadLog, late: F64, figures: dict[str, Any], settings: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return the settings by which the model's times are most like those seen; the first where no read tells."""
+    """Return the settings by which the model's times are most like those seen, the first of those that are alike."""
     tried = list(settings)
     if not len(seen):
         return tried[0]
@@ -519,7 +561,7 @@ def most_alike(seen: ReadLog, late: F64, figures: dict[str, Any], settings: Iter
         measure_misfit(seen, serve_log_ms(seen, late, profile_of("tried", "hdd", figures | setting)))
         for setting in tried
     ]
-    return tried[int(np.argmin(misfits))]
+    return tried[int(np.argmax(np.array(misfits) <= min(misfits) + CHANCE))]
 
 
 def serve_log_ms(log: ReadLog, late: F64, profile: DriveProfile) -> F64:
@@ -534,13 +576,13 @@ def serve_log_ms(log: ReadLog, late: F64, profile: DriveProfile) -> F64:
 def measure_misfit(log: ReadLog, modelled: F64) -> float:
     """Return how much times differ from those seen: the mean distance of their logarithms, in groups of like reads.
 
-    A group is a step and a distance. Within it times are compared by their rank: at which angle the disk stood at each
-    read is not known to the model.
+    A group is a step, a size and a distance. Within it times are compared by their rank: at which angle the disk stood
+    at each read is not known to the model.
     """
     told = log.step != "before"
     skip = np.diff(log.offset, prepend=log.offset[:1])
-    skip = np.frexp(skip * np.isin(log.step, ("skips", "late")))[1]
-    kinds = np.stack([np.unique(log.step, return_inverse=True)[1], skip])[:, told]
+    skip = np.frexp(skip * np.isin(log.step, ("skips", "late", "behind")))[1]
+    kinds = np.stack([np.unique(log.step, return_inverse=True)[1], skip, log.length])[:, told]
     groups = np.unique(kinds, axis=1, return_inverse=True)[1].ravel()
     seen, expected = (np.log(values[..., told] + 0.01) for values in (log.ms, modelled))
     apart = 0.0
@@ -564,13 +606,13 @@ def profile_of(name: str, kind: str, figures: dict[str, Any]) -> DriveProfile:
     return DriveProfile(name, name, kind, known, Path())
 
 
-ROUND: Final = 480
-ROUNDS: Final = 8
-"""Reads of pairs in a round, and rounds at most."""
-FEWEST_ROUNDS: Final = 6
+LONGEST_S: Final = 60.0
+"""How long a measurement may take."""
+ROUND: Final = 240
+FEWEST_ROUNDS, ROUNDS = 4, 12
+"""Reads of pairs in a round, and rounds at least and at most."""
+UNIFORM: Final = 400
 DRAWS: Final = 32
-KNOWN: Final = 0.10
-"""Half of the 90 % interval of the walk, or of reads all over the drive, as a share, at which it is enough."""
 NORMAL_95: Final = 1.645
 HELD_BACK_ERROR: Final = {"uniform": 0.03, "walk": 0.10}
 """How far the reads that were held back may be off on the average: anywhere, and of a walk."""
@@ -603,31 +645,58 @@ class Calibrated(Struct, frozen=True):
     residual_ms: NDArray[np.float64]
 
 
-def calibrate(plan: Calibration, name: str, walk: Sequence[tuple[int, int]] = ()) -> Calibrated:
-    """Measure a drive."""
+SHORT_LADDER, SHORT_REPEATED, SHORT_UNIFORM = 30, 120, 120
+"""Reads of a short measurement: of each stride that tells the turn, places that are read twice, reads anywhere."""
+SHORT_HITS, SHORT_STREAMS, SHORT_RATES = 6, 16, 3
+"""Places at which the buffer is read from, streams at most, places at which rates are measured."""
+
+
+def calibrate(
+    plan: Calibration, name: str, walk: Sequence[tuple[int, int]] = (), *, is_short: bool = False
+) -> Calibrated:
+    """Measure a drive within a minute, or its main figures within some seconds."""
     if plan.is_flash():
         plan.sizes()
         plan.rates()
         plan.deep(FLASH_DEPTHS)
         plan.walk(walk)
         return judged(plan.log, name)
-    keeps_track = plan.turn()
+    if not is_short:
+        plan.arms()
+    _, free, pairs = count_arms(plan.log)
+    is_set = free > SET_SHARE * pairs
+    # The disks of a set stand at angles of their own: whole turns pass between two reads of one place alone.
+    keeps_track = not is_set and plan.ladder(SHORT_LADDER if is_short else LADDER)
+    if keeps_track or is_set:
+        plan.repeat(SHORT_REPEATED if is_short else REPEATED)
+    if is_short or is_set:
+        plan.hits(SHORT_HITS)
+        plan.interleaved(SHORT_STREAMS if is_short else STREAMS)
+        plan.rates(SHORT_RATES)
+        plan.uniform(SHORT_UNIFORM if is_short else UNIFORM)
+        plan.back()
+        return judged(plan.log, name)
     turn = fit_turn_ms(plan.log)
     plan.rates()
     plan.tracks(rough_tracks(plan.log, turn), in_turn=keeps_track)
     tracks = fit_tracks(plan.log, turn)
     plan.hits()
     plan.streams()
+    plan.interleaved()
     plan.skips()
     plan.behind()
+    # What is left of the minute but for the steps behind it, most of whose reads are anywhere, is for the pairs.
+    anywhere_s = float(plan.log.of("kind").ns.mean()) / 1e9
+    until_s = LONGEST_S - (UNIFORM + 100 + len(walk)) * anywhere_s
     for number in range(ROUNDS):
+        began_s = plan.seconds
         # Of a track that the drive keeps, nothing is read from the medium again.
         plan.pairs(ROUND, float(tracks.track_bytes.min()) * (2 if keeps_track else 0.5))
-        if number + 1 >= FEWEST_ROUNDS and is_known(plan.log, walk):
+        if number + 1 >= FEWEST_ROUNDS and 2 * plan.seconds - began_s > until_s:
             break
-    plan.uniform()
+    plan.uniform(UNIFORM)
     plan.back()
-    plan.deep(DEPTHS)
+    plan.deep((DEPTH,))
     plan.walk(walk)
     return judged(plan.log, name)
 
@@ -636,6 +705,8 @@ def judged(log: ReadLog, name: str) -> Calibrated:
     """Make the profile of a log, of `calibrate` or the kit for Macs, and hold it against what was held back."""
     if len(log.of("sizes")):
         return _flash(log, name)
+    if not len(log.of("tracks")):
+        return _like_class(log, name)
     disk = fit_disk(log)
     profile = disk_profile(log, name, disk)
     curves = bootstrap_curves(log, disk)
@@ -652,12 +723,6 @@ def judged(log: ReadLog, name: str) -> Calibrated:
         tracks=distance,
         residual_ms=times - disk.curve.at(distance) - disk.turn_ms / 2,
     )
-
-
-def is_known(log: ReadLog, walk: Sequence[tuple[int, int]]) -> bool:
-    """Tell whether what is predicted of a walk, or without one of reads all over the drive, is known well enough."""
-    disk = fit_disk(log)
-    return mean_half_range(bootstrap_curves(log, disk), disk.turn_ms, moves_of(log, disk, walk)) < KNOWN
 
 
 def bootstrap_curves(log: ReadLog, disk: Disk) -> list[SeekCurve]:
@@ -710,10 +775,10 @@ def redraw_figures(
 
 def _turn_again(log: ReadLog, random: np.random.Generator) -> float:
     """Return the turn of reads whose ends are jittered by as much as they were seen to be."""
-    if ARRIVAL in log.step:
-        drawn = random.integers(0, REPEATED, REPEATED)
+    if "turn-wide" not in log.step:
         turn = log.of("turn")
-        return fit_whole_turns(turn.where(np.append(drawn, 2 * REPEATED - 1 - drawn[::-1])))
+        drawn = random.integers(0, len(turn) // 2, len(turn) // 2)
+        return fit_whole_turns(turn.where(np.append(drawn, len(turn) - 1 - drawn[::-1])))
     steps = np.diff(log.of("turn").done_ms)
     jitter = float(np.median(np.abs(steps - np.median(steps))))
     late = np.rint(random.normal(0, jitter, len(log)) * 1e6).astype(np.int64)
@@ -740,7 +805,7 @@ def _compare_walk(log: ReadLog, profile: DriveProfile) -> tuple[HeldBack, ...]:
 
 def _fit_queue_window(log: ReadLog, profile: DriveProfile) -> DriveProfile:
     """Say among how many commands the drive chooses: as many as make many reads at once that much quicker."""
-    deep, alone = log.of(f"depth{DEPTHS[-1]}"), log.of("uniform")
+    deep, alone = log.of(f"depth{DEPTH}"), log.of("uniform")
     if not len(deep) or not len(alone):
         return profile
     quicker = float(alone.ms.mean()) / (float(deep.ms[0]) / (int(deep.length[0]) / SMALL))
@@ -748,6 +813,128 @@ def _fit_queue_window(log: ReadLog, profile: DriveProfile) -> DriveProfile:
     # than their share, so that a drive that is quicker by a quarter chooses among two, by a half among four.
     window = int(2 ** np.clip(np.rint((quicker - 1) * 4), 0, 5))
     return replace(profile, figures={**profile.figures, **profile_of("", "hdd", {"queue_window": window}).figures})
+
+
+ONE, UNTOLD, UNTRIED = "one disk, or a mirror that reads from one of its disks", "unclear", ""
+STRIPE, MIRROR = "a stripe of two disks", "a mirror that shares its reads, or a stripe of more than two disks"
+"""What a drive looks like."""
+AT_ONCE: Final = 2.2
+"""What two reads at once that are far from each other take, in units of a read after one nearby. With an arm for each
+it is about 1.4; with one arm it is 4, and at least 2.4."""
+IN_TURN: Final = 3.7
+"""The same for a read after a far one, and two at once, together. With an arm for each it is 1 + 1.4, or 1 + 2 where
+the bus has one command under way; with one arm it is 2 + 4."""
+SET_SHARE: Final = 0.2
+"""Share of pairs from which on a drive is not measured as one disk."""
+
+
+def count_arms(log: ReadLog) -> tuple[str, int, int]:
+    """Return what a drive looks like, how many pairs of far places have an arm each, and how many pairs there are.
+
+    On one disk none has. On a mirror that shares its reads all have. On a stripe of two disks about half of them have:
+    those whose chunks are on different disks. On a concatenation only those that straddle its border have.
+    """
+    close, apart, together = (log.of(step).ms for step in ("close", "apart", "together"))
+    pairs = len(ARM_PLACES)
+    if (len(close), len(apart), len(together)) != (3 * pairs, 6 * pairs, 3 * pairs):
+        return UNTRIED, 0, 0
+    # The first reads at a place bring the arms there.
+    near_ms = float(close.reshape(pairs, 3)[:, 1:].mean())
+    in_turn = apart.reshape(pairs, 6)[:, 2:].mean(axis=1) / near_ms
+    at_once = together.reshape(pairs, 3)[:, 1:].mean(axis=1) / near_ms
+    is_free = (at_once < AT_ONCE) | (in_turn + at_once < IN_TURN)
+    is_across = np.array(ARM_PLACES) == ACROSS
+    share = float(is_free[~is_across].mean())
+    kinds = ((ONE, 0, 1 / 8), (STRIPE, 1 / 5, 4 / 5), (MIRROR, 7 / 8, 1))
+    kind = next((kind for kind, low, high in kinds if low <= share <= high), UNTOLD)
+    if kind == ONE and is_free[is_across].all():
+        kind = UNTOLD
+    return kind, int(is_free.sum()), pairs
+
+
+LEAST_ERROR: Final = 1e-4
+"""Below which no clock is trusted."""
+
+
+def describe(log: ReadLog, profile: DriveProfile) -> list[str]:
+    """Say in sentences what the reads tell of a disk, and how well its figures are known."""
+    if profile.kind != "hdd":
+        return []
+    known: dict[str, str] = {}
+    if profile.spread is not None:
+        errors = np.maximum(NORMAL_95 * np.sqrt(np.diag(np.array(profile.spread.covariance))), LEAST_ERROR).tolist()
+        known = {
+            name: f" within {format_share(error)}" for name, error in zip(profile.spread.figures, errors, strict=True)
+        }
+    said = [
+        f"Rotation: {profile.number('rpm'):,.0f} rpm{known.get('rpm', ', which is assumed: no rhythm was found')}.",
+        f"Overhead of a command: {profile.number('read_hit_ms', 0.0):.3f} ms{known.get('read_hit_ms', '')}.",
+    ]
+    if profile.figures["on_arrival"].kind == "measured":
+        said.append(f"On-arrival read-ahead: {profile.text('on_arrival', 'none')}.")
+    kept, lost = kept_streams(log)
+    if kept:
+        count = count_segments(log)
+        more = " or more" if count == kept and not np.isfinite(lost) else ""
+        said.append(f"Streams that are read ahead at once: {count}{more}.")
+    kind, free, pairs = count_arms(log)
+    if kind != UNTRIED:
+        looks = "Cannot tell one disk from a stripe or a mirror" if kind == UNTOLD else f"Looks like {kind}"
+        said.append(f"{looks}: of {pairs} pairs of distant places, {free} were read without a seek between them.")
+    return said
+
+
+def _is_class(profile: DriveProfile) -> bool:
+    """Tell whether a profile stands for many disks."""
+    return profile.geometry == "datasheet" and bool(profile.take_for) and not (profile.members or profile.models)
+
+
+def _like_class(log: ReadLog, name: str) -> Calibrated:
+    """Make the profile of the class of disks that is most alike, with the figures that the reads tell."""
+    rates, random, hits = stream_rates(log) / 1000, log.of("kind", "uniform").ms, select_buffered(log)
+    if len(rates) < 2 or len(random) < 2 or not len(hits):
+        raise UsageError("the log has too few streams, reads anywhere or reads from the buffer")
+    try:
+        turn = fit_turn_ms(log)
+    except UsageError:
+        # On a mirror whose disks take turns, whole turns do not pass between two reads of a place.
+        turn = None
+
+    def differs(base: DriveProfile) -> float:
+        mean_ms = base.number("average_seek_ms") + turn_ms(base) / 2 + base.number("read_miss_ms")
+        ratios = [
+            random.mean() / mean_ms,
+            rates[0] / base.number("outer_mb_s"),
+            (turn or turn_ms(base)) / turn_ms(base),
+        ]
+        return float(np.abs(np.log(ratios)).sum())
+
+    base = min(filter(_is_class, map(load_profile, list_profiles())), key=differs)
+    alike = {key: Figure(each.value, "assumed", f"that of {base.name}") for key, each in base.figures.items()}
+    measured: dict[str, Any] = {"capacity_bytes": log.capacity_bytes, **hit_figures(hits)} | (
+        {"rpm": 60_000 / turn} if turn else {}
+    )
+    if {ARRIVAL, "turn-wide"} & set(log.step.tolist()):
+        measured["on_arrival"] = "track" if ARRIVAL in log.step else "none"
+    measured["read_miss_ms"] = measured["read_hit_ms"]
+    known = profile_of(name, "hdd", measured).figures
+    profile = DriveProfile(name, f"{name}: most like {base.name}", "hdd", {**alike, **known}, Path())
+    profile = fit_rate(fit_rate(profile, float(rates[0]), source=SOURCE), float(rates[-1]), at=1.0, source=SOURCE)
+    profile = fit_latency(profile, float(random.mean()), SMALL, source=SOURCE)
+    if np.isfinite(kept_streams(log)[1]):
+        buffer = count_segments(log) * outer_track_sectors(profile) * SECTOR_BYTES
+        profile = replace(profile, figures={**profile.figures, "buffer_bytes": Figure(buffer, "fitted", SOURCE)})
+    drawn, rows = np.random.default_rng(SEED), []
+    for _ in range(DRAWS):
+        again = hit_figures(hits.where(drawn.integers(0, len(hits), len(hits))))["read_hit_ms"]
+        seek = drawn.choice(random, len(random)).mean() - turn_ms(profile) / 2 - again
+        rows.append([60_000 / _turn_again(log, drawn) if turn else 1.0, again, max(seek, 0.01)])
+    figures = ("rpm", "read_hit_ms", "average_seek_ms")[0 if turn else 1 :]
+    covariance = np.cov(np.log(np.maximum(np.array(rows), 1e-9)).T[-len(figures) :])
+    error = float(NORMAL_95 * random.std() / np.sqrt(len(random)) / random.mean())
+    spread = Spread(figures, tuple(tuple(row) for row in covariance.tolist()))
+    nothing = np.empty(0)
+    return Calibrated(replace(profile, spread=spread), log, error, (), nothing, nothing)
 
 
 def _flash(log: ReadLog, name: str) -> Calibrated:

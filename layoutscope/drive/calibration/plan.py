@@ -1,4 +1,4 @@
-"""The reads of a calibration, step by step: 8,000 to 11,000 in a minute and a quarter on a disk of 5,400 rpm.
+"""The reads of a calibration, step by step: up to 11,000 within a minute.
 
 Each step is a generator of reads; what a step must know of the drive was measured by the ones before it. Where a place
 matters it is drawn, always with the same seed.
@@ -150,12 +150,34 @@ ARRIVAL: Final = "arrival"
 """Step of reads before the read before that came from the buffer."""
 REPEATED: Final = 300
 """Places that are read twice; more than a buffer has segments of a track."""
+LADDER: Final = 100
+"""Reads of each stride that tell the turn."""
+WAIT_MS: Final = 25.0
+"""For which the drive may read ahead: more than two turns at 5,400 rpm."""
+HIT_BYTES: Final = (SMALL, 2 * SMALL, 4 * SMALL)
+"""Sizes of reads from the buffer: what a read takes by its size is overhead and transfer."""
+STREAMS: Final = 64
+FOLLOWED: Final = 3
+"""Reads of each stream after its first, when several are read in turn."""
+PACE_MS: Final = 0.5
+"""Between them, in which the drive reads ahead of the stream by more than is asked for."""
+ACROSS: Final = 0.3
+ARM_PLACES: Final = 2 * (*3 * (0.05, 0.55), 0.05, ACROSS)
+"""Where pairs of far places begin, as shares of the drive. Two pairs straddle its middle, where a concatenation of two
+disks has its border."""
+ARM_DISTANCE: Final = 0.4
+ARM_STEP: Final = 4 << 20
+"""Between two reads at one place there are some of these. That is a multiple of two chunks of any usual stripe, so both
+reads are on one disk, and more than a track, so neither is in the buffer."""
 STREAM_BYTES: Final = 8 << 20
+STREAM_MS: Final = 200.0
 STREAMED: Final = 120
+HIT_MS: Final = 1.0
+"""Reads that take less on the median come from no platter, which would have to turn."""
 FLASH_MS: Final = 2.0
 """Random reads that take less on the median come from no disk."""
 FLASH_BYTES: Final = (4 << 10, 16 << 10, 64 << 10, 128 << 10)
-DEPTHS: Final = (4, 32)
+DEPTH: Final = 32
 FLASH_DEPTHS: Final = (1, 2, 4, 8, 16, 32)
 DISTANCES: Final = 24
 LEAST_BYTES: Final = 64 << 20
@@ -184,9 +206,14 @@ class Calibration:
         self.rows.append((step, offset, length, at_ns, ns))
         return ns / 1e6
 
+    @property
+    def seconds(self) -> float:
+        """How long the measurement has taken so far."""
+        return (max(at_ns + ns for *_, at_ns, ns in self.rows) - self.rows[0][3]) / 1e9 if self.rows else 0.0
+
     def is_flash(self) -> bool:
-        """Let the drive spin up, discard fifty reads, and look how long the next fifty take."""
-        for offset in self.anywhere(50):
+        """Let the drive spin up, discard ten reads, and look how long the next fifty take."""
+        for offset in self.anywhere(10):
             self.read("start", offset)
         return float(np.median([self.read("kind", offset) for offset in self.anywhere(50)])) < FLASH_MS
 
@@ -206,32 +233,49 @@ class Calibration:
         room = self.drive.capacity_bytes - 2 * STREAM_BYTES
         return [int(room * k / (count - 1)) // LARGE * LARGE for k in range(count)]
 
-    def turn(self) -> bool:
+    def arms(self) -> None:
+        """Read at one place, at two far places in turn, and at both at once: two arms need not move between them."""
+        for share in ARM_PLACES:
+            starts = (np.array([share, share + ARM_DISTANCE]) + self._random.random(2) / 20) * self.drive.capacity_bytes
+            # Steps of one length would find the platter at one angle.
+            steps = ARM_STEP * self._random.integers(1, 9, (9, 2)).cumsum(axis=0)
+            rows = np.maximum(starts.astype(np.int64) - steps, 0) // SMALL * SMALL
+            for near, _ in rows[:3].tolist():
+                self.read("close", near)
+            for offset in rows[3:6].ravel().tolist():
+                self.read("apart", offset)
+            for offsets in rows[6:].tolist():
+                self.rows.append(("together", offsets[0], SMALL, 0, self.drive.read_together(offsets, SMALL, 2)))
+
+    def ladder(self, count: int = LADDER) -> bool:
         """Read upwards by two strides, each read below the one before: it lacks a turn by what it is lower.
 
-        A drive that keeps its track on arrival has these reads in its buffer. Then places are read in one order and in
-        the opposite one: between two reads of a place pass whole turns. Returns whether the drive is such a one.
+        A drive that keeps its track on arrival has these reads in its buffer. Returns whether the drive is such a one.
         """
         start = self.drive.capacity_bytes // 3
         first = len(self.rows)
         for name, stride in (("turn", SMALL), ("turn-wide", 4 * SMALL)):
             start -= 4 * LARGE
-            for k in range(100):
+            for k in range(count):
                 self.read(name, start - k * stride)
-        kind, wide = (self.log.of(step).ms for step in ("kind", "turn-wide"))
-        if not len(kind) or float(np.median(wide)) * QUICK > float(np.median(kind)):
+        if float(np.median(self.log.of("turn-wide").ms)) > HIT_MS:
             return False
         self.rows[first:] = [(ARRIVAL, *row[1:]) for row in self.rows[first:]]
-        places = self.near(REPEATED)
-        for offset in (*places, *reversed(places)):
-            self.read("turn", offset)
         return True
 
-    def rates(self) -> None:
-        """Read streams at places from edge to edge."""
-        for place in self.places():
+    def repeat(self, count: int = REPEATED) -> None:
+        """Read places in one order and in the opposite one: between two reads of a place pass whole turns."""
+        places = self.near(count)
+        for offset in (*places, *reversed(places)):
+            self.read("turn", offset)
+
+    def rates(self, places: int = PLACES) -> None:
+        """Read streams at places from edge to edge, shorter ones of a slow drive."""
+        for place in self.places(places):
+            taken_ms = 0.0
             for k in range(STREAM_BYTES // LARGE):
-                self.read("rates", place + k * LARGE, LARGE)
+                if k < 3 or taken_ms < STREAM_MS:
+                    taken_ms += self.read("rates", place + k * LARGE, LARGE)
 
     def tracks(self, track_bytes: Iterable[float], *, in_turn: bool = False) -> None:
         """Read a few tracks downwards at each place, by what they hold there, a share of a turn each time.
@@ -247,15 +291,15 @@ class Calibration:
         for *_, offset in sorted(reads) if in_turn else reads:
             self.read("tracks", offset)
 
-    def hits(self) -> None:
-        """Read what the drive has read ahead, in small and in larger reads, and the last again: that the buffer has."""
-        for place in self.near(25):
-            for step, length in (("hits", SMALL), ("hits-large", 4 * SMALL)):
-                start = place + (step == "hits-large") * 32 * LARGE
+    def hits(self, places: int = 16) -> None:
+        """Read what the drive has read ahead, in several sizes, and the last again: that the buffer has."""
+        for place in self.near(places):
+            for number, length in enumerate(HIT_BYTES):
+                start = place + number * 32 * LARGE
                 self.read("before", start)
-                self.drive.wait(40)
+                self.drive.wait(WAIT_MS)
                 for k in range(4):
-                    self.read(step, start + SMALL + k * length, length)
+                    self.read("hits", start + SMALL + k * length, length)
                 for _ in range(AGAIN):
                     self.read("again", start + SMALL + 3 * length, length)
 
@@ -268,13 +312,26 @@ class Calibration:
                     self.drive.wait(0.1)
                 self.read("paced" if number % 2 else "stream", place + SMALL + k * SMALL)
 
+    def interleaved(self, most: int = STREAMS) -> None:
+        """Read one stream at a pace, then two in turn, then twice as many, until the drive does not keep up."""
+        count = 1
+        while count <= most:
+            places = self.near(count)
+            for k in range(1 + FOLLOWED):
+                for place in places:
+                    self.read(f"streams{count}", place + k * SMALL)
+                    self.drive.wait(PACE_MS)
+            if not keeps_streams(self.log, count):
+                break
+            count *= 2
+
     def skips(self) -> None:
         """Read a little ahead of the read before, at once and after a wait."""
         for skip in SKIPS:
-            for k, place in enumerate(self.near(30)):
+            for k, place in enumerate(self.near(20)):
                 self.read("before", place)
                 if k % 2:
-                    self.drive.wait(40)
+                    self.drive.wait(WAIT_MS)
                 self.read("late" if k % 2 else "skips", place + SMALL + int(skip * (1 + self._random.random())))
 
     def behind(self) -> None:
@@ -283,7 +340,7 @@ class Calibration:
         for place in self.near(24):
             for k in range(BEHIND_BYTES // LARGE):
                 self.read("before", place + k * LARGE, LARGE)
-            self.drive.wait(40)
+            self.drive.wait(WAIT_MS)
             share = 2 ** (self._random.random() / 4)
             for distance in BEHIND:
                 if self.read("behind", place + BEHIND_BYTES - int(distance * share)) > quick:
@@ -347,3 +404,9 @@ def quick_ms(hits: ReadLog, turn: ReadLog) -> float:
     """Return how long a read from the buffer takes at most: a few times what hits take, and no large part of a turn."""
     most = float(np.median(turn.ms)) / QUICK if len(turn) else np.inf
     return min(QUICK * float(np.median(hits.ms)), most) if len(hits) else most
+
+
+def keeps_streams(log: ReadLog, count: int) -> bool:
+    """Tell whether the drive has read ahead of so many streams that are read in turn: most reads are in the buffer."""
+    followed = log.of(f"streams{count}").ms[count:]
+    return len(followed) > 0 and float(np.median(followed)) <= quick_ms(log.of("hits"), log.of("turn"))

@@ -1,4 +1,4 @@
-"""A drive under calibration that is none: the drive model itself, with a clock of its own."""
+"""Drives under calibration that are none: the drive model itself, with a clock of its own."""
 
 from __future__ import annotations
 
@@ -6,29 +6,38 @@ import numpy as np
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import service
-from layoutscope.drive.geometry import build_surface, num_segments, turn_ms
+from layoutscope.drive.geometry import build_surface, num_segments, single_drives, split, turn_ms
 from layoutscope.drive.hdd import SECTOR_BYTES, TURN, new_drives
 from layoutscope.drive.simulation import flash_ms
 from tests.unit.native.reference.hdd import Drives, drive_of, serve_read
 
+UNALIKE_TURNS = 0.37
+"""Of a turn, by how much the platters of a set stand apart."""
+
 
 class FakeDrive:
-    """What `Calibration` takes for a device; times are the model's, with some jitter of a host if asked for."""
+    """What `Calibration` takes for a device; times are the model's, with some jitter of a host if asked for.
 
-    def __init__(self, profile, *, host_ms=0.02, jitter_ms=0.0):
+    A stripe has a disk for each member. A mirror has two: it reads from the `first`, from each in turn (`turns`), or
+    from the one that is idle and nearer (`nearest`).
+    """
+
+    def __init__(self, profile, *, host_ms=0.02, jitter_ms=0.0, mirror=None):
         """Start at time 0."""
-        self.profile = profile
+        self.profile, self.mirror = profile, mirror
         self.capacity_bytes = profile.capacity_bytes
         self.host_ms, self.jitter_ms = host_ms, jitter_ms
         self.random = np.random.default_rng(5)
         self.now_ms = 0.0
         self.reads = 0
-        if profile.kind == "hdd":
-            surface = build_surface(profile, 0, profile.capacity_bytes // SECTOR_BYTES - 1)
-            self.per_ms = TURN / turn_ms(profile)
-            self.disk = drive_of(
-                Drives(surface, *new_drives(surface, 1, num_segments(profile, surface.segment_sectors))), 0
-            )
+        leaves = single_drives(profile) * (2 if mirror else 1)
+        if leaves[0].kind == "hdd":
+            surface = build_surface(leaves[0], 0, leaves[0].capacity_bytes // SECTOR_BYTES - 1)
+            self.per_ms = TURN / turn_ms(leaves[0])
+            segments = num_segments(leaves[0], surface.segment_sectors)
+            drives = Drives(surface, *new_drives(surface, len(leaves), segments))
+            self.disks = [drive_of(drives, number) for number in range(len(leaves))]
+            self.idle_ms, self.places = [0.0] * len(leaves), [0] * len(leaves)
 
     def read(self, offset, length):
         """Return when the model began and how long it took."""
@@ -36,24 +45,58 @@ class FakeDrive:
         self.reads += 1
         late = float(self.random.exponential(self.jitter_ms)) if self.jitter_ms else 0.0
         began = self.now_ms
-        self.now_ms += self._service_ms(offset, length) + late
+        self.now_ms = self._done_ms(offset, length) + late
         at_ns, ns = round(began * 1e6), round((self.now_ms - began) * 1e6)
         self.now_ms += self.host_ms
         return at_ns, ns
 
-    def _service_ms(self, offset, length):
+    def _done_ms(self, offset, length):
+        """Serve a read that is asked for now; when its last piece is complete."""
         if self.profile.kind == "ssd":
-            return float(flash_ms(self.profile, np.array([length]))[0][0])
+            return self.now_ms + float(flash_ms(self.profile, np.array([length]))[0][0])
+        if self.mirror:
+            return self._serve(self._choose(offset), offset, length)
+        pieces = split(self.profile, np.array([offset]), np.array([length]), np.zeros(1, np.uint8))
+        parts = zip(pieces.member.tolist(), pieces.offset.tolist(), pieces.length_bytes.tolist(), strict=True)
+        return max(self._serve(*part) for part in parts)
+
+    def _choose(self, offset):
+        """Return the disk of a mirror that a read goes to."""
+        if self.mirror == "first":
+            return 0
+        if self.mirror == "turns":
+            return self.reads % 2
+        return min(
+            range(2), key=lambda number: (max(self.idle_ms[number], self.now_ms), abs(self.places[number] - offset))
+        )
+
+    def _serve(self, number, offset, length):
+        self.places[number] = offset
         times = np.zeros(5, np.int64)
         first, stop = offset // SECTOR_BYTES, -(-(offset + length) // SECTOR_BYTES)
-        serve_read(self.disk, first, stop, round(self.now_ms * self.per_ms), times)
-        return float(times[3]) / self.per_ms
+        begin = max(self.now_ms, self.idle_ms[number])
+        ticks = round((begin + number * UNALIKE_TURNS * TURN / self.per_ms) * self.per_ms)
+        serve_read(self.disks[number], first, stop, ticks, times)
+        self.idle_ms[number] = begin + float(times[3]) / self.per_ms
+        return self.idle_ms[number]
 
     def read_together(self, offsets, length, depth):
-        """Return what the model says of a queue."""
-        self.reads += len(offsets)
-        reads = AccessTrace.from_reads(np.array(offsets), np.full(len(offsets), length))
-        return round(service(reads, self.profile, queue_depth=depth).service_s * 1e9)
+        """Return what the model says of a queue; the disks of a set take reads in the order in which they come."""
+        if not self.mirror and not self.profile.members:
+            self.reads += len(offsets)
+            reads = AccessTrace.from_reads(np.array(offsets), np.full(len(offsets), length))
+            taken_s = service(reads, self.profile, queue_depth=depth).service_s
+            self.now_ms += taken_s * 1000
+            return round(taken_s * 1e9)
+        began, under_way, done = self.now_ms, [], self.now_ms
+        for offset in offsets:
+            if len(under_way) == depth:
+                self.now_ms = max(self.now_ms, under_way.pop(under_way.index(min(under_way))))
+            self.reads += 1
+            under_way.append(self._done_ms(offset, length))
+            done = max(done, under_way[-1])
+        self.now_ms = done
+        return round((done - began) * 1e6)
 
     def wait(self, milliseconds):
         """Let the time pass."""

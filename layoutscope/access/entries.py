@@ -14,6 +14,8 @@ from layoutscope.tables.columns import are_walked
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, LIVE_STATES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from layoutscope.structs.arrays import I64, Mask
@@ -342,6 +344,18 @@ class Paths:
             parts.append(f"/{self._names[place]}")
             place = self._above[place]
         return f"…/<{self._numbers[place]}>{''.join(reversed(parts))}"
+
+
+def volume_folders(layouts: Sequence[VolumeLayout]) -> list[str]:
+    """Name a folder for each of several volumes, as the paths of all of them begin; empty where there is one alone."""
+    if len(layouts) == 1:
+        return [""]
+    names = [f"/{path_component(each.facts.name) or f'volume {each.facts.volume or 1}'}" for each in layouts]
+    numbers = [
+        f" (volume {each.facts.volume})" if names.count(name) > 1 else ""
+        for each, name in zip(layouts, names, strict=True)
+    ]
+    return [name + number for name, number in zip(names, numbers, strict=True)]
 
 
 def _component(name: str | None, number: int) -> str:

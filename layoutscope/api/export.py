@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.access.entries import Paths, path_component
+from layoutscope.access.entries import Paths, volume_folders
 from layoutscope.api import outputs
 from layoutscope.api.images import OpenImage, nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
@@ -269,16 +268,8 @@ def _lists(image: Opened, request: ReadOptions, file_format: str) -> Iterator[st
     if file_format == "dfxml":
         yield from dfxml(image.about.name, ((layout, files(layout)) for layout in held))
         return
-    times = Counter(map(_prefix, held))
-    for layout in held:
-        own = _prefix(layout)
-        apart = f"{own} (volume {layout.facts.volume})" if times[own] > 1 else own
-        yield from bodyfile(files(layout), apart if len(held) > 1 else "")
-
-
-def _prefix(layout: VolumeLayout) -> str:
-    facts = layout.facts
-    return f"/{path_component(facts.name) or f'volume {facts.volume or 1}'}"
+    for layout, folder in zip(held, volume_folders(held), strict=True):
+        yield from bodyfile(files(layout), folder)
 
 
 def _walks(image: Opened, work: Workload, drives: Drives | None) -> list[Profile]:

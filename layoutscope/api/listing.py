@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.access.entries import Paths
+from layoutscope.access.entries import Paths, volume_folders
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, file_form, output
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _OF_ENTRIES: Final = ("kind", "size_bytes", "create_time", "modify_time", "file_id")
 LISTED: Final = (
     Column("volume", "UInt32", "", "number of the volume on the image, from 1"),
-    Column("path", "String", "", "path from the root of the volume; '/' in names of HFS+ is shown as ':'"),
+    Column("path", "String", "", "path from the root of the volume, of several volumes behind its name"),
     *(column for column in TABLES["entries"] if column.name in _OF_ENTRIES),
 )
 """Columns of a list of files."""
@@ -98,7 +98,7 @@ def _listed(layouts: Sequence[VolumeLayout], folder: str | None) -> Rows:
     """Spell all paths, and put the rows in their order."""
     inside = "/" + (folder or "").strip("/")
     parts, paths = [], list[str]()
-    for layout in layouts:
+    for layout, top in zip(layouts, volume_folders(layouts), strict=True):
         entries = layout.columns("entries")
         entries = entries.take(np.flatnonzero(entries["flags"].data & FLAG_PRIVATE == 0))
         spelled = Paths(layout)
@@ -113,7 +113,7 @@ def _listed(layouts: Sequence[VolumeLayout], folder: str | None) -> Rows:
             chosen = list(range(len(own)))
         # What lies in a folder follows it: a slash comes before every other character.
         chosen.sort(key=lambda k: own[k].replace("/", "\0"))
-        paths += [own[k] for k in chosen]
+        paths += [top + own[k] if own[k] != "/" else top or "/" for k in chosen]
         parts.append(entries.take(np.array(chosen, np.int64)))
     if not paths:
         raise UsageError(f"no folder {inside} on {'this volume' if len(layouts) == 1 else 'these volumes'}")

@@ -46,22 +46,20 @@ class Requests(FillingSource, WrappedSource):
 
 def measure(image: Path, folder: Path) -> dict[str, dict[str, float]]:
     """Run every verb on an image; requests, bytes and seconds of each."""
-    found = {}
+    found, sources = {}, list[Requests]()
+    open_image = opening.open_image
+
+    def opened(*words, **options):
+        sources.append(Requests(open_image(*words, **options)))
+        return sources[-1]
+
+    opening.open_image = opened
     for verb, run in VERBS.items():
-        sources: list[Requests] = []
-
-        def opened(*words, sources=sources, **options):
-            sources.append(Requests(open_image(*words, **options)))
-            return sources[-1]
-
-        open_image, opening.open_image = opening.open_image, opened
-        try:
-            run(image, folder)
-        finally:
-            opening.open_image = open_image
-        found[verb] = served(sources[0].asked, folder)
+        run(image, folder)
+        found[verb] = served(sources.pop().asked, folder)
         for made in folder.iterdir():
             made.unlink()
+    opening.open_image = open_image
     with layoutscope.open(image) as session:
         nodes = [layout.columns("nodes") for layout in session.layouts]
     parts = []
@@ -108,7 +106,7 @@ def main() -> None:
     for image in words.images:
         with tempfile.TemporaryDirectory() as folder:
             found[image.name] = measure(image, Path(folder))
-        print(image.name, json.dumps(found[image.name], indent=1))
+        print(image.name, json.dumps(found[image.name], indent=1))  # noqa: T201
     if words.output:
         words.output.write_text(json.dumps({"drive": DRIVE, "images": found}, indent=1) + "\n")
 

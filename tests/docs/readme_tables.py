@@ -166,6 +166,28 @@ def speed() -> None:
     table(head, rows)
 
 
+def reads() -> None:
+    """Print what ``tests/bench/own_reads.py`` measured: requests, bytes and seconds of each verb beside two sweeps."""
+    import json
+
+    path = Path(__file__).resolve().parents[1] / "bench" / "reads.json"
+    images = json.loads(path.read_text("utf-8"))["images"]
+    head = ("image", "verb", "requests", "MiB", "seconds", "of two sweeps")
+    rows = [
+        (
+            image,
+            verb,
+            f"{row['reads']:,}",
+            f"{row['bytes'] / 2**20:,.0f}",
+            f"{row['seconds']:.3g}",
+            f"{row['seconds'] / found['two sweeps']['seconds']:.2f}",
+        )
+        for image, found in images.items()
+        for verb, row in found.items()
+    ]
+    table(head, rows)
+
+
 def _speed_rows(image: dict) -> list[tuple[str, ...]]:
     """One row a program; ratios are of processor seconds, user and system together."""
     seconds = image["seconds"]

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import layoutscope
+from layoutscope.api import listing
 from layoutscope.errors import LayoutscopeError, UsageError
 from layoutscope.tables.schema import FLAG_PRIVATE
 
@@ -74,7 +76,6 @@ def test_formats_hold_the_same_rows(session):
 
 def test_what_a_terminal_would_act_on_is_visible_unless_bytes_are_asked_for(monkeypatch, session):
     """A line feed in a name stays one line of text, and one path between zero bytes."""
-    from layoutscope.api import listing
 
     class Odd:
         def __init__(self, layout):
@@ -114,3 +115,16 @@ def test_an_image_without_files_says_so(tmp_path):
     empty.write_bytes(bytes(1 << 20))
     with pytest.raises(LayoutscopeError):
         layoutscope.list(empty)
+
+
+def test_paths_of_several_volumes_begin_with_their_names(session):
+    """Two volumes of one name are told apart by their numbers; a path of one volume has none."""
+    layout = session.layouts[0]
+    other = layout.changed(facts=replace(layout.facts, volume=2))
+    rows = listing._listed([layout, other], "/Users")
+    found = rows.part(slice(None))
+    half = len(rows) // 2
+    assert found["volume"] == [1] * half + [2] * half
+    assert (found["path"][0], found["path"][half]) == ("/Scattered (volume 1)/Users", "/Scattered (volume 2)/Users")
+    every = listing._listed([layout, other], None).part(slice(0, 1))
+    assert every["path"] == ["/Scattered (volume 1)"]

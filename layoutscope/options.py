@@ -858,7 +858,9 @@ class MeasureOptions(TypedDict, total=False):
     quick: Annotated[
         bool,
         Option(
-            "measure: about five seconds, for its class, rotation, on-arrival read-ahead and overhead.", panel=MEASURE
+            "measure: about five seconds, for its class, rotation, on-arrival read-ahead and overhead.",
+            default=False,
+            panel=MEASURE,
         ),
     ]
 

@@ -175,7 +175,7 @@ def list_files(layout: VolumeLayout) -> FilesInOrder:
     files = files.take(folder % (len(files) // SAMPLED_FILES + 1) == 0)
     parent, names = files["parent_id"].data, files.texts("name")
     by_name = None
-    if names.known is None:
+    if names.known is None or names.known.all():
         # Eight letters as one number, the first of them the highest.
         words = names.heads(NAME_BYTES).view(np.dtype(np.uint64).newbyteorder("big"))
         by_name = np.lexsort((*words.T[::-1], parent))

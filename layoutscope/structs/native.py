@@ -126,6 +126,8 @@ def load_library() -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
+        if "failed to map segment" in str(error) or "Cannot allocate memory" in str(error):
+            raise MemoryError(str(error)) from error  # as the loader of the system calls it
         raise CoreError(f"the C core cannot be loaded: {error}. Build it again with {command}") from error
     if sources_of(library) != digest():
         raise CoreError(f"the C core is older than its C sources: {path}. Build it again with {command}")

@@ -51,6 +51,7 @@ VERBS = {
     "trace": ("trace", "{disk}", "-o", "{out}.csv"),
     "forecast": ("forecast", "{disk}", "--cycles", "2", "--seeds", "1", "--plot", "{out}.html"),
     "export": ("export", "{disk}", "--table", "nodes", "-o", "{out}.csv"),
+    "list": ("list", "{disk}", "-o", "{out}.txt"),
     "extract": ("extract", "{disk}", "-o", "{out}.img"),
     "verify": ("verify", "{disk}"),
 }

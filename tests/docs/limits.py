@@ -125,6 +125,8 @@ LIMITS = tuple(
         ("partition.maps.MAX_ENTRIES_BYTES", "memory", "the array of entries is too large",
          f"{_LIMITS}test_entries_of_gpt"),
         ("partition.maps.MAX_PARTITIONS", "time", "partitions; the first", f"{_LIMITS}test_entries_of_gpt"),
+        ("image.remembered.MEMORY_BYTES", "memory", "no message: what follows is read again",
+         f"{_UNITS}/test_remembered.py::test_memory_is_bounded"),
         ("partition.maps.MAX_ADDRESS", "arithmetic with 64 bits", SILENT, f"{_LIMITS}test_addresses_of_gpt"),
         ("partition.maps.MAX_APM_ENTRIES", "time", "entries; at most", f"{_LIMITS}test_entries_of_apple_maps"),
         ("partition.search.MAX_GAPS", "time, against maps full of holes", SILENT,
@@ -271,5 +273,5 @@ def table() -> None:
     print("| limit | value | protects | message | test |\n|---|---|---|---|---|")  # noqa: T201
     for limit in LIMITS:
         test = limit.test.removeprefix("tests/").replace("_", "\\_")
-        said = limit.message if limit.message == SILENT else f"… {limit.message} …"
+        said = limit.message if limit.message.startswith("no message") else f"… {limit.message} …"
         print(f"| `{limit.place}` | {value_of(limit)} | {limit.protects} | {said} | {test} |")  # noqa: T201

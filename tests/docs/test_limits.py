@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.docs.limits import LIMITS, PACKAGE, ROOT, SILENT, declared, is_elsewhere, value_of
+from tests.docs.limits import LIMITS, PACKAGE, ROOT, declared, is_elsewhere, value_of
 
 
 def test_every_limit_is_in_the_table():
@@ -24,7 +24,7 @@ def test_message_and_test_are_there(limit):
     package = PACKAGE / limit.place.split(".")[0]
     files = list(package.rglob("*.py")) if package.is_dir() else [package.with_suffix(".py")]
     said = any(limit.message in path.read_text() for path in [*files, PACKAGE / "inputs.py"])
-    assert limit.message == SILENT or said
+    assert limit.message.startswith("no message") or said
     path, _, name = limit.test.partition("::")
     assert re.search(rf"^def {name}\(", (ROOT / path).read_text(), re.MULTILINE)
     assert "fuzz" not in path

@@ -48,6 +48,7 @@ VERBS = (
         "trace",
     ),
     *("replay", "validate", "drives", "kit", "query", "report", "export", "extract", "checkpoints", "verify", "cache"),
+    "list",
 )
 WORDS = ("clump", "omap", "exit code", "node-invalid", "fts", "metadata-zone-free", "generic-7200", "packed", "nodes")
 
@@ -99,6 +100,8 @@ def _of_whole(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield from _of_usual(case)
     yield "verify", ("verify", *image, "--json")
     yield "verify-text", ("verify", *image)
+    yield "list", ("list", *image)
+    yield "list-csv", ("list", *image, "--format", "csv")
     yield "checkpoints-text", ("checkpoints", *image)
     yield "scan-details", ("scan", *image, "--details", "--explain", "--ascii")
     yield "scan-no-names", ("scan", *image, "--json", "--no-names")
@@ -292,6 +295,7 @@ def calls(case: Case) -> Iterator[tuple[str, Callable[[], Any]]]:
         return
     more: dict[str, Callable[[], Any]] = {
         "verify": lambda: library.verify(image, **how),
+        "list": lambda: library.list(image, **how).part(slice(None)),
         "predict": lambda: library.predict(image, what_ifs=("packed", "ssd"), **how),
         "plan": lambda: library.plan(image, shows_all=True, **how),
         "trace": lambda: library.trace(image, order="du", host="macos", **how),

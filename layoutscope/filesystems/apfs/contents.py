@@ -314,7 +314,7 @@ def _look_ahead(volume: Volume) -> Reading[Any] | None:
     """Read all that an object map names in one pass, if the image can remember that for the walks; None if not."""
     omap, blocks = volume.omap, volume.store.blocks
     wants, sizes = [], distinct(omap.size_bytes)
-    for size in sizes[:MAX_SIZES].tolist():
+    for size in sizes[:FEW_SIZES].tolist():
         rows = np.flatnonzero((omap.size_bytes == size) & ~omap.is_deleted)
         rows = rows[blocks.readable(omap.paddr[rows], size)]
         wants += blocks.wants(omap.paddr[rows], size, lambda *_: None) if size > 0 else []
@@ -333,7 +333,7 @@ def _is_locked(volume: Volume, cipher: Cipher | None) -> bool:
     return is_encrypted(volume) and cipher is None
 
 
-MAX_SIZES: Final = 4
+FEW_SIZES: Final = 4
 """Of the objects of one volume, nodes of its trees and few others."""
 
 RESOURCE_FORK = "com.apple.ResourceFork"

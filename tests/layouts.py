@@ -133,3 +133,9 @@ def file_id(made, *names):
         found = made.entries.filter((made.entries["parent_id"] == number) & (made.entries["name"] == name))
         number = found["file_id"].item()
     return number
+
+
+FIND_LETTERS = dict(
+    zip(("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device"), "fdlpscb", strict=True)
+)
+"""The letters of find's ``-printf %y`` by kind."""

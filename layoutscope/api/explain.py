@@ -30,7 +30,7 @@ GLOSSARY: Final = "glossary.md"
 
 
 _Entry: TypeAlias = tuple[str, str, str]
-"""A word as it is looked up, what it is (a word, a metric, a finding …), and what is said of it, a paragraph a line."""
+"""A word as looked up, its kind (word, metric, finding …), and its explanation, one paragraph a line."""
 
 
 def explain(word: str = "") -> str:

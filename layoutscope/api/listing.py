@@ -13,7 +13,7 @@ from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, file_form, output
 from layoutscope.api.reading import opened, request_of
 from layoutscope.errors import UsageError
-from layoutscope.options import ListOptions, fill
+from layoutscope.options import LIST_FORMATS, ListOptions, fill
 from layoutscope.progress import phase, reporting
 from layoutscope.report import escape_text
 from layoutscope.report.tables import FORMATS
@@ -63,7 +63,7 @@ def list_files(
     Raises
     ------
     UsageError
-        If there is no such folder or format, or the target exists.
+        If the folder or the format does not exist, or the target does.
     LayoutscopeError
         If the image cannot be read, or has no volume that can be listed.
 
@@ -75,11 +75,11 @@ def list_files(
     (4200, ['/Users', '/Users/jo'])
     """
     asked = fill(ListOptions, options)
-    form = file_form("" if target is None else target, asked["file_format"], WRITERS, "text")
+    form = file_form("" if target is None else target, asked["file_format"], LIST_FORMATS, "text")
     if asked["zero"]:
         if asked["file_format"] not in (None, "text"):
             raise UsageError(f"{asked['file_format']} has no zero bytes between paths; they belong to text")
-        form = "zero"
+        form = "text"
     if isinstance(target, str) or hasattr(target, "__fspath__"):
         check_output(Path(str(target)), force=asked["force"], reads=[path])
     request = request_of(options, path)
@@ -87,15 +87,18 @@ def list_files(
         held = [layout for layout in image.layouts if len(layout.columns("entries"))]
         if not held:
             raise nothing_to_walk(image.layouts, image.about.name)
-        rows = _listed(held, asked["folder"])
+        rows, paths = _listed(held, asked["folder"])
         if target is not None:
             with phase("writing the list"), output(target, force=asked["force"], holds=f"{len(rows):,} files") as file:
-                WRITERS[form](rows, file)
+                if form == "text":
+                    _write_paths(paths, file, ends_in_zero=asked["zero"])
+                else:
+                    FORMATS[form](rows, file)
     return rows
 
 
-def _listed(layouts: Sequence[VolumeLayout], folder: str | None) -> Rows:
-    """Spell all paths, and put the rows in their order."""
+def _listed(layouts: Sequence[VolumeLayout], folder: str | None) -> tuple[Rows, list[str]]:
+    """Spell all paths, and put the rows in their order; the rows, and their paths alone."""
     inside = "/" + (folder or "").strip("/")
     parts, paths = [], list[str]()
     for layout, top in zip(layouts, volume_folders(layouts), strict=True):
@@ -123,33 +126,23 @@ def _listed(layouts: Sequence[VolumeLayout], folder: str | None) -> Rows:
         found: dict[str, list[Any]] = {column.name: [] for column in LISTED}
         first, last, _ = chosen.indices(len(paths))
         found["path"] = paths[first:last]
-        for layout, table, start in zip(layouts, parts, bounds, strict=False):
+        for layout, table, start in zip(layouts, parts, bounds[:-1], strict=True):
             own = table.take(slice(max(first - start, 0), max(last - start, 0)))
             found["volume"] += [layout.facts.volume] * len(own)
             for name in _OF_ENTRIES:
                 found[name] += own.listed(name)
         return found
 
-    return Rows(LISTED, len(paths), part, lambda: Rows.under(LISTED, part(slice(None))).frame)
+    return Rows(LISTED, len(paths), part, lambda: Rows.under(LISTED, part(slice(None))).frame), paths
 
 
-def _write_text(rows: Rows, file: IO[bytes]) -> None:
-    """Write a path a line; what would end the line or act on a terminal is made visible."""
-    _write_paths(rows, file, lambda text: f"{escape_text(text)}\n")
-
-
-def _write_zero(rows: Rows, file: IO[bytes]) -> None:
-    """Write paths as they are, each with a zero byte behind it, for ``xargs -0``."""
-    _write_paths(rows, file, lambda text: f"{text}\0")
-
-
-def _write_paths(rows: Rows, file: IO[bytes], form: Any) -> None:
-    for first in range(0, len(rows), PART_ROWS):
-        file.write("".join(map(form, rows.part(slice(first, first + PART_ROWS))["path"])).encode())
+def _write_paths(paths: Sequence[str], file: IO[bytes], *, ends_in_zero: bool) -> None:
+    """Write one path a line with unsafe characters made visible, or each as it is before a zero byte."""
+    for first in range(0, len(paths), PART_ROWS):
+        part = paths[first : first + PART_ROWS]
+        lines = (f"{path}\0" if ends_in_zero else f"{escape_text(path)}\n" for path in part)
+        file.write("".join(lines).encode())
 
 
 PART_ROWS: Final = 1 << 16
 """Rows that are written at once."""
-
-WRITERS: Final = {"text": _write_text, **FORMATS, "zero": _write_zero}
-"""Writers by the name of their format; ``zero`` is text with zero bytes between the paths."""

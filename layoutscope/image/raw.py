@@ -14,6 +14,7 @@ import sys
 import time
 from array import array
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -113,13 +114,17 @@ class RawFile(FillingSource):
         self._fill_hole(target[position - image_offset :])
         return len(target)
 
+    @cached_property
+    def _scratch(self) -> NDArray[np.uint8]:
+        """Room for what is read together: fresh memory is dear, since the system clears it when it is first touched."""
+        return np.empty(_JOINT_BYTES, np.uint8)
+
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces in address order, each to its place in a buffer."""
-        done, used = 0, np.zeros(2, np.int64)
-        scratch, out = np.empty(_JOINT_BYTES, np.uint8), np.frombuffer(target, np.uint8)
+        done, used, out = 0, np.zeros(2, np.int64), np.frombuffer(target, np.uint8)
         while done < len(image_offsets):
             rest = image_offsets[done:], lengths_bytes[done:], places[done:]
-            count = READ_PIECES.attempt(self._descriptor, SMALL_BYTES, self.gap_bytes, *rest, scratch, out, used)
+            count = READ_PIECES.attempt(self._descriptor, SMALL_BYTES, self.gap_bytes, *rest, self._scratch, out, used)
             if count is None:
                 super().read_pieces(*rest, target)
                 return

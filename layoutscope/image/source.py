@@ -45,22 +45,16 @@ class Workspace:
     Fresh memory is dear: the system clears each page of it when it is first touched.
     """
 
-    __slots__ = ("_bytes", "_scratch")
+    __slots__ = ("_bytes",)
 
     def __init__(self) -> None:
-        self._bytes = self._scratch = np.empty(0, np.uint8)
+        self._bytes = np.empty(0, np.uint8)
 
     def bytes(self, length_bytes: int) -> NDArray[np.uint8]:
         """Return room for the bytes of a read, shape (length_bytes,)."""
         if len(self._bytes) < length_bytes:
             self._bytes = np.empty(length_bytes, np.uint8)
         return self._bytes[:length_bytes]
-
-    def scratch(self, length_bytes: int) -> NDArray[np.uint8]:
-        """Return room for one request, shape (length_bytes,)."""
-        if len(self._scratch) < length_bytes:
-            self._scratch = np.empty(length_bytes, np.uint8)
-        return self._scratch[:length_bytes]
 
 
 class Source(ABC):

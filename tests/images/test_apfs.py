@@ -14,6 +14,7 @@ from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image.raw import RawFile
 from layoutscope.metrics import measure
 from tests.agreement import node_differences
+from tests.layouts import FIND_LETTERS
 
 DRIVER = ("apfs-ci", "apfs-empty", "apfs-frag", "apfs-normsens", "apfs-snap")
 AGED = ("apfs-20000-c00", "apfs-20000-c20")
@@ -144,15 +145,7 @@ def test_every_live_node_stands_at_the_address_of_the_truth(layouts, truth, imag
 @pytest.mark.parametrize("name", [name for name in DRIVER if name != "apfs-empty"])
 def test_paths_are_those_that_the_driver_lists(layouts, truth, name):
     """Every path has the inode, type, links and size that the mounted volume showed."""
-    kinds = {
-        "d": "directory",
-        "f": "file",
-        "l": "symlink",
-        "p": "fifo",
-        "c": "char-device",
-        "b": "block-device",
-        "s": "socket",
-    }
+    kinds = {letter: kind for kind, letter in FIND_LETTERS.items()}
     expected = {}
     for line in truth(f"{name}.find.tsv.zst").decode().splitlines():
         inode, kind, links, size, _, path = line.split("\t")

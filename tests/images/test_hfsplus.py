@@ -17,6 +17,7 @@ from layoutscope.partition.search import find_volumes
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_PRIVATE
 from tests.agreement import node_differences
 from tests.hfsplus import read_layout
+from tests.layouts import FIND_LETTERS
 
 DRIVER = ["hfsplus-4k", "hfsplus-b512-n4096", "hfsx-cs", "hfsplus-frag", "hfsplus-journaled-pop", "hfsplus-empty-plain"]
 AGED = ["hfsplus-20000-c00", "hfsplus-20000-c20"]
@@ -29,9 +30,6 @@ APPLE = [
     "hfsinspect_MBR",
 ]
 SLOW = {"hfsplus-frag", *AGED}
-FIND_LETTERS = dict(
-    zip(("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device"), "fdlpscb", strict=True)
-)
 FIRST_USER_CNID = 16
 
 

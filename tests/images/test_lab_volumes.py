@@ -13,6 +13,7 @@ import zstandard
 from typer.testing import CliRunner
 
 from layoutscope.cli.application import app
+from tests.layouts import FIND_LETTERS
 
 FILL = """#!/usr/bin/python3
 import os, socket
@@ -63,15 +64,6 @@ VOLUMES = {
     "apfs": ("apfs", "--size", "400M"),
     "apfs-case-sensitive": ("apfs", "--size", "400M", "--mkfs", "-s", "--driver", "stock"),
 }
-LETTERS = {
-    "directory": "d",
-    "file": "f",
-    "symlink": "l",
-    "fifo": "p",
-    "char-device": "c",
-    "block-device": "b",
-    "socket": "s",
-}
 EXTRA = {"apfs": ["--host-property", "apfs_looks_up_dstream=no"], "hfsplus": []}
 """The lab's APFS driver is 0.3.0, which does not look data streams up."""
 
@@ -114,7 +106,7 @@ def listing(image):
     inside = [row for row in entries if row["parent_id"] != "1"]
     found = {path(row): row for row in inside}
     return {
-        name: (str(row["file_id"]), LETTERS[row["kind"]], str(row["link_count"]), str(row["size_bytes"]))
+        name: (str(row["file_id"]), FIND_LETTERS[row["kind"]], str(row["link_count"]), str(row["size_bytes"]))
         for name, row in found.items()
         if not name.startswith(("\0", ".HFS+ Private Directory Data\r"))
     }

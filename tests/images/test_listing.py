@@ -7,16 +7,8 @@ import unicodedata
 import pytest
 
 import layoutscope
+from tests.layouts import FIND_LETTERS
 
-LETTERS = {
-    "directory": "d",
-    "file": "f",
-    "symlink": "l",
-    "fifo": "p",
-    "char-device": "c",
-    "block-device": "b",
-    "socket": "s",
-}
 LISTINGS = {
     **{
         name: (f"driver/{name}.img", {})
@@ -40,7 +32,7 @@ def test_a_list_equals_the_drivers_listing(name, reference_image, truth):
     found = rows.part(slice(None))
     columns = (found[column] for column in ("path", "file_id", "kind", "size_bytes"))
     listed = {
-        unicodedata.normalize("NFD", path): (number, LETTERS[kind], size if kind == "file" else None)
+        unicodedata.normalize("NFD", path): (number, FIND_LETTERS[kind], size if kind == "file" else None)
         for path, number, kind, size in zip(*columns, strict=True)
     }
     expected = {}

@@ -325,7 +325,7 @@ ENTRY_FIELDS: Final = (VALUE.paddr, VALUE.len_object, VALUE.is_deleted, VALUE.is
 
 def check_roots(subject: Subject, parts: VolumeParts) -> None:
     """Every tree of a volume can be reached from the field that names its root, and every node from its parent."""
-    # Whoever reads a tree tells of each node that is no node of it: where nothing was told, nothing is missing.
+    # Reading a tree reports each damaged node, so without a finding no node is missing.
     for source, log in volume_roots(subject, parts) if parts.log.findings or parts.view != "live" else ():
         losses, has_root = find_losses(source)
         if not has_root:

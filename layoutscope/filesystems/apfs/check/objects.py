@@ -88,7 +88,7 @@ def read_block(container: Container, paddr: int) -> NDArray[np.uint8]:
 
 
 def is_readable(container: Container, paddr: int, size_bytes: int = 0) -> bool:
-    """Tell whether an object, of one block if nothing else is said, can be read."""
+    """Tell whether an object can be read; its default size is one block."""
     size_bytes = size_bytes or container.blocks.block_size
     return bool(container.blocks.readable(np.array([paddr], np.uint64), size_bytes)[0])
 

@@ -56,7 +56,7 @@ def unread_trees(parts: VolumeParts) -> dict[str, str]:
 
 
 def reasons(needs: tuple[str, ...], unread: Mapping[str, str]) -> list[str]:
-    """Say why a check that needs some trees cannot be held against everything; nothing where it can."""
+    """Say why a check that needs some trees cannot look at all of them; nothing if it can."""
     return [reason for tree, reason in unread.items() if needs and (not tree or tree in needs)]
 
 

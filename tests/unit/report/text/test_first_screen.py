@@ -11,7 +11,8 @@ from layoutscope import scan
 from layoutscope.filesystems.registry import filesystem
 from layoutscope.findings import Finding
 from layoutscope.report.text.console import make_console
-from layoutscope.report.text.scan import print_scan, strips
+from layoutscope.report.text.scan import print_scan
+from layoutscope.report.text.screen import strips
 from layoutscope.results.scan import ImageFacts, ScanResult, VolumeScan
 from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why, Yardstick
 from tests.layouts import NODE, entries, layout, leaves

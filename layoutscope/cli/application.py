@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from layoutscope.cli import drives, fleet, inspect, predict, scan
-from layoutscope.cli.help import EXAMPLES, EXIT_CODES, OVERVIEW, Verb
+from layoutscope.cli.help import EXAMPLES, EXIT_CODES, FORMS, OVERVIEW, Verb, command_of_form
 from layoutscope.cli.options import AsJson, Command
 from layoutscope.options import COMPRESSED, Option
 from layoutscope.version import __version__
@@ -67,41 +67,45 @@ def cache(
 
 
 GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
-    "Look": {
+    "Start here": {
         "scan": scan.scan,
-        "map": scan.map_images,
         "list": inspect.list_files,
-        "inspect": inspect.inspect,
-        "check": inspect.check,
-        "explain": explain,
-    },
-    "Time": {
-        "predict": predict.predict,
         "plan": predict.plan,
+        "map": scan.map_images,
         "compare": scan.compare,
-        "series": scan.series,
-        "forecast": predict.forecast,
-        "batch": fleet.batch,
+        "check": inspect.check,
+    },
+    "For developers": {
+        "predict": predict.predict,
         "trace": predict.trace,
-        "replay": predict.replay,
-        "validate": predict.validate,
         "drives": drives.drives,
-        "kit": drives.kit,
+        "forecast": predict.forecast,
     },
     "Data": {
-        "query": fleet.query_fleet,
-        "report": fleet.report_fleet,
         "export": inspect.export,
-        "extract": inspect.extract,
-        "checkpoints": inspect.checkpoints,
-        "verify": inspect.verify,
-        "cache": cache,
+        "query": fleet.query_fleet,
+        "batch": fleet.batch,
+        "inspect": inspect.inspect,
     },
+    "Help": {"explain": explain},
 }
-"""Every command under the question that it answers, in the order of the overview; all but `cache` are the library's."""
+"""The commands of the overview under the question that they answer."""
 
-COMMANDS: Final = {name: command for group in GROUPS.values() for name, command in group.items()}
-"""Every command."""
+PARTS: Final[dict[str, Callable[..., int | None]]] = {
+    "series": scan.series,
+    "replay": predict.replay,
+    "validate": predict.validate,
+    "kit": drives.kit,
+    "report": fleet.report_fleet,
+    "extract": inspect.extract,
+    "checkpoints": inspect.checkpoints,
+    "verify": inspect.verify,
+    "cache": cache,
+}
+"""Commands that the overview leaves out: parts of others (`layoutscope.cli.help.FORMS`), and those of developers."""
+
+COMMANDS: Final = {name: command for group in (*GROUPS.values(), PARTS) for name, command in group.items()}
+"""Every command; all but `cache` are the library's."""
 
 
 class OnDemand(Mapping[str, Any]):
@@ -148,7 +152,7 @@ class Overview(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (click calls it so)
         """List the commands by groups, with what each does, without their options."""
-        widest = max(map(len, COMMANDS))
+        widest = max(len(name) for group in GROUPS.values() for name in group)
         for title, commands in GROUPS.items():
             with formatter.section(title):
                 said = {name: " ".join((command.__doc__ or "").split()) for name, command in commands.items()}
@@ -156,6 +160,8 @@ class Overview(TyperGroup):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (click calls it so)
         """Say where more is told."""
+        with formatter.section("Parts of these commands"):
+            formatter.write_text(", ".join(FORMS.values()))
         with formatter.section("Examples"):
             for words, purpose in OVERVIEW:
                 formatter.write(f"  {words}\n      {purpose}\n")
@@ -163,7 +169,11 @@ class Overview(TyperGroup):
             formatter.write_dl(EXIT_CODES)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Take an image without a verb for one that is to be scanned."""
+        """Find the command of two words or of an option, and scan an image that is given without a verb."""
+        name, rest = command_of_form(args)
+        if name:
+            _, command, rest = super().resolve_command(ctx, [name, *rest])
+            return FORMS[name], command, rest
         if args[0] not in COMMANDS and is_image(args[0]):
             return super().resolve_command(ctx, ["scan", *args])
         try:

@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 from layoutscope.errors import EXIT_USAGE, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 PANELS: Final = (
@@ -63,6 +63,52 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
     "query": {"--list": "--list"},  # it lists views there
 }
 """Old spellings of options and the new ones, of every command and of single ones; heard until the next release."""
+
+FORMS: Final[dict[str, str]] = {
+    "series": "compare --over-time",
+    "replay": "trace replay",
+    "validate": "drives validate",
+    "kit": "drives kit",
+    "report": "batch report",
+    "extract": "export --metadata-image",
+    "checkpoints": "inspect --states",
+}
+"""Commands that are parts of others, as they are typed; their own names are understood until the next release."""
+
+FOLDED: Final = ("Choosing the volume", "Encrypted", "Damaged images", "Compressed images")
+"""Panels with the options that all commands share, which only ``--help-all`` shows."""
+
+
+HELP: Final = frozenset({"-h", "--help", "--help-all"})
+
+
+def command_of_form(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the command that a form means, and the words behind it; an empty name where it is none.
+
+    >>> command_of_form(["trace", "replay", "walk.csv"])
+    ('replay', ['walk.csv'])
+    >>> command_of_form(["export", "disk.img", "--metadata-image", "small.img"])
+    ('extract', ['disk.img', '--output', 'small.img'])
+    """
+    for name, form in FORMS.items():
+        verb, part = form.split()
+        rest = list(words[1:])
+        if words[0] != verb:
+            continue
+        if not part.startswith("-"):
+            if rest[:1] == [part]:
+                return name, rest[1:]
+            continue
+        end = rest.index("--") if "--" in rest else len(rest)
+        for place, word in enumerate(rest[:end]):
+            option, sign, value = word.partition("=")
+            if option == part:
+                # What follows this option is where its command writes.
+                takes = name == "extract" and not {*rest[place + 1 : place + 2]} & HELP
+                output = ["--output", *([value] if sign else [])] if takes else []
+                return name, [*rest[:place], *output, *rest[place + 1 :]]
+    return "", []
+
 
 _NOT_AMONG: Final = re.compile(r"^'(?P<word>.*)' is not one of ")
 
@@ -132,6 +178,10 @@ def _bounds(item: Any) -> str:
     return "" if lowest is None else f"{lowest} or more"
 
 
+SHOWS_ALL: Final = "layoutscope.help-all"
+"""Where a context notes that the help is asked for with all options."""
+
+
 class Verb(TyperCommand):
     """A command whose help has panels and examples, and that knows words of its neighbourhood.
 
@@ -150,12 +200,21 @@ class Verb(TyperCommand):
             rows.setdefault(item.panel or "Arguments", []).append(
                 (f"{item.names} {item.takes}".rstrip(), item.sentence())
             )
+        folded = () if ctx.meta.get(SHOWS_ALL) else FOLDED
         for panel, listed in rows.items():
-            with formatter.section(panel):
-                formatter.write_dl(listed)
+            if panel not in folded:
+                with formatter.section(panel):
+                    formatter.write_dl(listed)
+        if left := [panel for panel in rows if panel in folded]:
+            with formatter.section("More options (--help-all)"):
+                formatter.write_text(", ".join(left))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (click calls it so)
         """Write the examples as they are typed, unwrapped."""
+        parts = [form for form in FORMS.values() if form.split()[0] == self.name]
+        if parts:
+            with formatter.section("Parts, each with a help of its own"):
+                formatter.write_text(", ".join(parts))
         if self.epilog:
             with formatter.section("Examples"):
                 for number, line in enumerate(self.epilog.splitlines()):
@@ -164,6 +223,8 @@ class Verb(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Hear old spellings, and suggest what was meant by unknown ones."""
         heard = list(args) if ctx.resilient_parsing else rename_options(str(self.name), args)
+        if "--help-all" in heard:
+            ctx.meta[SHOWS_ALL], heard = True, ["--help"]
         try:
             return list(super().parse_args(ctx, heard))
         except BadParameter as error:
@@ -249,8 +310,11 @@ EXAMPLES: Final[dict[str, Examples]] = {
         ("layoutscope compare disk.img:1 disk.img:Data", "Two volumes of one disk."),
     ),
     "series": (
-        ("layoutscope series may.lscope june.lscope july.lscope", "How a volume ages."),
-        ("layoutscope series week*.img --by time --plot aging.html", "In order of their last change, as curves."),
+        ("layoutscope compare --over-time may.lscope june.lscope july.lscope", "How a volume ages."),
+        (
+            "layoutscope compare --over-time week*.img --by time --plot aging.html",
+            "By their last change, as curves.",
+        ),
     ),
     "batch": (
         ("layoutscope batch archive/ -o fleet", "Every image below a folder: captures, and tables over all."),
@@ -261,44 +325,44 @@ EXAMPLES: Final[dict[str, Examples]] = {
         ("layoutscope query fleet 'SELECT path, status FROM sources' -o all.csv", "An answer as a file."),
     ),
     "report": (
-        ("layoutscope report fleet -o fleet.html", "A page over all that a batch has read."),
-        ("layoutscope report fleet -o fleet.html --maps", "And a map of each image, a click away."),
+        ("layoutscope batch report fleet -o fleet.html", "A page over all that a batch has read."),
+        ("layoutscope batch report fleet -o fleet.html --maps", "And a map of each image, a click away."),
     ),
     "trace": (
         ("layoutscope trace disk.img -o walk.csv", "The reads of a listing, one a line."),
         ("layoutscope trace disk.img --order names -o walk.fio --disk /dev/sdb", "To be replayed by fio."),
     ),
     "replay": (
-        ("layoutscope replay walk.csv --drive generic-7200", "What a drive makes of recorded reads."),
-        ("layoutscope replay fs_usage.txt --against disk.img", "How well the prediction meets them."),
+        ("layoutscope trace replay walk.csv --drive generic-7200", "What a drive makes of recorded reads."),
+        ("layoutscope trace replay fs_usage.txt --against disk.img", "How well the prediction meets them."),
     ),
     "forecast": (
         ("layoutscope forecast disk.img --cycles 20", "What twenty cycles of replaced files make of a volume."),
         ("layoutscope forecast may.lscope june.lscope --plot next.html", "At the pace of the last month, as curves."),
     ),
     "validate": (
-        ("layoutscope validate layoutscope-kit.tar.gz", "What a Mac measured, beside what is predicted for it."),
-        ("layoutscope validate layoutscope-kit.tar.gz --drive mine.toml --json", "On its own drive, for programs."),
+        ("layoutscope drives validate layoutscope-kit.tar.gz", "What a Mac measured, beside what is predicted for it."),
+        ("layoutscope drives validate layoutscope-kit.tar.gz --json", "The same for programs."),
     ),
     "drives": (
         ("layoutscope drives", "Which profiles there are, and which to take."),
         ("layoutscope drives fit mine --random-ms 12.5 --rate-mb-s 140 -o mine.toml", "A profile of your own drive."),
     ),
     "kit": (
-        ("layoutscope kit -o kit.sh", "On any computer; then on the Mac: sudo sh kit.sh /Volumes/NAME."),
-        ("layoutscope kit | less", "To read what it will do."),
+        ("layoutscope drives kit -o kit.sh", "On any computer; then on the Mac: sudo sh kit.sh /Volumes/NAME."),
+        ("layoutscope drives kit | less", "To read what it will do."),
     ),
     "export": (
         ("layoutscope export disk.img --table entries -o entries.parquet", "Files and folders as Parquet."),
         ("layoutscope export disk.img -o files.body", "Files with their times, for mactime."),
     ),
     "extract": (
-        ("layoutscope extract disk.img -o metadata.img.zst", "What others need to look into a slow disk."),
-        ("layoutscope extract disk.img.zst -o metadata.img", "A sparse file that other programs read."),
+        ("layoutscope export disk.img --metadata-image small.img.zst", "What others need to look into a slow disk."),
+        ("layoutscope export disk.img.zst --metadata-image metadata.img", "A sparse file that other programs read."),
     ),
     "checkpoints": (
-        ("layoutscope checkpoints disk.img", "Which older states there are."),
-        ("layoutscope checkpoints disk.img --json", "The same for programs."),
+        ("layoutscope inspect disk.img --states", "Which older states there are."),
+        ("layoutscope inspect disk.img --states --json", "The same for programs."),
     ),
     "verify": (
         ("layoutscope verify disk.img", "Whether bulk decoding and the grammars agree."),

@@ -11,26 +11,60 @@ import typer
 import layoutscope
 from layoutscope.cli import app
 from layoutscope.cli.application import COMMANDS as OVERVIEW
-from layoutscope.cli.help import EXAMPLES, PANELS, Verb, describe_options
+from layoutscope.cli.application import GROUPS, PARTS
+from layoutscope.cli.help import EXAMPLES, FORMS, PANELS, Verb, command_of_form, describe_options
 from layoutscope.structs.native import core as core_name
 from tests.cli.conftest import ROOT
 
 COMMANDS = sorted(OVERVIEW)
 
 
-def test_help_lists_every_command(run):
-    """The overview names each command."""
+def test_help_lists_fifteen_commands_and_their_parts(run):
+    """The overview names each command that is no part of another one, and the parts as they are typed."""
     text = run("--help").stdout
-    assert COMMANDS
-    assert all(f"\n  {name} " in text for name in COMMANDS)
+    shown = [name for group in GROUPS.values() for name in group]
+    assert len(shown) == 15
+    assert all(f"\n  {name} " in text for name in shown)
+    assert all(form in " ".join(text.split()) for form in FORMS.values())
+    assert {*shown, *PARTS} == {*COMMANDS}
+    assert {*PARTS} - {*FORMS} == {"verify", "cache"}
 
 
-def test_verbs_stand_in_groups(run):
-    """The overview asks what is wanted: to look, to know the time, to take data along."""
+def test_commands_are_in_groups(run):
+    """What a new user needs comes before what developers need, and that before data."""
     text = run("--help").stdout
-    places = [text.index(f"\n{title}:\n") for title in ("Look", "Time", "Data")]
+    places = [text.index(f"\n{title}:\n") for title in GROUPS]
     assert places == sorted(places)
     assert places[0] < text.index("\n  scan ") < places[1] < text.index("\n  predict ") < places[2]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_part_is_the_same_command_as_its_own_name(run, name):
+    """Both spellings have one help, whose first line shows the one that stays."""
+    typed = FORMS[name].split()
+    by_form, by_name = (run(*words, "--help").stdout.partition("\n") for words in (typed, [name]))
+    assert by_form[2] == by_name[2]
+    assert f" {FORMS[name]} [OPTIONS]" in by_form[0]
+
+
+def test_options_that_form_a_command_may_be_anywhere(run, image, tmp_path):
+    """Before or behind the image, with a sign or without; behind -- they are files."""
+    target = tmp_path / "small.img"
+    assert run("export", image, f"--metadata-image={target}").exit_code == 0
+    assert target.exists()
+    assert run("inspect", "--states", image).stdout == run("checkpoints", image).stdout
+    assert "--states: no such file" in run("inspect", "--at", "0", "--", "--states").stderr
+
+
+def test_a_help_page_leaves_out_what_all_commands_share(run):
+    """Panels of images are named, and shown with --help-all; the help of a scan is about 40 lines."""
+    short, whole = (run("scan", option).stdout for option in ("--help", "--help-all"))
+    assert len(short.splitlines()) <= 50
+    for option in ("--volume-at", "--password-file", "--ddrescue-map", "--cache-dir"):
+        assert f"  {option} " in whole
+        assert option not in short
+    assert "More options (--help-all):\n  Choosing the volume, Encrypted" in short
+    assert "More options" not in whole
 
 
 UNIT = re.compile(r"[A-Z]+(?:[.:=/][A-Za-z]+)*")
@@ -72,13 +106,14 @@ def test_help_ends_with_two_examples_that_work(run, name):
     assert len(shown) == 4
     assert [line.strip() for line in shown] == [line for example in EXAMPLES[name] for line in example]
     for words, purpose in EXAMPLES[name]:
-        typed = shlex.split(words.split(" | ")[0])
-        assert typed[:2] == ["layoutscope", name]
+        program, *typed = shlex.split(words.split(" | ")[0])
+        meant, rest = command_of_form(typed)
+        assert (program, meant or typed[0]) == ("layoutscope", name)
         assert len(words) <= 76
         assert purpose.endswith(".")
         assert len(purpose) <= 74
         command = typer.main.get_command(app).commands[name]
-        command.make_context(name, typed[2:])
+        command.make_context(name, rest if meant else typed[1:])
 
 
 @pytest.mark.parametrize(
@@ -94,7 +129,7 @@ def test_help_ends_with_two_examples_that_work(run, name):
 )
 def test_options_that_cannot_matter_are_not_shown(run, name, absent):
     """A command has no options of which its result is independent."""
-    text = run(name, "--help").stdout
+    text = run(name, "--help-all").stdout
     assert not [option for option in absent if f"  {option} " in text]
 
 

@@ -116,7 +116,7 @@ def test_every_old_spelling_has_a_new_one_that_exists(run):
     """What old names are turned into, is an option of a command."""
     from layoutscope.cli.application import COMMANDS
 
-    helps = {name: run(name, "--help").stdout for name in COMMANDS}
+    helps = {name: run(name, "--help-all").stdout for name in COMMANDS}
     for command, names in RENAMED.items():
         for old, new in names.items():
             texts = helps.values() if not command else [helps[command]]

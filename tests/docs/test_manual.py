@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from layoutscope.cli.application import COMMANDS
+from layoutscope.cli.help import FORMS
 from tests.docs.manual import MANUAL, REFERENCE, manual, options_of, reference
 
 
@@ -41,4 +42,4 @@ def test_the_manual_is_shown_without_a_complaint():
     assert shown.stderr == ""
     # Bold letters are struck twice, as on paper.
     text = re.sub(".\x08", "", shown.stdout)
-    assert all(f"\n   {name}\n" in text for name in COMMANDS)
+    assert all(f"\n   {FORMS.get(name, name)}\n" in text for name in COMMANDS)

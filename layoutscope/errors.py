@@ -108,6 +108,25 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {by_fold[nearest[0]]!r}?)" if nearest else ""
 
 
+def install_command(extra: str) -> str:
+    """Return the command that installs an optional feature, from where layoutscope was installed itself."""
+    from importlib.metadata import PackageNotFoundError, distribution
+    from json import loads
+    from shlex import quote
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        # PEP 610: where a package came from that is from no index, such as a checkout.
+        found = loads(distribution("layoutscope").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        found = {}
+    url = urlsplit(found.get("url", ""))
+    if url.scheme != "file":
+        return f"pip install 'layoutscope[{extra}]'"
+    flag = "-e " if found.get("dir_info", {}).get("editable") else ""
+    return f"pip install {flag}{quote(f'{unquote(url.path)}[{extra}]')}"
+
+
 class UnsupportedError(LayoutscopeError):
     """Valid, but outside the scope of this package.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from layoutscope.errors import UnsupportedError
+from layoutscope.errors import UnsupportedError, install_command
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,7 +26,7 @@ else:
                 raise UnsupportedError(
                     "tables as frames and as Parquet need the package polars",
                     code="frames-missing",
-                    advice="pip install 'layoutscope[frames]'",
+                    advice=install_command("frames"),
                 ) from error
             return getattr(polars, name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ TIB: Final = 1024**4
 
 NOTHING: Final = "-"
 """Stands where there is no value."""
+
+EN_DASH: Final = "\N{EN DASH}"
+"""Between the ends of a range."""
 
 _BINARY: Final = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
 
@@ -57,6 +61,72 @@ def format_seconds(seconds: float) -> str:
         return f"{minutes} min {rest:02d} s"
     hours, minutes = divmod(round(seconds / 60), 60)
     return f"{hours} h {minutes:02d} min"
+
+
+def brief_bytes(length_bytes: float) -> str:
+    """Two significant digits, all digits of whole units, and a binary unit: for first screens.
+
+    >>> brief_bytes(512), brief_bytes(1536), brief_bytes(27.3 * 1024**2), brief_bytes(256 * 1024**2)
+    ('512 B', '1.5 KiB', '27 MiB', '256 MiB')
+    """
+    for factor, unit in _BINARY:
+        if abs(length_bytes) >= factor:
+            return f"{_two_digits(length_bytes / factor)} {unit}"
+    return f"{length_bytes:.0f} B"
+
+
+def _two_digits(value: float) -> str:
+    """Round to two significant digits, and not beyond the decimal point."""
+    if value >= 9.95:
+        return f"{value:,.0f}"
+    decimals = 1 - math.floor(math.log10(value * 1.005)) if value else 0
+    return f"{value:.{decimals}f}"
+
+
+def brief_seconds(seconds: float) -> str:
+    """Two significant digits in the unit a person would choose: for first screens.
+
+    >>> brief_seconds(0.0000612), brief_seconds(0.0123), brief_seconds(0.7), brief_seconds(0.9996), brief_seconds(43.6)
+    ('under 1 ms', '12 ms', '0.70 s', '1.0 s', '44 s')
+    >>> brief_seconds(119), brief_seconds(380), brief_seconds(12450)
+    ('119 s', '6.3 min', '3.5 h')
+    """
+    if seconds < 0.0009995:
+        return "under 1 ms" if seconds else "0 s"
+    if seconds < 0.0995:
+        return f"{_two_digits(seconds * 1e3)} ms"
+    for limit, factor, unit in ((119.5, 1, "s"), (7200, 60, "min")):
+        if seconds < limit:
+            return f"{_two_digits(seconds / factor)} {unit}"
+    return f"{_two_digits(seconds / 3600)} h"
+
+
+def format_range(low_s: float, high_s: float) -> str:
+    """Both ends of a range of times, in one unit where both are seconds; one time where they look alike.
+
+    >>> format_range(39.2, 48.7), format_range(0.0842, 0.558), format_range(44, 380), format_range(1.01, 1.02)
+    ('39–49 s', '0.084–0.56 s', '44 s – 6.3 min', '1.0 s')
+    """  # noqa: RUF002  (ranges have en dashes)
+    low, high = brief_seconds(low_s), brief_seconds(high_s)
+    if low == high:
+        return high
+    number, _, unit = low.rpartition(" ")
+    if unit == "ms" and low_s >= 0.01 and high.endswith(" s"):
+        number, unit = _two_digits(low_s), "s"
+    is_one_unit = high.endswith(f" {unit}") and number[0].isdigit()
+    return f"{number}{EN_DASH}{high}" if is_one_unit else f"{low} {EN_DASH} {high}"
+
+
+def brief_share(share: float) -> str:
+    """Percent in two significant digits; what is not all is never called 100 %.
+
+    >>> brief_share(0.9512), brief_share(0.0344), brief_share(0.0094), brief_share(1), brief_share(0.9999)
+    ('95 %', '3.4 %', '0.94 %', '100 %', 'over 99 %')
+    """
+    percent = share * 100
+    if 99.5 <= percent < 100:
+        return "over 99 %"
+    return f"{_two_digits(percent)} %" if percent >= 0.01 or not percent else "under 0.01 %"
 
 
 def format_coverage(coverage: float | None) -> str:

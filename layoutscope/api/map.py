@@ -12,7 +12,7 @@ from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import check_output, file_form, output
 from layoutscope.api.scan import scan_alike
-from layoutscope.errors import UnsupportedError, UsageError
+from layoutscope.errors import UnsupportedError, UsageError, install_command
 from layoutscope.options import MapOptions, PageOptions, fill, leave_out
 from layoutscope.progress import phase, reporting
 from layoutscope.version import __version__
@@ -119,7 +119,7 @@ def _exported(figure: Figure, form: str) -> bytes:
         raise UnsupportedError(
             "pictures are drawn by kaleido in Chromium, and one of them is missing",
             code="picture-export",
-            advice="pip install 'layoutscope[png]' and install Chromium (Debian: apt install chromium)",
+            advice=f"{install_command('png')} and install Chromium (Debian: apt install chromium)",
         )
     os.environ.setdefault("BROWSER_PATH", browser)
     return bytes(figure.to_image(format=form, scale=2 if form == "png" else 1))

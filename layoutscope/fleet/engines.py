@@ -33,7 +33,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from layoutscope import bounded, ownfiles
-from layoutscope.errors import EXIT_FAILED, LayoutscopeError, UnsupportedError, reason_of
+from layoutscope.errors import EXIT_FAILED, LayoutscopeError, UnsupportedError, install_command, reason_of
 from layoutscope.fleet.store import RESUME, FleetFolder
 from layoutscope.fleet.worker import CAPTURE, LACKS_MEMORY, RESULT, UNWRITTEN, machine_memory_bytes, outcome
 from layoutscope.units import format_bytes
@@ -364,11 +364,10 @@ def require_dask(*, has_dashboard: bool) -> None:
     """Refuse to begin where a package is missing that a cluster takes."""
     from importlib.util import find_spec
 
-    wanted = [("distributed", "a cluster", "'layoutscope[fleet]'")]
-    wanted += [("bokeh", "Dask's page", "bokeh")] if has_dashboard else []
-    for package, what, extra in wanted:
+    wanted = [("distributed", "a cluster", install_command("fleet"))]
+    wanted += [("bokeh", "Dask's page", "pip install bokeh")] if has_dashboard else []
+    for package, what, advice in wanted:
         if find_spec(package) is None:
-            advice = f"pip install {extra}"
             raise UnsupportedError(f"{what} needs the package {package}", code="fleet-missing", advice=advice)
 
 

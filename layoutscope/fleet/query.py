@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import file_form, output, written_unheard
-from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError, UsageError
+from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError, UsageError, install_command
 from layoutscope.fleet.store import FLEET_MANIFEST, FLEET_TABLES, FleetFolder
 from layoutscope.fleet.worker import machine_memory_bytes, resident_bytes
 from layoutscope.inputs import split_volume
@@ -70,7 +70,7 @@ def duckdb() -> Any:
         import duckdb as found
     except ImportError as error:
         raise UnsupportedError(
-            "queries need the package duckdb", code="duckdb-missing", advice="pip install 'layoutscope[query]'"
+            "queries need the package duckdb", code="duckdb-missing", advice=install_command("query")
         ) from error
     return found
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.errors import UnsupportedError
+from layoutscope.errors import UnsupportedError, install_command
 from layoutscope.image.source import FillingSource, Source, Window, WrappedSource
 from layoutscope.structs.arrays import runs_of, subtract
 
@@ -68,7 +68,7 @@ def load_ciphers() -> tuple[Any, Any, Any]:
         from cryptography.hazmat.primitives.ciphers import algorithms, modes
     except ImportError as error:
         raise UnsupportedError(
-            "unlocking needs the package cryptography", code="crypto-missing", advice="install layoutscope[crypto]"
+            "unlocking needs the package cryptography", code="crypto-missing", advice=install_command("crypto")
         ) from error
     return ciphers, algorithms, modes
 

@@ -23,7 +23,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
-from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.errors import ImageError, UnsupportedError, install_command
 from layoutscope.image.source import FillingSource, ReadCounter
 from layoutscope.version import __version__
 
@@ -675,7 +675,7 @@ def _open_by_fsspec(address: str) -> tuple[Any, str]:
         raise UnsupportedError(
             f"{address}: reading from servers needs the package fsspec",
             code="remote-missing",
-            advice="pip install 'layoutscope[remote]'",
+            advice=install_command("remote"),
         ) from error
     try:
         files, path = url_to_fs(address)

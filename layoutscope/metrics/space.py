@@ -73,8 +73,11 @@ def node_density(
     columns: int,
     # number and size in bytes of the one image of a set that is looked at; all nodes without it
     on_device: tuple[int, int] | None = None,
-) -> NDArray[np.float64]:
-    """Cut a volume into pieces of one size and sum up the bytes of the nodes that start in each, shape (columns,)."""
+) -> tuple[NDArray[np.float64], int, int]:
+    """Sum up the bytes of the nodes in pieces of the stretch that they occupy, shape (columns,), and return its ends.
+
+    The stretch is the whole volume unless the nodes are in less than half of it. Ends are in bytes from its start.
+    """
     facts, nodes = layout.facts, layout.columns("nodes")
     device, span = (0, facts.size_bytes) if on_device is None else on_device
     # The second image of a set is shown from its first byte: where the volume starts there, the layout does not say.
@@ -83,9 +86,13 @@ def node_density(
     inside = nodes["image_offset"].is_known & (at >= 0) & (at < max(span, 1))
     if on_device is not None:
         inside &= is_on(nodes, device)
-    place = at[inside] * columns // max(span, 1)
-    held: NDArray[np.float64] = np.bincount(place, size[inside], minlength=columns).astype(np.float64)
-    return held
+    at, size = at[inside], size[inside]
+    low, high = 0, max(span, 1)
+    if len(at) and 2 * (int((at + size).max()) - int(at.min())) < span:
+        low, high = int(at.min()), int((at + size).max())
+    place = (at - low) * columns // (high - low)
+    held: NDArray[np.float64] = np.bincount(place, size, minlength=columns).astype(np.float64)
+    return held, low, high
 
 
 def node_pieces(layout: VolumeLayout, tree: str | None = None) -> Pieces:

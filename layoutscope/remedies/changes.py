@@ -67,13 +67,13 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-UNKNOWN_NAMES: Final = "names were left out, on which the order in the new tree depends"
-WITH_CONTENTS: Final = "where a copy puts the contents of files is not modelled"
+UNKNOWN_NAMES: Final = "the order in the new tree depends on names, which were left out"
+WITH_CONTENTS: Final = "the placement of file contents in a copy is not modelled"
 
 FILLED_ERROR: Final = 0.13
 """By which share of the time that was said a volume filled by a driver's rule took another one, at most: of 10,000
 files, of another seed than those of docs/remedies-proven.md (`tests.validation.remedies --files 10000 --seed 7`)."""
-DAMAGED: Final = "a part of the volume could not be read, so that a copy of it cannot be modelled"
+DAMAGED: Final = "part of the volume could not be read, so a copy cannot be modelled"
 
 OF_ATTRIBUTES: Final = ("du", "backup", "git-status")
 """Orders that names alone are of no use to."""
@@ -112,26 +112,26 @@ def _laid_out(case: Case, name: str, lay_out: Callable[[VolumeLayout], VolumeLay
 @change
 def packed(case: Case) -> Changed | str:
     """Lay the nodes end to end in key order."""
-    return _laid_out(case, "packed", pack_nodes, "the nodes lie one behind the other in key order already")
+    return _laid_out(case, "packed", pack_nodes, "the nodes are contiguous and in key order already")
 
 
 @change
 def walk_order(case: Case) -> Changed | str:
     """Lay the nodes end to end in the order in which they are read."""
     lay_out = partial(lay_in_read_order, reads=case.reads)
-    return _laid_out(case, "walk-order", lay_out, "the nodes lie in that order already")
+    return _laid_out(case, "walk-order", lay_out, "the nodes are in that order already")
 
 
 @change
 def clumped_like_hfs(case: Case) -> Changed | str:
     """Lay the nodes end to end as they follow one another."""
-    return _laid_out(case, "clumped", clump_nodes, "no data lie between the nodes")
+    return _laid_out(case, "clumped", clump_nodes, "no data is between the nodes")
 
 
 @change
 def no_snapshots(case: Case) -> Changed | str:
     """Leave out what only snapshots hold."""
-    return _laid_out(case, "no-snapshots", drop_snapshot_nodes, "no node is held by snapshots alone")
+    return _laid_out(case, "no-snapshots", drop_snapshot_nodes, "no node is held by snapshots only")
 
 
 @change
@@ -139,7 +139,7 @@ def outer_zone(case: Case) -> Changed | str:
     """Let the volume begin with the drive."""
     start = -case.layout.facts.image_offset
     if case.start_offset_bytes == start:
-        return "the volume begins there already"
+        return "the volume starts there already"
     return Changed((Part(case.reads, case.drive, start_offset_bytes=start),))
 
 
@@ -162,13 +162,13 @@ def ssd(case: Case) -> Changed | str:
 
 
 WHAT_IFS: Final = {
-    "packed": "the same nodes lie one behind the other in key order",
-    "walk-order": "the same nodes lie one behind the other in the order in which they are read",
-    "clumped-like-hfs": "the nodes keep their order on disk, but no data lie between them",
-    "outer-zone": "the volume begins at the outer edge of the drive",
-    "no-snapshots": "nodes that only snapshots hold are gone, and the object map is merged",
-    "double-cache": "twice as much metadata fits into memory",
-    "ssd": "the drive is a solid-state drive (SATA)",
+    "packed": "the same nodes, contiguous and in key order",
+    "walk-order": "the same nodes, contiguous and in the order of reading",
+    "clumped-like-hfs": "the same nodes in their order on disk, with no data between them",
+    "outer-zone": "the volume starts at the outer edge of the drive",
+    "no-snapshots": "without the nodes that only snapshots hold, and with a merged object map",
+    "double-cache": "twice the memory for metadata",
+    "ssd": "a solid-state drive (SATA)",
 }
 """Changes that can be asked for as what-ifs, and what is different then, as a sentence's end."""
 
@@ -183,7 +183,7 @@ def without_maps(case: Case) -> Changed | str:
     nodes = case.by_node
     trees = (nodes.nodes.tree_code(tree.name) for tree in case.traits.trees if tree.role == "map")
     is_map = np.isin(nodes.of_node(nodes.nodes.tree, -1), [code for code in trees if code >= 0])
-    return change_reads(case, case.reads[~is_map]) if is_map.any() else "no map is read to learn where nodes lie"
+    return change_reads(case, case.reads[~is_map]) if is_map.any() else "no map is read to look up nodes"
 
 
 @change
@@ -288,7 +288,7 @@ THREADS: Final = 8
 def more_in_flight(case: Case) -> Changed | str:
     """Cut the reads into as many parts, and serve one of each in turn, as many at once as there are parts."""
     if case.drive.members:
-        return "reads side by side are modelled for single drives alone"
+        return "parallel reads are modelled for single drives only"
     reads = case.reads
     part = -(-len(reads) // THREADS) or 1
     turn = np.lexsort((np.arange(len(reads)) // part, np.arange(len(reads)) % part))

@@ -121,15 +121,15 @@ def _td(value: Any) -> str:
 
 
 def density_strip(layout: VolumeLayout) -> str:
-    """Draw where nodes lie, from the volume's first byte to its last: the darker, the more of a piece is nodes."""
-    held = node_density(layout, STRIP_COLUMNS)
+    """Draw where nodes are, on the stretch of the volume that they occupy: the darker, the more of a piece is nodes."""
+    held, low, high = node_density(layout, STRIP_COLUMNS)
     top = max(held.max(initial=0.0), 1.0)
     cells = "".join(
         f'<rect x="{place}" width="1" height="1" fill-opacity="{0.15 + 0.85 * value / top:.2f}"/>'
         for place, value in enumerate(held.tolist())
         if value
     )
-    ends = f"nodes, from 0 to {format_bytes(layout.facts.size_bytes)}"
+    ends = f"nodes, from {format_bytes(low)} to {format_bytes(high)} of {format_bytes(layout.facts.size_bytes)}"
     return (
         f'<svg viewBox="0 0 {STRIP_COLUMNS} 1" preserveAspectRatio="none" role="img" aria-label="{ends}" '
         f'style="width:100%;max-width:60em;height:1em;background:#8882;display:block" fill="{STRIP_COLOUR}">'

@@ -12,6 +12,7 @@ from layoutscope.access.trace import place_of
 from layoutscope.display import Struct
 from layoutscope.drive.uncertain import HOST, OFFSET
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.findings import ABSENT
 from layoutscope.metrics.history import (
     AS_LISTED,
     BEHIND,
@@ -35,7 +36,13 @@ from layoutscope.results.verdict import (
 )
 from layoutscope.structs.arrays import first_places, heads, order_of
 from layoutscope.tables.schema import FLAG_PRIVATE
-from layoutscope.units import format_bytes, format_count, format_seconds, format_share
+from layoutscope.units import (
+    brief_bytes,
+    brief_seconds,
+    brief_share,
+    format_count,
+    format_range,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +51,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.entries import NodeTable
     from layoutscope.access.trace import AccessTrace
+    from layoutscope.findings import Finding
     from layoutscope.results.scan import Prediction, VolumeScan
     from layoutscope.tables import VolumeLayout
 
@@ -175,42 +183,42 @@ CAUSES: Final = {
 """What a walk may take long for, and the change after which it is not so."""
 
 WHY: Final = {
-    Why.STAT: "each file is looked up once more for its attributes (stat)",
-    Why.ORDER: "nodes are visited in another order than they lie in",
-    Why.DISTANCE: "other data lie between the nodes",
-    Why.MAPS: "maps are read to learn where nodes lie",
-    Why.FILL: "leaves are partly empty: full ones would be fewer",
-    Why.REQUESTS: "nodes are read page by page, not whole",
+    Why.STAT: "attributes are stored apart from the names",
+    Why.ORDER: "metadata is not stored in the order of reading",
+    Why.DISTANCE: "other data is stored between the metadata blocks",
+    Why.MAPS: "the addresses of metadata blocks must be looked up",
+    Why.FILL: "metadata blocks are partly empty, so more are read",
+    Why.REQUESTS: "metadata blocks are read page by page, not whole",
 }
-"""Causes as a table tells them, behind the share of the time that each of them alone would save."""
+"""Causes as a table shows them, behind the share of the time that is saved without each of them."""
 
 SHORT: Final = {
-    Why.STAT: "stat of each file",
-    Why.ORDER: "nodes out of order",
-    Why.DISTANCE: "data between nodes",
-    Why.MAPS: "reading maps",
-    Why.FILL: "half-empty leaves",
-    Why.REQUESTS: "reading by pages",
+    Why.STAT: "attributes apart from names",
+    Why.ORDER: "not in reading order",
+    Why.DISTANCE: "data between metadata",
+    Why.MAPS: "address look-ups",
+    Why.FILL: "partly empty blocks",
+    Why.REQUESTS: "reads by page",
 }
 """Causes where several volumes share the screen."""
 
 DRIVES: Final = {
-    "generic-5400-2.5": "notebook disk (5400 rpm)",
-    "generic-7200": "desktop disk (7200 rpm)",
+    "generic-5400-2.5": "2.5-inch disk (5400 rpm)",
+    "generic-7200": "3.5-inch disk (7200 rpm)",
     "sata-ssd": "SATA SSD",
 }
 """The usual drives in words; others by their names."""
 
 
-def besides(layout: VolumeLayout) -> str:
+def besides(layout: VolumeLayout) -> list[str]:
     """Count what a volume has besides what it counts as files and folders: snapshots, and other names of any kind."""
     facts = layout.facts
     names = int(((layout.columns("entries")["flags"].filled(0) & FLAG_PRIVATE) == 0).sum())
     # The root directory is an entry, and no folder in it.
     others = names - 1 - facts.num_files - facts.num_directories if layout.coverage == 1 else 0
-    told = [f"{format_count(others, 'other name')} (hard links, symbolic links, devices)"] if others > 0 else []
     kept = facts.details.get("snapshots", 0) if facts.view == "live" else 0
-    return " and ".join([*told, *([format_count(kept, "snapshot")] if isinstance(kept, int) and kept else [])])
+    counted = [(kept if isinstance(kept, int) else 0, "snapshot"), (others, "other name")]
+    return [format_count(count, noun) for count, noun in counted if count > 0]
 
 
 def drive_words(name: str) -> str:
@@ -219,18 +227,17 @@ def drive_words(name: str) -> str:
 
 
 def interval(item: Prediction) -> str:
-    """Say between which times a prediction lies; nothing where it is exact."""
-    low, high = format_seconds(item.seconds_low), format_seconds(item.seconds_high)
-    return "" if low == high else f"{low} to {high}"
+    """Return the 90 % range of a prediction; nothing where it is exact."""
+    return "" if item.seconds_low == item.seconds_high else format_range(item.seconds_low, item.seconds_high)
 
 
 UNKNOWNS: Final[Mapping[str, str]] = {
-    "on_arrival": "if the drive buffers whole tracks",
-    "join": "if reads wait for the look-ahead",
+    "on_arrival": "whether the drive buffers whole tracks",
+    "join": "whether reads wait for the look-ahead",
     "look_ahead": "how far the drive reads ahead",
     "buffer": "the size of the drive's buffer",
     "rpm": "the speed of rotation",
-    "mirror": "if the set is a stripe or a mirror",
+    "mirror": "whether the set is a stripe or a mirror",
     "chunk_bytes": "the stripe unit of the set",
     "track_to_track": "the seek time to the next track",
     "seek": "the seek times of the drive",
@@ -257,14 +264,7 @@ def unsettled(item: Prediction) -> str:
     name = item.largest_unknown
     if item.largest_unknown_share < UNKNOWN_FROM or not interval(item):
         return ""
-    settled_by = SETTLED_BY.get(name, "'drives measure'")
-    return f"Largest unknown: {UNKNOWNS.get(name, name)}; {settled_by} tells"
-
-
-def quick(item: Prediction) -> str:
-    """Say of a short time whether it is short on most drives like that."""
-    likely = "" if item.seconds_high < WORTH_S else ", most likely"
-    return f"Under a second{likely}: there is little to be gained."
+    return f"Largest unknown: {UNKNOWNS.get(name, name)} (see {SETTLED_BY.get(name, 'drives measure')})"
 
 
 CREATION: Final[Mapping[str, str]] = {
@@ -288,44 +288,87 @@ def history(volume: VolumeScan) -> str:
     return f"{text[:1].upper()}{text[1:]}." if told else ""
 
 
-def story(volume: VolumeScan) -> tuple[str, ...]:
-    """Tell the verdict of a volume in sentences: time, causes, how nodes lie, what would help and what would not."""
-    return tuple(_sentences(volume))
+DAMAGED, INCOMPLETE, LOCKED, SLOW, OK = "DAMAGED", "INCOMPLETE", "LOCKED", "SLOW", "OK"
+"""What a volume is called first of all."""
 
 
-def _sentences(volume: VolumeScan) -> Iterator[str]:
+def state_word(findings: Sequence[Finding]) -> str:
+    """Name the state that findings put a volume in; one of which only a part was given is not damaged by that."""
+    errors = {item.code for item in findings if item.level == "error"}
+    if not errors:
+        return ""
+    return INCOMPLETE if errors <= ABSENT else DAMAGED
+
+
+def conclusion(volume: VolumeScan, name: str = "") -> tuple[str, ...]:
+    """Conclude whether listing a volume is slow, in a sentence or two; empty where there is no time to judge by.
+
+    A name tells the volume from others.
+    """
+    of = f" of {name}" if name else ""
+    verdict, walk = volume.verdict, volume.walk
+    if verdict is None or walk is None:
+        return ()
+    is_whole = is_all_read(volume.layout)
+    if not walk.reads:
+        return (
+            (f"{OK}: listing all files{of} needs no disk reads, because mounting has already loaded everything.",)
+            if is_whole
+            else (f"No listing time: the metadata that lists the files{of} was not read.",)
+        )
+    if not is_whole:  # Part of a listing is neither slow nor fine.
+        first = volume.predictions[0]
+        return (f"Listing what was read{of} takes about {brief_seconds(first.seconds)} on {a_drive(first.drive)}.",)
+    word, time, more = _judge_time(volume, verdict)
+    others = [f"{elsewhere(verdict)}."] if verdict.yardsticks else []
+    return (f"{word}: listing all files{of} takes about {time}.{more}", *others)
+
+
+def _judge_time(volume: VolumeScan, verdict: Verdict) -> tuple[str, str, str]:
+    """Return the word for a time, the time with its drive, and a sentence about it, if there is something to add."""
+    first = volume.predictions[0]
+    seconds = brief_seconds(first.seconds)
+    on_first = f"{seconds} on {a_drive(first.drive)}"
+    if not verdict.is_noticeable:
+        longest = f" Some drives of this type take up to {brief_seconds(first.seconds_high)}."
+        return OK, on_first, longest if first.seconds_high >= WORTH_S else " Nothing to improve."
+    if not verdict.is_slow:
+        return OK, on_first, " No single cause accounts for half of it."
+    flash = next((item for item in volume.predictions if not item.rotates), None)
+    if first.rotates and flash is not None:
+        on_flash = f"on {a_drive(flash.drive)} {brief_seconds(flash.seconds)}"
+        return f"{SLOW} on hard disks", f"{seconds}, {on_flash}", ""
+    return SLOW, on_first, ""
+
+
+def a_drive(name: str) -> str:
+    """Name a drive in a sentence: its kind with an article, or its profile."""
+    return f"a {DRIVES[name]}" if name in DRIVES else name
+
+
+def story(volume: VolumeScan, name: str = "") -> tuple[str, ...]:
+    """Explain the verdict of a volume in sentences: time, causes, where its metadata is, and what helps."""
+    return tuple(_sentences(volume, name))
+
+
+def _sentences(volume: VolumeScan, name: str) -> Iterator[str]:
     verdict = volume.verdict
     if verdict is None or volume.walk is None:
         return
-    yield _cost(verdict, volume)
-    if verdict.yardsticks:
-        yield f"{elsewhere(verdict)}."
+    yield from conclusion(volume, name)
     if verdict.named_causes:
-        told = "; ".join(f"{format_share(cause.share)}: {WHY[cause.name]}" for cause in verdict.named_causes)
-        yield f"Why, and what each alone would save: {told}."
+        shares = (f"{WHY[cause.name]} ({brief_share(cause.share)})" for cause in verdict.named_causes)
+        yield f"Why, with the time saved if only this cause were removed: {'; '.join(shares)}."
     if verdict.placement is not None:
-        yield lie(verdict.placement)
-    if verdict.helpful:
-        yield f"What would help: {_listed(verdict.helpful)}."
-    if verdict.unsure:
-        yield f"What would help on some such drives: {_listed(verdict.unsure)}."
-    if verdict.useless:
-        how = little(verdict).lower().replace("under", "would save under")
-        yield f"What {how}: {_listed(verdict.useless)}."
-
-
-def _cost(verdict: Verdict, volume: VolumeScan) -> str:
-    reads, first = volume.walk.reads if volume.walk else 0, volume.predictions[0]
-    what = f"Listing {'every file' if is_all_read(volume.layout) else 'what was read of it'}"
-    if not reads:
-        if not is_all_read(volume.layout):
-            return "No time can be given: the metadata that lists the files was not read."
-        return f"{what} reads nothing more: mounting has read it all."
-    between = f" ({interval(first)})" if interval(first) else ""
-    return (
-        f"{what} takes about {format_seconds(verdict.seconds)}{between} on a {drive_words(verdict.drive)}, "
-        f"with {format_count(reads, 'read')}{'; ' + yardstick(verdict) if verdict.is_worth_a_word else ''}."
-    )
+        fills = brief_share(verdict.placement.density)
+        yield f"The metadata is {where(verdict.placement)}, and fills {fills} of that."
+    for items, words in (
+        (verdict.helpful, "What helps"),
+        (verdict.unsure, "What helps on some such drives"),
+        (verdict.useless, LITTLE),
+    ):
+        if items:
+            yield f"{words}: {'; '.join(f'{item.title} ({brief_seconds(item.seconds)})' for item in items)}."
 
 
 def is_all_read(layout: VolumeLayout) -> bool:
@@ -333,54 +376,40 @@ def is_all_read(layout: VolumeLayout) -> bool:
     return layout.coverage == 1 and not (layout.container or layout).num_errors
 
 
-def yardstick(verdict: Verdict) -> str:
-    """Say what a time is to be held against: 1,000 entries, and the same nodes packed.
-
-    Of a walk of a few reads neither means anything: where its first read finds the disk turned, decides.
-    """
-    packed = format_seconds(verdict.packed_seconds)
-    return f"{format_seconds(verdict.seconds_per_1000)} per 1,000 entries; packed in key order {packed}"
-
-
 def elsewhere(verdict: Verdict) -> str:
-    """Say what the same files would take on other file systems; nothing where that is not modelled."""
+    """Estimate what the same files take on other file systems; empty where that is not modelled."""
     return "; ".join(
-        f"The same files copied to {item.filesystem} in listing order: {format_seconds(item.seconds)} "
-        f"({format_seconds(item.seconds_low)} to {format_seconds(item.seconds_high)})"
+        f"The same files copied to {item.filesystem} in listing order: {brief_seconds(item.seconds)} "
+        f"({format_range(item.seconds_low, item.seconds_high)})"
         for item in verdict.yardsticks
     )
 
 
 def why(verdict: Verdict) -> str:
-    """Head the causes that are named, or say that none is, and whether only for nodes that lie close already."""
+    """Head the causes that are named, or report that none is, and whether only because the nodes are close already."""
     if verdict.named_causes:
-        return "Why: the share of that time that would be saved if it were not so, each alone"
+        return "Why (time saved if only this cause were removed; causes overlap)"
     if any(cause.share >= NAMED_FROM for cause in verdict.causes):
-        return "Why: of what was tried, nodes without any gap alone would save a tenth of it"
-    return "Why: no single cause that was tried carries a tenth of it"
+        return "Why: the only cause found is gaps between metadata blocks (10 % or more)"
+    return "Why: no single cause accounts for 10 % of the time"
 
 
-def little(verdict: Verdict) -> str:
-    """Say of the remedies that do not help whether some save a little all the same."""
-    now = format_seconds(verdict.seconds)
-    is_none = all(item.share <= 0 or format_seconds(item.seconds) == now for item in verdict.useless)
-    return "Would not" if is_none else f"Under {HELPS_FROM * 100:.0f} %"
+LITTLE: Final = f"Saves under {HELPS_FROM * 100:.0f} %"
+"""Heads the remedies that do not help."""
 
 
-def _listed(chosen: Sequence[Remedy]) -> str:
-    return "; ".join(f"{item.title}, {format_seconds(item.seconds)}" for item in chosen)
-
-
-def lie(found: Placement) -> str:
-    """Say how the nodes of a walk lie."""
-    span, share = format_bytes(found.span_bytes), format_share(found.volume_share)
-    numbers = f"the middle 98 % of them fill {format_share(found.density)} of {span}, {share} of the volume"
-    if found.is_close:
-        return f"Its nodes lie close together: {numbers}."
-    if found.is_near:
-        return f"Its nodes lie with gaps between them, which cost little: {numbers}."
-    where = "all over the volume" if found.is_all_over else "apart"
-    return f"Its nodes lie {where}: {numbers}."
+def where(found: Placement) -> str:
+    """Describe where the nodes are that a walk reads."""
+    how = (
+        "close together"
+        if found.is_close
+        else "loosely packed, at little cost"
+        if found.is_near
+        else "spread over the volume"
+        if found.is_all_over
+        else "scattered"
+    )
+    return f"{how}: 90 % is within {brief_bytes(found.span_bytes)} ({brief_share(found.volume_share)} of the volume)"
 
 
 def most(items: Sequence[str], room: int, noun: str = "") -> str:
@@ -400,8 +429,8 @@ def most(items: Sequence[str], room: int, noun: str = "") -> str:
     return f"{len(items)} of them"
 
 
-SPAN_ENDS: Final = (0.01, 0.99)
-"""Shares of the bytes before which a span begins and ends: a single stray node makes no span."""
+SPAN_SHARE: Final = 0.9
+"""Share of the bytes that a span holds: a few stray nodes do not widen it."""
 
 PACKED: Final = "packed"
 """The what-if that a volume is compared with; `predict` prints the same number."""
@@ -434,7 +463,7 @@ def judge(reads: ReadsOfNodes, first: Prediction, trials: Trials) -> Verdict:
         causes=tuple(sorted(causes, key=lambda cause: -cause.share)),
         remedies=trials.quick_remedies(),
         placement=placement(reads, _saved(first.seconds, seconds[Why.DISTANCE])) if first.rotates else None,
-        yardsticks=trials.yardsticks() if plain.is_worth_a_word else (),
+        yardsticks=trials.yardsticks() if plain.is_noticeable else (),
     )
 
 
@@ -449,11 +478,15 @@ def placement(reads: ReadsOfNodes, saved_by_nearness: float) -> Placement | None
     if len(order) < 2:
         return None
     start, size = nodes.image_offset[order], nodes.size_bytes[order]
-    low, high = np.searchsorted(np.cumsum(size), np.array(SPAN_ENDS) * size.sum())
-    span = int(start[high] + size[high] - start[low])
+    before = np.cumsum(size) - size
+    low = np.flatnonzero(before + SPAN_SHARE * size.sum() <= before[-1] + size[-1])
+    high = np.searchsorted(before + size, before[low] + SPAN_SHARE * size.sum())
+    spans = start[high] + size[high] - start[low]
+    least = int(spans.argmin())
+    span, held = int(spans[least]), int(before[high[least]] + size[high[least]] - before[low[least]])
     return Placement(
         span_bytes=span,
         volume_share=min(span / max(reads.layout.facts.size_bytes, 1), 1.0),
-        density=min(int(size[low : high + 1].sum()) / span, 1.0),
+        density=min(held / span, 1.0),
         saved_by_nearness=saved_by_nearness,
     )

@@ -18,7 +18,10 @@ HELPS_FROM: Final = 0.05
 """A remedy that saves a smaller share of the time would not help here."""
 
 WORTH_S: Final = 1.0
-"""A walk that takes no longer needs no explanation, and nothing needs to be done about it."""
+"""A shorter listing needs no explanation, and nothing needs to be done about it."""
+
+SLOW_FROM: Final = 0.5
+"""A listing is called slow if a single cause accounts for this share of its time: without it, it takes half as long."""
 
 DENSE: Final = 0.5
 """Nodes that fill a smaller share of their span are not called close together; of those that do, no gap is a cause."""
@@ -67,7 +70,7 @@ class Remedy(Displayed, Struct, frozen=True):
 class Placement(Displayed, Struct, frozen=True):
     """How far apart the nodes lie that a walk reads."""
 
-    span_bytes: int  # from the first to the last of the middle 98 % of their bytes
+    span_bytes: int  # the smallest stretch of the volume that holds 90 % of their bytes
     volume_share: float  # that span as a share of the volume
     density: float  # share of the span that such nodes fill
     # share of the time that the walk would save if nothing lay between the nodes: what the gaps cost on this
@@ -112,9 +115,14 @@ class Verdict(Displayed, Struct, frozen=True):
     yardsticks: tuple[Yardstick, ...] = ()  # the same files on other file systems, as far as that is modelled
 
     @property
-    def is_worth_a_word(self) -> bool:
+    def is_noticeable(self) -> bool:
         """Whether the time is long enough for anybody to care."""
         return self.seconds >= WORTH_S
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the time is noticeable, and would be half as long without one of its causes."""
+        return any(cause.share >= SLOW_FROM for cause in self.named_causes)
 
     @property
     def named_causes(self) -> tuple[Cause, ...]:
@@ -122,7 +130,7 @@ class Verdict(Displayed, Struct, frozen=True):
 
         Of nodes side by side a change of their places changes the turns of the disk alone.
         """
-        if not self.is_worth_a_word:
+        if not self.is_noticeable:
             return ()
         is_close = self.placement is not None and self.placement.is_close
         return tuple(
@@ -134,7 +142,7 @@ class Verdict(Displayed, Struct, frozen=True):
     @property
     def _told(self) -> tuple[Remedy, ...]:
         """Remedies of a time that is long enough for anybody to care."""
-        return self.remedies if self.is_worth_a_word else ()
+        return self.remedies if self.is_noticeable else ()
 
     @property
     def helpful(self) -> tuple[Remedy, ...]:

@@ -87,7 +87,7 @@ def tried() -> list[tuple[str, str]]:
     """Return command lines, and what each must say: the verbs, and whatever the program starts as itself."""
     return [
         ("--version", "layoutscope "),
-        ("scan data/apfs-scattered.img.zst", "notebook disk"),
+        ("scan data/apfs-scattered.img.zst", "2.5-inch disk (5400 rpm)"),
         ("map data/apfs-scattered.img.zst -o out/map.html", ""),
         ("check data/hfsplus-scattered.img.zst", ""),
         ("verify data/hfsplus-scattered.img.zst", ""),

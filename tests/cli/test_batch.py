@@ -14,6 +14,7 @@ import layoutscope
 from fixtures.apfs.plan import VolumePlan as ApfsVolume
 from fixtures.apfs.scenarios import ENCRYPTED, container, many
 from fixtures.apfs.writer import write
+from layoutscope.errors import install_command
 from layoutscope.results.fleet import STATUSES
 from tests.cli.conftest import files_of
 
@@ -300,5 +301,5 @@ def test_without_polars_a_batch_says_so_before_it_begins(tmp_path):
     code = "import sys; sys.modules['polars'] = None; from layoutscope.__main__ import main; main()"
     command = [sys.executable, "-c", code, "batch", str(HFS), "-o", str(tmp_path / "fleet")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.count("\n"), "layoutscope[frames]" in done.stderr) == (1, 1, True)
+    assert (done.returncode, done.stderr.count("\n"), install_command("frames") in done.stderr) == (1, 1, True)
     assert not (tmp_path / "fleet").exists()

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import layoutscope
-from layoutscope.errors import LayoutscopeError, UnsupportedError, UsageError
+from layoutscope.errors import LayoutscopeError, UnsupportedError, UsageError, install_command
 from layoutscope.fleet import engines
 from layoutscope.fleet.engines import attempt_there
 from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
@@ -188,4 +188,4 @@ def test_what_a_cluster_needs_is_said_before_it_begins(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UnsupportedError, match="needs the package distributed") as caught:
         layoutscope.batch(HFS, tmp_path / "fleet", scheduler="local")
-    assert caught.value.advice == "pip install 'layoutscope[fleet]'"
+    assert caught.value.advice == install_command("fleet")

@@ -102,7 +102,7 @@ def test_predictions_say_what_they_leave_out(run, cut_off):
     (volume, *_) = json.loads(run("predict", cut_off, "--json").stdout)["volumes"]
     assert volume["coverage"] < 1
     assert volume["errors"] > 0
-    assert "what is missing is not walked" in " ".join(run("predict", cut_off).stdout.split())
+    assert "do not include what is missing" in " ".join(run("predict", cut_off).stdout.split())
 
 
 def changed_count(image, folder):
@@ -147,9 +147,9 @@ def test_what_came_between_two_images_and_rules(run, image, tmp_path):
     assert (again["is_clean"], len(again["unchecked"])) == (False, 1)
     assert run("check", target, image).exit_code == 0
     assert run("check", target, "--rule", "file-count-differs").exit_code == 3
-    said = "nothing wrong found of valence-differs alone, but not all was looked at\n"
+    said = "no problems found for valence-differs only, but the check was incomplete\n"
     assert run("check", target, "--rule", "valence-differs").stdout.endswith(said)
-    assert run("check", image, "--rule", "valence-differs").stdout.endswith("\nclean of valence-differs alone\n")
+    assert run("check", image, "--rule", "valence-differs").stdout.endswith("\nclean for valence-differs only\n")
 
 
 @pytest.mark.parametrize(

@@ -48,9 +48,9 @@ def test_a_fitted_drive_does_not_say_what_its_base_is(run, tmp_path):
     run("drives", "fit", "mine", "--random-ms", "15", "-o", target)
     made, base = (run("drives", name).stdout for name in (target, "generic-7200"))
     assert "Seek times of a published drive" in base
-    assert "Take it for" in base
+    assert "Use it for" in base
     assert "Seek times of a published drive" not in made
-    assert "Take it for" not in made
+    assert "Use it for" not in made
     assert "mine, fitted" in made
     assert "what they do not tell is that of generic-7200" in " ".join(made.split())
 

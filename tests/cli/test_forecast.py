@@ -100,7 +100,7 @@ def test_what_is_assumed_of_a_mac_is_said_first_and_of_a_mac_alone(run):
     assert "compared with no Mac" not in told["linux"]
     for text in told.values():
         assert "the range by the layout is too narrow" in text
-        assert "; 1 draw Enumeration" in text
+        assert "; 1 simulation Listing" in text
 
 
 def test_a_volume_without_files_is_refused(tmp_path):

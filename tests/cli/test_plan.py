@@ -24,7 +24,7 @@ def test_text_tells_the_best_first(run):
     done = run("plan", APFS)
     assert done.exit_code == 0
     text = done.stdout
-    assert text.index("What would help") < text.index("solid-state: ") < text.index("Would not help here")
+    assert text.index("Remedies, largest") < text.index("solid-state: ") < text.index("Does not help here")
     assert "Does not apply" not in text
     assert "Does not apply" in run("plan", APFS, "--all").stdout
 
@@ -45,7 +45,7 @@ def test_an_empty_volume_has_nothing_to_save(run, tmp_path):
     write(SCENARIOS["empty"], empty)
     done = run("plan", empty)
     assert done.exit_code == 0
-    assert "What would help" not in done.stdout
+    assert "Remedies, largest" not in done.stdout
     assert "nothing to save" in done.stdout
 
 
@@ -54,7 +54,7 @@ def test_nothing_is_said_to_help_where_nothing_is_read(run, reference_image):
     main, tier2 = (reference_image(f"fusion/{name}.img") for name in ("main", "tier2"))
     done = run("plan", main, "--second", tier2, "--host", "macos")
     assert done.exit_code == 0
-    assert "What would help" not in done.stdout
+    assert "Remedies, largest" not in done.stdout
     assert "Together" not in done.stdout
     assert "Note: the work reads nothing beyond the mount: there is nothing to save" in done.stdout
     assert "there is nothing to save" not in run("plan", APFS).stdout
@@ -79,12 +79,12 @@ def test_what_cannot_be_planned_is_refused(run, words, said):
 
 
 def test_what_is_quick_on_every_drive_is_said_to_be_first(run, tmp_path):
-    """As scan says it; of what takes more than a second on some drives it is not said."""
-    small, said = tmp_path / "small.img", "Under a second: there is little to be gained."
+    """A short listing comes before its remedies; of what takes more than a second on some drives this is not said."""
+    small, said = tmp_path / "small.img", "Under a second: nothing to improve."
     write(SCENARIOS["populated"], small)
     text = run("plan", small).stdout
-    assert text.index(said) < text.index("What would help")
-    assert said in run("scan", small).stdout
+    assert text.index(said) < text.index("Remedies, largest")
+    assert "Nothing to improve." in " ".join(run("scan", small).stdout.split())
     for slow in (APFS, "fixtures/images/hfsplus-scattered.img.zst"):
         assert said not in run("plan", slow, "--host", "linux").stdout
 
@@ -117,21 +117,21 @@ def damaged(tmp_path):
 
 def test_a_damaged_volume_is_predicted_as_far_as_it_was_read(run, damaged):
     """What is missing is in no time, and nobody knows whether the whole takes longer: of one that is lost, less may."""
-    said = "what is missing is not walked, and not in the times"
+    left_out = "was read, with 2 errors. The times do not include what is missing.\n"
     for order in ("fts", "all"):
         words = ("--order", order, "--drive", "sata-ssd")
-        assert f"was read, with 2 errors: {said}\n" in run("predict", damaged, *words).stdout
-        assert said not in run("predict", APFS, *words).stdout
+        assert left_out in run("predict", damaged, *words).stdout
+        assert left_out not in run("predict", APFS, *words).stdout
 
 
 def test_a_damaged_volume_is_planned_as_far_as_it_was_read(run, damaged):
     """It says so first, says what it cannot know, and plans no copy, which would lose what is left; else it does."""
     found = run("plan", damaged, "--all").stdout
-    assert "99.3 % of the known metadata was read, with 2 errors: the plan is for what was read" in found
+    assert "99.3 % of the known metadata was read, with 2 errors. The plan covers only what was read." in found
     assert "Note: what could not be read is not in the plan" in found
     copies = [row for row in rows_of(run, damaged) if row["remedy"].startswith("copied-")]
     assert len(copies) == 3
-    assert all("a part of the volume could not be read" in row["why_not"] for row in copies)
+    assert all("part of the volume could not be read" in row["why_not"] for row in copies)
     assert not any(row["why_not"] for row in rows_of(run, APFS) if row["remedy"].startswith("copied-"))
     assert "was read" not in run("plan", APFS).stdout
 
@@ -183,7 +183,7 @@ def test_a_list_and_its_script_are_written_once(run, tmp_path):
     assert done.exit_code == 0
     paths = listed.read_bytes().split(b"\0")[:-1]
     assert len(set(paths)) == len(paths)
-    assert f"{len(paths):,} files in the order in which they lie, sorted in" in " ".join(done.stdout.split())
+    assert f"{len(paths):,} files in disk order, sorted in" in " ".join(done.stdout.split())
     assert str(listed) in script.read_text()
     assert run("plan", APFS, "--emit-order", listed).exit_code == 2
     assert "--emit-order" in run("plan", APFS, "--emit-script", tmp_path / "other").stderr

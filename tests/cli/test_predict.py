@@ -81,14 +81,14 @@ def test_packing_may_take_longer_and_is_no_bound(run, reference_image):
     (drive,) = json.loads(run(*words, "--json").stdout)["volumes"][0]["drives"]
     assert drive["packed_gain"] < 0
     text = " ".join(run(*words).stdout.split())
-    assert re.search(r"packed: would take \S+ \w+ instead of \S+ \w+ \([\d,.]+ % more\)", text)
+    assert re.search(r"packed: takes \S+ \w+ instead of \S+ \w+ \([\d,.]+ % more\)", text)
 
 
 def test_where_places_make_no_difference_that_is_said(run, apfs_image):
     """On flash the same nodes in another order take as long, and none of the layouts is called the best; on a disk."""
     words = ("predict", apfs_image, "--top", "0", "--drive")
     flash, disk = (" ".join(run(*words, drive).stdout.split()) for drive in ("sata-ssd", "generic-7200"))
-    assert "packed: would take as long: the same nodes lie" in flash
+    assert "packed: takes as long: the same nodes, contiguous" in flash
     assert re.search(r"none of \d layouts of its nodes that were tried takes less", flash)
     assert "as long" not in disk
     assert "the best of" in disk
@@ -98,7 +98,7 @@ def test_packed_nodes_of_a_few_reads_may_take_longer(run, reference_image):
     """Where each node is read just in time, packed ones miss their turn on most drives."""
     image = reference_image("apple/plaso_spotlight10.13.raw")
     text = " ".join(run("predict", image, "--drive", "generic-7200", "--top", "0", "--host", "linux").stdout.split())
-    found = re.search(r"would take ([\d.]+) ms instead of ([\d.]+) ms \(([\d.]+) % more\)", text)
+    found = re.search(r"takes ([\d.]+) ms instead of ([\d.]+) ms \(([\d.]+) % more\)", text)
     longer, now, percent = (float(number) for number in found.groups())
     assert percent == pytest.approx(100 * (longer / now - 1), abs=1)
     assert percent > 5
@@ -158,7 +158,13 @@ def test_half_of_a_set_says_what_is_missing(run, reference_image):
 def test_the_time_comes_before_what_explains_it(run, image):
     """The table of times stands above what the drive is known by, and the share of reads in sequence."""
     text = run("predict", image, "--drive", "generic-7200", "--host", "linux").stdout
-    words = ("as on linux", "predicted times", "start where the last one ended", "of processor time", "not its tracks")
+    words = (
+        "as on linux",
+        "predicted times",
+        "start where the previous one ended",
+        "of processor time",
+        "not its tracks",
+    )
     places = [text.index(each) for each in words]
     assert places == sorted(places)
 
@@ -169,7 +175,7 @@ def test_what_changes_nothing_is_not_applicable(run, image):
     assert "double-cache: not applicable: the memory for metadata is unlimited" in run(*words).stdout
     limited = run(*words, "--memory", "64KiB").stdout
     assert "not applicable" not in limited
-    assert "double-cache: would take" in limited
+    assert "double-cache: takes" in limited
 
 
 def test_a_what_if_that_changes_nothing_says_why(run, image):
@@ -182,20 +188,20 @@ def test_a_what_if_that_changes_nothing_says_why(run, image):
     found = {item["name"]: item for item in drive["what_ifs"]}
     assert [found[name]["is_applicable"] for name in names] == [False] * 2
     assert [found[name]["why_not"] for name in names] == [
-        "no node is held by snapshots alone",
+        "no node is held by snapshots only",
         "the drive is one already",
     ]
     moved = ("predict", image, "--drive", "generic-7200", *options, "--what-if", "outer-zone")
     text = run(*moved, "--start-offset", "1GiB").stdout
-    assert "outer-zone: would take" in text
-    assert "ssd: would take" in text
+    assert "outer-zone: takes" in text
+    assert "ssd: takes" in text
 
 
 def test_a_volume_at_the_outer_edge_cannot_move_there(run, apfs_image):
     """Its container begins where the image does."""
     words = ("predict", apfs_image, "--drive", "generic-7200", "--what-if", "outer-zone")
-    assert "outer-zone: not applicable: the volume begins there already" in run(*words).stdout
-    assert "outer-zone: would take" in run(*words, "--start-offset", "1GiB").stdout
+    assert "outer-zone: not applicable: the volume starts there already" in run(*words).stdout
+    assert "outer-zone: takes" in run(*words, "--start-offset", "1GiB").stdout
 
 
 def test_a_volume_like_that(run, image):
@@ -231,7 +237,7 @@ def test_a_volume_like_that_is_asked_of_whole_orders(run, image, options, messag
 def test_packed_is_shown_by_its_name(run, image):
     """Whoever asks for it finds the word that was asked for, once."""
     words = ("predict", image, "--drive", "generic-7200")
-    assert run(*words, "--what-if", "packed").stdout.count("packed: would take") == 1
+    assert run(*words, "--what-if", "packed").stdout.count("packed: takes") == 1
 
 
 def test_a_part_costs_no_more_than_the_whole(predicted, image):
@@ -344,7 +350,7 @@ def test_a_shuffled_trace_has_the_blocks_but_not_the_order(run, image, tmp_path)
     )
     assert document["agreement"]["block_share"] == 1
     assert document["agreement"]["pair_share"] < 0.05
-    assert "real steps" in run("replay", target, "--against", image, "--drive", "sata-ssd").stdout
+    assert "recorded steps" in run("replay", target, "--against", image, "--drive", "sata-ssd").stdout
 
 
 @pytest.mark.parametrize("pace", [[], ["--think-us", "250"]])
@@ -368,7 +374,7 @@ def test_paths_that_are_not_on_the_volume_are_told(run, image, tmp_path):
         (tmp_path / name).write_text("\n".join(paths) + "\n")
     words = ("--order", "paths", "--drive", "sata-ssd", "--paths")
     text = run("predict", image, *words, tmp_path / "part").stdout
-    assert "\n7 paths of the list are not on the volume; what there is of the way is looked up:\n" in text
+    assert "\n7 paths of the list are not on the volume. The existing part of each path is looked up:\n" in text
     assert "\n  Users/none 0\\u001b\n" in text
     assert "none 4" in text
     assert "none 5" not in text
@@ -390,5 +396,6 @@ def test_paths_that_are_missing_stand_in_json_and_over_all_orders(run, image, tm
     assert case["missing_paths"] == ["Users/jo/none"]
     text = run("predict", image, "--order", "all", *words).stdout
     assert (
-        "\n1 path of the list is not on the volume; what there is of the way is looked up:\n  Users/jo/none\n" in text
+        "\n1 path of the list is not on the volume. The existing part of each path is looked up:\n  Users/jo/none\n"
+        in text
     )

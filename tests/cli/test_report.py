@@ -59,7 +59,7 @@ def test_drives_are_called_as_on_every_other_page():
     cards = [card(name, seconds={"generic-7200": 1.0, "mine": 2.0}) for name in "abc"]
     page = fleet_page(fleet_of(*cards, drives=("generic-7200", "mine")))
     # Two sentences, the head of a column, two charts, and what one of them says.
-    assert page.count("desktop disk (7200 rpm)") == 6
+    assert page.count("3.5-inch disk (7200 rpm)") == 6
     assert "generic" not in page
     assert "1,000 entries on mine</h3>" in page
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from layoutscope.errors import install_command
+
 ROOT = Path(__file__).resolve().parents[2]
 
 WITHOUT = """
@@ -104,7 +106,7 @@ def test_what_is_parquet_names_the_extra(plain, shell, image, tmp_path, words):
     assert shell("scan", image, "--save", capture).returncode == 0
     found = plain(*(word.format(hfs=image, capture=capture) for word in words))
     assert found.returncode == 1
-    assert found.stderr.endswith("pip install 'layoutscope[frames]'\n")
+    assert found.stderr.endswith(f"{install_command('frames')}\n")
     assert found.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["there.lscope"]
 
@@ -119,4 +121,4 @@ def test_frames_of_the_library_name_the_extra():
     )
     command = [sys.executable, "-c", lines]
     found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=ROOT)
-    assert found.stdout == "frames-missing pip install 'layoutscope[frames]'\n"
+    assert found.stdout == f"frames-missing {install_command('frames')}\n"

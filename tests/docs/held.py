@@ -17,7 +17,7 @@ from layoutscope.filesystems.apfs.rescue import SEARCHED_BYTES
 from layoutscope.filesystems.hfsplus import writing
 from layoutscope.results import explanation
 from layoutscope.results.predict import NAMED_SHARE
-from layoutscope.results.verdict import ALL_OVER, DENSE, HELPS_FROM, NAMED_FROM, WORTH_S
+from layoutscope.results.verdict import ALL_OVER, DENSE, HELPS_FROM, NAMED_FROM, SLOW_FROM, WORTH_S
 from layoutscope.walk.programs import SORTED_ABOVE
 
 SHARES: Final = {0.05: "a twentieth", 0.1: "a tenth", 0.25: "a quarter", 0.3: "three tenths", 0.5: "half"}
@@ -46,16 +46,18 @@ HELD: Final = {
     "docs/orders.md": (f"above {SORTED_ABOVE:,} entries by inode number",),
     "docs/using.md": (f"what the bitmaps call used, up to {SEARCHED_BYTES >> 30} GiB",),
     "docs/verdict.md": (
-        f"left out of walks under {COUNTS[WORTH_S]}",
-        f"its leaves filled to {writing.FILL:.0%}".replace("%", " %"),
-        f"would save at least {SHARES[NAMED_FROM]} of its time without it",
-        f"A listing of less than {COUNTS[WORTH_S]} is neither",
-        f"they fill {SHARES[DENSE]} of their span or more",
-        f"with nothing between them (`distance`) the listing would save less than {SHARES[NAMED_FROM]}",
-        f"it would save {SHARES[NAMED_FROM]} or more",
-        f"their span is {SHARES[ALL_OVER]} of the volume or more",
-        f"the middle {explanation.SPAN_ENDS[1] - explanation.SPAN_ENDS[0]:.0%} of the nodes' bytes".replace("%", " %"),
-        f"What saves {SHARES[HELPS_FROM]} or more is listed",
+        f"listing all files takes {COUNTS[WORTH_S]} or more on the first drive",
+        f"at most {SHARES[SLOW_FROM]} of that without one of the causes",
+        f"leaves that are {writing.FILL:.0%} full".replace("%", " %"),
+        f"it accounts for at least {SHARES[NAMED_FROM]} of the time",
+        f"A listing of less than {COUNTS[WORTH_S]} has neither",
+        f"it fills {SHARES[DENSE]} or more of the stretch that holds {explanation.SPAN_SHARE:.0%} of it".replace(
+            "%", " %"
+        ),
+        f"with nothing between the nodes (`distance`) the listing would save less than {SHARES[NAMED_FROM]}",
+        f"the listing would save {SHARES[NAMED_FROM]} or more",
+        f"the stretch is {SHARES[ALL_OVER]} of the volume or more",
+        f"A remedy helps if it saves {SHARES[HELPS_FROM]} or more",
     ),
 }
 """Sentences, or parts of them, by the page that says them."""

@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "remedies-proven.md"
 RESULTS = ROOT / "tests" / "validation" / "results" / "remedies.json"
 EXACT = 0.999
 SYSTEMS = {"hfsplus": "HFS+", "apfs": "APFS"}
-DRIVES = {"cheetah15k5": "Cheetah 15K.5", "generic-5400-2.5": "notebook disk"}
+DRIVES = {"cheetah15k5": "Cheetah 15K.5", "generic-5400-2.5": "2.5-inch disk"}
 
 HEAD = """# Remedies, done for real
 

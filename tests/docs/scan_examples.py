@@ -6,6 +6,7 @@ images, which are not, are made where these are (``../shared``), and kept as the
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import tempfile
@@ -47,7 +48,8 @@ DAMAGED = "The first image with six leaves of its tree overwritten by zeros"
 def screen(path: Path) -> str:
     """Return what ``scan`` prints of an image."""
     file = io.StringIO()
-    print_scan(scan(path), make_console(file, width=80))
+    with contextlib.chdir(path.parent):  # commands on the screen name the image as it was given
+        print_scan(scan(path.name), make_console(file, width=80))
     return file.getvalue()
 
 

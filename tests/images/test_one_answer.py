@@ -79,7 +79,7 @@ def test_the_headline_is_the_median(path):
 def test_remedies_of_a_scan_are_those_of_a_plan(path):
     """The same seconds, and what one calls a help the other does, too."""
     for volume in layoutscope.scan(path, drives="generic-7200").volumes:
-        if volume.verdict is None or not volume.verdict.is_worth_a_word:
+        if volume.verdict is None or not volume.verdict.is_noticeable:
             continue
         plan = layoutscope.plan(path, drive="generic-7200").volumes[0]
         rows = {row.words.name: row for row in plan.remedies}

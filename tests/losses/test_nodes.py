@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -182,7 +183,7 @@ def test_the_first_error_that_is_quoted_is_a_cause(scattered):
     with damaged(victim, (Damage(leaf.spot, "zeroed", False, leaf.spot.at, bytes(leaf.spot.length)),)):
         target = StringIO()
         print_scan(scan(victim.path, drives=()), make_console(target, width=80))
-    assert f"node-invalid at byte {leaf.spot.at:,}: catalog" in " ".join(target.getvalue().split())
+    assert re.search(rf"catalog node \d+ at byte {leaf.spot.at:,}: ", " ".join(target.getvalue().split()))
 
 
 @pytest.mark.parametrize("number", [1, 3, 8])
@@ -218,5 +219,5 @@ def test_a_cut_image_does_not_say_that_nothing_need_be_read(scattered, tmp_path)
     print_scan(found, make_console(target, width=80))
     text = target.getvalue()
     assert "takes no read at all" not in text
-    assert "No time can be given: the metadata that lists the files was not read." in text
+    assert "No listing time: the metadata that lists the files was not read." in text
     assert not any("reads nothing more" in sentence for volume in found.volumes for sentence in story(volume))

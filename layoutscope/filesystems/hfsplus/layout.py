@@ -746,6 +746,11 @@ def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float 
         if contents.journal.header is not None and contents.journal.num_pending_bytes:
             details["journal pending bytes"] = contents.journal.num_pending_bytes
             details["journal pending from byte"] = int(contents.journal.header.ofs_start)
+    is_replayed = any(item.code == "journal-replayed" for item in volume.log.findings)
+    notes = ["not cleanly unmounted"] if not header.is_unmounted else []
+    notes += ["the journal was replayed in memory only"] if is_replayed else []
+    if notes:
+        details["note"] = "; ".join(notes)
     return details
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError, UnsupportedError, install_command
 from layoutscope.findings import Finding
 from layoutscope.image.containers.placed import StoredSource, make_pieces
 from layoutscope.image.signatures import udif_trailer_at
@@ -310,7 +310,7 @@ def _lzfse(data: bytes, limit: int) -> bytes:
         import lzfse
     except ImportError as error:
         raise UnsupportedError(
-            "the disk image is compressed with LZFSE", code="lzfse", advice="pip install 'layoutscope[containers]'"
+            "the disk image is compressed with LZFSE", code="lzfse", advice=install_command("containers")
         ) from error
     # The library makes all of it at once, however much that is: what the blocks claim is added up before.
     if lzfse_length(data) > limit:

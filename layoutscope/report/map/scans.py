@@ -194,7 +194,7 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
             sentence
             for place, volume in slowest
             if volume in named
-            for sentence in _story(volume, called.get(place, ""))
+            for sentence in story(volume, f"“{called[place]}”" if place in called else "")
         ),
         kind=facts.variant,
         coverage=coverage_of([volume.layout for volume in volumes]),
@@ -220,13 +220,6 @@ def _called(volumes: Sequence[VolumeScan], *, names: bool) -> dict[int, str]:
 def _slowness(volume: VolumeScan) -> float:
     """How long listing a volume takes on the first drive: what takes longest is told first."""
     return volume.predictions[0].seconds if volume.predictions else 0.0
-
-
-def _story(volume: VolumeScan, name: str) -> Iterator[str]:
-    """Tell of a volume, which the first sentence names where its disk has several."""
-    sentences = story(volume)
-    for place, sentence in enumerate(sentences):
-        yield f"“{name}”: {sentence}" if name and not place else sentence
 
 
 def _warnings(volume: VolumeScan, *, names: bool) -> Iterator[str]:

@@ -45,12 +45,12 @@ def print_check(result: CheckResult) -> Iterator[RenderableType]:
     for other in result.other_contents:
         yield Text(f"Not read: {escape_text(other)}")
     for volume in result.volumes:
-        coverage = f"{format_coverage(volume.coverage)} of the known metadata was looked at"
+        coverage = f"checked {format_coverage(volume.coverage)} of the known metadata"
         yield Text(f"{escape_text(volume.volume)}: {coverage}")
         if volume.findings:
             yield _table("Findings", volume.findings, consequences)
     if result.findings or any(volume.findings for volume in result.volumes):
-        yield Text("What a code means, and what to do about it: layoutscope explain CODE")
+        yield Text("Meaning of a code, and what to do about it: layoutscope explain CODE")
         yield from _shared(result)
         yield Text(count_findings(result.every()))
     for volume in result.volumes:
@@ -73,24 +73,24 @@ def _not_checked(volume: CheckedVolume) -> Iterator[Text]:
     """Say what of a volume nothing is said about, and why."""
     name = escape_text(volume.volume)
     if volume.coverage != 1:
-        yield Text(f"Not all of {name} was looked at, so that nothing is said of the rest.")
+        yield Text(f"Part of {name} could not be checked.")
     if volume.skipped and volume.num_rules:
         skipped = len({item.rule for item in volume.skipped})
-        yield Text(f"{name}: {skipped:,} of {volume.num_rules:,} rules were not held against everything.")
+        yield Text(f"{name}: {skipped:,} of {volume.num_rules:,} rules could be applied only in part.")
     for reason, rules in volume.reasons().items():
-        yield Text(f"  not checked in full: {', '.join(rules)}; because {escape_text(reason)}")
+        yield Text(f"  checked in part: {', '.join(rules)}, because {escape_text(reason)}")
 
 
 def _verdict(result: CheckResult) -> str:
     """Say whether the image is clean, or that this is not known, and of what, where not everything was asked for."""
-    limits = [f"of {', '.join(result.rules)} alone"] if result.rules else []
-    limits += [f"beyond what {escape_text(result.before)} has"] if result.before else []
+    limits = [f"for {', '.join(result.rules)} only"] if result.rules else []
+    limits += [f"beyond the findings of {escape_text(result.before)}"] if result.before else []
     # What is locked cannot be looked at, and is no fault.
     if any(finding.level != "info" and not finding.code.endswith("-locked") for finding in result.every()):
         return " ".join(["not clean", *limits])
     if result.is_clean:
         return " ".join(["clean", *limits])
-    return " ".join(["nothing wrong found", *limits]) + ", but not all was looked at"
+    return " ".join(["no problems found", *limits]) + ", but the check was incomplete"
 
 
 def print_meanings(result: CheckResult, console: Console) -> None:
@@ -115,7 +115,7 @@ def _table(title: str, findings: tuple[Finding, ...], consequences: Mapping[Find
         if listed[kind] <= MAX_ROWS:
             rows.append(_row(item, consequences.get(item, ())))
         elif listed[kind] == MAX_ROWS + 1:
-            more = f"{every[kind] - MAX_ROWS:,} more of this code; --format json has them all"
+            more = f"{every[kind] - MAX_ROWS:,} more of this code; --format json lists all"
             rows.append((Text(item.level, STYLES[item.level]), item.code, NOTHING, more))
     return plain_table(title, heads("Level", "Code", ">Byte", "What"), rows)
 
@@ -146,7 +146,10 @@ def print_verification(found: Verification) -> Iterator[RenderableType]:
     yield Text(f"{differing} tables differ" if differing else agree, style="bold")
     if found.num_errors:
         errors = format_count(found.num_errors, "error")
-        yield Text(f"Reading found {errors}: of what they hid neither has a row; check says more.", style="bold red")
+        yield Text(
+            f"Reading found {errors}. Neither decoder has rows for what they hide; run check for details.",
+            style="bold red",
+        )
 
 
 @make_printer

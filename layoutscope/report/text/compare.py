@@ -81,7 +81,7 @@ def _times(found: Comparison, letters: Sequence[str], chosen: Sequence[int]) -> 
         found_ratios = [row.ratio(number, chosen[0]) for number in chosen[1:]]
         ratios = [NOTHING if each is None else two_digits(each.median) for each in found_ratios]
         rows.append((row.drive, *map(_seconds, values), *(ratios if len(values) <= MAX_RATIOS else ratios[-1:])))
-    return plain_table("Predicted enumeration", [("Drive", False), *_columns(letters, chosen)], rows)
+    return plain_table("Predicted listing time", [("Drive", False), *_columns(letters, chosen)], rows)
 
 
 def _seconds(value: float | None) -> str:
@@ -146,9 +146,9 @@ def metric_title(row: MetricRow) -> str:
 
 def _changes(change: Changes | None, earlier: str, later: str) -> RenderableType:
     if change is None:
-        why = "they have not the same UUID"
-        return Text(f"{earlier} and {later} are no states of one volume ({why}): nothing is said to have moved.")
-    columns = [("", False), *((name, True) for name in ("Stayed", "Moved", "Appeared", "Went", "Moved by, median"))]
+        why = "different UUIDs"
+        return Text(f"{earlier} and {later} are different volumes ({why}), so moved nodes are not reported.")
+    columns = [("", False), *((name, True) for name in ("Stayed", "Moved", "Added", "Removed", "Moved by, median"))]
     rows = [
         (
             row.what,
@@ -157,7 +157,7 @@ def _changes(change: Changes | None, earlier: str, later: str) -> RenderableType
         )
         for row in change.rows
     ]
-    return plain_table(f"What changed from {earlier} to {later}, by node number, oid or file number", columns, rows)
+    return plain_table(f"Changes from {earlier} to {later}, by node number, oid or file number", columns, rows)
 
 
 def print_series(series: Series, console: Console) -> None:
@@ -170,7 +170,7 @@ def _series(series: Series, width: int) -> Iterator[RenderableType]:
     for letter, name in zip(letters, series.found.names, strict=True):
         yield Text(f"{letter}: {escape_text(name)}")
     for title, numbers in series.curves.items():
-        shown = f"Predicted enumeration, {escape_text(title)}" if len(series.curves) > 1 else "Predicted enumeration"
+        shown = f"Predicted listing time, {escape_text(title)}" if len(series.curves) > 1 else "Predicted listing time"
         yield _curve(series, letters, numbers, shown)
     step = max((width - TITLE_COLUMNS) // VALUE_COLUMNS, 2)
     for start in range(0, len(letters), step):

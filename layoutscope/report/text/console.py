@@ -126,5 +126,5 @@ def format_address(image_offset: int | None) -> str:
 def image_line(image: ImageFacts) -> Text:
     """Show the image and what was read of it."""
     read = f"scanned by reading {format_bytes(image.read_bytes)} in {image.reads:,} requests"
-    holes = f", {format_bytes(image.hole_bytes)} more in holes" if image.hole_bytes else ""
+    holes = f", plus {format_bytes(image.hole_bytes)} in sparse regions" if image.hole_bytes else ""
     return Text.assemble((escape_text(image.name), "bold"), f"\n{format_bytes(image.size_bytes)}; {read}{holes}")

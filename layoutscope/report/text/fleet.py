@@ -33,9 +33,9 @@ def print_fleet(result: FleetResult) -> Iterator[RenderableType]:
     what = format_count(len(result.sources), "source")
     yield Text(f"{escape_text(result.folder)}: {what} in {format_seconds(result.seconds)}", style="bold")
     if result.kept:
-        yield Text(f"{result.kept:,} of them read before, and unchanged")
+        yield Text(f"{result.kept:,} of them unchanged since an earlier run")
     counted = [(status, f"{result.counts[status]:,}") for status in STATUSES if result.counts[status]]
-    yield plain_table("How they ended", heads("Status", ">Sources"), counted)
+    yield plain_table("Results", heads("Status", ">Sources"), counted)
     others = sorted(
         (item for item in result.sources if item.status != "complete"),
         key=lambda item: STATUSES[::-1].index(item.status),
@@ -134,10 +134,10 @@ def cache_text(
         about = {"folder": None if folder is None else str(folder), "limit_bytes": limit_bytes, "freed_bytes": freed}
         return json.dumps({"schema": "layoutscope.cache/1", **about, "images": listed}, indent=2)
     if folder is None:
-        return "Nothing is kept: LAYOUTSCOPE_CACHE is empty."
+        return "The cache is off: LAYOUTSCOPE_CACHE is empty."
     number = format_count(len(images), "image")
     if freed is not None:
-        return f"{escape_text(str(folder))}: {number} removed, {format_bytes(freed)} given back"
+        return f"{escape_text(str(folder))}: {number} removed, {format_bytes(freed)} freed"
     stored = format_bytes(sum(item[3] for item in images))
     lines = [f"{escape_text(str(folder))}: {number}, {stored} of at most {format_bytes(limit_bytes)}"]
     for name, _, size, held, used in images:

@@ -6,6 +6,7 @@ after some cycles, and what it assumes.
 
 from __future__ import annotations
 
+import math
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
@@ -42,17 +43,16 @@ def print_plan(result: PlanResult) -> Iterator[RenderableType]:
     for reason in result.untold:
         yield Text(escape_text(reason), style="yellow")
     if not result.volumes and not result.untold:
-        yield Text("There is no volume on it that a plan could be made for.")
+        yield Text("No volume found to plan for.")
 
 
 def _describe_list(found: EmittedOrder) -> Iterator[RenderableType]:
-    windows = "" if found.windows == 1 else f", sorted in {found.windows:,} windows of the walk"
-    yield Text(
-        f"{escape_text(found.path)}: {found.files:,} files in the order in which they lie{windows}", style="bold"
-    )
+    windows = "" if found.windows == 1 else f", sorted in {found.windows:,} windows of the listing"
+    yield Text(f"{escape_text(found.path)}: {found.files:,} files in disk order{windows}", style="bold")
     (_, own), *others = found.seconds
-    told = "".join(f", {format_seconds(seconds)} in that of the {name}" for name, seconds in others)
-    yield from _wrapped(f"Looking up and reading them takes {format_seconds(own)} in this order{told}")
+    told = "".join(f", {format_seconds(seconds)} in {name} order" for name, seconds in others)
+    yield from _wrapped(f"Looking up and reading all files: {format_seconds(own)} in this order{told}")
+    yield from _wrapped("Use the list to read the contents of files, as tar and rsync do. It helps stat alone little.")
     for each in found.missing:
         yield from _wrapped(each.sentence, style="yellow")
 
@@ -62,13 +62,13 @@ def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     if volume.coverage != 1 or volume.num_errors:
         read = f"{format_coverage(volume.coverage)} of the known metadata was read"
         errors = format_count(volume.num_errors, "error")
-        yield Text(f"{read}, with {errors}: the plan is for what was read", style="bold red")
+        yield Text(f"{read}, with {errors}. The plan covers only what was read.", style="bold red")
     found = volume.interval
     between = f"{format_seconds(found.low_s)} to {format_seconds(found.high_s)}"
     work = f"{volume.order} as on {volume.host}, nothing cached, on {volume.drive} ({volume.title})"
     yield from _wrapped(f"{work}: {format_seconds(volume.seconds)} ({between}), {format_count(volume.reads, 'read')}")
     if found.high_s < WORTH_S:
-        yield Text("Under a second: there is little to be gained.", style="bold")
+        yield Text("Under a second: nothing to improve.", style="bold")
     notes = [line for sentence in volume.unknown for line in _wrapped(f"Note: {sentence}")]
     # What makes the table worth little stands above it.
     if volume.reads < FEW_READS:
@@ -83,21 +83,21 @@ def _helpful(volume: VolumePlan, most: int) -> Iterator[RenderableType]:
     helpful = volume.helpful
     if not helpful:
         if volume.reads:
-            yield Text("Nothing that was tried would help here.", style="bold")
+            yield Text("None of the remedies tried helps here.", style="bold")
         return
     yield item_table(
-        "What would help, what saves most first",
+        "Remedies, largest saving first",
         helpful,
-        (">Would take", lambda item: format_seconds(item.seconds)),
+        (">Time after", lambda item: format_seconds(item.seconds)),
         (">Saves", lambda item: format_share(item.share)),
-        (">90 % of drives: saves", _saved),
-        (">Itself", _effort),
+        (">90 % range", _saved),
+        (">One-time cost", _effort),
         ("What", lambda item: item.words.title + ("" if item.is_sure else " (not on every such drive)")),
     )
     if volume.pair is not None:
         first, second = (_title(volume, name) for name in volume.pair.names)
         took = f"{format_seconds(volume.pair.seconds)}, {format_share(volume.pair.share)} less"
-        yield from _wrapped(f"Together, without another drive: {first}; then {second}: {took}", style="bold")
+        yield from _wrapped(f"Both together, without another drive: {first}, then {second}: {took}", style="bold")
     for item in helpful[:most]:
         yield from _describe_remedy(item, volume.pace)
 
@@ -125,13 +125,13 @@ def _effort(item: PlannedRemedy) -> str:
 def lasting(item: PlannedRemedy, pace: Pace | None) -> str:
     """Say how long a remedy lasts, as far as that was forecast."""
     if item.words.kind != VOLUME:
-        return "as long as the drive is used" if item.words.kind == HARDWARE else "as long as the program does so"
+        return "as long as the drive is used" if item.words.kind == HARDWARE else "as long as the program is used"
     if pace is None:
-        return "until the volume has aged again; --lasts 10 forecasts over 10 cycles when that will be"
+        return "until the volume has aged again (--lasts 10 forecasts over 10 cycles when that is)"
     told = f"{pace.cycles:,} cycles, each of which replaces {format_share(pace.share)} of the files"
     cycles = pace.lasts(item)
     if cycles is None:
-        return f"not known: {told}, make the volume as it is now no slower; fresh volumes age faster"
+        return f"unknown: {told}, do not make this volume slower; fresh volumes age faster"
     slower = f"{format_seconds(pace.per_cycle_s)} a cycle over the next {told}"
     return f"{cycles:,.0f} cycles at most, at {slower}; fresh volumes age faster"
 
@@ -143,27 +143,22 @@ def _describe_remedy(item: PlannedRemedy, pace: Pace | None) -> Iterator[Rendera
         yield from _wrapped(f"  {system}: {command}")
     pays = item.pays_after
     if pays is not None and pays > 0:
-        times = "once" if pays <= 1 else f"{pays:,.0f} times" if pays >= ROUND else f"{pays:.1f} times"
-        yield from _wrapped(f"  it has paid when the work was done {times}")
+        yield from _wrapped(f"  pays off after {format_count(math.ceil(pays), 'run')}")
     yield from _wrapped(f"  lasts: {lasting(item, pace)}")
     yield from _wrapped(f"  risk: {words.risk}; side effects: {words.side_effects}")
     yield from _wrapped(f"  assumes: {words.assumes}", style="dim")
-
-
-ROUND: Final = 10
-"""From so many times on, tenths are not told."""
 
 
 def _others(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     useless, inapplicable = volume.useless, volume.inapplicable
     if useless and not shows_all:
         told = "; ".join(f"{item.words.title} ({format_seconds(item.seconds)})" for item in useless)
-        yield from _wrapped(f"Would not help here (under {format_share(HELPS_FROM)}): {told}")
+        yield from _wrapped(f"Does not help here (saves under {format_share(HELPS_FROM)}): {told}")
     if shows_all and useless:
         yield item_table(
-            f"Would not help here: under {format_share(HELPS_FROM)}",
+            f"Does not help here (saves under {format_share(HELPS_FROM)})",
             useless,
-            (">Would take", lambda item: format_seconds(item.seconds)),
+            (">Time after", lambda item: format_seconds(item.seconds)),
             (">Saves", lambda item: _signed(item.saved_s)),
             ("What", lambda item: item.words.title),
         )
@@ -187,13 +182,13 @@ def print_forecast(result: ForecastResult) -> Iterator[RenderableType]:
     """Print a forecast."""
     yield Text(f"{escape_text(result.image)}: {result.filesystem} {escape_text(result.volume)!r}", style="bold")
     cycle = f"A cycle {result.does}: {format_share(result.share)} of the files"
-    yield Text(f"{cycle}, by the driver of {result.host}; {format_count(result.seeds, 'draw')}")
+    yield Text(f"{cycle}, by the driver of {result.host}; {format_count(result.seeds, 'simulation')}")
     if result.churn is not None:
         yield from _churn(result.churn)
     for number, drive in enumerate(result.points[0].times):
-        columns = heads(">After", ">Seconds", ">by the layout", ">by the drive, too")
+        columns = heads(">Cycles", ">Listing time", ">Range (layout)", ">Range (layout and drive)")
         rows = [(f"{point.cycle:,}", *_time_cells(point.times[number])) for point in result.points]
-        yield plain_table(f"Enumeration on {escape_text(drive.profile)}", columns, rows)
+        yield plain_table(f"Listing on {escape_text(drive.profile)}", columns, rows)
     names = [_metric_title(result.points[0], name) for name in FORECAST_METRICS]
     columns = [*heads(">After", ">Files", ">Leaves"), *((name, True) for name in names)]
     yield plain_table("Layout", columns, [_layout_cells(point) for point in result.points])
@@ -227,4 +222,4 @@ def _churn(churn: Churn) -> Iterator[Text]:
         yield Text(f"Leaves written from image to image: {', '.join(told)}")
     if churn.expected is not None:
         expected, was = format_share(churn.expected), format_share(churn.replaced[-1])
-        yield Text(f"For the last of them the others say {expected}; it was {was}.")
+        yield Text(f"The earlier images predict {expected} for the last one; it was {was}.")

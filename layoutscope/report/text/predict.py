@@ -37,7 +37,7 @@ DOUBTED: Final = 0.5
 
 
 def prediction_table(
-    predictions: Sequence[Prediction], title: str = "Predicted enumeration, and the share of each cause"
+    predictions: Sequence[Prediction], title: str = "Predicted listing time, with the share of each cause"
 ) -> RenderableType:
     """Show predicted times with the shares of their causes; no seeks where there is no arm."""
     causes = [(name.capitalize(), True) for name, _ in predictions[0].causes_s]
@@ -87,7 +87,7 @@ def _orders(case: predict.OrdersCase) -> Iterator[RenderableType]:
     times = done[0].times if done else ()
     columns = [*heads("Order", ">Reads"), *((item.drive, True) for item in times)]
     rows = [(order.order, f"{order.reads:,}", *(_timed(order, item) for item in order.times)) for order in done]
-    first = f", the quickest on {times[0].drive} first" if times else ""
+    first = f", fastest on {times[0].drive} first" if times else ""
     as_on = f"{case.host}{UNRECORDED.get(case.host, '')}"
     yield plain_table(f"Orders as on {as_on}{first}; in brackets: per 1,000 entries", columns, rows, gap=1)
     for order in case.orders:
@@ -105,7 +105,7 @@ def _about(volume: predict.VolumeCase | predict.OrdersCase) -> Iterator[Text]:
     if volume.coverage != 1 or volume.num_errors:
         read = f"{format_coverage(volume.coverage)} of the known metadata was read"
         errors = format_count(volume.num_errors, "error")
-        yield Text(f"{read}, with {errors}: what is missing is not walked, and not in the times", style="bold red")
+        yield Text(f"{read}, with {errors}. The times do not include what is missing.", style="bold red")
     yield from _missing(volume.missing_paths)
 
 
@@ -113,7 +113,7 @@ def _missing(paths: Sequence[str]) -> Iterator[Text]:
     """Tell how many paths of a list are not on the volume, and the first of them."""
     if paths:
         told = f"{format_count(len(paths), 'path')} of the list {'is' if len(paths) == 1 else 'are'} not on the volume"
-        yield Text(f"{told}; what there is of the way is looked up:", style="bold red")
+        yield Text(f"{told}. The existing part of each path is looked up:", style="bold red")
         yield from (Text(f"  {escape_text(path)}") for path in paths[:MAX_MISSING])
         if len(paths) > MAX_MISSING:
             yield Text(f"  and {len(paths) - MAX_MISSING:,} more")
@@ -130,7 +130,7 @@ def _volume(volume: predict.VolumeCase) -> Iterator[RenderableType]:
     yield Text(f"{walk.order} as on {as_on}: {format_count(walk.reads, 'read')}, {format_bytes(walk.read_bytes)}")
     if (least := volume.least_written) is not None:
         written = f"{least.pieces:,} nodes and pages, {format_bytes(least.written_bytes)}"
-        yield Text(f"What it writes is not in the times: at least {written}")
+        yield Text(f"Writes are not included in the times: at least {written}")
     predictions = [case.prediction for case in volume.drives]
     if predictions:
         yield prediction_table(predictions, f"{walk.order}: predicted times, and the share of each cause")
@@ -147,14 +147,14 @@ def _in_sequence(walk: WalkFacts) -> Iterator[Text]:
     shares = {metric.name: metric.value for metric in walk.metrics}
     reads, nodes = (shares.get(name) for name in ("request-layout-score", "enumeration-layout-score"))
     if reads is not None:
-        scored = "" if nodes is None else f"; of the nodes, {format_share(nodes)} do (enumeration layout score)"
-        yield Text(f"Of the reads, {format_share(reads)} start where the last one ended{scored}")
+        scored = "" if nodes is None else f"; {format_share(nodes)} of the nodes do (enumeration layout score)"
+        yield Text(f"{format_share(reads)} of the reads start where the previous one ended{scored}")
 
 
 def _host_line(volume: predict.VolumeCase) -> Text:
     """Tell processor and wall time of the host apart: on flash this is most of the time."""
     time = volume.host_time
-    return Text(f"Computer: {format_seconds(time.cpu_s)} of processor time, {format_seconds(time.wall_s)} on the clock")
+    return Text(f"Computer: {format_seconds(time.cpu_s)} of processor time, {format_seconds(time.wall_s)} elapsed")
 
 
 def _case(case: predict.DriveCase) -> Iterator[RenderableType]:
@@ -186,10 +186,10 @@ def _instead(change: predict.Alternative, item: Prediction) -> str:
         return f"not applicable: {change.why_not}"
     before, after = format_seconds(item.seconds), format_seconds(change.seconds)
     if before == after:
-        return f"would take as long: {change.because}"
+        return f"takes as long: {change.because}"
     saved = 1 - change.seconds / item.seconds
     share = f"{format_share(abs(saved))} {'less' if saved >= 0 else 'more'}"
-    return f"would take {after} instead of {before} ({share}): {change.because}"
+    return f"takes {after} instead of {before} ({share}): {change.because}"
 
 
 def _directories(case: predict.DriveCase) -> RenderableType:
@@ -212,7 +212,7 @@ def print_replay(result: recorded.ReplayResult) -> Iterator[RenderableType]:
     if result.recording is not None:
         yield from recording_lines(result.recording)
     if result.times:
-        yield prediction_table(result.times, "The trace on drives, and the share of each cause")
+        yield prediction_table(result.times, "Time of the trace per drive, with the share of each cause")
     for measured in result.measured:
         yield measured_table(measured)
     if result.agreement is None:
@@ -223,7 +223,10 @@ def print_replay(result: recorded.ReplayResult) -> Iterator[RenderableType]:
         )
     has_its_image = result.recording is not None and not result.recording.problem
     if result.agreement.block_share < DOUBTED and not has_its_image:
-        yield Text("Was this the image that was read, in this state and this order? Little is met", style="bold red")
+        yield Text(
+            "Few reads match. Check that the image, its state and the workload are those of the recording.",
+            style="bold red",
+        )
     yield from _agreement(result.agreement)
     if result.host is not None:
         yield host_line(result.host)
@@ -231,14 +234,14 @@ def print_replay(result: recorded.ReplayResult) -> Iterator[RenderableType]:
 
 
 def _agreement(found: Score) -> Iterator[RenderableType]:
-    predicted = f"{format_share(found.block_share)} of {found.real_blocks:,} real blocks were predicted"
+    predicted = f"{format_share(found.block_share)} of {found.real_blocks:,} recorded blocks were predicted"
     in_vain = found.predicted_blocks - found.shared_blocks
-    vain = f"{in_vain:,} in vain" if in_vain else "none in vain"
+    vain = f"{in_vain:,} more predicted" if in_vain else "no others predicted"
     yield Text(f"{predicted}, {vain} (blocks of {found.block_bytes:,} bytes)")
     yield Text(
-        f"{format_share(found.pair_share)} of {found.real_pairs:,} real steps from block to block were predicted"
+        f"{format_share(found.pair_share)} of {found.real_pairs:,} recorded steps from block to block were predicted"
     )
-    for title, blocks in (("not predicted", found.missed), ("predicted in vain", found.extra)):
+    for title, blocks in (("not predicted", found.missed), ("predicted, but not read", found.extra)):
         if blocks:
             yield Text(f"  {title}: " + ", ".join(f"{count:,} {name}" for name, count in blocks.items()))
     if found.pair_share < 1:
@@ -250,12 +253,12 @@ def _side_by_side(result: recorded.ReplayResult) -> RenderableType:
     pairs = zip(result.times, result.expected, strict=True)
     times = [(real.drive, _drive_seconds(real), _drive_seconds(made)) for real, made in pairs]
     return item_table(
-        "Service time of both on the same drives, without the host's",
+        "Service time of both on the same drives, without the host",
         [each for each in times if each[1]],
         ("Drive", lambda each: each[0]),
-        (">Real trace", lambda each: format_seconds(each[1])),
+        (">Recorded", lambda each: format_seconds(each[1])),
         (">Predicted", lambda each: format_seconds(each[2])),
-        (">Predicted / real", lambda each: f"{each[2] / each[1]:.3f}"),
+        (">Predicted / recorded", lambda each: f"{each[2] / each[1]:.3f}"),
     )
 
 
@@ -277,7 +280,7 @@ def _many(drives: Sequence[predict.DriveFacts]) -> RenderableType:
         (">Random 4K", lambda item: format_seconds(item.random_ms[0] / 1000)),
         (">p99", lambda item: format_seconds(item.random_ms[2] / 1000)),
         (">MB/s", lambda item: f"{item.sequential_mb_s:,.0f}"),
-        ("Take it for", lambda item: escape_text(item.profile.take_for or item.profile.title)),
+        ("Use it for", lambda item: escape_text(item.profile.take_for or item.profile.title)),
     )
 
 
@@ -286,7 +289,7 @@ def _one(item: predict.DriveFacts) -> Iterator[RenderableType]:
     yield Text(f"{profile.name}: {escape_text(profile.title)}", style="bold")
     yield Text(f"{profile.kind}, {format_bytes(profile.capacity_bytes)}, geometry: {profile.geometry}")
     if profile.take_for:
-        yield Text(f"Take it for: {escape_text(profile.take_for)}")
+        yield Text(f"Use it for: {escape_text(profile.take_for)}")
     if profile.models:
         yield Text(f"Models: {escape_text(', '.join(profile.models))}")
     if profile.note:
@@ -325,7 +328,7 @@ def recording_lines(found: recorded.Recording) -> Iterator[Text]:
         yield Text(f"  cut or damaged: {found.lines.unparsed:,} lines; {several} line {found.lines.first_unparsed:,}")
     if found.lines.lost:
         yield Text(
-            f"  the recorder says {found.lines.lost:,} times that it lost events: reads are missing", style="red"
+            f"  the recorder reports {found.lines.lost:,} times that it lost events: reads are missing", style="red"
         )
     for item in found.placed:
         yield Text(f"  {_placed(item, is_tried=found.is_tried)}")
@@ -334,9 +337,9 @@ def recording_lines(found: recorded.Recording) -> Iterator[Text]:
     if found.others:
         yield Text(f"  other programs, left out: {_named(found.others)}")
     if not found.is_timed:
-        yield Text("  it does not tell when each read was asked for and complete: no times are held against it")
+        yield Text("  the recording has no request and completion times, so times are not compared")
     elif found.overlapping:
-        yield Text(f"  {found.overlapping:,} reads were under way together with another one")
+        yield Text(f"  {found.overlapping:,} reads overlap another one")
 
 
 def _counted(found: recorded.Recording) -> Iterator[str]:
@@ -346,7 +349,7 @@ def _counted(found: recorded.Recording) -> Iterator[str]:
     counts = (
         (found.foreign_reads, "of other disks"),
         (sum(count for _, count in found.others), "of other programs"),
-        (found.twice, "told twice by CoreStorage"),
+        (found.twice, "reported twice by CoreStorage"),
         (found.background, "of CoreStorage itself"),
         (found.lines.writes, "writes"),
         (found.lines.failed, "failed"),
@@ -367,7 +370,7 @@ def _placed(item: recorded.PlacedDevice, *, is_tried: bool) -> str:
         f"{name}: {item.reads:,} reads, blocks of {there.unit_bytes:,} bytes from byte {there.image_offset:,}{second}"
     )
     if not is_tried:
-        return f"{text}; taken so, since there is no image to try it on"
+        return f"{text}; assumed, because there is no image to check it against"
     where = "on what the volume holds" if item.is_alike else "on nodes"
     return f"{text}; {item.on_nodes:,} of {item.tried:,} lie {where}"
 
@@ -384,7 +387,7 @@ def measured_table(measured: recorded.MeasuredTimes) -> RenderableType:
     total = f"{format_seconds(measured.measured_s)} measured, {format_seconds(measured.predicted_s)} predicted"
     ratio = "" if measured.ratio is None else f": {measured.ratio:.3f} times"
     return item_table(
-        f"Times of the recorded reads beside {measured.drive}; {total}{ratio}",
+        f"Times of the recorded reads and of {measured.drive}; {total}{ratio}",
         measured.outcomes,
         ("Reads", lambda item: item.outcome),
         (">Number", lambda item: f"{item.reads:,}"),
@@ -426,7 +429,7 @@ def print_kit(result: recorded.KitResult) -> Iterator[RenderableType]:
     yield Text(f"Predicted for {escape_text(result.profile)}")
     if result.scored:
         rows = [_row(walk) for walk in result.scored]
-        yield plain_table("Walks beside their prediction", WALK_COLUMNS, rows, gap=1)
+        yield plain_table("Listings and their predictions", WALK_COLUMNS, rows, gap=1)
     for walk in result.walks:
         yield from _describe_walk(walk)
     for step, note in result.missing:
@@ -435,7 +438,7 @@ def print_kit(result: recorded.KitResult) -> Iterator[RenderableType]:
         yield from _policy(result.policy)
     if result.scored:
         yield Text()
-        yield Text("As rows of a table, to hand on:")
+        yield Text("As table rows, to share:")
         yield from (Text(f"| {' | '.join(row)} |") for row in table_rows(result))
 
 
@@ -443,9 +446,9 @@ def _machine(machine: recorded.KitMachine, filesystem: str) -> str:
     """Say what was measured, as far as the kit tells."""
     kind = {True: ", flash", False: ", rotating", None: ""}[machine.solid_state]
     drive = f" ({machine.drive}{kind})" if machine.drive or kind else ""
-    whose = " on ".join(filter(None, (machine.system, machine.model))) or "a Mac that it does not name"
+    whose = " on ".join(filter(None, (machine.system, machine.model))) or "an unnamed Mac"
     if not machine.device:
-        return escape_text(f"{whose}; a volume that it does not name")
+        return escape_text(f"{whose}; an unnamed volume")
     return escape_text(f"{whose}; {filesystem or 'volume'} {machine.device}, {machine.physical}{drive}")
 
 

@@ -5,7 +5,9 @@ A volume alone has the screen for itself, several have a block each, the worst f
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import PurePath
+from shlex import quote
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +16,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from layoutscope.errors import install_command
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.findings import ABSENT, UNBOUNDED, first_cause
 from layoutscope.metrics.space import node_density
@@ -22,9 +25,10 @@ from layoutscope.report.text.console import COLUMNS, count_findings
 from layoutscope.results import explanation as words
 from layoutscope.results.check import what_to_do
 from layoutscope.results.explanation import drive_words
+from layoutscope.results.verdict import WORTH_S
 from layoutscope.tables import coverage_of
 from layoutscope.tables.layout import layout_findings
-from layoutscope.units import format_bytes, format_count, format_seconds, format_share
+from layoutscope.units import EN_DASH, brief_bytes, brief_seconds, brief_share, format_bytes, format_count, format_share
 from layoutscope.walk.host import HOST_WORDS
 
 if TYPE_CHECKING:
@@ -33,21 +37,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.findings import Finding
-    from layoutscope.results.scan import PartitionFacts, Prediction, ScanResult, VolumeScan, WalkFacts
+    from layoutscope.results.scan import PartitionFacts, ScanResult, VolumeScan
     from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeFacts
 
 
 LINES: Final = 24
-STRIP_COLUMNS: Final = 56
+STRIP_COLUMNS: Final = 44
 
 BLOCKS: Final = "·▁▂▃▄▅▆▇█"
 PLAIN: Final = ".:-=+*#%@"
 """Marks of the strip, from nothing to most, and in ASCII."""
 
+BAR_COLUMNS: Final = 16
+BAR: Final = {False: "█", True: "#"}
+"""What bars are drawn with, in ASCII or not."""
+
 SECTION: Final = "bold"
 _HEAD: Final = {True: "bold cyan", False: SECTION}
 """Style of a volume's title, alone or beside others."""
+_WORD: Final = {words.DAMAGED: "bold red", words.INCOMPLETE: "bold red", words.LOCKED: "bold red",
+                words.SLOW: "bold yellow", words.OK: "bold green"}  # fmt: skip
+"""Style of the sentence that a verdict word begins."""
 
 MAX_DRIVES: Final = 3
 MAX_PARTITIONS: Final = 6
@@ -62,12 +73,12 @@ def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text
     """Yield the lines of the first screen."""
     volumes = sorted(_shown(result), key=_badness, reverse=True)
     head = [*_outside(result), *_heading(result), *partition_lines(result, MAX_PARTITIONS)]
-    foot = [*_others(result), Text(_cut(_more(result, volumes)))]
+    foot = [*_others(result), *_see_also(result, volumes)]
     room = LINES - len(head) - len(foot)
-    alone = len(volumes) == 1
-    blocks = [list(_block(result, volume, alone=alone, is_ascii=is_ascii)) for volume in volumes]
-    if alone and len(blocks[0]) > room:
-        blocks = [list(_block(result, volumes[0], alone=True, is_ascii=is_ascii, is_tight=True))]
+    if len(volumes) == 1:
+        blocks = [_fitted(result, volumes[0], room, is_ascii=is_ascii)]
+    else:
+        blocks = [list(_block(result, volume, is_ascii=is_ascii)) for volume in volumes]
     room -= sum(map(len, blocks)) > room  # the line for what is left out
     shown = 0
     while shown < len(blocks) and len(blocks[shown]) <= room:
@@ -76,15 +87,20 @@ def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text
     left = [_title(volume.layout.facts) for volume in volumes[shown:]]
     if left:
         foot = [Text(_cut(f"Not shown here, but in --details: {words.most(left, COLUMNS - 35)}")), *foot]
-    yield from _aired([*head, *(line for block in blocks[:shown] for line in block), *foot])
+    for line in (*head, *(line for block in blocks[:shown] for line in block), *foot):
+        yield Text(line.plain.translate(_ASCII), line.style) if is_ascii else line
 
 
-def _aired(lines: list[Text]) -> list[Text]:
-    """Set sections apart, as far as there is room for it."""
-    heads = [place for place, line in enumerate(lines) if line.style == SECTION]
-    for place in heads[: max(LINES - len(lines), 0)][::-1]:
-        lines.insert(place, Text())
-    return lines
+def _fitted(result: ScanResult, volume: VolumeScan, room: int, *, is_ascii: bool) -> list[Text]:
+    """Lay out a volume that has the screen for itself: rows go before empty lines, and sections never."""
+    for rows, is_aired in ((MAX_ROWS, True), (2, True), (2, False), (1, False)):
+        block = list(_alone(result, volume, rows, is_aired=is_aired, is_ascii=is_ascii))
+        if len(block) <= room:
+            break
+    return block
+
+
+_ASCII: Final = str.maketrans({EN_DASH: "-"})
 
 
 def _shown(result: ScanResult) -> list[VolumeScan]:
@@ -106,7 +122,7 @@ def _heading(result: ScanResult) -> Iterator[Text]:
     name = PurePath(result.image.name).name
     volumes = sum(item.layout.facts.volume is not None for item in result.volumes)
     count = "" if volumes == 1 else f", {volumes} volumes"
-    size = format_bytes(result.image.size_bytes)
+    size = brief_bytes(result.image.size_bytes)
     yield Text(_cut(f"{_cut(escape_text(name), COLUMNS - 24)}: {size}{count}"), style="bold cyan")
 
 
@@ -156,24 +172,27 @@ def _outside(result: ScanResult) -> Iterator[Text]:
 
 
 def _others(result: ScanResult) -> Iterator[Text]:
-    """Name what lies on the image and is not read: what is said of damage is not said of it."""
+    """Name what else is on the image and was not read, so also not checked for damage."""
     if result.image.other_contents:
         yield Text(f"Not read: {words.most([*map(escape_text, result.image.other_contents)], COLUMNS - 10)}")
 
 
-def _worst(where: str, findings: Sequence[Finding]) -> Iterator[Text]:
+def _worst(where: str, findings: Sequence[Finding], room: int = COLUMNS) -> Iterator[Text]:
     """Count what is wrong, and quote the worst."""
-    errors = [item for item in findings if item.level == "error"]
+    style = "bold red" if any(item.level == "error" for item in findings) else "yellow"
     first = first_cause(findings)
     at = "" if first.image_offset is None else f" at byte {first.image_offset:,}"
-    told = f"{where}: {count_findings(findings)}; {first.code}{at}: {first.structure}: {first.message}"
-    yield from _wrapped(told, "bold red" if errors else "yellow", most_lines=2)
+    quoted = f"{first.structure}{at}: {first.message} ({first.code})"
+    if len(findings) == 1:
+        yield from _wrapped(f"{where}: {quoted}", style, most_lines=2, room=room)
+    else:
+        yield from _wrapped(f"{where}: {count_findings(findings)}. First: {quoted}", style, most_lines=2, room=room)
 
 
-def _wrapped(text: str, style: str = "", *, indent: str = "  ", most_lines: int = 3) -> Iterator[Text]:
-    lines = wrap(escape_text(text), COLUMNS, subsequent_indent=indent, break_on_hyphens=False) or [""]
+def _wrapped(text: str, style: str = "", *, most_lines: int = 3, room: int = COLUMNS) -> Iterator[Text]:
+    lines = wrap(escape_text(text), room, subsequent_indent="  ", break_on_hyphens=False) or [""]
     if len(lines) > most_lines:
-        lines = [*lines[: most_lines - 1], _cut(" ".join([lines[most_lines - 1], "..."]))]
+        lines = [*lines[: most_lines - 1], _cut(" ".join([lines[most_lines - 1], "..."]), room)]
     for line in lines:
         yield Text(line, style=style)
 
@@ -182,21 +201,47 @@ def _cut(text: str, room: int = COLUMNS) -> str:
     return text if cell_len(text) <= room else f"{set_cell_size(text, room - 3)}..."
 
 
-def _block(
-    result: ScanResult, volume: VolumeScan, *, alone: bool, is_ascii: bool, is_tight: bool = False
-) -> Iterator[Text]:
+def _alone(result: ScanResult, volume: VolumeScan, rows: int, *, is_aired: bool, is_ascii: bool) -> Iterator[Text]:
+    """Yield all that is shown of a volume which has the screen for itself, section by section."""
+    yield _title_line(volume, _HEAD[True])
+    verdict, is_damaged = volume.verdict, bool(words.state_word(_findings(result, volume)))
+    sections = [_state(result, volume), _times(volume) if not is_damaged else ()]
+    if verdict is not None and verdict.is_noticeable and volume.walk and volume.walk.reads and not is_damaged:
+        sections += [_why(verdict, rows, is_ascii=is_ascii), _help(result, verdict, rows)]
+    sections.append(_metadata(result, volume, is_ascii=is_ascii))
+    for number, section in enumerate(map(list, sections)):
+        if section and number and is_aired:
+            yield Text()
+        yield from section
+
+
+def _block(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterator[Text]:
+    """Yield a volume in a few lines, where others share the screen."""
+    yield _title_line(volume, _HEAD[False])
+    for line in _state(result, volume, COLUMNS - 2):
+        yield Text(f"  {line.plain}", line.style)
+    verdict = volume.verdict
+    if verdict is not None and not words.state_word(_findings(result, volume)):
+        if verdict.named_causes:
+            causes = [f"{words.SHORT[cause.name]} {brief_share(cause.share)}" for cause in verdict.named_causes]
+            yield Text(_cut(f"  Why: {words.most(causes, COLUMNS - 7)}"))
+        if verdict.helpful:
+            helpful = [f"{item.title} ({brief_seconds(item.seconds)})" for item in verdict.helpful]
+            yield Text(_cut(f"  What helps: {words.most(helpful, COLUMNS - 14)}"))
+    yield from _metadata(result, volume, is_ascii=is_ascii)
+
+
+def _title_line(volume: VolumeScan, style: str) -> Text:
+    """Title a volume; of a long name the end is cut, not what follows it."""
     facts = volume.layout.facts
-    # Of a long name the end goes, not what follows it.
-    rest = f", {format_bytes(facts.size_bytes)}; {_files(volume)}"
+    parts = [brief_bytes(facts.size_bytes), *_files(volume)]
+    for more in words.besides(volume.layout):
+        if cell_len(", ".join([_title(facts), *parts, more])) <= COLUMNS:
+            parts.append(more)
+    rest = f", {', '.join(parts)}"
     over = max(cell_len(_title(facts) + rest) - COLUMNS, 0)
     title = _title(replace(facts, name=_cut(facts.name, max(cell_len(facts.name) - over, 9))))
-    yield Text(_cut(f"{title}{rest}"), style=_HEAD[alone])
-    yield from (Text(f"  besides {more}") for more in [words.besides(volume.layout)] if more and not is_tight)
-    yield from _state(result, volume)
-    yield from _alone(volume, most=2 if is_tight else MAX_ROWS) if alone else _in_short(volume)
-    if len(volume.layout.columns("nodes")):
-        yield from map(Text, strips(volume, PLAIN if is_ascii else BLOCKS))
-    yield from _wrapped(_read(result, volume), most_lines=2)
+    return Text(_cut(f"{title}{rest}"), style=style)
 
 
 def _title(facts: VolumeFacts) -> str:
@@ -206,45 +251,17 @@ def _title(facts: VolumeFacts) -> str:
     return f"{number}: {escape_text(facts.variant)}{name}{view}"
 
 
-def _files(volume: VolumeScan) -> str:
+def _files(volume: VolumeScan) -> tuple[str, ...]:
     facts = volume.layout.facts
     if facts.volume is None:
         is_damaged = any(item.level == "error" for item in volume.findings)
-        return "no volume of it could be read" if is_damaged else "no volume in it"
-    return f"{format_count(facts.num_files, 'file')}, {format_count(facts.num_directories, 'folder')}"
+        return ("no volume of it could be read" if is_damaged else "no volume in it",)
+    return format_count(facts.num_files, "file"), format_count(facts.num_directories, "folder")
 
 
-def _state(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
-    """Yield what must be known before any number: that it is locked and how it opens, or what was lost."""
-    if _is_locked(volume):
-        yield from _locked(volume)
-        return
-    # A container's space manager and object map belong to all of its volumes: none is sound without them.
-    findings = [item for one in _together(result, volume) for item in one.findings if item.level != "info"]
-    if not findings:
-        return
-    yield from _worst(f"  {_called(findings)}", findings)
-    if lost := volume.layout.facts.num_missing_entries:
-        are = f"{format_count(lost, 'entry')} {'is' if lost == 1 else 'are'}"
-        yield Text(f"  At least {are} missing: what follows is about the others.", style="bold red")
-
-
-def _called(findings: Sequence[Finding]) -> str:
-    """Call a volume what its findings make of it; one of which only a part was given is not damaged by that."""
-    errors = {item.code for item in findings if item.level == "error"}
-    if not errors:
-        return "Odd"
-    return "INCOMPLETE" if errors <= ABSENT else "DAMAGED"
-
-
-def _locked(volume: VolumeScan) -> Iterator[Text]:
-    secrets = [option for option in filesystem_of(volume.layout).traits.options if option.kind == "secret"]
-    reason = next((item for item in volume.findings if item.code.endswith("locked")), None)
-    why = "it is encrypted" if reason is None else f"{reason.message} ({reason.code})"
-    yield from _wrapped(f"  LOCKED: {why}. Names, sizes and times of files were not read.", "bold red", most_lines=4)
-    if secrets and (reason is None or "hardware" not in reason.code):
-        flag = f"--{secrets[0].name.replace('_', '-')}"
-        yield Text(_cut(f"  To open it: layoutscope scan IMAGE {flag} - (or {flag}-file FILE)"), "bold red")
+def _findings(result: ScanResult, volume: VolumeScan) -> list[Finding]:
+    """Collect what is wrong or odd about a volume and its container, without which no volume is sound."""
+    return [item for one in _together(result, volume) for item in one.findings if item.level != "info"]
 
 
 def _together(result: ScanResult, volume: VolumeScan) -> list[VolumeScan]:
@@ -261,164 +278,186 @@ def _together(result: ScanResult, volume: VolumeScan) -> list[VolumeScan]:
     ]
 
 
-def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
-    verdict, walk = volume.verdict, volume.walk
-    if verdict is None or walk is None:
-        yield Text(_untimed(walk))
+def _state(result: ScanResult, volume: VolumeScan, room: int = COLUMNS) -> Iterator[Text]:
+    """Yield the verdict, and for what is locked or damaged what to do next."""
+    facts, findings = volume.layout.facts, _findings(result, volume)
+    if note := facts.details.get("note"):
+        yield from _wrapped(f"Note: {note}.", room=room)
+    if _is_locked(volume):
+        yield from _locked(result, volume)
         return
-    what = "every file" if words.is_all_read(volume.layout) else "what was read of it"
-    how = f"nothing cached, modelled as {HOST_WORDS[walk.host]} ({format_count(walk.reads, 'read')})"
-    yield Text(f"Listing {what}, {how}", style=SECTION)
-    if not walk.reads:
-        if words.is_all_read(volume.layout):
-            yield Text("  takes no read at all: mounting the volume has read what it needs")
-        else:
-            yield Text("  No time can be given: the metadata that lists the files was not read.")
-        return
-    for item in volume.predictions[:MAX_DRIVES]:
-        yield Text(_time(item))
-    left = len(volume.predictions) - MAX_DRIVES
-    if left > 0 and most == MAX_ROWS:
-        yield Text(f"  {left} more drives in --details")
-    if not verdict.is_worth_a_word:
-        yield Text(_cut(f"  {words.quick(volume.predictions[0])}"))
-        return
-    if told := words.unsettled(volume.predictions[0]):
-        yield Text(_cut(f"  {told}"))
-    yield Text(_cut(f"  {words.yardstick(verdict)}{' (the first drive)' if len(volume.predictions) > 1 else ''}"))
-    if verdict.yardsticks:
-        yield Text(_cut(f"  {words.elsewhere(verdict)}"))
-    yield from _why(verdict, most)
-    yield from _help(verdict, most)
-
-
-def _untimed(walk: WalkFacts | None) -> str:
-    """Say why there is no time."""
-    return (
-        "  No drive was asked about."
-        if walk is not None
-        else "  Nothing can be listed, so there is no time to predict."
-    )
-
-
-def _time(item: Prediction) -> str:
-    between = f"({words.interval(item)})" if words.interval(item) else ""
-    return f"  {_cut(drive_words(item.drive), 30):30} {format_seconds(item.seconds):>12}  {between}".rstrip()
-
-
-def _why(verdict: Verdict, most: int) -> Iterator[Text]:
-    yield Text(words.why(verdict), style=SECTION)
-    for cause in verdict.named_causes[:most]:
-        yield Text(_cut(f"  {format_share(cause.share):>6}  {words.WHY[cause.name]}"))
-    if verdict.placement is not None:
-        yield from _wrapped(f"  {words.lie(verdict.placement)}", most_lines=2)
-
-
-def _help(verdict: Verdict, most_rows: int) -> Iterator[Text]:
-    helpful = verdict.helpful
-    yield Text(f"What would help, on the first drive ({format_seconds(verdict.seconds)} as it is)", style=SECTION)
-    for item in helpful[:most_rows]:
-        yield Text(_cut(f"  {format_seconds(item.seconds):>12}  {item.title}"))
-    if not helpful:
-        yield Text("  nothing of what was tried" + (" on nearly every such drive" if verdict.unsure else ""))
-    for title, items in (("Some drives", verdict.unsure), (words.little(verdict), verdict.useless)):
-        if items and most_rows == MAX_ROWS:
-            told = [f"{item.title} ({format_seconds(item.seconds)})" for item in items]
-            yield Text(_cut(f"  {title}: {words.most(told, COLUMNS - len(title) - 4)}"))
-
-
-def _in_short(volume: VolumeScan) -> Iterator[Text]:
-    """Tell a verdict in a few lines, where it stands beside others."""
-    verdict, walk = volume.verdict, volume.walk
-    if verdict is None or walk is None:
-        yield Text(_untimed(walk))
-        return
-    times = [
-        f"{format_seconds(item.seconds)} on {drive_words(item.drive).partition(' (')[0]}" for item in volume.predictions
-    ]
-    yield Text(
-        _cut(
-            f"  Listing it: {words.most(times, COLUMNS - 14, 'drive')}"
-            if walk.reads
-            else "  Listing it reads nothing more: mounting has read it all"
-            if words.is_all_read(volume.layout)
-            else "  No time can be given: the metadata that lists the files was not read."
+    if word := words.state_word(findings):
+        yield from _worst(word, findings, room)
+        yield from _missing(facts)
+        yield from _next_steps(result, volume, findings)
+    elif findings:
+        yield from _worst("Warning", findings, room)
+    for sentence in words.conclusion(volume) or (_untimed(volume),):
+        yield from _wrapped(
+            sentence, _WORD.get(sentence.partition(":")[0].partition(" ")[0], ""), most_lines=2, room=room
         )
+
+
+def _missing(facts: VolumeFacts) -> Iterator[Text]:
+    if lost := facts.num_missing_entries:
+        are = "file or folder is" if lost == 1 else "files and folders are"
+        yield Text(f"At least {lost:,} {are} missing and not included below.", style="bold red")
+
+
+def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Finding]) -> Iterator[Text]:
+    """List the commands that look further; parts that were not given have nothing to be searched."""
+    codes = {item.code for item in findings if item.level == "error"}
+    if codes <= ABSENT:
+        yield from _wrapped(what_to_do(min(codes)))
+        return
+    steps = [
+        ("check {}", "every damaged place, with its address"),
+        ("scan {} --sweep", "search all of it for lost metadata"),
+    ]
+    if filesystem_of(volume.layout).traits.has_containers:
+        steps.append(("checkpoints {}", "older states that may be intact"))
+    for command, what in steps:
+        yield Text(_with_image(f"  layoutscope {command}: {what}", result, COLUMNS - 2))
+
+
+def _locked(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
+    reason = next((item for item in volume.findings if item.code.endswith("locked")), None)
+    why = "the volume is encrypted" if reason is None else reason.message
+    yield from _wrapped(f"{words.LOCKED}: {why}.", _WORD[words.LOCKED])
+    yield Text("File names, dates and listing times cannot be read without the key.")
+    secrets = [option for option in filesystem_of(volume.layout).traits.options if option.kind == "secret"]
+    if not secrets or (reason is not None and "hardware" in reason.code):
+        return
+    flag = f"--{secrets[0].name.replace('_', '-')}"
+    yield Text(
+        _with_image(f"  layoutscope scan {{}} {flag} -   (asks for it, or {flag}-file FILE)", result, COLUMNS - 2)
     )
-    if verdict.named_causes:
-        causes = [f"{format_share(cause.share)} {words.SHORT[cause.name]}" for cause in verdict.named_causes]
-        yield Text(_cut(f"  Why, each alone: {words.most(causes, COLUMNS - 19)}"))
-    if verdict.helpful:
-        helpful = [f"{item.title} {format_seconds(item.seconds)}" for item in verdict.helpful]
-        yield Text(_cut(f"  Would help: {words.most(helpful, COLUMNS - 14)}"))
+    if find_spec("cryptography") is None:
+        yield Text(_cut(f'  This needs the optional feature "crypto": {install_command("crypto")}'))
+
+
+def _with_image(text: str, result: ScanResult, room: int = COLUMNS) -> str:
+    """Put the image into a command as it was given, so that it can be copied; a placeholder where there is no room."""
+    name = result.image.name
+    filled = text.replace("{}", quote(name))
+    return filled if name.isprintable() and cell_len(filled) <= room else _cut(text.replace("{}", "IMAGE"), room)
+
+
+def _untimed(volume: VolumeScan) -> str:
+    """Explain why there is no time."""
+    return "No drive was chosen." if volume.walk is not None else "No listing time: nothing can be listed."
+
+
+def _times(volume: VolumeScan) -> Iterator[Text]:
+    """Show the time on each drive, unless all of them take less than a second."""
+    walk, predictions = volume.walk, volume.predictions
+    if walk is None or not walk.reads or not any(item.seconds >= WORTH_S for item in predictions):
+        return
+    title = f"Listing time, nothing cached, modelled as {HOST_WORDS[walk.host]}"
+    yield Text(f"{title:50}{'median':>9}   90 % range", style=SECTION)
+    for item in predictions[:MAX_DRIVES]:
+        time = f"  {_cut(drive_words(item.drive), 44):48}{brief_seconds(item.seconds):>9}   {words.interval(item)}"
+        yield Text(time.rstrip())
+    left = len(predictions) - MAX_DRIVES
+    if left > 0:
+        yield Text(f"  {format_count(left, 'more drive')} in --details")
+    if unknown := words.unsettled(predictions[0]):
+        yield Text(_cut(f"  {unknown}"))
+
+
+def _why(verdict: Verdict, rows: int, *, is_ascii: bool) -> Iterator[Text]:
+    yield Text(words.why(verdict), style=SECTION)
+    for cause in verdict.named_causes[:rows]:
+        bar = BAR[is_ascii] * round(cause.share * BAR_COLUMNS)
+        yield Text(_cut(f"  {brief_share(min(cause.share, 0.99)):>5}  {bar:{BAR_COLUMNS}}  {words.WHY[cause.name]}"))
+
+
+def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
+    """Show what helps: first what the reader can do, then what a program can."""
+    now = brief_seconds(verdict.seconds)
+    head = f"What helps (now {now}; more, with cost and risk: layoutscope plan {{}})"
+    yield Text(_with_image(head, result), style=SECTION)
+    ranked = sorted(verdict.helpful[:rows], key=lambda item: not item.is_bought)
+    for item in ranked:
+        title = item.title if item.is_bought else f"in software: {item.title}"
+        yield Text(_cut(f"  {brief_seconds(item.seconds):>9}  {title}"))
+    if not ranked:
+        yield Text("  none of the quick remedies" + (" on every such drive" if verdict.unsure else ""))
+    for title, items in (("On some drives", verdict.unsure), (words.LITTLE, verdict.useless)):
+        if items and len(ranked) < rows:
+            listed = [f"{item.title} ({brief_seconds(item.seconds)})" for item in items]
+            yield Text(_cut(f"  {title}: {words.most(listed, COLUMNS - len(title) - 4)}"))
+
+
+def _metadata(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterator[Text]:
+    """Show where metadata is, and how much of it was read."""
+    if len(volume.layout.columns("nodes")):
+        yield from map(Text, strips(volume, PLAIN if is_ascii else BLOCKS))
+    placement = volume.verdict.placement if volume.verdict is not None else None
+    if placement is not None:
+        place = words.where(placement)
+        yield Text(_cut(f"  {place[:1].upper()}{place[1:]}"))
+    yield from _wrapped(_read(result, volume), most_lines=2)
 
 
 def strips(volume: VolumeScan, marks: str) -> Iterator[str]:
-    """Draw where the nodes of a volume lie, in one line, or one for each image of a set."""
+    """Draw where the nodes of a volume are: one line, or one for each image of a set; the higher, the more."""
     layout, facts = volume.layout, volume.layout.facts
     sizes = [facts.details.get(f"bytes of device {number}") for number in range(len(DEVICES))]
     ends = [size for size in sizes if isinstance(size, int)]
     if len(ends) < len(DEVICES):
-        yield f"Nodes {_strip(node_density(layout, STRIP_COLUMNS), facts.size_bytes, marks)}"
+        yield f"Metadata {_strip(*node_density(layout, STRIP_COLUMNS), facts.size_bytes, marks)}"
         return
     is_half = any(item.code == "fusion-half" for item in layout_findings(layout.container or layout))
     for number, (name, size) in enumerate(zip(DEVICES, ends, strict=True)):
         if number and is_half:
-            yield f"{name:6} {format_bytes(size)} of which nothing is known: its image was not given"
+            yield f"{name:8} {brief_bytes(size)}, not read (no image given)"
             return
-        yield f"{name:6} {_strip(node_density(layout, STRIP_COLUMNS, (number, size)), size, marks)}"
+        yield f"{name:8} {_strip(*node_density(layout, STRIP_COLUMNS, (number, size)), size, marks)}"
 
 
 DEVICES: Final = ("Main", "Second")
-"""What the images of a set are called, by the number of the device."""
+"""Names of the images of a set, by the number of the device."""
 
 
-def _strip(held: NDArray[np.float64], span: int, marks: str) -> str:
+def _strip(held: NDArray[np.float64], low: int, high: int, size: int, marks: str) -> str:
     # Rounded up, so that a single node on a large disk still has a mark.
     height = np.ceil(held / max(held.max(initial=0.0), 1.0) * (len(marks) - 1)).astype(int)
-    return f"0 {''.join(marks[each] for each in height.tolist())} {format_bytes(span)}"
+    ends = (
+        brief_bytes(low) if low else "0",
+        brief_bytes(high) + ("" if high == size else f" of {brief_bytes(size)}"),
+    )
+    return f"{ends[0]} {''.join(marks[each] for each in height.tolist())} {ends[1]}"
 
 
 def _read(result: ScanResult, volume: VolumeScan) -> str:
-    """Say how much was read, and whether anything contradicted itself, of the volume and what it shares."""
-    parts = _together(result, volume)
-    layouts = [item.layout for item in parts]
-    known = format_bytes(sum(layout.facts.metadata_known_bytes for layout in layouts))
+    """Report how much was read, and whether anything contradicted itself, of the volume and what it shares."""
+    layouts = [item.layout for item in _together(result, volume)]
+    known = brief_bytes(sum(layout.facts.metadata_known_bytes for layout in layouts))
     errors = sum(item.level == "error" for item in result.findings)
     coverage = coverage_of(layouts, errors)
-    bad = [item for one in parts for item in one.findings if item.level != "info"]
-    bad += [item for item in result.findings if item.level != "info"]
+    bad = [*_findings(result, volume), *(item for item in result.findings if item.level != "info")]
     if coverage is None:
-        why = more_is_lost(bad)
-        return f"Read: how much is unknown; {known} of metadata are known to exist, and {why}."
+        return f"Coverage unknown: {known} of metadata found, and {more_is_lost(bad)}."
     if coverage == 1 and not bad:
-        return f"Read: all {known} of known metadata, and no damage seen; check looks further."
-    damage = "what was found stands above" if bad else "no damage seen in that"
+        return f"No damage found in {known} of metadata."
+    damage = "see the errors above" if bad else "no damage found in that"
     if _is_locked(volume):
         damage = "the rest is locked"
-    return f"Read: {format_share(coverage)} of what must be there ({known} of known metadata); {damage}."
+    return f"Read: {format_share(coverage)} of {known} of known metadata; {damage}."
 
 
 def more_is_lost(findings: Sequence[Finding]) -> str:
-    """Say why it is unknown how much was read."""
+    """Explain why it is unknown how much was read."""
     if any(item.code in UNBOUNDED for item in findings):
-        return "by what the volume says of itself, files may be missing"
-    return "errors say that more is lost"
+        return "the volume itself reports that files may be missing"
+    return "errors show that more is missing"
 
 
-def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:
-    """Say where to go next: to what is wrong, else to remedies, where there is a time to shorten, and pictures."""
-    if any(map(_is_locked, volumes)) and not any(volume.walk for volume in volumes):
-        return "More: scan --details, inspect; with a password also predict and map"
-    if replace(result, volumes=tuple(item for item in result.volumes if not _is_locked(item))).exit_code:
-        found = [*result.findings, *(item for volume in result.volumes for item in volume.findings)]
-        errors = {item.code for item in found if item.level == "error"}
-        told = f"More: scan --details. {what_to_do(min(errors, default=''))}"
-        # Of what was not given there is nothing to be checked or found.
-        if errors and errors <= ABSENT and cell_len(told) <= COLUMNS:
-            return told
-        return "More: scan --details, check (every finding), scan --sweep (what is cut off)"
-    plan = ""
-    if any(item.verdict and item.verdict.is_worth_a_word for item in volumes):
-        plan = "plan (other remedies, and how), "
-    return f"More: {plan}scan --details, map -o FILE.html, check"
+def _see_also(result: ScanResult, volumes: Sequence[VolumeScan]) -> Iterator[Text]:
+    """Name the verbs that show more, but not again one that is named as a next step, and no map of what is locked."""
+    verbs = [] if any(words.state_word(_findings(result, volume)) for volume in volumes) else ["layoutscope check {}"]
+    if any(volume.walk for volume in volumes) or not any(map(_is_locked, volumes)):
+        verbs.append("layoutscope map {} -o map.html")
+    if verbs:
+        yield Text(_with_image(f"See also: {', '.join(verbs)}", result))

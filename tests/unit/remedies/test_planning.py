@@ -130,11 +130,11 @@ def text_of(volume, **changes):
 def test_the_text_says_what_would_help_and_what_would_not(planned):
     """Titles of both, the pair, and under 5 % for those that would not; reasons why not only when asked for."""
     text = text_of(planned)
-    assert "What would help" in text
+    assert "Remedies, largest" in text
     assert planned.helpful[0].words.title in text
-    assert "Would not help here (under 5.0 %)" in text
+    assert "Does not help here (saves under 5.0 %)" in text
     assert "copy block by block" in text
-    assert "Together, without another drive" in text
+    assert "Both together, without another drive" in text
     assert "Does not apply" not in text
     assert "linux has no such call" in text_of(planned, shows_all=True)
 
@@ -142,8 +142,8 @@ def test_the_text_says_what_would_help_and_what_would_not(planned):
 def test_nothing_is_said_to_help_where_nothing_does(apfs):
     """Of a block copy alone no table of help is made, no pair, and no ways are told."""
     text = text_of(plan_of(case_of(apfs), ["block-copy"]))
-    assert "Nothing that was tried would help here." in text
-    assert "What would help" not in text
+    assert "None of the remedies tried helps here." in text
+    assert "Remedies, largest" not in text
     assert "Together" not in text
     assert "asr restore" not in text
 
@@ -161,8 +161,8 @@ def test_damage_is_told_of_damaged_volumes_alone(apfs, planned):
     """A plan for what was read says so, and that no copy is planned; one for the whole does not."""
     facts = replace(apfs.facts, metadata_read_bytes=apfs.facts.metadata_known_bytes // 2)
     broken = plan_of(case_of(apfs.changed(facts=facts)), ["block-copy"])
-    assert "with 0 errors: the plan is for what was read" in text_of(broken)
-    assert "with 1 error: the plan is for what was read" in text_of(replace(broken, num_errors=1))
+    assert "with 0 errors. The plan covers only what was read." in text_of(broken)
+    assert "with 1 error. The plan covers only what was read." in text_of(replace(broken, num_errors=1))
     assert any("before it is repaired" in sentence for sentence in broken.unknown)
     assert "the plan is for what was read" not in text_of(planned)
     assert not any("repaired" in sentence for sentence in planned.unknown)
@@ -175,7 +175,7 @@ def test_few_reads_are_no_ground_for_advice(planned):
     tiny = plan_of(case_of(layout(nodes=nodes, entries=rows)), ())
     assert tiny.unknown == ("reads: 1, too few to judge a remedy by",)
     told = text_of(replace(tiny, remedies=planned.remedies))
-    assert told.index("too few to judge a remedy by") < told.index("What would help")
+    assert told.index("too few to judge a remedy by") < told.index("Remedies, largest")
     assert not any("too few" in sentence for sentence in planned.unknown)
     cached = plan_of(case_of(layout(nodes=leaves(1), entries=entries((2, 20, "a", "file", 0)))), ())
     assert cached.unknown == ("the work reads nothing beyond the mount: there is nothing to save",)
@@ -246,7 +246,7 @@ def test_how_long_a_remedy_lasts_follows_from_the_pace():
     assert "20 cycles at most, at 2.00 s a cycle" in lasting(copied, slower)
     assert slower.lasts(replace(copied, saved_s=-1.0)) is None
     assert steady.lasts(copied) is None
-    assert lasting(copied, steady).startswith("not known: ")
+    assert lasting(copied, steady).startswith("unknown: ")
     assert "not known" not in lasting(copied, slower)
     assert "--lasts" in lasting(copied, None)
 
@@ -254,5 +254,5 @@ def test_how_long_a_remedy_lasts_follows_from_the_pace():
 @pytest.mark.parametrize("pace", [None, Pace(10, 0.05, 100.0, 120.0)])
 def test_what_is_no_layout_does_not_wear_off(pace):
     """A program's way of reading and a drive last as long as they are used, however fast the volume ages."""
-    assert lasting(remedy(0.4), pace) == "as long as the program does so"
+    assert lasting(remedy(0.4), pace) == "as long as the program is used"
     assert lasting(replace(remedy(0.4), words=words_of("solid-state")), pace) == "as long as the drive is used"

@@ -201,7 +201,7 @@ def test_defragmented_files_lie_where_they_begin():
         (catalog_rebuilt, "hfsplus", "archive", "not modelled"),
         (metadata_zone_free, "apfs", "fts", "no such zone"),
         (metadata_zone_free, "hfsplus", "fts", "journaled volumes of 10 GiB and more alone"),
-        (snapshots_removed, "hfsplus", "fts", "held by snapshots alone"),
+        (snapshots_removed, "hfsplus", "fts", "held by snapshots only"),
         (on_other_file_system("apfs"), "apfs", "fts", "has that file system already"),
         (on_other_file_system("hfsplus"), "apfs", "copy", "not modelled"),
         (copied_in_walk_order, "hfsplus", "copy", "not modelled"),
@@ -264,7 +264,7 @@ def test_the_outer_half_is_for_volumes_in_the_inner_one():
 
 @pytest.mark.parametrize("treatment", [other_disk, solid_state, metadata_on_flash])
 def test_nothing_is_bought_that_is_there(treatment):
-    """On flash no disk, no flash and no Fusion Drive would help; on a desktop disk another one is the same."""
+    """On flash no disk, no flash and no Fusion Drive would help; on a 3.5-inch disk another one is the same."""
     assert isinstance(treatment(case_of(small(), drive=FLASH)), str)
     assert other_disk(case_of(small())) == "the drive is one already"
 

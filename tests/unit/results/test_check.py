@@ -38,7 +38,7 @@ def printed(result, write=print_check):
 def test_a_locked_volume_is_not_called_faulty():
     """What is encrypted could not be looked at; that is no fault of the volume, and not clean either."""
     locked = Finding("volume-locked", "warning", "volume superblock", 4096, "is encrypted and was not unlocked")
-    assert printed(checked(locked, coverage=0.5)).endswith("nothing wrong found, but not all was looked at\n")
+    assert printed(checked(locked, coverage=0.5)).endswith("no problems found, but the check was incomplete\n")
     assert printed(checked(locked, COUNT, coverage=0.5)).endswith("not clean\n")
 
 
@@ -47,8 +47,8 @@ def test_what_was_not_all_looked_at_is_not_clean(coverage):
     """A locked volume, or one that was read in part, is named, though nothing was found."""
     result = checked(coverage=coverage)
     assert (result.is_clean, result.exit_code, result.unchecked()) == (False, 3, ("hfsplus Fixture",))
-    assert "Not all of hfsplus Fixture was looked at" in printed(result)
-    assert printed(result).endswith("\nnothing wrong found, but not all was looked at\n")
+    assert "Part of hfsplus Fixture could not be checked." in printed(result)
+    assert printed(result).endswith("\nno problems found, but the check was incomplete\n")
     assert result_document(result)["unchecked"] == ["hfsplus Fixture"]
     assert json.loads(sarif_json(result))["runs"][0]["invocations"][0]["executionSuccessful"] is False
 
@@ -60,8 +60,8 @@ def test_rules_that_were_skipped_are_counted_and_named():
     result = CheckResult("disk.img", (volume,), ())
     assert (result.is_clean, result.exit_code, result.unchecked()) == (False, 3, ("hfsplus Fixture",))
     said = printed(result)
-    assert "hfsplus Fixture: 2 of 40 rules were not held against everything." in said
-    assert "not checked in full: threads, valence; because the catalog B-tree cannot be read" in said
+    assert "hfsplus Fixture: 2 of 40 rules could be applied only in part." in said
+    assert "checked in part: threads, valence, because the catalog B-tree cannot be read" in said
     (told,) = result_document(result)["volumes"]
     assert [item["rule"] for item in told["skipped"]] == ["threads", "valence"]
     (run,) = json.loads(sarif_json(result))["runs"]
@@ -115,7 +115,7 @@ def test_a_narrowed_check_says_of_what_it_is_clean():
     assert printed(result).endswith("not clean\n")
     narrowed = result.of_rules("not-unmounted")
     assert narrowed.is_clean
-    assert printed(narrowed).endswith("clean of not-unmounted alone\n")
+    assert printed(narrowed).endswith("clean for not-unmounted only\n")
     assert result_document(narrowed)["rules"] == ["not-unmounted"]
     assert result.of_rules("valence-differs").every() == (COUNT,)
 
@@ -133,8 +133,8 @@ def test_only_what_came_since_is_left():
     assert checked(moved).since(before).every() == ()
     assert checked(moved, COUNT).since(before).every() == (COUNT,)
     assert checked(outside=(COUNT,)).since(before).every() == (COUNT,)
-    assert printed(checked(moved).since(before)).endswith("clean beyond what monday.img has\n")
-    assert printed(checked(NOTE, COUNT, COUNT).since(before)).endswith("not clean beyond what monday.img has\n")
+    assert printed(checked(moved).since(before)).endswith("clean beyond the findings of monday.img\n")
+    assert printed(checked(NOTE, COUNT, COUNT).since(before)).endswith("not clean beyond the findings of monday.img\n")
 
 
 def test_sarif_has_rule_level_place_and_field_of_each_finding():

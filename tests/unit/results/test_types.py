@@ -95,7 +95,7 @@ def test_print_shows_the_text_of_the_command_and_repr_a_line(capsys):
     print(result)  # noqa: T201  (what is tested)
     shown = capsys.readouterr().out
     assert shown.startswith("hfsplus-scattered.img.zst: 256 MiB\n")
-    assert "Listing every file" in shown
+    assert "listing all files" in shown
     assert "\x1b" not in shown
     assert repr(result).startswith("ScanResult(image=ImageFacts(")
     assert "\n" not in repr(result)

@@ -16,9 +16,9 @@ from layoutscope.results.explanation import (
     WHY,
     in_full_leaves,
     in_whole_nodes,
-    lie,
     placement,
     walked,
+    where,
 )
 from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why
 from tests.layouts import NODE, layout, leaves
@@ -75,7 +75,7 @@ def test_a_change_takes_as_long_in_all_verbs(image, host):
     rows = {row.words.name: row.seconds for row in plan(path, drive=drive, host=host).volumes[0].remedies}
     told = {CAUSES[cause.name]: cause.seconds for cause in verdict.causes}
     # Causes of a short walk, which no screen names, are those of the drive as its profile stands.
-    is_close = {"rel": 1e-9 if verdict.is_worth_a_word else 0.35}
+    is_close = {"rel": 1e-9 if verdict.is_noticeable else 0.35}
     same = pytest.approx(rows["rewritten-in-key-order"], rel=1e-9)
     assert (verdict.packed_seconds, asked["packed"]) == (same, same)
     assert told["clumped-like-hfs"] == pytest.approx(asked["clumped-like-hfs"], **is_close)
@@ -139,18 +139,26 @@ def test_less_than_a_second_needs_no_reasons(verdict):
     [
         (0.004, 0.5, 0.0999, "close together"),
         (0.99, 0.5, 0.0999, "close together"),
-        (0.004, 0.4999, 0.0999, "with gaps between them, which cost little"),
-        (0.99, 0.4999, 0.0999, "with gaps between them, which cost little"),
+        (0.004, 0.4999, 0.0999, "loosely packed, at little cost"),
+        (0.99, 0.4999, 0.0999, "loosely packed, at little cost"),
         (0.004, 0.9, 0.5, "close together"),
         (0.99, 0.5, 0.1, "close together"),
-        (0.004, 0.4999, 0.1, "apart"),
-        (0.4999, 0.25, 0.5, "apart"),
-        (0.5, 0.25, 0.5, "all over the volume"),
+        (0.004, 0.4999, 0.1, "scattered"),
+        (0.4999, 0.25, 0.5, "scattered"),
+        (0.5, 0.25, 0.5, "spread over the volume"),
     ],
 )
 def test_words_of_places_follow_the_rule(share, density, saved, words):
-    """Close together is what fills half of its span, whatever the turns of the disk; all over is half a volume."""
-    assert f"lie {words}:" in lie(Placement(2**20, share, density, saved))
+    """Close together is what fills half of its span, whatever the turns of the disk; spread is half a volume."""
+    assert where(Placement(2**20, share, density, saved)).startswith(f"{words}: 90 % is within 1.0 MiB (")
+
+
+def test_a_listing_is_slow_if_one_cause_accounts_for_half_of_it(verdict):
+    """Six of sixty seconds are left without the first cause; of a time under a second nothing is slow."""
+    assert verdict.is_slow
+    assert not replace(verdict, seconds=0.99).is_slow
+    assert replace(verdict, causes=(Cause(Why.ORDER, 30.0, 0.5),)).is_slow
+    assert not replace(verdict, causes=(Cause(Why.ORDER, 30.1, 0.499),)).is_slow
 
 
 def test_every_cause_has_its_words():
@@ -168,9 +176,10 @@ def test_span_and_density_are_arithmetic():
     assert placement(walk_of(made, 9), 0.0) is None
 
 
-def test_a_few_nodes_far_away_are_not_said_to_be_among_the_rest():
-    """The span is that of the middle 98 %, and says so: one node far from 201 is outside."""
+def test_a_few_nodes_far_away_do_not_widen_the_span():
+    """Nine tenths of 202 nodes are 182 of the 201 that are contiguous, wherever the last one is."""
     made = layout(nodes=leaves(*range(201), 5000), size_bytes=10_000 * NODE)
     found = placement(walk_of(made, 0, 5000, *range(1, 201)), 0.0)
-    assert found.span_bytes < 202 * NODE
-    assert "the middle 98 % of them fill 100 % of" in lie(found)
+    assert (found.span_bytes, found.density) == (182 * NODE, 1.0)
+    begins_late = layout(nodes=leaves(0, *range(5000, 5201)), size_bytes=10_000 * NODE)
+    assert placement(walk_of(begins_late, *range(5000, 5201), 0), 0.0).span_bytes == 182 * NODE

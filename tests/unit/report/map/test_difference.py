@@ -173,7 +173,7 @@ def test_the_time_is_that_of_all_volumes(tmp_path):
     write(SCENARIOS["volumes"], tmp_path / "volumes.img")
     found = scan(tmp_path / "volumes.img", drives=["generic-7200"])
     seconds = sum(item.seconds for volume in found.volumes for item in volume.predictions)
-    told = f"Listing all files takes {format_seconds(seconds)} on a desktop disk"
+    told = f"Listing all files takes {format_seconds(seconds)} on a 3.5-inch disk"
     assert any(sentence.startswith(told) for sentence in _difference(found, found).story)
 
 

@@ -36,7 +36,7 @@ def test_notebook_gets_every_panel(result):
 def test_picture_says_first_what_matters(result):
     """The page's sentence stands on top, the scale under each title, and each class is named once."""
     overview = layoutscope.layout_map(result)["overview"]
-    assert "Listing every file takes" in overview.layout.title.text.replace("<br>", " ")
+    assert "listing all files takes" in overview.layout.title.text.replace("<br>", " ")
     assert "; a cell is " in overview.layout.annotations[0].text
     named = [trace.name for trace in overview.data if trace.showlegend]
     assert len(named) == len(set(named))
@@ -51,7 +51,7 @@ def test_volumes_and_devices_of_a_set_are_told_apart(tmp_path):
     drawn = layoutscope.layout_map(found)
     bars = drawn["costs"].data[0].y
     assert len(bars) == len(set(bars)) == sum(len(volume.predictions) for volume in found.volumes)
-    assert any(bar.endswith("Slow, notebook disk (5400 rpm)") for bar in bars)
+    assert any(bar.endswith("Slow, 2.5-inch disk (5400 rpm)") for bar in bars)
     walk = max(
         (volume for volume in found.volumes if volume.predictions), key=lambda one: one.predictions[0].seconds
     ).walk

@@ -47,7 +47,7 @@ def test_volumes_of_one_disk_are_told_apart(devices):
     page = first_screen(devices, [disk_shares(disk, from_layouts(disk.layouts, disk.device)) for disk in devices])
     slowest = max(main.walks, key=lambda walk: walk.seconds)
     assert slowest.name == "Slow"
-    assert '<p class="headline">“Slow”: Listing every file takes' in page
+    assert '<p class="headline">OK: listing all files of “Slow” takes' in page
     assert page.count('<th scope="row">') == 2
 
 
@@ -76,7 +76,7 @@ def test_a_disk_of_which_nothing_is_read_has_no_parts_of_walks(tmp_path):
     """An empty volume: no race, no clock, no costs, nor an empty picture of them."""
     write(SCENARIOS["empty"], tmp_path / "empty.img")
     page = map_page([scan(tmp_path / "empty.img")])
-    assert "mounting has read it all" in page
+    assert "mounting has already loaded everything" in page
     assert not any(f'id="{anchor}"' in page for anchor in OF_WALKS)
     assert 'class="clock"' not in page
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from msgspec.structs import replace
@@ -13,8 +14,10 @@ from layoutscope.findings import Finding
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan
 from layoutscope.report.text.screen import strips
+from layoutscope.results.explanation import drive_words
 from layoutscope.results.scan import ImageFacts, ScanResult, VolumeScan
 from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why, Yardstick
+from layoutscope.units import brief_seconds, format_range
 from tests.layouts import NODE, entries, layout, leaves
 
 APFS, HFSPLUS = (f"fixtures/images/{name}-scattered.img.zst" for name in ("apfs", "hfsplus"))
@@ -43,33 +46,81 @@ def changed(result, number=-1, **changes):
 
 
 def test_sections_come_in_their_order(results):
-    """What it is, how long it takes, why, what would help, where nodes lie, what was read, where to go next."""
+    """What it is, the conclusion, the times, why, what helps, where metadata is, what was read, where to go next."""
     text = shown(results[APFS])
-    heads = ("apfs-scattered", "Listing every file", "per 1,000", "Why", "What would help", "Nodes 0", "Read:", "More:")
+    heads = (
+        "apfs-scattered",
+        "SLOW on hard disks:",
+        "copied to HFS+",
+        "Listing time",
+        "Why (",
+        "What helps (",
+    )
+    heads = (*heads, "Metadata 0", "No damage found", "See also: layoutscope check")
     assert [text.index(head) for head in heads] == sorted(text.index(head) for head in heads)
     assert "UUID" not in text
 
 
+def test_times_are_medians_in_two_digits_with_their_ranges(results):
+    """The numbers beside each drive are those of its prediction."""
+    first, *_ = predictions = results[APFS].volumes[-1].predictions
+    text = shown(results[APFS])
+    for item in predictions:
+        ends = format_range(item.seconds_low, item.seconds_high)
+        assert re.search(
+            f"^  {re.escape(drive_words(item.drive))} +{brief_seconds(item.seconds)}   {ends}$", text, re.MULTILINE
+        )
+    assert f"SLOW on hard disks: listing all files takes about {brief_seconds(first.seconds)}, on a SATA SSD" in text
+
+
+def test_a_bar_is_as_long_as_its_share(results):
+    """Sixteen marks are all of the time: half of it has eight, a tenth two."""
+    causes = (Cause(Why.ORDER, 0.0, 0.999), Cause(Why.STAT, 50.0, 0.5), Cause(Why.FILL, 90.0, 0.1))
+    verdict = replace(results[APFS].volumes[-1].verdict, causes=causes)
+    lines = shown(changed(results[APFS], verdict=verdict)).splitlines()
+    bars = [line for line in lines if "█" in line and "%" in line]
+    assert [(line.split()[0], line.count("█")) for line in bars] == [("99", 16), ("50", 8), ("10", 2)]
+
+
+def test_what_a_reader_can_do_comes_before_what_software_can(results):
+    """However much a program saves, what is bought comes first; the rest is marked."""
+    verdict = results[APFS].volumes[-1].verdict
+    remedies = (Remedy("a", 0.1, 0.98, "A"), Remedy("b", 0.2, 0.95, "B", is_bought=True), Remedy("c", 0.3, 0.9, "C"))
+    text = shown(changed(results[APFS], verdict=replace(verdict, remedies=remedies)))
+    rows = re.findall(r"^ +0\.\d s  (.*)$", text, re.MULTILINE)
+    assert rows == ["B", "in software: A", "in software: C"]
+
+
 def test_a_quick_walk_is_neither_explained_nor_remedied(results):
-    """Less than a second on a notebook disk needs no reasons; more does."""
-    assert "Under a second" in shown(results[HFSPLUS])
-    assert "Why" not in shown(results[HFSPLUS])
-    assert "Under a second" not in shown(results[APFS])
+    """Less than a second on a hard disk needs no reasons and no table; more does."""
+    quick, slow = (shown(results[path]) for path in (HFSPLUS, APFS))
+    for words in ("Listing time", "Why", "What helps", "plan"):
+        assert words not in quick
+        assert words in slow
+    assert "OK: listing all files takes about" in quick
+    assert "OK" not in slow
 
 
 @pytest.mark.parametrize(
-    ("high", "said"),
-    [
-        (0.9, "Under a second: there is little to be gained."),
-        (2.0, "Under a second, most likely: there is little to be gained."),
-    ],
+    ("high", "words"), [(0.9, "Nothing to improve."), (2.0, "Some drives of this type take up to 2.0 s.")]
 )
-def test_a_short_time_is_called_likely_where_some_drives_take_longer(results, high, said):
-    """What a quick walk is called follows from the range."""
+def test_a_short_time_is_not_called_short_on_every_drive(results, high, words):
+    """What follows a quick listing depends on the range."""
     volume = results[HFSPLUS].volumes[-1]
     first = replace(volume.predictions[0], seconds_high=high)
     text = shown(changed(results[HFSPLUS], predictions=(first, *volume.predictions[1:])))
-    assert f"  {said}\n" in text
+    assert f"(5400 rpm). {words}" in " ".join(text.split())
+
+
+def test_a_long_listing_that_nothing_halves_is_not_called_slow(results):
+    """Twelve seconds with causes of 49 % at most are not the fault of the layout."""
+    volume = results[APFS].volumes[-1]
+    verdict = replace(volume.verdict, seconds=12.0, causes=(Cause(Why.FILL, 6.1, 0.49),))
+    first = replace(volume.predictions[0], seconds=12.0)
+    text = shown(changed(results[APFS], verdict=verdict, predictions=(first, *volume.predictions[1:])))
+    assert "OK: listing all files takes about 12 s on a 2.5-inch disk (5400 rpm). No single" in text
+    assert "SLOW" not in text
+    assert "Why (" in text
 
 
 def test_a_long_name_does_not_hide_what_follows_it(results):
@@ -77,12 +128,21 @@ def test_a_long_name_does_not_hide_what_follows_it(results):
     volume = results[APFS].volumes[-1]
     facts = replace(volume.layout.facts, name="n" * 255)
     line = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts))).splitlines()[1]
-    assert line.endswith('nnn...", 256 MiB; 3,892 files, 304 folders')
+    assert line.endswith('nnn...", 256 MiB, 3,892 files, 304 folders')
     kept = replace(facts, view="snapshot kept")
     text = shown(changed(results[APFS], layout=volume.layout.changed(facts=kept)))
-    assert text.splitlines()[1].endswith('nnn..." (snapshot kept), 256 MiB; 3,892 files, 304 folders')
+    assert text.splitlines()[1].endswith('nnn..." (snapshot kept), 256 MiB, 3,892 files, 304 folders')
     assert "1 snapshot" not in text
-    assert "  besides 1 snapshot\n" in shown(results[APFS])
+    assert "304 folders, 1 snapshot\n" in shown(results[APFS])
+
+
+def test_a_note_of_the_volume_is_shown(results):
+    """That a volume was not cleanly unmounted comes before the conclusion."""
+    volume = results[APFS].volumes[-1]
+    facts = replace(volume.layout.facts, details={"note": "not cleanly unmounted"})
+    text = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts)))
+    assert text.index("\nNote: not cleanly unmounted.\n") < text.index("SLOW")
+    assert "Note:" not in shown(results[APFS])
 
 
 def test_names_that_are_neither_files_nor_folders_are_counted():
@@ -93,8 +153,8 @@ def test_names_that_are_neither_files_nor_folders_are_counted():
     )  # fmt: skip
     made = layout(nodes=leaves(1), entries=rows, num_files=1, num_directories=0)
     text = shown(volumes_of(made))
-    assert "; 1 file, 0 folders\n  besides 2 other names (hard links, symbolic links, devices)\n" in text
-    assert "besides" not in shown(volumes_of(made.changed(facts=replace(made.facts, num_files=3))))
+    assert ", 1 file, 0 folders, 2 other names\n" in text
+    assert "other name" not in shown(volumes_of(made.changed(facts=replace(made.facts, num_files=3))))
 
 
 def test_damage_stands_before_any_time(results):
@@ -103,16 +163,18 @@ def test_damage_stands_before_any_time(results):
     volume = results[APFS].volumes[-1]
     facts = replace(volume.layout.facts, num_missing_entries=3)
     text = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts), findings=(lost,)))
-    assert text.index("DAMAGED: 1 error; checksum-mismatch at byte 4,096: fs tree, node 7") < text.index(
-        "Listing what was read of it"
-    )
-    assert "At least 3 entries are missing" in text
-    assert "no damage" not in text
-    assert "scan --sweep" in text
+    words = "DAMAGED: fs tree, node 7 at byte 4,096: checksum differs (checksum-mismatch)"
+    assert text.index(words) < text.index("Listing what was read takes")
+    assert "At least 3 files and folders are missing" in text
+    assert "amage found" not in text
+    for command in ("check IMAGE", "scan IMAGE --sweep", "checkpoints IMAGE"):
+        assert f"  layoutscope {command}: " in text.replace(APFS, "IMAGE")
+    assert "Why" not in text
+    assert "What helps" not in text
     sound = shown(results[APFS])
     assert "DAMAGED" not in sound
     assert "missing" not in sound
-    assert "no damage seen" in sound
+    assert "No damage found" in sound
 
 
 def test_the_cause_is_quoted_and_not_what_it_brought_along(results):
@@ -124,11 +186,11 @@ def test_the_cause_is_quoted_and_not_what_it_brought_along(results):
         explained = filesystem("hfsplus").explained(findings)
         return " ".join(shown(changed(results[HFSPLUS], findings=explained)).split())
 
-    of_chain = "leaf-chain-broken at byte 4,096: catalog node 59"
-    assert "DAMAGED: 1 error and 1 consequence; pointer-invalid at byte 8,192: catalog node 83" in told(broken, lost)
-    assert f"DAMAGED: 1 error; {of_chain}" in told(broken)
-    assert f"DAMAGED: 2 errors; {of_chain}" in told(broken, replace(lost, structure="attributes node 8"))
-    assert f"DAMAGED: 1 error, 1 warning; {of_chain}" in told(broken, replace(lost, level="warning"))
+    of_chain = "catalog node 59 at byte 4,096"
+    assert "DAMAGED: 1 error and 1 consequence. First: catalog node 83 at byte 8,192" in told(broken, lost)
+    assert f"DAMAGED: {of_chain}" in told(broken)
+    assert f"DAMAGED: 2 errors. First: {of_chain}" in told(broken, replace(lost, structure="attributes node 8"))
+    assert f"DAMAGED: 1 error, 1 warning. First: {of_chain}" in told(broken, replace(lost, level="warning"))
 
 
 def test_damage_of_the_container_is_damage_of_its_volume(results):
@@ -137,40 +199,40 @@ def test_damage_of_the_container_is_damage_of_its_volume(results):
     assert results[APFS].volumes[0].layout.facts.volume is None
     text = shown(changed(results[APFS], 0, findings=(lost,)))
     assert "DAMAGED" in text
-    assert "no damage" not in text
+    assert "No damage" not in text
 
 
 def test_damage_outside_of_the_volumes_is_said_first(results):
     """A broken partition map is no volume's fault, and no reason to call everything read."""
     text = shown(replace(results[HFSPLUS], findings=(Finding("structure-invalid", "error", "GPT", 512, "broken"),)))
-    assert text.startswith("Outside of the volumes: 1 error; structure-invalid at byte 512: GPT: broken")
-    assert "no damage" not in text
+    assert text.startswith("Outside of the volumes: GPT at byte 512: broken (structure-invalid)\n")
+    assert "No damage" not in text
 
 
 def test_warnings_are_not_called_damage(results):
     """What is odd is counted as such."""
     text = shown(changed(results[APFS], findings=(Finding("truncated", "warning", "image", 0, "ends early"),)))
-    assert "Odd: 1 warning; truncated at byte 0: image: ends early" in text
+    assert "Warning: image at byte 0: ends early (truncated)" in text
     assert "DAMAGED" not in text
-    assert "no damage" not in text
+    assert "No damage" not in text
 
 
 def test_information_is_not_said(results):
     """Remarks leave a volume sound."""
-    assert "no damage seen" in shown(changed(results[APFS], findings=(Finding("truncated", "info", "x", 0, "small"),)))
+    assert "No damage found" in shown(changed(results[APFS], findings=(Finding("truncated", "info", "x", 0, "small"),)))
 
 
 def test_part_of_the_metadata_is_never_called_all():
     """Half is told as half; where errors say that more is lost than anything counts, how much is unknown."""
     half = layout(nodes=leaves(1), metadata_known_bytes=8192, metadata_read_bytes=4096)
     text = shown(volumes_of(half))
-    assert "Read: 50.0 % of what must be there (8.00 KiB of known metadata)" in text
-    assert "all 8.00" not in text
+    assert "Read: 50.0 % of 8.0 KiB of known metadata" in text
+    assert "found in 8.0" not in text
     lost = Finding("structure-invalid", "error", "catalog", 0, "broken")
     unknown = layout(nodes=leaves(1), findings=_table(lost))
     text = shown(volumes_of(unknown, findings=(lost,)))
-    assert "how much is unknown" in text
-    assert "%" not in text.partition("Read:")[2]
+    assert "Coverage unknown: " in text
+    assert "%" not in text.partition("Coverage unknown:")[2]
 
 
 def _table(finding):
@@ -188,8 +250,8 @@ def volumes_of(*layouts, findings=(), verdict=None):
 def test_what_cannot_be_listed_has_no_time():
     """Of a volume whose tree is lost no time is told, and it is not called quick."""
     text = shown(volumes_of(layout()))
-    assert "Nothing can be listed" in text
-    assert "Under a second" not in text
+    assert "No listing time: nothing can be listed." in text
+    assert "OK" not in text
     assert " s " not in text
 
 
@@ -200,8 +262,10 @@ def test_a_locked_volume_says_how_it_opens(results):
     why = Finding("volume-locked", "warning", "volume", 0, "the volume is encrypted")
     made = changed(results[APFS], layout=volume.layout.changed(facts=facts), findings=(why,), walk=None, verdict=None)
     text = shown(made)
-    assert text.index("LOCKED: the volume is encrypted (volume-locked)") < text.index("Nothing can be listed")
+    assert text.index("LOCKED: the volume is encrypted.") < text.index("cannot be read without the key")
     assert "--password-file FILE" in text
+    assert "check" in text
+    assert "map" not in text
     assert "DAMAGED" not in text
     hard = replace(why, code="volume-hardware-locked")
     assert "--password-file" not in shown(changed(made, findings=(hard,)))
@@ -249,25 +313,30 @@ def test_the_longest_screen_fits(results, is_damaged, details):
         findings=findings,
     )
     made = replace(made, findings=findings, image=replace(made.image, name="a" * 300))
-    assert "More:" in shown(made)
+    assert "layoutscope map IMAGE -o map.html" in shown(made)
 
 
-def test_the_strip_shows_where_nodes_lie():
-    """Nodes in the first and the last of 56 pieces: these are marked, the piece with more of them higher."""
-    made = layout(nodes=leaves(0, 1, 2, 55 * 4), size_bytes=56 * 4 * NODE)
-    assert list(strips(volumes_of(made).volumes[0], ".123")) == ["Nodes 0 3" + "." * 54 + "1 896 KiB"]
+def test_the_strip_shows_where_nodes_are():
+    """Nodes in the first and the last of 44 pieces: these are marked, the piece with more of them higher."""
+    made = layout(nodes=leaves(0, 1, 2, 43 * 4), size_bytes=44 * 4 * NODE)
+    assert list(strips(volumes_of(made).volumes[0], ".123")) == ["Metadata 0 3" + "." * 42 + "1 704 KiB"]
+
+
+def test_the_strip_is_that_of_the_stretch_with_nodes():
+    """Nodes from block 44 to 87 of 10,000: one in each piece of that stretch, which is named."""
+    made = layout(nodes=leaves(*range(44, 88)), size_bytes=10_000 * NODE)
+    assert list(strips(volumes_of(made).volumes[0], ".123")) == ["Metadata 176 KiB " + "3" * 44 + " 352 KiB of 39 MiB"]
 
 
 def test_a_set_has_a_strip_for_each_image():
-    """Device 0 has nodes in the first and last of 56 pieces of 4 nodes; block 4 of device 1 is in its third, of 2."""
-    nodes = leaves(0, 1, 2, 55 * 4, 4, device=[0, 0, 0, 0, 1])
-    details = {"bytes of device 0": 56 * 4 * NODE, "bytes of device 1": 56 * 2 * NODE}
-    made = layout(nodes=nodes, size_bytes=56 * 6 * NODE)
+    """Device 0 has nodes in the first and last of 44 pieces of 4 nodes; block 4 of device 1 is all that is there."""
+    nodes = leaves(0, 1, 2, 43 * 4, 4, device=[0, 0, 0, 0, 1])
+    details = {"bytes of device 0": 44 * 4 * NODE, "bytes of device 1": 44 * 2 * NODE}
+    made = layout(nodes=nodes, size_bytes=44 * 6 * NODE)
     made = made.changed(facts=replace(made.facts, details=details))
-    assert list(strips(volumes_of(made).volumes[0], ".123")) == [
-        "Main   0 3" + "." * 54 + "1 896 KiB",
-        "Second 0 ..3" + "." * 53 + " 448 KiB",
-    ]
+    main, second = strips(volumes_of(made).volumes[0], ".123")
+    assert main == "Main     0 3" + "." * 42 + "1 704 KiB"
+    assert second == "Second   16 KiB 3" + "." * 43 + " 20 KiB of 352 KiB"
 
 
 def test_ascii_is_drawn_where_nothing_else_can_be(results):

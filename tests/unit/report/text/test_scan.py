@@ -147,12 +147,12 @@ def test_a_story_says_every_file_of_whole_volumes_alone():
     """Where metadata is missing, or the container is damaged, the time is that of what was read."""
     walked = scan("fixtures/images/apfs-scattered.img.zst", drives="sata-ssd")
     own, item = walked.volumes
-    assert story(item)[0].startswith("Listing every file takes about")
+    assert story(item)[0].startswith("OK: listing all files takes about")
     short = item.layout.changed(facts=replace(item.layout.facts, metadata_read_bytes=4096))
     lost = Finding("checksum-mismatch", "error", "space manager", 4096, "checksum differs")
     broken = item.layout.inside(own.layout.changed(findings=findings_table([lost])))
     for made in (short, broken):
-        assert story(replace(item, layout=made))[0].startswith("Listing what was read of it takes about")
+        assert story(replace(item, layout=made))[0].startswith("Listing what was read takes about")
 
 
 def test_one_of_something_is_not_called_several():

@@ -69,6 +69,7 @@ def query_fleet(
         Path | None, Option("File for the answer.", panel=OUTPUT, flag="-o --output", absence=STANDARD_OUTPUT)
     ] = None,
     force: Force = False,
+    as_json: AsJson = False,
     options: Annotated[QueryOptions, FLEET],
 ) -> int:
     """Ask questions in SQL over all that a batch has read, or over one image."""
@@ -76,6 +77,7 @@ def query_fleet(
     from layoutscope.fleet.query import ANSWER_FORMATS, views, write_answer
     from layoutscope.fleet.query import query as run
 
+    file_format = file_format or ("json" if as_json else None)
     if list_views:
         show(views(), as_json=file_format == "json")
         return 0

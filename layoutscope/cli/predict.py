@@ -110,6 +110,7 @@ def plan(
     file_format: Annotated[
         Literal["text", "json", "csv"], Option("How the plan is printed.", panel=OUTPUT, flag="--format")
     ] = "text",
+    as_json: AsJson = False,
     options: PlanOptions,
 ) -> None:
     """Say what would help, ranked by the time it saves, with what it takes and how to do it."""
@@ -123,7 +124,7 @@ def plan(
 
         write_table(result.rows("remedies"), sys.stdout.buffer, "csv")
         return
-    show(result, as_json=file_format == "json")
+    show(result, as_json=as_json or file_format == "json")
 
 
 def forecast(

@@ -34,8 +34,8 @@ from layoutscope.results.verdict import (
     Why,
     Yardstick,
 )
-from layoutscope.structs.arrays import first_places, heads, order_of
-from layoutscope.tables.schema import FLAG_PRIVATE
+from layoutscope.structs.arrays import distinct, first_places, heads, order_of
+from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
 from layoutscope.units import (
     brief_bytes,
     brief_seconds,
@@ -210,15 +210,22 @@ DRIVES: Final = {
 """The usual drives in words; others by their names."""
 
 
-def besides(layout: VolumeLayout) -> list[str]:
-    """Count what a volume has besides what it counts as files and folders: snapshots, and other names of any kind."""
-    facts = layout.facts
-    names = int(((layout.columns("entries")["flags"].filled(0) & FLAG_PRIVATE) == 0).sum())
-    # The root directory is an entry, and no folder in it.
-    others = names - 1 - facts.num_files - facts.num_directories if layout.coverage == 1 else 0
-    kept = facts.details.get("snapshots", 0) if facts.view == "live" else 0
-    counted = [(kept if isinstance(kept, int) else 0, "snapshot"), (others, "other name")]
-    return [format_count(count, noun) for count, noun in counted if count > 0]
+def counted(layout: VolumeLayout) -> tuple[int, int, int]:
+    """Count files, folders and other names by one rule on each file system, or as the volume does where it lacks any.
+
+    A file counts once, however many names it has. Further names of it, symbolic links and devices are other names. The
+    root, private folders and what is in them, such as deleted files, are not counted.
+    """
+    facts, entries = layout.facts, layout.columns("entries")
+    if layout.coverage != 1 or not len(entries):
+        return facts.num_files, facts.num_directories, 0
+    flags = entries["flags"].filled(0)
+    is_public = (flags & FLAG_PRIVATE) == 0
+    is_file = is_public & entries["kind"].equals("file")
+    linked = is_file & ((flags & FLAG_HARD_LINK) != 0)
+    files = int(is_file.sum() - linked.sum()) + len(distinct(entries["file_id"].filled(0)[linked]))
+    folders = int((is_public & entries["kind"].equals("directory")).sum()) - 1
+    return files, folders, int(is_public.sum()) - 1 - files - folders
 
 
 def drive_words(name: str) -> str:

@@ -16,10 +16,11 @@ from fixtures.hfsplus import writer as hfsplus
 from fixtures.hfsplus.plan import Tree
 from fixtures.hfsplus.plan import VolumePlan as HfsPlan
 from fixtures.hfsplus.scenarios import folders
-from layoutscope import predict, read_layouts, scan
+from layoutscope import explain, predict, read_layouts, scan
 from layoutscope.api.map import map_page
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan
+from layoutscope.results.explanation import counted
 
 SCATTERED = "fixtures/images/apfs-scattered.img.zst"
 IMAGES = (
@@ -201,3 +202,32 @@ def test_second_device_alone_is_not_called_empty(reference_image):
     text = screen(reference_image("fusion/tier2.img"))
     assert "no volume of it could be read" in text
     assert "no volume in it" not in text
+
+
+@pytest.mark.parametrize("name", ["hfsplus-4k", "apfs-ci", "apfs-snap", "hfsplus-b512-n4096"])
+def test_counts_are_those_of_the_drivers_listing(reference_image, truth, name):
+    """Files by their inode numbers, folders without the root; all other names are further links and special files."""
+    rows = [line.split("\t") for line in truth(f"{name}.find.tsv.zst").decode("utf-8", "replace").split("\n")[:-1]]
+    files = len({row[0] for row in rows if row[1] == "f"})
+    folders = sum(row[1] == "d" for row in rows) - 1
+    others = len(rows) - 1 - files - folders
+    assert counted(scan(reference_image(f"driver/{name}.img"), drives=()).volume.layout) == (files, folders, others)
+
+
+TERMS = {
+    "SLOW": "aged/apfs-20000-c20.img", "OK": "driver/apfs-snap.img", "LOCKED": "apple/dissect_encrypted.raw",
+    "INCOMPLETE": "fusion/main.img", "median": "aged/apfs-20000-c20.img", "90 % range": "aged/apfs-20000-c20.img",
+    "cause": "aged/apfs-20000-c20.img", "metadata block": "aged/apfs-20000-c20.img", "snapshot": "driver/apfs-snap.img",
+    "metadata": "driver/apfs-snap.img", "other name": "driver/gpt-both.img",
+    "largest unknown": "aged/apfs-20000-c00.img",
+    "close together": "aged/apfs-20000-c20.img", "loosely packed": "aged/hfsplus-20000-c20.img", "volume": SCATTERED,
+    "spread over the volume": SCATTERED, "scattered": "driver/apfs-snap.img"}  # fmt: skip
+"""Terms that first screens print, each with an image whose screen has it."""
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_explain_knows_the_terms_of_the_screen(reference_image, term):
+    """What a screen calls something can be looked up under that name."""
+    name = TERMS[term]
+    assert term.casefold() in screen(Path(name) if name == SCATTERED else reference_image(name)).casefold()
+    assert explain(term)

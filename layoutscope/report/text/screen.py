@@ -234,10 +234,20 @@ def _block(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterato
 def _title_line(volume: VolumeScan, style: str) -> Text:
     """Title a volume; of a long name the end is cut, not what follows it."""
     facts = volume.layout.facts
-    parts = [brief_bytes(facts.size_bytes), *_files(volume)]
-    for more in words.besides(volume.layout):
-        if cell_len(", ".join([_title(facts), *parts, more])) <= COLUMNS:
-            parts.append(more)
+    parts, more = [brief_bytes(facts.size_bytes)], list[str]()
+    if facts.volume is None:
+        is_damaged = any(item.level == "error" for item in volume.findings)
+        parts.append("no volume of it could be read" if is_damaged else "no volume in it")
+    else:
+        files, folders, others = words.counted(volume.layout)
+        snapshots = facts.details.get("snapshots", 0) if facts.view == "live" else 0
+        parts += [format_count(files, "file"), format_count(folders, "folder")]
+        more += [] if volume.layout.coverage == 1 else ["by its own count"]
+        more += [format_count(snapshots, "snapshot")] if isinstance(snapshots, int) and snapshots else []
+        more += [format_count(others, "other name")] if others else []
+    for part in more:
+        if cell_len(", ".join([_title(facts), *parts, part])) <= COLUMNS:
+            parts.append(part)
     rest = f", {', '.join(parts)}"
     over = max(cell_len(_title(facts) + rest) - COLUMNS, 0)
     title = _title(replace(facts, name=_cut(facts.name, max(cell_len(facts.name) - over, 9))))
@@ -249,14 +259,6 @@ def _title(facts: VolumeFacts) -> str:
     name = f' "{escape_text(facts.name)}"' if facts.name else ""
     view = "" if facts.view == "live" else f" ({escape_text(facts.view)})"
     return f"{number}: {escape_text(facts.variant)}{name}{view}"
-
-
-def _files(volume: VolumeScan) -> tuple[str, ...]:
-    facts = volume.layout.facts
-    if facts.volume is None:
-        is_damaged = any(item.level == "error" for item in volume.findings)
-        return ("no volume of it could be read" if is_damaged else "no volume in it",)
-    return format_count(facts.num_files, "file"), format_count(facts.num_directories, "folder")
 
 
 def _findings(result: ScanResult, volume: VolumeScan) -> list[Finding]:

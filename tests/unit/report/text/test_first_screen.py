@@ -87,7 +87,7 @@ def test_what_a_reader_can_do_comes_before_what_software_can(results):
     verdict = results[APFS].volumes[-1].verdict
     remedies = (Remedy("a", 0.1, 0.98, "A"), Remedy("b", 0.2, 0.95, "B", is_bought=True), Remedy("c", 0.3, 0.9, "C"))
     text = shown(changed(results[APFS], verdict=replace(verdict, remedies=remedies)))
-    rows = re.findall(r"^ +0\.\d s  (.*)$", text, re.MULTILINE)
+    rows = re.findall(r"^ +0\.\d+ s  (.*)$", text, re.MULTILINE)
     assert rows == ["B", "in software: A", "in software: C"]
 
 
@@ -145,16 +145,18 @@ def test_a_note_of_the_volume_is_shown(results):
     assert "Note:" not in shown(results[APFS])
 
 
-def test_names_that_are_neither_files_nor_folders_are_counted():
-    """A volume of links is not called empty; root and private names are none of them."""
+def test_files_and_folders_are_counted_by_one_rule():
+    """A file of two names is one; a link is another name; root, private folders and what is in them are not counted."""
     rows = entries(
         (1, 2, "root", "directory", 0), (1, 3, "private-dir", "directory", 0), (2, 20, "a", "file", 0),
-        (2, 20, "b", "file", 0), (2, 21, "c", "symlink", 0), flags=[0, 4, 1, 1, 0],
+        (2, 20, "b", "file", 0), (2, 21, "c", "symlink", 0), (2, 22, "d", "file", 0), (3, 23, "e", "file", 0),
+        flags=[0, 4, 1, 1, 0, 0, 4],
     )  # fmt: skip
-    made = layout(nodes=leaves(1), entries=rows, num_files=1, num_directories=0)
+    made = layout(nodes=leaves(1), entries=rows, num_files=9, num_directories=9)
     text = shown(volumes_of(made))
-    assert ", 1 file, 0 folders, 2 other names\n" in text
-    assert "other name" not in shown(volumes_of(made.changed(facts=replace(made.facts, num_files=3))))
+    assert ", 2 files, 0 folders, 2 other names\n" in text
+    lost = shown(volumes_of(layout(nodes=leaves(1), entries=rows, num_files=9, metadata_read_bytes=4096)))
+    assert ", 9 files, 1 folder, by its own count\n" in lost
 
 
 def test_damage_stands_before_any_time(results):

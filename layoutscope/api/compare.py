@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +10,7 @@ from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import output, write_page
 from layoutscope.api.scan import scan_alike
 from layoutscope.errors import UsageError
+from layoutscope.inputs import split_volume
 from layoutscope.options import EnumerationOptions, SeriesOptions, fill, leave_out, options_of
 from layoutscope.report.plots import series_page
 from layoutscope.report.tables import FORMATS, write_table
@@ -16,8 +18,7 @@ from layoutscope.results.compare import Series, changed_nodes, compare_scans
 from layoutscope.tables.columns import time_of
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Unpack
 
     from layoutscope.results.compare import Comparison
@@ -59,7 +60,7 @@ def compare(
     paths = [path for given in images for path in several(given)]
     if len(paths) < 2:
         raise UsageError("compare needs at least two images")
-    return compare_scans(scan_alike(paths, options))
+    return compare_scans(scan_alike(paths, options), _inputs(paths))
 
 
 def write_changed_nodes(found: Comparison, path: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -123,7 +124,14 @@ def series(
     ]
     order = [number for _, _, number in sorted(sorted_by)]
     places = tuple(str(sorted_by[number][1]) for number in order)
-    return Series(by, places, _volume_names([results[n] for n in order]), compare_scans([results[n] for n in order]))
+    inputs = _inputs(images)
+    found = compare_scans([results[n] for n in order], [inputs[n] for n in order])
+    return Series(by, places, _volume_names([results[n] for n in order]), found)
+
+
+def _inputs(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Return the files of inputs, without the volumes that are chosen on them."""
+    return [split_volume(os.fspath(path))[0] for path in paths]
 
 
 def _volume_key(result: ScanResult) -> tuple[str, str]:

@@ -441,10 +441,10 @@ SUBJECTS: Final = ("walk", MAIN, "metadata", "files", "free space")
 """Subjects that are compared, in the order in which they are shown."""
 
 
-def compare_scans(results: Sequence[ScanResult]) -> Comparison:
-    """Compare scans that are already there."""
+def compare_scans(results: Sequence[ScanResult], inputs: Sequence[str] = ()) -> Comparison:
+    """Compare scans that are already there; sides are named by their inputs, else by their images."""
     volumes = [result.volume for result in results]
-    names = _names(results, volumes)
+    names = _names(results, volumes, inputs or [result.image.name for result in results])
     times = tuple(_times(volumes))
     changes = tuple(layout_changes(one.layout, other.layout) for one, other in pairwise(volumes))
     hosts = tuple(None if item.walk is None else item.walk.host for item in volumes)
@@ -452,19 +452,25 @@ def compare_scans(results: Sequence[ScanResult]) -> Comparison:
     return Comparison(names, metrics, times, changes, _verdict(times, len(names)), coverages, hosts)
 
 
-def _names(results: Sequence[ScanResult], volumes: Sequence[VolumeScan]) -> tuple[str, ...]:
+def _names(results: Sequence[ScanResult], volumes: Sequence[VolumeScan], inputs: Sequence[str]) -> tuple[str, ...]:
     """Name the sides, those of one image with the names of their volumes."""
-    names = [_name(result, item) for result, item in zip(results, volumes, strict=True)]
+    names = [_name(*side) for side in zip(results, volumes, inputs, strict=True)]
     own = [item.layout.facts.name for item in volumes]
     if len(set(names)) == len(set(zip(names, own, strict=True))):
         return tuple(names)
     return tuple(f"{name}, {volume!r}" for name, volume in zip(names, own, strict=True))
 
 
-def _name(result: ScanResult, volume: VolumeScan) -> str:
+def _name(result: ScanResult, volume: VolumeScan, given: str) -> str:
     facts = volume.layout.facts
     view = "" if facts.view == "live" else f", {facts.view}"
-    return f"{Path(result.image.name).name}, {facts.variant}{view}"
+    name, image = Path(given).name, Path(result.image.name).name
+    if name == image:
+        return f"{name}, {facts.variant}{view}"
+    # A capture holds the name of its image, which other captures of that disk hold, too.
+    modified = facts.details.get("modified (UTC)")
+    state = f", state of {modified} UTC" if modified and not view else ""
+    return f"{name} ({image}), {facts.variant}{view}{state}"
 
 
 def _verdict(times: Sequence[TimeRow], sides: int) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -145,3 +146,15 @@ def test_nodes_that_did_not_stay_are_listed(run, image, apfs_image, tmp_path):
     assert "states of one volume" in result.stderr
     assert not (tmp_path / "other.csv").exists()
     assert ".parquet" in run("compare", apfs_image, apfs_image, "--nodes", tmp_path / "nodes.txt").stderr
+
+
+def test_captures_of_one_disk_are_told_apart(run, image, tmp_path):
+    """Each side is named by the file that was given, with the image and the state that it holds."""
+    for month in ("may", "june"):
+        assert run("scan", image, "--save", tmp_path / f"{month}.lscope").exit_code == 0
+    captures = (tmp_path / "may.lscope", tmp_path / "june.lscope")
+    for words in (("compare", *captures), ("compare", "--over-time", *captures)):
+        first, second, *_ = run(*words).stdout.splitlines()
+        assert re.fullmatch(rf"A: may.lscope \({image.name}\), HFS\+, state of \d{{4}}-\d\d-\d\d [\d:]+ UTC", first)
+        assert second.startswith(f"B: june.lscope ({image.name}), HFS+")
+    assert run("compare", image, image).stdout.startswith(f"A: {image.name}, HFS+\n")

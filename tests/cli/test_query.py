@@ -16,6 +16,8 @@ import pytest
 import layoutscope
 from layoutscope.errors import LayoutscopeError, UsageError
 from layoutscope.fleet.query import CAPTURED, VIEWS
+from layoutscope.report.text import print_result
+from layoutscope.report.text.console import make_console
 from layoutscope.tables.schema import TABLES
 
 pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
@@ -322,3 +324,16 @@ def test_nothing_is_printed_into_the_batch(fleet, tmp_path, verb, name, stream):
     assert ("which is a capture, and standard" if "captures" in name else "is read as input, and standard") in told
     assert place.read_bytes() == before
     assert not (tmp_path / "page.html").exists()
+
+
+def test_a_terminal_is_shown_the_columns_that_fit(image):
+    """No line is wider than the terminal, and the others are counted; a pipe gets all columns."""
+    found = layoutscope.query(image, "SELECT * FROM volumes")
+    for width, is_cut in ((80, True), (10_000, False)):
+        file = io.StringIO()
+        print_result(found, make_console(file, width=width))
+        title, head, *_ = file.getvalue().splitlines()
+        assert max(map(len, file.getvalue().splitlines())) <= width
+        assert ("shown; -o FILE.csv has all)" in title) == is_cut
+        assert head.split() == found.frame.columns[: len(head.split())]
+        assert (len(head.split()) < len(found.frame.columns)) == is_cut

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from layoutscope.report import escape_text
@@ -54,15 +56,28 @@ SHOWN_ROWS: Final = 200
 NUMBERS: Final = ("Int", "UInt", "Float", "Decimal")
 
 
-@make_printer
-def print_answer(result: QueryResult) -> Iterator[RenderableType]:
-    """Print the rows that a query gives."""
+def print_answer(result: QueryResult, console: Console) -> None:
+    """Print the rows that a query gives, with as many of their columns as the terminal is wide."""
+    print_parts(_answer(result, console.width), console)
+
+
+def _answer(result: QueryResult, width: int) -> Iterator[RenderableType]:
     frame = result.frame
+    rows = [[cell_text(value) for value in row] for row in frame.head(SHOWN_ROWS).rows()]
     columns = [(escape_text(name), str(kind).startswith(NUMBERS)) for name, kind in frame.schema.items()]
-    rows = [[Text(cell_text(value)) for value in row] for row in frame.head(SHOWN_ROWS).rows()]
-    yield plain_table(format_count(frame.height, "row"), columns, rows)
+    widths = [max(map(cell_len, cells)) for cells in zip([name for name, _ in columns], *rows, strict=True)]
+    ends = [*accumulate(each + GAP for each in widths)]
+    fit = max(sum(end - GAP <= width for end in ends), 1)
+    title = format_count(frame.height, "row")
+    if fit < len(columns):
+        title += f", {len(columns)} columns ({fit} shown; -o FILE.csv has all)"
+    yield plain_table(title, columns[:fit], [[Text(cell) for cell in row[:fit]] for row in rows], gap=GAP)
     if frame.height > SHOWN_ROWS:
         yield Text(f"and {frame.height - SHOWN_ROWS:,} more rows; -o FILE.csv or --format csv writes all of them")
+
+
+GAP: Final = 2
+"""Blanks between columns."""
 
 
 def cell_text(value: Any) -> str:

@@ -38,7 +38,7 @@ class RemedyWords(Displayed, Struct, frozen=True):
     def page(self) -> str:
         """The page of documentation with what it does on the disk, when it helps, and what that was held against."""
         name = "on-other" if self.name.startswith("on-") else self.name
-        return f"docs/remedies/{name}.md"
+        return f"docs/remedies.md#{name}"
 
 
 class PlannedRemedy(Displayed, Struct, frozen=True):

@@ -39,7 +39,7 @@ ASKED = {
     "nx_superblock": "grammars/apfs-container.html#nx-superblock",
     "layoutscope.predict": "library.html#layoutscope-predict",
     "LAYOUTSCOPE_PASSWORD": "commands.html#layoutscope_password",
-    "defragment": "remedies/files-defragmented.html",
+    "defragment": "remedies.html",
     "how to image": "image-a-mac-disk.html",
     "scatter": "glossary.html#glossary.scatter",
 }

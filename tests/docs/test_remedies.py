@@ -1,22 +1,24 @@
-"""Pages of remedies are those of the remedies that there are."""
+"""The page of remedies has those that there are."""
 
 from __future__ import annotations
+
+import re
 
 from layoutscope.remedies.case import words_of
 from layoutscope.remedies.planning import list_remedies
 from tests.docs import proven
-from tests.docs.remedies import FOLDER, pages
+from tests.docs.remedies import PAGE, page
 
 
-def test_pages_of_remedies_are_fresh():
-    """What is written is what the words say: ``python -m tests.docs.remedies`` writes them."""
-    assert {path.name: path.read_text() for path in FOLDER.glob("*.md")} == pages()
+def test_the_page_of_remedies_is_fresh():
+    """``python -m tests.docs.remedies`` was run after the last change of the words."""
+    assert PAGE.read_text("utf-8") == page()
 
 
-def test_every_remedy_has_its_page():
-    """The page that a plan names exists, and no page is of a remedy that nobody tries."""
-    named = {words_of(name).page.rpartition("/")[2] for name in list_remedies()}
-    assert named | {"README.md"} == set(pages())
+def test_every_remedy_has_its_section():
+    """The section that a plan names exists, and no section is of a remedy that nobody tries."""
+    named = {words_of(name).page.removeprefix("docs/remedies.md#") for name in list_remedies()}
+    assert named == set(re.findall(r"(?m)^## ([a-z][a-z-]+)$", page()))
 
 
 def test_what_was_done_for_real_is_shown():

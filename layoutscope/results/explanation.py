@@ -184,7 +184,7 @@ CAUSES: Final = {
 
 WHY: Final = {
     Why.STAT: "attributes are stored apart from the names",
-    Why.ORDER: "metadata is not stored in the order of reading",
+    Why.ORDER: "metadata is not stored in the order in which it is read",
     Why.DISTANCE: "other data is stored between the metadata blocks",
     Why.MAPS: "the addresses of metadata blocks must be looked up",
     Why.FILL: "metadata blocks are partly empty, so more are read",
@@ -193,12 +193,12 @@ WHY: Final = {
 """Causes as a table shows them, behind the share of the time that is saved without each of them."""
 
 SHORT: Final = {
-    Why.STAT: "attributes apart from names",
-    Why.ORDER: "not in reading order",
-    Why.DISTANCE: "data between metadata",
+    Why.STAT: "separate attributes",
+    Why.ORDER: "metadata out of order",
+    Why.DISTANCE: "data in between",
     Why.MAPS: "address look-ups",
     Why.FILL: "partly empty blocks",
-    Why.REQUESTS: "reads by page",
+    Why.REQUESTS: "reads page by page",
 }
 """Causes where several volumes share the screen."""
 
@@ -271,7 +271,7 @@ def unsettled(item: Prediction) -> str:
     name = item.largest_unknown
     if item.largest_unknown_share < UNKNOWN_FROM or not interval(item):
         return ""
-    return f"Largest unknown: {UNKNOWNS.get(name, name)} (see {SETTLED_BY.get(name, 'drives measure')})"
+    return f"Unknown: {UNKNOWNS.get(name, name)} ({SETTLED_BY.get(name, 'layoutscope drives measure')})"
 
 
 CREATION: Final[Mapping[str, str]] = {
@@ -328,23 +328,25 @@ def conclusion(volume: VolumeScan, name: str = "") -> tuple[str, ...]:
         return (f"Listing what was read{of} takes about {brief_seconds(first.seconds)} on {a_drive(first.drive)}.",)
     word, time, more = _judge_time(volume, verdict)
     others = [f"{elsewhere(verdict)}."] if verdict.yardsticks else []
-    return (f"{word}: listing all files{of} takes about {time}.{more}", *others)
+    return (f"{word}: listing all files{of} takes {time}.{more}", *others)
 
 
 def _judge_time(volume: VolumeScan, verdict: Verdict) -> tuple[str, str, str]:
     """Return the word for a time, the time with its drive, and a sentence about it, if there is something to add."""
     first = volume.predictions[0]
     seconds = brief_seconds(first.seconds)
-    on_first = f"{seconds} on {a_drive(first.drive)}"
+    on_first = f"about {seconds} on {a_drive(first.drive)}"
     if not verdict.is_noticeable:
-        longest = f" Some drives of this type take up to {brief_seconds(first.seconds_high)}."
-        return OK, on_first, longest if first.seconds_high >= WORTH_S else " Nothing to improve."
+        if first.seconds_high < WORTH_S:
+            return OK, on_first, " Nothing to improve."
+        return OK, f"{on_first}, and up to {brief_seconds(first.seconds_high)} on some of them", ""
     if not verdict.is_slow:
         return OK, on_first, " No single cause accounts for half of it."
     flash = next((item for item in volume.predictions if not item.rotates), None)
     if first.rotates and flash is not None:
+        disks = [item.seconds for item in volume.predictions if item.rotates]
         on_flash = f"on {a_drive(flash.drive)} {brief_seconds(flash.seconds)}"
-        return f"{SLOW} on hard disks", f"{seconds}, {on_flash}", ""
+        return f"{SLOW} on hard disks", f"{format_range(min(disks), max(disks))}, {on_flash}", ""
     return SLOW, on_first, ""
 
 
@@ -368,7 +370,7 @@ def _sentences(volume: VolumeScan, name: str) -> Iterator[str]:
         yield f"Why, with the time saved if only this cause were removed: {'; '.join(shares)}."
     if verdict.placement is not None:
         fills = brief_share(verdict.placement.density)
-        yield f"The metadata is {where(verdict.placement)}, and fills {fills} of that."
+        yield f"The metadata is {where(verdict.placement)}. It fills {fills} of that stretch."
     for items, words in (
         (verdict.helpful, "What helps"),
         (verdict.unsure, "What helps on some such drives"),
@@ -386,7 +388,7 @@ def is_all_read(layout: VolumeLayout) -> bool:
 def elsewhere(verdict: Verdict) -> str:
     """Estimate what the same files take on other file systems; empty where that is not modelled."""
     return "; ".join(
-        f"The same files copied to {item.filesystem} in listing order: {brief_seconds(item.seconds)} "
+        f"Copied in listing order to a new {item.filesystem} volume: {brief_seconds(item.seconds)} "
         f"({format_range(item.seconds_low, item.seconds_high)})"
         for item in verdict.yardsticks
     )
@@ -416,7 +418,12 @@ def where(found: Placement) -> str:
         if found.is_all_over
         else "scattered"
     )
-    return f"{how}: 90 % is within {brief_bytes(found.span_bytes)} ({brief_share(found.volume_share)} of the volume)"
+    return f"{how}: {within(found)}"
+
+
+def within(found: Placement) -> str:
+    """Give the stretch that holds most nodes of a walk."""
+    return f"90 % of it within {brief_bytes(found.span_bytes)} ({brief_share(found.volume_share)} of the volume)"
 
 
 def most(items: Sequence[str], room: int, noun: str = "") -> str:

@@ -115,7 +115,7 @@ def test_the_first_screen_says_that_files_may_be_missing(sound, tmp_path):
     path.write_bytes(volume_with(sound, apfs_incompatible_features=0x10))
     for words in (("scan", path), ("scan", path, "--details")):
         text = " ".join(run(*words).output.split())
-        assert "by what the volume says of itself, files may be missing" in text
+        assert "the volume itself reports that files may be missing" in text
         assert "errors say that more is lost" not in text
 
 

@@ -747,8 +747,8 @@ def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float 
             details["journal pending bytes"] = contents.journal.num_pending_bytes
             details["journal pending from byte"] = int(contents.journal.header.ofs_start)
     is_replayed = any(item.code == "journal-replayed" for item in volume.log.findings)
-    notes = ["not cleanly unmounted"] if not header.is_unmounted else []
-    notes += ["the journal was replayed in memory only"] if is_replayed else []
+    notes = ["the volume was not unmounted cleanly"] if not header.is_unmounted else []
+    notes += ["its journal was replayed in memory"] if is_replayed else []
     if notes:
         details["note"] = "; ".join(notes)
     return details

@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 
 LINES: Final = 24
-STRIP_COLUMNS: Final = 44
+STRIP_COLUMNS: Final = 48
 
 BLOCKS: Final = "·▁▂▃▄▅▆▇█"
 PLAIN: Final = ".:-=+*#%@"
 """Marks of the strip, from nothing to most, and in ASCII."""
 
-BAR_COLUMNS: Final = 16
+BAR_COLUMNS: Final = 13
 BAR: Final = {False: "█", True: "#"}
 """What bars are drawn with, in ASCII or not."""
 
@@ -121,7 +121,7 @@ def _is_locked(volume: VolumeScan) -> bool:
 def _heading(result: ScanResult) -> Iterator[Text]:
     name = PurePath(result.image.name).name
     volumes = sum(item.layout.facts.volume is not None for item in result.volumes)
-    count = "" if volumes == 1 else f", {volumes} volumes"
+    count = "" if volumes == 1 else f", {volumes} volumes" + (", worst first" if volumes else "")
     size = brief_bytes(result.image.size_bytes)
     yield Text(_cut(f"{_cut(escape_text(name), COLUMNS - 24)}: {size}{count}"), style="bold cyan")
 
@@ -228,7 +228,9 @@ def _block(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterato
         if verdict.helpful:
             helpful = [f"{item.title} ({brief_seconds(item.seconds)})" for item in verdict.helpful]
             yield Text(_cut(f"  What helps: {words.most(helpful, COLUMNS - 14)}"))
-    yield from _metadata(result, volume, is_ascii=is_ascii)
+    for line in _metadata(result, volume, is_ascii=is_ascii):
+        if not line.plain.startswith(SOUND):
+            yield Text(_cut(f"  {line.plain}"), "" if line.style == SECTION else line.style)
 
 
 def _title_line(volume: VolumeScan, style: str) -> Text:
@@ -242,9 +244,9 @@ def _title_line(volume: VolumeScan, style: str) -> Text:
         files, folders, others = words.counted(volume.layout)
         snapshots = facts.details.get("snapshots", 0) if facts.view == "live" else 0
         parts += [format_count(files, "file"), format_count(folders, "folder")]
-        more += [] if volume.layout.coverage == 1 else ["by its own count"]
+        more += [] if volume.layout.coverage == 1 else ["by the volume's count"]
         more += [format_count(snapshots, "snapshot")] if isinstance(snapshots, int) and snapshots else []
-        more += [format_count(others, "other name")] if others else []
+        more += [f"{others:,} {'link or device' if others == 1 else 'links or devices'}"] if others else []
     for part in more:
         if cell_len(", ".join([_title(facts), *parts, part])) <= COLUMNS:
             parts.append(part)
@@ -314,7 +316,7 @@ def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Findi
         return
     steps = [
         ("check {}", "every damaged place, with its address"),
-        ("scan {} --sweep", "search all of it for lost metadata"),
+        ("scan {} --sweep", "search the whole image for lost files"),
     ]
     if filesystem_of(volume.layout).traits.has_containers:
         steps.append(("checkpoints {}", "older states that may be intact"))
@@ -326,14 +328,12 @@ def _locked(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
     reason = next((item for item in volume.findings if item.code.endswith("locked")), None)
     why = "the volume is encrypted" if reason is None else reason.message
     yield from _wrapped(f"{words.LOCKED}: {why}.", _WORD[words.LOCKED])
-    yield Text("File names, dates and listing times cannot be read without the key.")
+    yield Text("File names and dates cannot be read, so no listing time can be given.")
     secrets = [option for option in filesystem_of(volume.layout).traits.options if option.kind == "secret"]
     if not secrets or (reason is not None and "hardware" in reason.code):
         return
     flag = f"--{secrets[0].name.replace('_', '-')}"
-    yield Text(
-        _with_image(f"  layoutscope scan {{}} {flag} -   (asks for it, or {flag}-file FILE)", result, COLUMNS - 2)
-    )
+    yield Text(_with_image(f"  layoutscope scan {{}} {flag} -   (or {flag}-file FILE)", result, COLUMNS - 2))
     if find_spec("cryptography") is None:
         yield Text(_cut(f'  This needs the optional feature "crypto": {install_command("crypto")}'))
 
@@ -392,14 +392,15 @@ def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
 
 
 def _metadata(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterator[Text]:
-    """Show where metadata is, and how much of it was read."""
-    if len(volume.layout.columns("nodes")):
-        yield from map(Text, strips(volume, PLAIN if is_ascii else BLOCKS))
+    """Show how much metadata there is, where it is, and how much of it was read."""
+    layouts = [item.layout for item in _together(result, volume)]
+    known = brief_bytes(sum(layout.facts.metadata_known_bytes for layout in layouts))
     placement = volume.verdict.placement if volume.verdict is not None else None
-    if placement is not None:
-        place = words.where(placement)
-        yield Text(_cut(f"  {place[:1].upper()}{place[1:]}"))
-    yield from _wrapped(_read(result, volume), most_lines=2)
+    if len(volume.layout.columns("nodes")):
+        within = f", {words.within(placement)}" if placement is not None else ""
+        yield Text(_cut(f"Metadata: {known}{within}"), style=SECTION)
+        yield from (Text(f"  {line}") for line in strips(volume, PLAIN if is_ascii else BLOCKS))
+    yield from _wrapped(_read(result, volume, f"{known} of metadata"), most_lines=2)
 
 
 def strips(volume: VolumeScan, marks: str) -> Iterator[str]:
@@ -408,14 +409,14 @@ def strips(volume: VolumeScan, marks: str) -> Iterator[str]:
     sizes = [facts.details.get(f"bytes of device {number}") for number in range(len(DEVICES))]
     ends = [size for size in sizes if isinstance(size, int)]
     if len(ends) < len(DEVICES):
-        yield f"Metadata {_strip(*node_density(layout, STRIP_COLUMNS), facts.size_bytes, marks)}"
+        yield _strip(*node_density(layout, STRIP_COLUMNS), facts.size_bytes, marks)
         return
     is_half = any(item.code == "fusion-half" for item in layout_findings(layout.container or layout))
     for number, (name, size) in enumerate(zip(DEVICES, ends, strict=True)):
         if number and is_half:
-            yield f"{name:8} {brief_bytes(size)}, not read (no image given)"
+            yield f"{name:6} {brief_bytes(size)}, not read (no image given)"
             return
-        yield f"{name:8} {_strip(*node_density(layout, STRIP_COLUMNS, (number, size)), size, marks)}"
+        yield f"{name:6} {_strip(*node_density(layout, STRIP_COLUMNS, (number, size)), size, marks)}"
 
 
 DEVICES: Final = ("Main", "Second")
@@ -432,34 +433,42 @@ def _strip(held: NDArray[np.float64], low: int, high: int, size: int, marks: str
     return f"{ends[0]} {''.join(marks[each] for each in height.tolist())} {ends[1]}"
 
 
-def _read(result: ScanResult, volume: VolumeScan) -> str:
+SOUND: Final = "No damage found."
+
+
+def _read(result: ScanResult, volume: VolumeScan, known: str) -> str:
     """Report how much was read, and whether anything contradicted itself, of the volume and what it shares."""
     layouts = [item.layout for item in _together(result, volume)]
-    known = brief_bytes(sum(layout.facts.metadata_known_bytes for layout in layouts))
-    errors = sum(item.level == "error" for item in result.findings)
-    coverage = coverage_of(layouts, errors)
+    coverage = coverage_of(layouts, sum(item.level == "error" for item in result.findings))
     bad = [*_findings(result, volume), *(item for item in result.findings if item.level != "info")]
     if coverage is None:
-        return f"Coverage unknown: {known} of metadata found, and {more_is_lost(bad)}."
+        return f"Coverage unknown: {known} found, and {more_is_lost(bad)}."
     if coverage == 1 and not bad:
-        return f"No damage found in {known} of metadata."
+        return _with_image(f"{SOUND} Full check: layoutscope check {{}}", result)
     damage = "see the errors above" if bad else "no damage found in that"
     if _is_locked(volume):
         damage = "the rest is locked"
-    return f"Read: {format_share(coverage)} of {known} of known metadata; {damage}."
+    return f"Read: {format_share(coverage)} of {known}; {damage}."
 
 
 def more_is_lost(findings: Sequence[Finding]) -> str:
     """Explain why it is unknown how much was read."""
     if any(item.code in UNBOUNDED for item in findings):
         return "the volume itself reports that files may be missing"
+    if words.state_word(findings) == words.INCOMPLETE:
+        return "the rest was not given"
     return "errors show that more is missing"
 
 
 def _see_also(result: ScanResult, volumes: Sequence[VolumeScan]) -> Iterator[Text]:
-    """Name the verbs that show more, but not again one that is named as a next step, and no map of what is locked."""
-    verbs = [] if any(words.state_word(_findings(result, volume)) for volume in volumes) else ["layoutscope check {}"]
+    """Name the verbs that show more; there is no map of what is locked."""
+    verbs = []
+    # A volume alone names the plan beside its remedies, and the check with the damage.
+    if len(volumes) > 1:
+        verbs += ["plan"] if any(volume.verdict and volume.verdict.is_noticeable for volume in volumes) else []
+        verbs += ["check"]
     if any(volume.walk for volume in volumes) or not any(map(_is_locked, volumes)):
-        verbs.append("layoutscope map {} -o map.html")
+        verbs.append("map")
     if verbs:
-        yield Text(_with_image(f"See also: {', '.join(verbs)}", result))
+        commands = ", ".join(f"{verb} {{}}{' -o map.html' if verb == 'map' else ''}" for verb in verbs)
+        yield Text(_with_image(f"See also: layoutscope {commands}", result))

@@ -150,7 +150,7 @@ def test_less_than_a_second_needs_no_reasons(verdict):
 )
 def test_words_of_places_follow_the_rule(share, density, saved, words):
     """Close together is what fills half of its span, whatever the turns of the disk; spread is half a volume."""
-    assert where(Placement(2**20, share, density, saved)).startswith(f"{words}: 90 % is within 1.0 MiB (")
+    assert where(Placement(2**20, share, density, saved)).startswith(f"{words}: 90 % of it within 1.0 MiB (")
 
 
 def test_a_listing_is_slow_if_one_cause_accounts_for_half_of_it(verdict):

@@ -48,8 +48,8 @@ def test_the_largest_unknown_is_named_with_what_settles_it():
     """A habit of the drive by what measures it, others by their option; nothing that hardly matters."""
     made = case(interval()).prediction
     told = replace(made, largest_unknown="on_arrival", largest_unknown_share=0.6)
-    assert unsettled(told) == "Largest unknown: whether the drive buffers whole tracks (see drives measure)"
-    assert unsettled(replace(told, largest_unknown="offset")).endswith(" (see --start-offset)")
+    assert unsettled(told) == "Unknown: whether the drive buffers whole tracks (layoutscope drives measure)"
+    assert unsettled(replace(told, largest_unknown="offset")).endswith(" (--start-offset)")
     assert unsettled(replace(told, largest_unknown_share=0.2)) == unsettled(made) == ""
     assert unsettled(replace(told, seconds_low=told.seconds_high)) == ""
     assert max(len(f"  {unsettled(replace(told, largest_unknown=name))}") for name in UNKNOWNS) <= 80

@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 
 import layoutscope
+from layoutscope.drive import load_profile, service
 from layoutscope.image import opening
 from layoutscope.image.source import RecordingSource
+from layoutscope.remedies.case import Case
+from layoutscope.remedies.changes import list_from_disk
 from layoutscope.structs.arrays import runs_of, total, union
+from layoutscope.walk.host import host_profile
+from tests.bench.own_reads import DRIVE, Requests, served
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "images"
 VERBS = {
@@ -62,3 +67,33 @@ def test_each_block_is_asked_for_once_and_by_address(verb, image, counted, tmp_p
 def test_an_aged_volume_is_read_in_few_requests(reference_image, name, most):
     """Of 6,000 nodes that lie in 35 MiB, and of a catalog in five pieces: short gaps are read over."""
     assert layoutscope.scan(reference_image(name)).image.reads <= most
+
+
+def test_a_plan_predicts_what_list_reads(image, monkeypatch, tmp_path):
+    """Its requests are those of ``list`` without headers, each of which costs a seek and a turn at most."""
+    opened = []
+    open_image = opening.open_image
+    monkeypatch.setattr(
+        opening,
+        "open_image",
+        lambda *words, **options: opened.append(Requests(open_image(*words, **options))) or opened[-1],
+    )
+    layoutscope.list(image)
+    monkeypatch.undo()
+    recorded = served(opened[0].asked, tmp_path)
+    with layoutscope.open(image) as session:
+        (layout,) = (layout for layout in session.layouts if len(layout.columns("entries")))
+    case = Case(layout, load_profile(DRIVE), "fts", host_profile("linux"))
+    reads = list_from_disk(case).parts[0].reads
+    headers = recorded["reads"] - len(reads)
+    assert 0 <= headers <= MAX_HEADERS
+    assert 0.95 < reads.length_bytes.sum() / recorded["bytes"] <= 1
+    drive_s = service(reads, case.drive).seconds - reads.host_us / 1e6
+    assert 0 <= recorded["seconds"] - drive_s <= MAX_HEADER_S * headers
+
+
+MAX_HEADERS = 64
+"""Pieces of superblocks, headers and roots, most of which are contiguous."""
+
+MAX_HEADER_S = 0.0167
+"""An average seek of 8.33 ms and a turn of 8.33 ms (generic-7200)."""

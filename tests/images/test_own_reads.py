@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import layoutscope
+from fixtures.wrappers import expert_witness
 from layoutscope.drive import load_profile, service
 from layoutscope.image import opening
+from layoutscope.image.containers.placed import StoredSource
 from layoutscope.image.source import RecordingSource
 from layoutscope.remedies.case import Case
 from layoutscope.remedies.changes import list_from_disk
 from layoutscope.structs.arrays import runs_of, total, union
 from layoutscope.walk.host import host_profile
 from tests.bench.own_reads import DRIVE, Requests, served
+from tests.unit.image.containers.test_udif import BZIP2, LZFSE, LZMA, ZEROS, ZLIB, udif
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "images"
 VERBS = {
@@ -97,3 +102,61 @@ MAX_HEADERS = 64
 
 MAX_HEADER_S = 0.0167
 """An average seek of 8.33 ms and a turn of 8.33 ms (generic-7200)."""
+
+
+CHUNK_BYTES = 1 << 18
+
+
+def disk_image(storage):
+    """Write a disk image whose chunks of 256 KiB are packed in one way, and those of zeros not stored."""
+
+    def write(raw, path, _):
+        disk = raw.read_bytes()
+        chunks = [disk[at : at + CHUNK_BYTES] for at in range(0, len(disk), CHUNK_BYTES)]
+        path.write_bytes(udif([(storage if any(chunk) else ZEROS, chunk) for chunk in chunks]))
+
+    return write
+
+
+def packed_qcow(raw, path, peer):
+    subprocess.run([peer("qemu-img"), "convert", "-c", "-f", "raw", "-O", "qcow2", raw, path], check=True)
+
+
+def expert_witness_image(raw, path, _):
+    (segment,) = expert_witness(raw.read_bytes())
+    path.write_bytes(segment)
+
+
+PACKED = {
+    "zlib.dmg": disk_image(ZLIB),
+    "bzip2.dmg": disk_image(BZIP2),
+    "lzma.dmg": disk_image(LZMA),
+    "lzfse.dmg": disk_image(LZFSE),
+    "packed.qcow2": packed_qcow,
+    "packed.E01": expert_witness_image,
+}
+
+
+@pytest.fixture(scope="module", params=PACKED)
+def packed_images(request, reference_image, peer, tmp_path_factory):
+    """Return the images of a driver in chunks that are packed."""
+    folder = tmp_path_factory.mktemp("packed")
+    paths = [folder / f"{name}-{request.param}" for name in ("apfs-ci", "hfsplus-4k")]
+    for path, name in zip(paths, ("apfs-ci", "hfsplus-4k"), strict=True):
+        PACKED[request.param](reference_image(f"driver/{name}.img"), path, peer)
+    return paths
+
+
+def test_each_chunk_of_a_packed_image_is_unpacked_once(packed_images, monkeypatch, tmp_path):
+    """Chunks are counted where they are unpacked, whatever the passes that a verb reads in."""
+    unpacked = Counter()
+    unpack = StoredSource._unpack
+    monkeypatch.setattr(StoredSource, "_unpack", lambda self, number: unpacked.update([number]) or unpack(self, number))
+    for path in packed_images:
+        for verb, run in VERBS.items():
+            unpacked.clear()
+            run(path, tmp_path)
+            for made in tmp_path.iterdir():
+                made.unlink()
+            assert len(unpacked) > 5
+            assert set(unpacked.values()) == {1}, (path.name, verb)

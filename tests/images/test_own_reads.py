@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 
 import layoutscope
 from fixtures.wrappers import expert_witness
+from layoutscope import progress
 from layoutscope.drive import load_profile, service
 from layoutscope.image import opening
 from layoutscope.image.containers.placed import StoredSource
+from layoutscope.image.passes import PART_BYTES
 from layoutscope.image.source import RecordingSource
 from layoutscope.remedies.case import Case
 from layoutscope.remedies.changes import list_from_disk
@@ -102,6 +105,31 @@ MAX_HEADERS = 64
 
 MAX_HEADER_S = 0.0167
 """An average seek of 8.33 ms and a turn of 8.33 ms (generic-7200)."""
+
+
+def test_a_pass_knows_its_bytes_before_it_starts(image, counted, monkeypatch):
+    """From its first step to its last one as much is asked of the disk as was announced; short passes are silent.
+
+    Headers and roots that were read before are not asked for again, nor is anything where a verb looks again at what is
+    kept.
+    """
+    monkeypatch.setattr(progress, "REPORT_INTERVAL_S", 0.0)
+    steps = []
+
+    def listen(step):
+        asked = counted[0].recorded() if counted else np.empty((0, 2), np.int64)
+        steps.append((step, int((asked[:, 1] - asked[:, 0]).sum())))
+
+    layoutscope.list(image, progress=listen)
+    grouped = itertools.groupby(steps, lambda item: item[0].total if item[0].phase.startswith("reading") else None)
+    passes = [[*group] for size, group in grouped if size]
+    assert bool(passes) == ("aged" in str(image))
+    assert not passes or passes[0][0][1] < passes[0][-1][1]
+    for group in passes:
+        (first, before), (last, after) = group[0], group[-1]
+        assert (first.done, last.done, last.share) == (0, last.total, 1.0)
+        assert before == after or 0 <= last.total - (after - before) < last.total // 100
+        assert len({step.done for step, _ in group}) > last.total // PART_BYTES
 
 
 CHUNK_BYTES = 1 << 18

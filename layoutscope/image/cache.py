@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 CHUNK_BYTES: Final = 1024**2
 """How much decompressed data is handled at once."""
 
-MAX_WINDOW_LOG: Final = 31
-"""Two to this power is the longest match distance that ``zstd --long=31`` uses, in bytes."""
+MAX_WINDOW_BYTES: Final = 1 << 31
+"""The longest match distance that ``zstd --long=31`` uses."""
 
 # A header can ask for a dictionary of up to 4 GiB before any data came; xz -9 makes one of 64 MiB.
 _MAX_XZ_MEMORY_BYTES: Final = 1 << 30
@@ -93,7 +93,7 @@ def _describe_damage(name: str, packed: BinaryIO, error: Exception) -> ImageErro
 def _zstd_chunks(packed: BinaryIO) -> Iterator[bytes]:
     from layoutscope.zstd import zstd
 
-    options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: MAX_WINDOW_LOG}
+    options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: MAX_WINDOW_BYTES.bit_length() - 1}
     try:
         yield from _stream_chunks(packed, "zstd", lambda: zstd.ZstdDecompressor(options=options), padding=b"")
     except zstd.ZstdError as error:

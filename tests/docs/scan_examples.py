@@ -64,7 +64,7 @@ def sections(page: str) -> dict[str, str]:
 def damaged() -> str:
     """Return the section of an image that is damaged on the way."""
     packed = (ROOT / "fixtures/images/apfs-scattered.img.zst").read_bytes()
-    data = bytearray(zstd.decompress(packed.read()))
+    data = bytearray(zstd.decompress(packed))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "damaged.img")
         path.write_bytes(data)

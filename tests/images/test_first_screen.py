@@ -62,7 +62,7 @@ SENTENCES = {
     "visited in another order": ("aged/hfsplus-20000-c20.img", "driver/hfsplus-frag.img"),
     "leaves are partly empty": ("aged/apfs-20000-c20.img", "driver/hfsplus-frag.img"),
     "a solid-state drive (SATA)": ("aged/apfs-20000-c20.img", "driver/hfsplus-frag.img"),
-    "in one sweep": ("aged/apfs-20000-c20.img", "driver/hfsplus-frag.img"),
+    "list the files from the device": ("aged/apfs-20000-c20.img", "driver/hfsplus-frag.img"),
     "Some drives: read the whole tree, leaf after leaf": ("aged/hfsplus-20000-c20.img", "aged/apfs-20000-c20.img"),
     "Under a second": ("driver/hfsplus-frag.img", "aged/apfs-20000-c20.img"),
     "Under a second: there": ("driver/apfs-snap.img", "driver/hfsplus-frag.img"),

@@ -172,7 +172,7 @@ class Lab:
         prefix = self.scratch / "traced"
         self("trace", str(image), "-o", str(prefix), *workload)
         packed = Path(f"{prefix}.trace.zst").read_bytes()
-        pairs = np.frombuffer(zstd.decompress(packed.read()), np.uint64)
+        pairs = np.frombuffer(zstd.decompress(packed), np.uint64)
         offset, length = pairs.reshape(-1, 2).astype(np.int64).T
         return AccessTrace.from_reads(offset, length)
 

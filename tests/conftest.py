@@ -9,8 +9,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-import zstandard
 from hypothesis import HealthCheck, settings
+
+from layoutscope.zstd import zstd
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -92,7 +93,7 @@ def truth(shared):
             path = shared / "images" / folder / name
             if path.exists():
                 data = path.read_bytes()
-                return zstandard.ZstdDecompressor().stream_reader(data).read() if name.endswith(".zst") else data
+                return zstd.decompress(data) if name.endswith(".zst") else data
         raise FileNotFoundError(name)
 
     return get

@@ -22,9 +22,17 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
+DEVICE_SHIFT: Final = 56
+
+
 def place_of(device: NDArray[np.uint8] | int, offset: NDArray[Any]) -> NDArray[np.int64]:
     """Return places on all images of a set as one number: no image comes near to 2**56 bytes."""
-    return (np.asarray(device, np.int64) << 56) + np.asarray(offset, np.int64)
+    return (np.asarray(device, np.int64) << DEVICE_SHIFT) + np.asarray(offset, np.int64)
+
+
+def device_and_offset(place: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the image of a set and the offset in it of each place (:func:`place_of`)."""
+    return (place >> DEVICE_SHIFT).astype(np.uint8), place & ((1 << DEVICE_SHIFT) - 1)
 
 
 class AccessTrace(Displayed, Struct, frozen=True):

@@ -205,41 +205,39 @@ class _Compressed:
     # Frames one behind the other are one stream for every reader (RFC 8878, 3.1).
 
     def __init__(self, file: IO[bytes]) -> None:
-        import zstandard
+        from layoutscope.zstd import zstd
 
         self._file = file
         self._position = 0
-        self._compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL)
-        self._frame = self._compressor.compressobj()
+        self._compressor = zstd.ZstdCompressor(level=COMPRESSION_LEVEL)
 
     def data(self, at: int, data: bytes) -> None:
         self._skip(at)
-        self._file.write(self._frame.compress(data))
+        self._file.write(self._compressor.compress(data))
         self._position = at + len(data)
 
     def end(self, size_bytes: int) -> None:
         self._skip(size_bytes)
-        self._file.write(self._frame.flush())
+        self._file.write(self._compressor.flush())
 
     def _skip(self, at: int) -> None:
         """Write zeros up to an address."""
         left = at - self._position
         if left >= ZERO_FRAMES[-1]:
-            self._file.write(self._frame.flush())
+            self._file.write(self._compressor.flush())
             for size in ZERO_FRAMES:
                 for _ in range(left // size):
                     self._file.write(zero_frame(size))
                 left %= size
-            self._frame = self._compressor.compressobj()
-        self._file.write(self._frame.compress(bytes(left)))
+        self._file.write(self._compressor.compress(bytes(left)))
         self._position = at
 
 
 @cache
 def zero_frame(size_bytes: int) -> bytes:
     """Compress zeros to a frame of their own."""
-    import zstandard
+    from layoutscope.zstd import zstd
 
-    stream = zstandard.ZstdCompressor(level=1).compressobj()
+    compressor = zstd.ZstdCompressor(level=1)
     piece = bytes(ZERO_FRAMES[-1])
-    return b"".join(stream.compress(piece) for _ in range(size_bytes // len(piece))) + stream.flush()
+    return b"".join(compressor.compress(piece) for _ in range(size_bytes // len(piece))) + compressor.flush()

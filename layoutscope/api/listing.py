@@ -18,7 +18,7 @@ from layoutscope.progress import phase, reporting
 from layoutscope.report import escape_text
 from layoutscope.report.tables import FORMATS
 from layoutscope.tables import TABLES
-from layoutscope.tables.columns import Rows
+from layoutscope.tables.columns import Rows, stacked
 from layoutscope.tables.schema import FLAG_PRIVATE, Column
 
 if TYPE_CHECKING:
@@ -120,20 +120,16 @@ def _listed(layouts: Sequence[VolumeLayout], folder: str | None) -> tuple[Rows, 
         parts.append(entries.take(np.array(chosen, np.int64)))
     if not paths:
         raise UsageError(f"no folder {inside} on {'this volume' if len(layouts) == 1 else 'these volumes'}")
-    bounds = np.cumsum([0, *map(len, parts)]).tolist()
+    table = stacked(parts)
+    volume = np.repeat([layout.facts.volume for layout in layouts], [*map(len, parts)])
 
-    def part(chosen: slice) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = {column.name: [] for column in LISTED}
-        first, last, _ = chosen.indices(len(paths))
-        found["path"] = paths[first:last]
-        for layout, table, start in zip(layouts, parts, bounds[:-1], strict=True):
-            own = table.take(slice(max(first - start, 0), max(last - start, 0)))
-            found["volume"] += [layout.facts.volume] * len(own)
-            for name in _OF_ENTRIES:
-                found[name] += own.listed(name)
-        return found
+    def columns_of(chosen: slice) -> dict[str, Any]:
+        taken = table.take(chosen)
+        columns = {name: taken.column(name) for name in _OF_ENTRIES}
+        return {"volume": volume[chosen], "path": paths[chosen], **columns}
 
-    return Rows(LISTED, len(paths), part, lambda: Rows.under(LISTED, part(slice(None))).frame), paths
+    rows = Rows(LISTED, len(paths), columns_of, lambda: Rows.under(LISTED, rows.part(slice(None))).frame)
+    return rows, paths
 
 
 def _write_paths(paths: Sequence[str], file: IO[bytes], *, ends_in_zero: bool) -> None:

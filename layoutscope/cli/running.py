@@ -124,6 +124,7 @@ def _new_bar(stream: IO[str]) -> Bar:
         TaskProgressColumn(show_speed=False),
         TextColumn("{task.fields[counted]}"),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
     )
     return Progress(*columns, console=Console(file=stream), transient=True, auto_refresh=False)
 
@@ -134,9 +135,24 @@ def draw(bar: Bar, step: Step) -> None:
         if (task.description, task.total) != (step.phase, step.total):
             bar.remove_task(task.id)
     if not bar.tasks:
-        bar.add_task(step.phase, total=step.total, counted="")
-    bar.update(bar.tasks[0].id, completed=step.done, counted=_counted(step))
+        bar.add_task(step.phase, total=step.total, counted="", left="")
+    task = bar.tasks[0]
+    bar.update(task.id, completed=step.done, counted=_counted(step))
+    bar.update(task.id, left=_left(task.time_remaining))
     bar.refresh()
+
+
+def _left(seconds: float | None) -> str:
+    """Show how long the phase takes yet at its recent pace; nothing when it is nearly over."""
+    from layoutscope.units import format_seconds
+
+    if seconds is None or seconds < DELAY_S:
+        return ""
+    return f"{seconds:.0f} s left" if seconds < SECONDS_SHOWN_TO else f"{format_seconds(seconds)} left"
+
+
+SECONDS_SHOWN_TO: Final = 120
+"""From so many seconds on, minutes are shown."""
 
 
 def _counted(step: Step) -> str:

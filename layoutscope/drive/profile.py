@@ -182,15 +182,17 @@ def check_cylinders(profile: str, cylinders: float) -> int:
 
 def unpacked(data: bytes) -> bytes:
     """Decompress a small file that goes with drives."""
-    import zstandard
+    from layoutscope.zstd import zstd
 
+    decoder, found, rest = zstd.ZstdDecompressor(), bytearray(), data
     try:
-        with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-            found = bytearray()
-            # The library makes room for all that is asked for, before anything has come.
-            while len(found) <= MAX_UNPACKED_BYTES and (piece := reader.read(_PIECE_BYTES)):
-                found += piece
-    except zstandard.ZstdError as error:
+        # The library makes room for all that is asked for, before anything has come.
+        while not decoder.eof and len(found) <= MAX_UNPACKED_BYTES:
+            if decoder.needs_input and not rest:
+                raise ValueError("the compressed data end early")
+            found += decoder.decompress(rest, _PIECE_BYTES)
+            rest = b""
+    except zstd.ZstdError as error:
         raise ValueError(str(error)) from error
     if len(found) > MAX_UNPACKED_BYTES:
         raise ImageError(f"a compressed file holds more than {MAX_UNPACKED_BYTES:,} bytes")

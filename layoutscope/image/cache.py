@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from layoutscope.image.source import Source
+    from layoutscope.zstd import zstd
 
+    _Decoder = lzma.LZMADecompressor | bz2.BZ2Decompressor | zstd.ZstdDecompressor
 
 CHUNK_BYTES: Final = 1024**2
 """How much decompressed data is handled at once."""
@@ -53,8 +55,6 @@ MAX_WINDOW_BYTES: Final = 1 << 31
 # A header can ask for a dictionary of up to 4 GiB before any data came; xz -9 makes one of 64 MiB.
 _MAX_XZ_MEMORY_BYTES: Final = 1 << 30
 _INPUT_BYTES: Final = 1 << 18
-_END_MARK: Final = b"layoutscope: end of the image; " * 8
-"""Repeated, so that its compressed form does not contain it: a broken frame may swallow that form as plain bytes."""
 
 
 class SourceReader(io.RawIOBase):
@@ -82,26 +82,6 @@ class SourceReader(io.RawIOBase):
         return self._position
 
 
-class _Followed(io.RawIOBase):
-    """A file with some bytes after its end."""
-
-    def __init__(self, file: BinaryIO, last: bytes) -> None:
-        super().__init__()
-        self._file = file
-        self._last = last
-
-    def readable(self) -> bool:
-        """Report that it can be read."""
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        """Read the file, then what follows."""
-        data = self._file.read(size)
-        if not data:
-            data, self._last = self._last, b""
-        return data
-
-
 def _describe_damage(name: str, packed: BinaryIO, error: Exception) -> ImageError:
     """Describe why data do not decompress, and how far they were read; the words of a library would say nothing."""
     if isinstance(error, EOFError):
@@ -111,25 +91,13 @@ def _describe_damage(name: str, packed: BinaryIO, error: Exception) -> ImageErro
 
 
 def _zstd_chunks(packed: BinaryIO) -> Iterator[bytes]:
-    import zstandard
+    from layoutscope.zstd import zstd
 
-    # The reader does not tell a frame that breaks off from the end, but then a frame of our own cannot follow.
-    followed = cast("BinaryIO", _Followed(packed, zstandard.ZstdCompressor().compress(_END_MARK)))
-    decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
-    held = b""
+    options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: MAX_WINDOW_BYTES.bit_length() - 1}
     try:
-        with decompressor.stream_reader(followed, _INPUT_BYTES, read_across_frames=True, closefd=False) as reader:
-            while chunk := reader.read(CHUNK_BYTES):
-                if len(chunk) < len(_END_MARK):
-                    held += chunk
-                    continue
-                yield held
-                held = chunk
-    except zstandard.ZstdError as error:
+        yield from _stream_chunks(packed, "zstd", lambda: zstd.ZstdDecompressor(options=options), padding=b"")
+    except zstd.ZstdError as error:
         raise _describe_damage("zstd", packed, error) from error
-    if not held.endswith(_END_MARK):
-        raise _describe_damage("zstd", packed, EOFError())
-    yield held.removesuffix(_END_MARK)
 
 
 def _gzip_chunks(packed: BinaryIO) -> Iterator[bytes]:
@@ -150,23 +118,23 @@ def _bzip2_chunks(packed: BinaryIO) -> Iterator[bytes]:
 
 
 def _stream_chunks(
-    packed: BinaryIO, name: str, new_decoder: Callable[[], lzma.LZMADecompressor | bz2.BZ2Decompressor]
+    packed: BinaryIO, name: str, new_decoder: Callable[[], _Decoder], *, padding: bytes = b"\0"
 ) -> Iterator[bytes]:
-    """Decompress stream after stream; zeros between them and after the last are padding."""
+    """Decompress stream after stream, and skip the padding between them and after the last."""
     data = packed.read(_INPUT_BYTES)
     try:
         while data:
             decoder = new_decoder()
             yield from _one_stream(packed, decoder, data)
             # Streams of xz are padded to multiples of four bytes, and what was copied by whole blocks ends in zeros.
-            data = decoder.unused_data.lstrip(b"\0")
+            data = decoder.unused_data.lstrip(padding)
             while not data and (more := packed.read(_INPUT_BYTES)):
-                data = more.lstrip(b"\0")
+                data = more.lstrip(padding)
     except (lzma.LZMAError, OSError, EOFError, ValueError) as error:
         raise _describe_damage(name, packed, error) from error
 
 
-def _one_stream(packed: BinaryIO, decoder: lzma.LZMADecompressor | bz2.BZ2Decompressor, data: bytes) -> Iterator[bytes]:
+def _one_stream(packed: BinaryIO, decoder: _Decoder, data: bytes) -> Iterator[bytes]:
     while not decoder.eof:
         if decoder.needs_input and not data:
             data = packed.read(_INPUT_BYTES)

@@ -6,17 +6,21 @@ run side by side share each pass, so that the head of a disk crosses it once for
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from layoutscope.image.source import Workspace
+from layoutscope.progress import NULL_PHASE, phase
 from layoutscope.structs.arrays import I64, U8, order_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
+    from contextlib import AbstractContextManager
 
     from layoutscope.image.source import Source
+    from layoutscope.progress import Phase
 
 T = TypeVar("T")
 
@@ -80,14 +84,21 @@ def _serve_source(source: Source, wants: Sequence[Want]) -> None:
     order = order_of(offset)
     part = np.cumsum(size[order]) // PART_BYTES
     workspace = Workspace()
-    for by_address in np.split(order, np.flatnonzero(np.diff(part)) + 1):
-        # What belongs to one reader comes to lie together.
-        chosen = by_address[np.argsort(owner[by_address], kind="stable")]
-        data = source.read_extents(offset[chosen], size[chosen], workspace)
-        bounds = np.searchsorted(owner[chosen], np.arange(len(wants) + 1))
-        start = 0
-        for want, first, last in zip(wants, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            if first < last:
-                stop = start + (last - first) * want.size_bytes
-                want.take(row[chosen[first:last]], data[start:stop].reshape(last - first, want.size_bytes))
-                start = stop
+    with phase_of_pass(source, int(size.sum())) as under_way:
+        for by_address in np.split(order, np.flatnonzero(np.diff(part)) + 1):
+            # What belongs to one reader comes to lie together.
+            chosen = by_address[np.argsort(owner[by_address], kind="stable")]
+            data = source.read_extents(offset[chosen], size[chosen], workspace)
+            bounds = np.searchsorted(owner[chosen], np.arange(len(wants) + 1))
+            start = 0
+            for want, first, last in zip(wants, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+                if first < last:
+                    stop = start + (last - first) * want.size_bytes
+                    want.take(row[chosen[first:last]], data[start:stop].reshape(last - first, want.size_bytes))
+                    start = stop
+            under_way.advance(len(data))
+
+
+def phase_of_pass(source: Source, size_bytes: int) -> AbstractContextManager[Phase]:
+    """Declare a pass as a phase: how much it reads is known before it starts. Short ones report nothing."""
+    return phase(f"reading {source.name}", size_bytes) if size_bytes > PART_BYTES else nullcontext(NULL_PHASE)

@@ -23,7 +23,7 @@ from layoutscope import inputs
 from layoutscope.errors import ImageError, UnreadError, reason_of
 from layoutscope.image.source import FillingSource, ReadCounter, Source
 from layoutscope.inputs import pread_into
-from layoutscope.structs.arrays import runs_of, subtract
+from layoutscope.structs.arrays import GAP_BYTES, runs_of, subtract
 from layoutscope.structs.native import Kernel
 
 if TYPE_CHECKING:
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 SMALL_BYTES: Final = 1 << 20
 """Of many pieces, those up to this size are read without asking for holes, which would cost more than the read."""
-
-GAP_BYTES: Final = 64 * 1024
-"""Gaps up to this are read over: an SSD gives so much in the time of a request, and a disk waits for it to pass."""
 
 READ_PIECES: Final = Kernel("read_pieces", "nnnlllBBL")
 

@@ -15,7 +15,15 @@ import numpy as np
 
 from layoutscope.errors import ShrunkError, TruncatedError, UnreadError
 from layoutscope.progress import tick
-from layoutscope.structs.arrays import copy_pieces, order_of, runs_of, subtract, union
+from layoutscope.structs.arrays import (
+    MAX_REQUEST_BYTES,
+    copy_pieces,
+    order_of,
+    request_bounds,
+    runs_of,
+    subtract,
+    union,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,8 +34,6 @@ if TYPE_CHECKING:
     from layoutscope.findings import Finding
 
     I64 = NDArray[np.int64]
-
-MAX_REQUEST_BYTES: Final = 8 * 1024**2
 
 
 @dataclass(slots=True)
@@ -106,7 +112,7 @@ class Source(ABC):
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces in address order, each to its place in a buffer; short gaps between them are read over."""
-        bounds = _request_bounds(image_offsets, lengths_bytes, self.gap_bytes)
+        bounds = request_bounds(image_offsets, lengths_bytes, self.gap_bytes)
         out = np.frombuffer(target, np.uint8)
         for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             start, place = int(image_offsets[first]), int(places[first])
@@ -206,15 +212,6 @@ def _sort_by_address(starts: I64, lengths: I64) -> tuple[I64, I64, I64]:
     heads = np.flatnonzero(is_first)
     tails = np.append(heads[1:], len(starts)) - 1
     return starts[heads], ends[tails] - starts[heads], targets[heads]
-
-
-def _request_bounds(starts: I64, lengths: I64, gap_bytes: int) -> I64:
-    """Where each request's pieces begin in address order, and the end, shape (n_requests + 1,)."""
-    ends = np.maximum.accumulate(starts + lengths)
-    # Clones name blocks twice, and so do damaged pointers: pieces may overlap. Requests end at multiples of the largest
-    # one, which bounds the memory for one, however much lies together.
-    is_break = (starts[1:] - ends[:-1] > gap_bytes) | (np.diff(starts // MAX_REQUEST_BYTES) > 0) | (np.diff(starts) < 0)
-    return np.concatenate([np.arange(min(len(starts), 1)), np.flatnonzero(is_break) + 1, [len(starts)]])
 
 
 SECTOR_BYTES: Final = 512

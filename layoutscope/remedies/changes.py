@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.entries import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths
-from layoutscope.access.trace import concatenated, interleaved, nothing, place_of
+from layoutscope.access.trace import AccessTrace, concatenated, device_and_offset, interleaved, nothing, place_of
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.profile import DriveProfile, Figure
 from layoutscope.filesystems.registry import filesystem, filesystem_of
@@ -43,10 +43,10 @@ from layoutscope.remedies.case import (
     split_leaves,
     stream_rate,
 )
-from layoutscope.results.explanation import in_full_leaves, in_whole_nodes
+from layoutscope.results.explanation import in_full_leaves, in_whole_nodes, node_pieces
 from layoutscope.results.frames import BATCH_ROWS, NAMED
 from layoutscope.results.plan import EmittedOrder, MissingFiles
-from layoutscope.structs.arrays import find, is_head, order_of, ranges
+from layoutscope.structs.arrays import GAP_BYTES, find, is_head, order_of, ranges, request_bounds
 from layoutscope.tables import Values
 from layoutscope.units import GIB, MIB, format_count
 from layoutscope.walk.data import data_trace, files_in_turn, places_by_turn, read_in_turn
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.access.trace import AccessTrace
     from layoutscope.filesystems.contract import FileSystem
     from layoutscope.tables import Table, VolumeLayout
 
@@ -238,7 +237,7 @@ def tree_in_key_order(case: Case) -> Changed | str:
     return change_reads(case, case.walk("searchfs" if case.host.listing_carries_attributes else "catalog"))
 
 
-@remedy
+@change
 def one_sweep(case: Case) -> Changed | str:
     """Read what leads to leaves as a walk does, level by level, then the leaves by address."""
     if case.order not in LISTINGS:
@@ -249,6 +248,29 @@ def one_sweep(case: Case) -> Changed | str:
     place[nodes.by_place] = np.arange(len(place))
     turn = order_of(((int(level.max(initial=0)) - level) << 40) + place)
     return change_reads(case, nodes.trace[turn])
+
+
+@remedy
+def list_from_disk(case: Case) -> Changed | str:
+    """Read all nodes as `layoutscope list` does: maps by address, then the nodes that they name."""
+    if case.order not in LISTINGS:
+        return NO_LISTING
+    nodes = case.by_node.nodes
+    place, length, owner, _ = node_pieces(case.layout, nodes)
+    maps = [nodes.tree_code(tree.name) for tree in case.traits.trees if tree.role == "map"]
+    is_map = np.isin(nodes.tree[owner], maps)
+    starts, lengths = [], []
+    # Nodes of snapshots are read as well; stale ones are known from a sweep alone.
+    is_read = ~case.layout.columns("nodes")["state"].equals("stale")[owner]
+    for chosen in (is_read & is_map, is_read & ~is_map):
+        first, end = place[chosen], place[chosen] + length[chosen]
+        heads = request_bounds(first, length[chosen], GAP_BYTES)[:-1]
+        starts.append(first[heads])
+        lengths.append(np.maximum.reduceat(end, heads) - first[heads] if len(heads) else first)
+    device, offset = device_and_offset(np.concatenate(starts))
+    # The program decodes a part of 8 MiB while nothing is read; most requests follow the one before at once.
+    reads = replace(AccessTrace.from_reads(offset, np.concatenate(lengths)), device=device, after_us=case.reads.host_us)
+    return change_reads(case, reads)
 
 
 @remedy

@@ -144,7 +144,7 @@ class Trial:
         return tuple(Yardstick(label, each.median_s, each.low_s, each.high_s) for label, each in found)
 
 
-QUICK: Final = ("names-only", "tree-in-key-order", "one-sweep", "remembered-walk", "solid-state")
+QUICK: Final = ("names-only", "tree-in-key-order", "list-from-disk", "remembered-walk", "solid-state")
 """In the order of a plan, which rows that save alike keep."""
 
 MOST_COPIED: Final = 500_000

@@ -90,7 +90,7 @@ class ReadsOfNodes(Struct, frozen=True):
 def walked(layout: VolumeLayout, trace: AccessTrace) -> ReadsOfNodes:
     """Find the node of each read."""
     nodes = node_table(layout)
-    key, length, owner, before = _pieces(layout, nodes)
+    key, length, owner, before = node_pieces(layout, nodes)
     at = place_of(trace.device, trace.image_offset)
     by_place = order_of(at)
     node, within = np.full(len(trace), -1), np.zeros(len(trace), np.int64)
@@ -107,7 +107,7 @@ def walked(layout: VolumeLayout, trace: AccessTrace) -> ReadsOfNodes:
     return ReadsOfNodes(layout, trace, nodes, node, within, order[is_used[order]], by_place)
 
 
-def _pieces(layout: VolumeLayout, nodes: NodeTable) -> tuple[I64, I64, I64, I64]:
+def node_pieces(layout: VolumeLayout, nodes: NodeTable) -> tuple[I64, I64, I64, I64]:
     """Return where nodes are, in one piece or several: keys, ascending, lengths, nodes, bytes in earlier pieces."""
     own, fragments = np.flatnonzero(nodes.level >= 0), layout.columns("node_fragments")
     key, length = place_of(nodes.device, nodes.image_offset)[own], nodes.size_bytes[own]

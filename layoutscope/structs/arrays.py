@@ -341,6 +341,22 @@ ALL_SET: Final = 255
 WORD_BYTES: Final = 8
 
 
+MAX_REQUEST_BYTES: Final = 8 * 1024**2
+
+GAP_BYTES: Final = 64 * 1024
+"""Gaps in a file or device up to this are read over: an SSD gives so much in the time of a request, and a disk waits
+for it to pass."""
+
+
+def request_bounds(starts: I64, lengths: I64, gap_bytes: int) -> I64:
+    """Where each request's pieces begin in address order, and the end, shape (n_requests + 1,)."""
+    ends = np.maximum.accumulate(starts + lengths)
+    # Clones name blocks twice, and so do damaged pointers: pieces may overlap. Requests end at multiples of the largest
+    # one, which bounds the memory for one, however much lies together.
+    is_break = (starts[1:] - ends[:-1] > gap_bytes) | (np.diff(starts // MAX_REQUEST_BYTES) > 0) | (np.diff(starts) < 0)
+    return np.concatenate([np.arange(min(len(starts), 1)), np.flatnonzero(is_break) + 1, [len(starts)]])
+
+
 def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
     """Make a set from runs in any order, which may overlap.
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutscope.display import Displayed
 from layoutscope.frames import pl
-from layoutscope.structs.arrays import I64, U8, Mask, ranges, starts_of
+from layoutscope.structs.arrays import I64, U8, Mask, copy_pieces, ranges, starts_of
 from layoutscope.tables.schema import DEFAULTS, NUMBERS, OPTIONAL, REFERENCE, TABLES
 
 if TYPE_CHECKING:
@@ -140,6 +140,7 @@ class TextColumn:
         self.length = length
         self.rows = rows
         self.known = known
+        self._known_start: list[I64] = []  # where each text starts, once somebody asked; shared with rows taken of it
 
     @classmethod
     def of(cls, texts: Sequence[str | bytes | None]) -> TextColumn:
@@ -169,9 +170,11 @@ class TextColumn:
     def __len__(self) -> int:
         return len(self.length if self.rows is None else self.rows)
 
-    @cached_property
+    @property
     def _start(self) -> I64:
-        return starts_of(self.length)
+        if not self._known_start:
+            self._known_start.append(starts_of(self.length))
+        return self._known_start[0]
 
     def _starts(self, texts: NDArray[np.integer[Any]]) -> I64:
         """Where some texts start; of a few it is counted for them alone."""
@@ -234,8 +237,20 @@ class TextColumn:
             order = self.rows[rows]
         else:
             is_places = isinstance(rows, np.ndarray) and rows.dtype.kind in "iu"
-            order = rows if is_places else np.arange(len(self.length))[rows]
-        return TextColumn(self.data, self.length, order, None if self.known is None else self.known[rows])
+            order = rows if is_places else _places(rows, len(self.length))
+        found = TextColumn(self.data, self.length, order, None if self.known is None else self.known[rows])
+        found._known_start = self._known_start
+        return found
+
+    def pieces(self) -> tuple[U8, I64, I64]:
+        """Return the texts of the rows one after the other, where each begins, and its bytes."""
+        length = self.length if self.rows is None else self.length[self.rows]
+        own = starts_of(length)
+        if self.rows is None:
+            return self.data, own, length.astype(np.int64)
+        data = np.empty(int(length.sum(dtype=np.int64)), np.uint8)
+        copy_pieces(self.data, self._start[self.rows], length.astype(np.int64), own, data)
+        return data, own, length.astype(np.int64)
 
     def raw(self) -> list[bytes]:
         """Return the texts as bytes; for some rows that were taken."""
@@ -269,6 +284,11 @@ class TextColumn:
             return found
         rows = pl.Series(np.arange(len(self.length)) if self.rows is None else self.rows)
         return found.gather(rows if self.known is None else rows.set(pl.Series(~self.known), None))
+
+
+def _places(rows: Any, height: int) -> NDArray[np.int64]:
+    """Return the places that a slice or an index chooses."""
+    return np.arange(*rows.indices(height)) if isinstance(rows, slice) else np.arange(height)[rows]
 
 
 def cut(
@@ -319,17 +339,22 @@ class Rows:
         self,
         columns: Sequence[Column],
         height: int,
-        # from a slice of the rows to the values of each column in it, None where there is none
-        part: Callable[[slice], dict[str, list[Any]]],
+        # from a slice of the rows to each column in it, as lists with None where there is no value, or as arrays
+        columns_of: Callable[[slice], Mapping[str, AnyColumn | Sequence[Any]]],
         frame: Callable[[], pl.DataFrame],
     ) -> None:
         self.columns = tuple(columns)
         self._height = height
-        self.part = part
+        self.columns_of = columns_of
         self._frame = frame
 
     def __len__(self) -> int:
         return self._height
+
+    def part(self, chosen: slice) -> dict[str, list[Any]]:
+        """Return some rows: the values of each column as Python's own, None where there is none."""
+        found = self.columns_of(chosen)
+        return {column.name: listed(found[column.name], column.kind) for column in self.columns}
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -341,11 +366,11 @@ class Rows:
         """Return the rows of a public table."""
         columns = TABLES[table.name]
 
-        def part(chosen: slice) -> dict[str, list[Any]]:
+        def columns_of(chosen: slice) -> dict[str, AnyColumn]:
             taken = table.take(chosen)
-            return {column.name: taken.listed(column.name) for column in columns}
+            return {column.name: taken.column(column.name) for column in columns}
 
-        return cls(columns, len(table), part, lambda: table.frame)
+        return cls(columns, len(table), columns_of, lambda: table.frame)
 
     @classmethod
     def under(cls, columns: Sequence[Column], data: Mapping[str, Any]) -> Rows:
@@ -354,16 +379,10 @@ class Rows:
         if set(data) != set(names):
             raise ValueError(f"these rows have other columns: {sorted(set(data) ^ set(names))}")
 
-        def part(chosen: slice) -> dict[str, list[Any]]:
-            return {
-                name: np.ndarray.tolist(own) if isinstance(own := data[name][chosen], np.ndarray) else own
-                for name in names
-            }
-
         def frame() -> pl.DataFrame:
             return pl.DataFrame([_series(column, data[column.name]) for column in columns])
 
-        return cls(columns, len(data[names[0]]), part, frame)
+        return cls(columns, len(data[names[0]]), lambda chosen: {name: data[name][chosen] for name in names}, frame)
 
     @classmethod
     def listed(cls, columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Rows:
@@ -413,6 +432,20 @@ def time_of(microseconds: int) -> datetime | None:
         return None
 
 
+def listed(column: AnyColumn | Sequence[Any] | NDArray[Any], kind: str) -> list[Any]:
+    """Return a column as Python's own values, None where unknown: words and texts, bytes, times, numbers."""
+    if isinstance(column, TextColumn):
+        if kind == "String":
+            return column.to_list()
+        return [raw if there else None for raw, there in zip(column.raw(), column.is_known.tolist(), strict=True)]
+    if not isinstance(column, Values):
+        return np.ndarray.tolist(column) if isinstance(column, np.ndarray) else list(column)
+    found = column.to_list()
+    if kind == "Categorical":
+        return [None if code is None else column.words[code] for code in found]
+    return [None if us is None else time_of(us) for us in found] if kind == "time" else found
+
+
 class Table:
     """One of the public tables."""
 
@@ -427,19 +460,20 @@ class Table:
 
     def __getitem__(self, name: str) -> Values:
         """Return a column of numbers or words."""
-        column = self._of(name)
+        column = self.column(name)
         if isinstance(column, TextColumn):
             raise TypeError(f"{name} is a column of texts")
         return column
 
     def texts(self, name: str) -> TextColumn:
         """Return a column of texts."""
-        column = self._of(name)
+        column = self.column(name)
         if isinstance(column, Values):
             raise TypeError(f"{name} is no column of texts")
         return column
 
-    def _of(self, name: str) -> AnyColumn:
+    def column(self, name: str) -> AnyColumn:
+        """Return a column of either kind."""
         if name not in self._columns:
             self._columns[name] = self._column(name)
         return self._columns[name]
@@ -447,26 +481,17 @@ class Table:
     def take(self, rows: Any) -> Table:
         """Return some rows, given by their places or by a mask; each column is taken when it is asked for."""
         is_mask = isinstance(rows, np.ndarray) and rows.dtype == np.bool_
-        chosen = _rows_of_mask(rows) if is_mask else np.arange(self._height)[rows]
+        chosen = _rows_of_mask(rows) if is_mask else _places(rows, self._height)
         height = chosen.stop - chosen.start if isinstance(chosen, slice) else len(chosen)
-        return Table(self.name, height, lambda name: self._of(name).take(chosen))
+        return Table(self.name, height, lambda name: self.column(name).take(chosen))
 
     def changed(self, name: str, column: AnyColumn) -> Table:
         """Return a table with another column in place of one."""
-        return Table(self.name, self._height, lambda wanted: column if wanted == name else self._of(wanted))
+        return Table(self.name, self._height, lambda wanted: column if wanted == name else self.column(wanted))
 
     def listed(self, name: str) -> list[Any]:
         """Return a column as Python's own values, None where unknown: words and texts, bytes, times, numbers."""
-        column, kind = self._of(name), next(each.kind for each in TABLES[self.name] if each.name == name)
-        if isinstance(column, TextColumn):
-            if kind == "String":
-                return column.to_list()
-            known = column.is_known.tolist()
-            return [raw if there else None for raw, there in zip(column.raw(), known, strict=True)]
-        found = column.to_list()
-        if kind == "Categorical":
-            return [None if code is None else column.words[code] for code in found]
-        return [None if us is None else time_of(us) for us in found] if kind == "time" else found
+        return listed(self.column(name), next(each.kind for each in TABLES[self.name] if each.name == name))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return rows by the names of their columns, for a few that were taken."""
@@ -476,7 +501,7 @@ class Table:
     @cached_property
     def frame(self) -> pl.DataFrame:
         """The same as a frame; made when it is asked for the first time."""
-        return pl.DataFrame([self._of(each.name).series(each.name, each.dtype) for each in TABLES[self.name]])
+        return pl.DataFrame([self.column(each.name).series(each.name, each.dtype) for each in TABLES[self.name]])
 
     @classmethod
     def of(cls, name: str, frame: pl.DataFrame) -> Table:
@@ -501,7 +526,7 @@ def stacked(tables: Sequence[Table]) -> Table:
     """Put tables one below the other; there is at least one."""
 
     def column(name: str) -> AnyColumn:
-        if isinstance(tables[0]._of(name), TextColumn):  # noqa: SLF001  (which kind it is)
+        if isinstance(tables[0].column(name), TextColumn):
             return TextColumn.stacked([table.texts(name) for table in tables])
         parts = [table[name] for table in tables]
         known = np.concatenate([part.is_known for part in parts])

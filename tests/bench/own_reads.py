@@ -15,8 +15,8 @@ import numpy as np
 
 import layoutscope
 from layoutscope.image import opening
-from layoutscope.image.raw import GAP_BYTES
-from layoutscope.image.source import MAX_REQUEST_BYTES, FillingSource, Source, WrappedSource
+from layoutscope.image.source import FillingSource, Source, WrappedSource
+from layoutscope.structs.arrays import GAP_BYTES, MAX_REQUEST_BYTES
 
 DRIVE = "generic-7200"
 VERBS = {

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
-import zstandard
 
 from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from layoutscope.api.scan import scan
 from layoutscope.report.map.scans import disks
+from layoutscope.zstd import zstd
 
 if TYPE_CHECKING:
     from layoutscope.report.map.scans import MapDisk
@@ -66,7 +66,7 @@ def _locked(folder: Path) -> list[ScanResult]:
 def _damaged(folder: Path) -> list[ScanResult]:
     """Some leaves of the file list are overwritten, with what looks like a transaction of the far future, too."""
     image = FIXTURES / "apfs-scattered.img.zst"
-    raw = bytearray(zstandard.ZstdDecompressor().decompress(image.read_bytes()))
+    raw = bytearray(zstd.decompress(image.read_bytes()))
     is_leaf = (pl.col("tree").cast(pl.String) == "fs") & (pl.col("kind").cast(pl.String) == "leaf")
     leaves = nodes_of(scan(image, drives=())).filter(is_leaf & (pl.col("state").cast(pl.String) == "live"))
     for place, size in leaves.select("image_offset", "size_bytes").rows()[DESTROYED]:

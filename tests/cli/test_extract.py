@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -11,8 +12,10 @@ from fixtures.apfs.plan import ExtentPlan, FilePlan
 from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from layoutscope import extract, read_layouts, scan
+from layoutscope.api import extract as extract_module
 from layoutscope.image import open_image
 from layoutscope.report.json import result_document
+from layoutscope.zstd import zstd
 
 COUNTERS = ("name", "reads", "read_bytes", "hole_bytes")
 
@@ -44,6 +47,32 @@ def test_an_extract_scans_the_same(original, tmp_path, name):
     found = extract(original, tmp_path / name)
     assert found.metadata_bytes < found.size_bytes == original.stat().st_size
     assert document(tmp_path / name) == document(original)
+
+
+def test_runs_of_zeros_are_compressed_once(monkeypatch):
+    """Frames of 1 GiB, 16 MiB and 1 MiB are made once and repeated: 18 GiB of zeros cost no more than those three."""
+    sizes, compressor = [], zstd.ZstdCompressor
+
+    class Counting:
+        def __init__(self, *words, **options):
+            self._own = compressor(*words, **options)
+            self.flush = self._own.flush
+
+        def compress(self, data):
+            sizes.append(len(data))
+            return self._own.compress(data)
+
+    monkeypatch.setattr(zstd, "ZstdCompressor", Counting)
+    extract_module.zero_frame.cache_clear()
+    file = io.BytesIO()
+    for _ in range(2):
+        writer = extract_module._Compressed(file)
+        writer.data(5 << 30, b"a" * 512)
+        writer.data((8 << 30) + (35 << 20), b"b" * 512)
+        writer.end(9 << 30)
+    extract_module.zero_frame.cache_clear()
+    assert 0 <= sum(sizes) - sum(extract_module.ZERO_FRAMES) - 4 * 512 < 4 * extract_module.ZERO_FRAMES[-1]
+    assert file.tell() < 1 << 20
 
 
 def test_data_of_files_are_left_out(image, tmp_path):

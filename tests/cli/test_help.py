@@ -174,7 +174,7 @@ def test_verbose_is_about_the_version(run, words):
     assert run(*words).exit_code == 2
 
 
-TABLES = {"polars", "plotly", "zstandard", "kaitaistruct"}
+TABLES = {"polars", "plotly", "layoutscope.zstd", "kaitaistruct"}
 ALL = {*TABLES, "numpy", "rich"}
 
 

@@ -9,12 +9,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from fixtures.hfsplus.plan import File, VolumePlan
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope import read_layouts
+from layoutscope.zstd import zstd
 
 APFS = "fixtures/images/apfs-scattered.img.zst"
 
@@ -109,7 +109,7 @@ def damaged(tmp_path):
         for item in read_layouts(source)
         if item.entries.height
     )
-    data = bytearray(zstandard.ZstdDecompressor().stream_reader(source.read_bytes()).read())
+    data = bytearray(zstd.decompress(source.read_bytes()))
     data[leaf : leaf + 4096] = bytes(4096)
     (tmp_path / "damaged.img").write_bytes(data)
     return tmp_path / "damaged.img"

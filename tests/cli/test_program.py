@@ -87,7 +87,17 @@ def test_explain_alone_lists_all_and_a_misspelt_word_is_suggested(run):
 
 @pytest.mark.parametrize(
     "word",
-    ["fts", "outer-zone", "extents", "core-storage", "TABLE", "what-if", "one-sweep", "on-hfsplus", "generic-7200"],
+    [
+        "fts",
+        "outer-zone",
+        "extents",
+        "core-storage",
+        "TABLE",
+        "what-if",
+        "list-from-disk",
+        "on-hfsplus",
+        "generic-7200",
+    ],
 )
 def test_what_help_points_to_is_explained(run, word):
     """Orders, what-ifs, tables, refusals, remedies, drives, and the words that help and screens themselves name."""

@@ -104,6 +104,19 @@ def test_a_share_is_told_where_it_is_known():
         running.draw(bar, step)
         shown.append([(task.description, task.percentage if task.total else None, task.fields) for task in bar.tasks])
     assert shown == [
-        [("decompressing", 50.0, {"counted": "512 B of 1.00 KiB"})],
-        [("reading", None, {"counted": "2.00 KiB"})],
+        [("decompressing", 50.0, {"counted": "512 B of 1.00 KiB", "left": ""})],
+        [("reading", None, {"counted": "2.00 KiB", "left": ""})],
     ]
+
+
+def test_the_time_left_follows_the_pace():
+    """A quarter in ten seconds, measured from the second look on: half takes twenty, the last hundredth is nothing."""
+    bar = running._new_bar(io.StringIO())
+    clock = [0.0]
+    bar.get_time = lambda: clock[0]
+    shown = []
+    for seconds, done in ((0, 0), (10, 256), (20, 512), (39.6, 1014)):
+        clock[0] = float(seconds)
+        running.draw(bar, Step("reading disk.img", done, 1024))
+        shown.append(bar.tasks[0].fields["left"])
+    assert shown == ["", "", "20 s left", ""]

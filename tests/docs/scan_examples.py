@@ -12,11 +12,10 @@ import re
 import tempfile
 from pathlib import Path
 
-import zstandard
-
 from layoutscope import read_layouts, scan
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan
+from layoutscope.zstd import zstd
 from tests.conftest import ROOT, cache_dir, shared_dir
 
 PAGE = ROOT / "docs" / "examples-scan.md"
@@ -67,7 +66,7 @@ def sections(page: str) -> dict[str, str]:
 def damaged() -> str:
     """Return the section of an image that is damaged on the way."""
     packed = (ROOT / "fixtures/images/apfs-scattered.img.zst").read_bytes()
-    data = bytearray(zstandard.ZstdDecompressor().stream_reader(packed).read())
+    data = bytearray(zstd.decompress(packed))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "damaged.img")
         path.write_bytes(data)

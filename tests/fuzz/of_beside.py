@@ -87,10 +87,10 @@ def _sectors(path: Path) -> int:
 
 
 def _cells(path: Path) -> int:
-    import zstandard
+    from layoutscope.zstd import zstd
 
     (path.parent / "disk.toml").write_text(PROFILE)
-    (path.parent / "disk.map.zst").write_bytes(zstandard.ZstdCompressor().compress(path.read_bytes()))
+    (path.parent / "disk.map.zst").write_bytes(zstd.compress(path.read_bytes()))
     return _served(path.parent / "disk.toml")
 
 

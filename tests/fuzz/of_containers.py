@@ -8,7 +8,6 @@ import lzma
 from typing import TYPE_CHECKING
 
 import numpy as np
-import zstandard
 
 from fixtures.asif import Plan, asif
 from fixtures.hfsplus.writer import render
@@ -22,6 +21,7 @@ from fixtures.wrappers import (
     sparse_image,
     vdi,
 )
+from layoutscope.zstd import zstd
 from tests.fuzz.base import Base, base_of
 from tests.fuzz.of_partitions import PLANS
 from tests.unit.image.containers.test_udif import ADC, BZIP2, IGNORED, LZMA, PLAIN, ZEROS, ZLIB, udif
@@ -57,7 +57,7 @@ def bases() -> tuple[Base, ...]:
         _base("gzip", gzip.compress(disk, mtime=0)),
         _base("bzip2", bz2.compress(disk)),
         _base("xz", lzma.compress(disk)),
-        _base("zstd", zstandard.ZstdCompressor().compress(disk)),
+        _base("zstd", zstd.compress(disk)),
     )
 
 

@@ -7,7 +7,6 @@ import struct
 from pathlib import Path
 
 import pytest
-import zstandard
 
 import layoutscope
 from fixtures.hfsplus.scenarios import SCENARIOS
@@ -16,6 +15,7 @@ from layoutscope.filesystems.apfs import reader
 from layoutscope.filesystems.apfs.check import rules as apfs_rules
 from layoutscope.filesystems.hfsplus import contents, layout
 from layoutscope.filesystems.hfsplus.check import rules
+from layoutscope.zstd import zstd
 from tests.unit.partition.builders import HFS, gpt_disk, gpt_entry
 
 BLOCK, MIB = 4096, 1 << 20
@@ -163,9 +163,7 @@ def test_a_capture_has_no_records_to_check(victims, tmp_path):
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_a_check_reads_once_and_finds_what_it_finds_in_an_open_image(tmp_path, monkeypatch, filesystem, is_damaged):
     """Of an image that was opened before, the tables are there and all else is read for the check alone."""
-    stored = zstandard.ZstdDecompressor().decompress(
-        (IMAGES / f"{filesystem}-scattered.img.zst").read_bytes(), max_output_size=2**30
-    )
+    stored = zstd.decompress((IMAGES / f"{filesystem}-scattered.img.zst").read_bytes())
     path = tmp_path / "disk.img"
     path.write_bytes(stored)
     if is_damaged:
@@ -193,7 +191,7 @@ POOL = "bitmap of the internal pool"
 def container(tmp_path):
     """Return the path of a sound container, and where the version in use of its pool's bitmap lies."""
     path = tmp_path / "disk.img"
-    path.write_bytes(zstandard.decompress((IMAGES / "apfs-scattered.img.zst").read_bytes()))
+    path.write_bytes(zstd.decompress((IMAGES / "apfs-scattered.img.zst").read_bytes()))
     regions = layoutscope.read_layouts(path)[0].regions
     ring = regions.filter(type="internal-pool-bitmap")["image_offset"].to_list()[0]
     assert layoutscope.check(path).is_clean

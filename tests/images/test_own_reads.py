@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+import subprocess
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import layoutscope
+from fixtures.wrappers import expert_witness
+from layoutscope import progress
+from layoutscope.drive import load_profile, service
 from layoutscope.image import opening
+from layoutscope.image.containers.placed import StoredSource
+from layoutscope.image.passes import PART_BYTES
 from layoutscope.image.source import RecordingSource
+from layoutscope.remedies.case import Case
+from layoutscope.remedies.changes import list_from_disk
 from layoutscope.structs.arrays import runs_of, total, union
+from layoutscope.walk.host import host_profile
+from tests.bench.own_reads import DRIVE, Requests, served
+from tests.unit.image.containers.test_udif import BZIP2, LZFSE, LZMA, ZEROS, ZLIB, udif
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "images"
 VERBS = {
@@ -62,3 +75,116 @@ def test_each_block_is_asked_for_once_and_by_address(verb, image, counted, tmp_p
 def test_an_aged_volume_is_read_in_few_requests(reference_image, name, most):
     """Of 6,000 nodes that lie in 35 MiB, and of a catalog in five pieces: short gaps are read over."""
     assert layoutscope.scan(reference_image(name)).image.reads <= most
+
+
+def test_a_plan_predicts_what_list_reads(image, monkeypatch, tmp_path):
+    """Its requests are those of ``list`` without headers, each of which costs a seek and a turn at most."""
+    opened = []
+    open_image = opening.open_image
+    monkeypatch.setattr(
+        opening,
+        "open_image",
+        lambda *words, **options: opened.append(Requests(open_image(*words, **options))) or opened[-1],
+    )
+    layoutscope.list(image)
+    monkeypatch.undo()
+    recorded = served(opened[0].asked, tmp_path)
+    with layoutscope.open(image) as session:
+        (layout,) = (layout for layout in session.layouts if len(layout.columns("entries")))
+    case = Case(layout, load_profile(DRIVE), "fts", host_profile("linux"))
+    reads = list_from_disk(case).parts[0].reads
+    headers = recorded["reads"] - len(reads)
+    assert 0 <= headers <= MAX_HEADERS
+    assert 0.95 < reads.length_bytes.sum() / recorded["bytes"] <= 1
+    drive_s = service(reads, case.drive).seconds - reads.host_us / 1e6
+    assert 0 <= recorded["seconds"] - drive_s <= MAX_HEADER_S * headers
+
+
+MAX_HEADERS = 64
+"""Pieces of superblocks, headers and roots, most of which are contiguous."""
+
+MAX_HEADER_S = 0.0167
+"""An average seek of 8.33 ms and a turn of 8.33 ms (generic-7200)."""
+
+
+def test_a_pass_knows_its_bytes_before_it_starts(image, counted, monkeypatch):
+    """From its first step to its last one as much is asked of the disk as was announced; short passes are silent.
+
+    Headers and roots that were read before are not asked for again, nor is anything where a verb looks again at what is
+    kept.
+    """
+    monkeypatch.setattr(progress, "REPORT_INTERVAL_S", 0.0)
+    steps = []
+
+    def listen(step):
+        asked = counted[0].recorded() if counted else np.empty((0, 2), np.int64)
+        steps.append((step, int((asked[:, 1] - asked[:, 0]).sum())))
+
+    layoutscope.list(image, progress=listen)
+    grouped = itertools.groupby(steps, lambda item: item[0].total if item[0].phase.startswith("reading") else None)
+    passes = [[*group] for size, group in grouped if size]
+    assert bool(passes) == ("aged" in str(image))
+    assert not passes or passes[0][0][1] < passes[0][-1][1]
+    for group in passes:
+        (first, before), (last, after) = group[0], group[-1]
+        assert (first.done, last.done, last.share) == (0, last.total, 1.0)
+        assert before == after or 0 <= last.total - (after - before) < last.total // 100
+        assert len({step.done for step, _ in group}) > last.total // PART_BYTES
+
+
+CHUNK_BYTES = 1 << 18
+
+
+def disk_image(storage):
+    """Write a disk image whose chunks of 256 KiB are packed in one way, and those of zeros not stored."""
+
+    def write(raw, path, _):
+        disk = raw.read_bytes()
+        chunks = [disk[at : at + CHUNK_BYTES] for at in range(0, len(disk), CHUNK_BYTES)]
+        path.write_bytes(udif([(storage if any(chunk) else ZEROS, chunk) for chunk in chunks]))
+
+    return write
+
+
+def packed_qcow(raw, path, peer):
+    subprocess.run([peer("qemu-img"), "convert", "-c", "-f", "raw", "-O", "qcow2", raw, path], check=True)
+
+
+def expert_witness_image(raw, path, _):
+    (segment,) = expert_witness(raw.read_bytes())
+    path.write_bytes(segment)
+
+
+PACKED = {
+    "zlib.dmg": disk_image(ZLIB),
+    "bzip2.dmg": disk_image(BZIP2),
+    "lzma.dmg": disk_image(LZMA),
+    "lzfse.dmg": disk_image(LZFSE),
+    "packed.qcow2": packed_qcow,
+    "packed.E01": expert_witness_image,
+}
+
+
+@pytest.fixture(scope="module", params=PACKED)
+def packed_images(request, reference_image, peer, tmp_path_factory):
+    """Return the images of a driver in chunks that are packed."""
+    folder = tmp_path_factory.mktemp("packed")
+    paths = [folder / f"{name}-{request.param}" for name in ("apfs-ci", "hfsplus-4k")]
+    for path, name in zip(paths, ("apfs-ci", "hfsplus-4k"), strict=True):
+        PACKED[request.param](reference_image(f"driver/{name}.img"), path, peer)
+    return paths
+
+
+def test_each_chunk_of_a_packed_image_is_unpacked_once(packed_images, monkeypatch, tmp_path):
+    """Chunks are counted where they are unpacked, whatever the passes that a verb reads in."""
+    unpacked = Counter()
+    unpack = StoredSource._unpack
+    monkeypatch.setattr(StoredSource, "_unpack", lambda self, number: unpacked.update([number]) or unpack(self, number))
+    for path in packed_images:
+        for verb, run in VERBS.items():
+            unpacked.clear()
+            run(path, tmp_path)
+            for made in tmp_path.iterdir():
+                made.unlink()
+            assert len(unpacked) > 5
+            assert set(unpacked.values()) == {1}, (path.name, verb)

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 from rich.console import Console
 
 import layoutscope
@@ -23,6 +22,7 @@ from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.report.json import result_json
 from layoutscope.walk import host_profile, trace
+from layoutscope.zstd import zstd
 from tests.hfsplus import read_layout
 
 TRACES = Path(__file__).parent / "traces"
@@ -81,7 +81,7 @@ def layout_of(path):
 def requests_in(path):
     """Offsets and lengths of a trace's reads."""
     with path.open("rb") as file:
-        data = zstandard.ZstdDecompressor().stream_reader(file).read()
+        data = zstd.decompress(file.read())
     return np.frombuffer(data, np.uint64).reshape(-1, 2).astype(np.int64)
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 
 import layoutscope
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import remote
 from layoutscope.image.remote import AHEAD_BYTES, BLOCK_BYTES, GAP_BYTES, RemoteSource, is_address, whole_address
 from layoutscope.units import format_bytes
+from layoutscope.zstd import zstd
 
 pytest.importorskip("fsspec")
 
@@ -96,7 +96,7 @@ def server(tmp_path, monkeypatch):
 def large_disk(path):
     """The small volume at the start of a sparse disk of 64 GiB."""
     with HFS.open("rb") as packed, path.open("wb") as disk:
-        zstandard.ZstdDecompressor().copy_stream(packed, disk)
+        shutil.copyfileobj(zstd.open(packed), disk)
         disk.truncate(DISK_BYTES)
     return path
 
@@ -248,7 +248,7 @@ def test_a_disk_in_an_object_store_is_scanned(tmp_path, monkeypatch):
         amazon.create_bucket(Bucket="disks")
         raw = tmp_path / "disk.img"
         with HFS.open("rb") as packed, raw.open("wb") as disk:
-            zstandard.ZstdDecompressor().copy_stream(packed, disk)
+            shutil.copyfileobj(zstd.open(packed), disk)
         amazon.upload_file(str(raw), "disks", "one/disk.img")
         there, here = layoutscope.scan("s3://disks/one/disk.img"), layoutscope.scan(raw)
         assert there.volumes[0].layout.nodes.equals(here.volumes[0].layout.nodes)

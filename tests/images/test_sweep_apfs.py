@@ -7,6 +7,7 @@ import mmap
 import polars as pl
 import pytest
 
+import layoutscope
 from fixtures.apfs import locate as at
 from fixtures.apfs.checksum import fletcher64
 from fixtures.apfs.structures import objects as disk
@@ -15,6 +16,7 @@ from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.faults_apfs import FAULTS
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs import sweep as sweep_module
 from layoutscope.filesystems.apfs.reader import Options, check_container, read_layouts
 from layoutscope.filesystems.apfs.sweep import sweep as sweep_blocks
 from layoutscope.image import open_image
@@ -318,3 +320,21 @@ def test_damage_elsewhere_leaves_a_whole_tree_as_it_is(reference_image, tmp_path
     assert rows[0].equals(rows[1])
     assert found.entries.equals(healthy.entries)
     assert found.num_errors
+
+
+def test_a_sparse_image_is_looked_at_in_parts_of_8_mib(reference_image, tmp_path, monkeypatch):
+    """An extract stores the nodes of an aged volume by themselves: the work goes by bytes, not by stretches."""
+    layoutscope.extract(reference_image("aged/apfs-20000-c20.img"), tmp_path / "a.img")
+    parts = []
+    objects_in = sweep_module._objects_in
+    monkeypatch.setattr(
+        sweep_module, "_objects_in", lambda data, *words: parts.append(len(data)) or objects_in(data, *words)
+    )
+    with open_image(tmp_path / "a.img") as source:
+        num_stretches = len(source.holes)
+        layouts = read_layouts(source, options=Options(sweep=True))
+    assert num_stretches > 100
+    assert len(parts) <= 2 * sum(parts) * BLOCK_BYTES // sweep_module.PART_BYTES + 1
+    nodes = layouts[1].columns("nodes")
+    plain = read(tmp_path / "a.img", sweep=False)[1].columns("nodes")
+    assert nodes["image_offset"].signed().tolist() == plain["image_offset"].signed().tolist()

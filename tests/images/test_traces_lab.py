@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 
 from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Work, host_profile, trace
+from layoutscope.zstd import zstd
 from tests.hfsplus import read_layout
 from tests.validation.remedies import Aged, Lab, proven
 
@@ -64,7 +64,7 @@ def volume(request, lab, tmp_path_factory):
 def real(lab, image, *workload) -> AccessTrace:
     prefix = image.with_suffix(".traced")
     lab("trace", str(image), "-o", str(prefix), *workload)
-    data = zstandard.ZstdDecompressor().stream_reader(Path(f"{prefix}.trace.zst").read_bytes()).read()
+    data = zstd.decompress(Path(f"{prefix}.trace.zst").read_bytes())
     pairs = np.frombuffer(data, np.uint64).reshape(-1, 2).astype(np.int64)
     return AccessTrace.from_reads(pairs[:, 0], pairs[:, 1])
 

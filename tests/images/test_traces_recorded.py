@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 
 import layoutscope
 from layoutscope.walk import Work, host_profile, random_records, trace
+from layoutscope.zstd import zstd
 
 RECORDED = Path(__file__).with_name("recorded")
 
@@ -38,7 +38,7 @@ GIT = ["hfsplus-4k", "apfs-ci"]
 def recorded(name):
     """Return the reads of a recorded trace: rows of offset and length."""
     data = (RECORDED / f"{name}.trace.zst").read_bytes()
-    return np.frombuffer(zstandard.ZstdDecompressor().stream_reader(data).read(), "u8").reshape(-1, 2)
+    return np.frombuffer(zstd.decompress(data), "u8").reshape(-1, 2)
 
 
 def rows(reads):

@@ -23,8 +23,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import zstandard
-
 from fixtures.apfs.plan import ContainerPlan
 from fixtures.apfs.plan import VolumePlan as ApfsPlan
 from fixtures.apfs.scenarios import many
@@ -50,6 +48,7 @@ from layoutscope.api.reading import opened, request_of
 from layoutscope.options import ReadOptions
 from layoutscope.structs import records
 from layoutscope.structs.recordtypes import Field, RecordType
+from layoutscope.zstd import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -512,7 +511,7 @@ def _compressed(disk: bytes, more: str) -> Iterator[Base]:
     half = len(disk) // 1024 * 512
     ways: dict[str, Callable[[bytes], bytes]] = {
         "gzip": lambda data: gzip.compress(data, mtime=0), "bzip2": bz2.compress, "xz": lzma.compress,
-        "zstd": zstandard.ZstdCompressor(write_checksum=True).compress,
+        "zstd": lambda data: zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1}),
     }  # fmt: skip
     for name, way in ways.items():
         pieces = [way(disk[:half]), way(disk[half:])]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from layoutscope import check, scan
 from layoutscope.report.json import result_document
+from layoutscope.zstd import zstd
 from tests.losses.campaign import damaged
 from tests.losses.damage import Damage
 from tests.losses.images import Sound, written_images
@@ -27,7 +28,7 @@ ROOT_PARENT = 1
 def of_fixture(name, folder):
     path = folder / f"{name}.img"
     with (IMAGES / f"{name}.img.zst").open("rb") as packed, path.open("wb") as file:
-        zstandard.ZstdDecompressor().copy_stream(packed, file)
+        shutil.copyfileobj(zstd.open(packed), file)
     (folder / "work").mkdir()
     return victim_of(Sound(name, path, {}), folder / "work")
 

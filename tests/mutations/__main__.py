@@ -617,7 +617,7 @@ def main() -> None:
             by_part[part] = [each for each in mutants if options.line in each.lines]
         elif 0 < options.sample < len(mutants):
             by_part[part] = random.Random(options.seed).sample(mutants, options.sample)  # noqa: S311
-    for name in ("pytest", "numpy", "polars", "hypothesis", "zstandard", "construct", "kaitaistruct", "typer", "rich"):
+    for name in ("pytest", "numpy", "polars", "hypothesis", "construct", "kaitaistruct", "typer", "rich"):
         importlib.import_module(name)  # every child needs them, and the package itself must not be there before
     folders = {
         part: [

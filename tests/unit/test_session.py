@@ -7,13 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-import zstandard
 
 import layoutscope
 from fixtures.apfs.scenarios import PASSWORD, SCENARIOS
 from fixtures.apfs.writer import write
 from layoutscope.api.images import Volumes
 from layoutscope.errors import LockedError, UsageError
+from layoutscope.zstd import zstd
 from tests.layouts import layout
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "images"
@@ -25,7 +25,7 @@ def image(request, tmp_path):
     """Write the raw image of each kind."""
     path = tmp_path / f"{request.param}.img"
     with (FOLDER / NAMES[request.param]).open("rb") as packed, path.open("wb") as raw:
-        zstandard.ZstdDecompressor().copy_stream(packed, raw)
+        shutil.copyfileobj(zstd.open(packed), raw)
     return path
 
 

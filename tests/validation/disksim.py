@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import zstandard
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
+from layoutscope.zstd import zstd
 from tests.unit.drive.lesser import LESS
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Witness:
         names = (f"disksim/lists/{drive}.{workload}", f"disksim/lists/{workload}", f"traces/{workload}")
         paths = (self.images / f"{name}.trace.zst" for name in names)
         packed = next(path for path in paths if path.exists()).read_bytes()
-        raw = zstandard.ZstdDecompressor().stream_reader(packed).read()
+        raw = zstd.decompress(packed)
         pairs = np.frombuffer(raw, np.dtype(np.uint64).newbyteorder("<")).astype(np.int64).reshape(-1, 2)
         reads = AccessTrace.from_reads(pairs[:, 0], pairs[:, 1], think_us=think_us)
         reads.think_us[0] = 0

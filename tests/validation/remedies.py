@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import zstandard
 from msgspec.structs import replace
 
 from layoutscope import read_layouts
@@ -30,6 +29,7 @@ from layoutscope.remedies.planning import change_of, plan_of
 from layoutscope.results.frames import with_paths
 from layoutscope.walk.host import host_profile
 from layoutscope.walk.score import score
+from layoutscope.zstd import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -172,7 +172,7 @@ class Lab:
         prefix = self.scratch / "traced"
         self("trace", str(image), "-o", str(prefix), *workload)
         packed = Path(f"{prefix}.trace.zst").read_bytes()
-        pairs = np.frombuffer(zstandard.ZstdDecompressor().stream_reader(packed).read(), np.uint64)
+        pairs = np.frombuffer(zstd.decompress(packed), np.uint64)
         offset, length = pairs.reshape(-1, 2).astype(np.int64).T
         return AccessTrace.from_reads(offset, length)
 

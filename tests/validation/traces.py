@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zstandard
 
 from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Score, Work, score, trace
+from layoutscope.zstd import zstd
 from tests.hfsplus import read_layout
 from tests.layouts import file_id as number_of
 
@@ -57,7 +57,7 @@ class Traces:
 
     def bytes_of(self, name: str) -> bytes:
         """Return a decompressed file."""
-        return zstandard.ZstdDecompressor().stream_reader((self.folder / name).read_bytes()).read()
+        return zstd.decompress((self.folder / name).read_bytes())
 
     def real(self, name: str) -> AccessTrace:
         """Return the recorded reads."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.display import Struct
+from layoutscope.image.source import Workspace
 from layoutscope.progress import phase
 from layoutscope.structs import arrays, grammar
 from layoutscope.structs.bulk import decode_columns
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
 
 
-CHUNK_BYTES: Final = 16 * 1024**2
+PART_BYTES: Final = 8 * 1024**2
+"""So much is looked at together: a stretch of the disk, or many short ones."""
+
 LARGEST_NODE: Final = 65536
 MAX_LEVELS: Final = 16
 HEAD: Final = BTREE_NODE
@@ -108,10 +111,10 @@ def sweep(blocks: Blocks, within: NDArray[np.int64] | None = None) -> Swept:
     What is no sound block but begins like a node is tried as one of several blocks, up to 64 KiB.
     """
     parts = [
-        _objects_in(data, first, blocks, number)
+        _objects_in(data, place, blocks, number)
         for number, source in enumerate(blocks.sources)
         if source is not None
-        for first, data in _chunks(source, blocks.block_size, _runs_of_device(within, blocks.tier2_mark, number))
+        for place, data in _parts(source, blocks.block_size, _runs_of_device(within, blocks.tier2_mark, number))
     ]
     columns = {name: [getattr(part, name) for part in parts] for name in Swept.__struct_fields__}
     empty = {name: np.empty(0, np.uint64 if name in {"paddr", "oid", "xid"} else np.int64) for name in columns}
@@ -124,27 +127,50 @@ def _runs_of_device(within: NDArray[np.int64] | None, mark: int, device: int) ->
     return arrays.intersect(EVERYWHERE if within is None else within - start, EVERYWHERE)
 
 
-def _chunks(source: Source, block_size: int, within: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Yield the first block and the blocks of each part of a device that is stored and wanted."""
+def _parts(
+    source: Source, block_size: int, within: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
+    """Yield the numbers and contents of the blocks of a device that are stored and wanted, part by part."""
     whole = arrays.intersect(np.array([[0, source.size_bytes // block_size]], np.int64), within)
     holes = source.holes
     source.counter.hole_bytes += arrays.total(holes)
     skipped = np.concatenate([holes, source.unread_ranges()])
     first = -(-skipped[:, 0] // block_size)
     length = np.maximum(skipped.sum(axis=1) // block_size - first, 0)
-    step = max(CHUNK_BYTES // block_size, 1)
-    with phase("looking at every block for nodes", source.size_bytes) as looked_at:
-        for start, count in arrays.subtract(whole, arrays.runs_of(first, length)).tolist():
-            for block in range(start, start + count, step):
-                number = min(step, start + count - block)
-                buffer = np.zeros(number * block_size, np.uint8)
-                source.read_into(block * block_size, buffer.data)
-                yield block, buffer.reshape(number, block_size)
-                looked_at.at((block + number) * block_size)
+    step = max(PART_BYTES // block_size, 1)
+    stretches = arrays.subtract(whole, arrays.runs_of(first, length))
+    workspace = Workspace()
+    with phase("looking at every block for nodes", arrays.total(stretches) * block_size) as looked_at:
+        for start, count in _cut_and_gathered(stretches, step):
+            if len(start) == 1:
+                # Long reads by themselves are not kept: they go over everything once.
+                data = workspace.bytes(int(count[0]) * block_size)
+                source.read_into(int(start[0]) * block_size, data.data)
+            else:
+                data = source.read_extents(start * block_size, count * block_size, workspace)
+            yield arrays.ranges(start, count), data.reshape(-1, block_size)
+            looked_at.advance(len(data))
 
 
-def _objects_in(data: NDArray[np.uint8], first: int, blocks: Blocks, device: int) -> Swept:
-    """Find nodes, superblocks and heads of object maps in a run of blocks."""
+def _cut_and_gathered(stretches: NDArray[np.int64], most: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Cut long stretches, and gather short ones, into parts of so many blocks at most; starts and counts of each.
+
+    A sparse image may store each node by itself: what is done once a part takes longer than to look at a node.
+    """
+    pieces = -(-stretches[:, 1] // most)
+    nth = arrays.ranges(np.zeros(len(pieces), np.int64), pieces)
+    start = np.repeat(stretches[:, 0], pieces) + nth * most
+    count = np.minimum(np.repeat(stretches.sum(axis=1), pieces) - start, most)
+    end = np.cumsum(count)
+    at = 0
+    while at < len(count):
+        stop = int(np.searchsorted(end, (end[at - 1] if at else 0) + most, side="right"))
+        yield start[at:stop], count[at:stop]
+        at = stop
+
+
+def _objects_in(data: NDArray[np.uint8], place: NDArray[np.int64], blocks: Blocks, device: int) -> Swept:
+    """Find nodes, superblocks and heads of object maps in blocks of a device."""
     starts = np.arange(len(data), dtype=np.int64) * blocks.block_size
     flat = data.reshape(-1)
     head = decode_columns(HEAD, flat, starts, (HEAD.hdr.type, HEAD.level, HEAD.hdr.xid))
@@ -153,7 +179,7 @@ def _objects_in(data: NDArray[np.uint8], first: int, blocks: Blocks, device: int
     rows = np.flatnonzero((is_node | np.isin(kind, [int(item) for item in SINGLE])) & (xid > 0))
     columns = decode_columns(HEAD, flat, starts[rows], FIELDS)
     mark = blocks.tier2_mark if device else 0
-    paddr = (rows + first + mark).astype(np.uint64)
+    paddr = (place[rows] + mark).astype(np.uint64)
     # The checksum is over the whole object, however many blocks it has, less the eight bytes of itself.
     size = np.where(fletcher64(data[rows]) == columns["hdr.cksum"], blocks.block_size, 0)
     larger = 2 * blocks.block_size
@@ -178,7 +204,9 @@ def _try_size(
     blocks: Blocks, paddr: NDArray[np.uint64], stored: NDArray[np.uint64], size: NDArray[np.int64], larger: int
 ) -> None:
     """Verify what is no sound block as an object of several blocks."""
-    rows = np.flatnonzero((size == 0) & blocks.readable(paddr, larger))
+    rows = np.flatnonzero(size == 0)
+    if len(rows):
+        rows = rows[blocks.readable(paddr[rows], larger)]
     if len(rows):
         sound = rows[fletcher64(blocks.read(paddr[rows], larger)) == stored[rows]]
         size[sound] = larger

@@ -30,6 +30,7 @@ from layoutscope.filesystems.hfsplus.nodes import (
 )
 from layoutscope.filesystems.hfsplus.volume import shifted
 from layoutscope.image import Workspace
+from layoutscope.image.passes import phase_of_pass
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import GrowingTable
 from layoutscope.structs.bulk import decode_column
@@ -251,12 +252,14 @@ def decode_tree(
     size = file.node_size_bytes
     step = BATCH_BYTES // size
     workspace = Workspace()
-    for start in range(0, len(numbers), step):
-        chosen = numbers[start : start + step]
-        buffer = read_parts(volume, pieces_of(volume, file.fork, size, chosen), workspace)
-        to_come = (len(numbers) - start) / len(chosen) - 1
-        batch = decode_nodes(buffer, size, chosen, to_come)
-        _decode_batch(file, batch, leaves, into)
+    with phase_of_pass(volume.source, len(numbers) * size) as under_way:
+        for start in range(0, len(numbers), step):
+            chosen = numbers[start : start + step]
+            buffer = read_parts(volume, pieces_of(volume, file.fork, size, chosen), workspace)
+            to_come = (len(numbers) - start) / len(chosen) - 1
+            batch = decode_nodes(buffer, size, chosen, to_come)
+            _decode_batch(file, batch, leaves, into)
+            under_way.advance(len(buffer))
 
 
 def _decode_batch(file: TreeFile, nodes: ReadNodes, leaves: LeafDecoder, into: Decoded) -> None:

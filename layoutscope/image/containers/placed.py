@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections import OrderedDict
+from bisect import bisect_left, insort
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -43,7 +43,8 @@ MAX_PIECE_BYTES: Final = 64 * 1024**2
 """What one piece that is packed becomes: hdiutil makes 1 MiB at most, other programs up to 16 MiB."""
 
 KEPT_BYTES: Final = MAX_PIECE_BYTES
-"""Of pieces that are unpacked; the last one stays, however long it is."""
+"""Of pieces that are unpacked; the last one stays, however long it is. Pieces that several passes touch are unpacked
+once as far as there is room for them."""
 
 PIECE: Final = np.dtype(
     [
@@ -88,8 +89,8 @@ class StoredSource(PieceSource):
         self._unread = union([self._unread, *unread, *self._below_unread()])
         self._bad: I64 = np.empty((0, 2), np.int64)
         self._reason = ""
-        self._kept: OrderedDict[int, bytes] = OrderedDict()
-        self._kept_bytes = 0
+        self._kept: dict[int, bytes] = {}
+        self._numbers, self._kept_bytes = list[int](), 0  # of the pieces that are kept, ascending
         self._known = self.own_findings = tuple(findings)
 
     def _below_unread(self) -> list[I64]:
@@ -121,9 +122,11 @@ class StoredSource(PieceSource):
                 self._kept[number] = b""
                 self._remember(number, error)
             self._kept_bytes += len(self._kept[number])
+            insort(self._numbers, number)
             while len(self._kept) > 1 and self._kept_bytes > KEPT_BYTES:
-                self._kept_bytes -= len(self._kept.popitem(last=False)[1])
-        self._kept.move_to_end(number)
+                # Passes go up the disk: what lies before this piece is wanted last, and then what lies at the end.
+                gone = self._numbers.pop(bisect_left(self._numbers, number) - 1)
+                self._kept_bytes -= len(self._kept.pop(gone))
         return self._kept[number]
 
     def _unpack(self, number: int) -> bytes:

@@ -64,6 +64,8 @@ MAX_DRIVES: Final = 3
 MAX_PARTITIONS: Final = 6
 SMALLER_BYTES: Final = 1024**2
 """A container that leaves so much of its partition free is shown with its size."""
+OWN: Final = ("list-from-disk",)
+"""Remedies of software that is installed already: this one."""
 _NAME_COLUMNS: Final = 32
 MAX_ROWS: Final = 3
 """Causes, and remedies, that are shown where there is room."""
@@ -379,9 +381,9 @@ def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
     now = brief_seconds(verdict.seconds)
     head = f"What helps (now {now}; more, with cost and risk: layoutscope plan {{}})"
     yield Text(_with_image(head, result), style=SECTION)
-    ranked = sorted(verdict.helpful[:rows], key=lambda item: not item.is_bought)
+    ranked = sorted(verdict.helpful[:rows], key=lambda item: not (item.is_bought or item.name in OWN))
     for item in ranked:
-        title = item.title if item.is_bought else f"in software: {item.title}"
+        title = item.title if item.is_bought or item.name in OWN else f"in software: {item.title}"
         yield Text(_cut(f"  {brief_seconds(item.seconds):>9}  {title}"))
     if not ranked:
         yield Text("  none of the quick remedies" + (" on every such drive" if verdict.unsure else ""))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from layoutscope.filesystems.apfs import sweep
 from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.rescue import find_used_blocks
 from layoutscope.image import MemorySource
@@ -20,3 +21,11 @@ def test_a_device_that_was_not_given_holds_nothing():
     """Of half a Fusion set, only the half that is there is searched."""
     blocks = Blocks((MemorySource(bytes(16 * 4096)), None), (0,), 4096)
     assert find_used_blocks(blocks, (16, 64), None, []).tolist() == [[0, 16]]
+
+
+def test_short_stretches_are_gathered_and_long_ones_cut():
+    """Parts of at most four blocks: 4 of 5, what is left with two single ones, then 4, 4 and 1 of 9."""
+    stretches = np.array([[0, 5], [10, 1], [20, 1], [30, 9]], np.int64)
+    parts = [[*zip(*map(np.ndarray.tolist, part), strict=True)] for part in sweep._cut_and_gathered(stretches, 4)]
+    assert parts == [[(0, 4)], [(4, 1), (10, 1), (20, 1)], [(30, 4)], [(34, 4)], [(38, 1)]]
+    assert list(sweep._cut_and_gathered(np.empty((0, 2), np.int64), 4)) == []

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import zstandard
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive.recordings import arrival_us, blkparse_lines, csv_text, fio_lines, read_trace
 from layoutscope.errors import ImageError, UsageError
+from layoutscope.zstd import zstd
 
 FIO2 = """fio version 2 iolog
 /dev/sdb add
@@ -103,7 +103,7 @@ def test_fs_usage_on_a_disk_of_4_kib_blocks(read):
 def test_pairs(read):
     """Little-endian pairs of offset and length, packed or not."""
     plain = bytes.fromhex("00100000000000000002000000000000")  # 4096, 512
-    packed = zstandard.ZstdCompressor().compress(plain)
+    packed = zstd.compress(plain)
     assert rows(read(plain, "a.trace")) == rows(read(packed, "a.trace.zst")) == [(4096, 512, 0)]
 
 
@@ -122,7 +122,7 @@ def test_think_time_can_be_set(read):
     [
         ("x.csv", "start,offset\n1,2\n", "needs a column length_bytes"),
         ("x.trace", b"123", "not a multiple of 16"),
-        ("x.trace.zst", b"no zstd", "zstd decompress error"),
+        ("x.trace.zst", b"no zstd", "Unknown frame descriptor"),
         ("x.txt", "hello\n", "no reads"),
         ("x.txt", "", "no reads"),
     ],

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import zstandard
 
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.geometry import read_mapped_runs
 from layoutscope.drive.hdd import CYLINDER, HEAD, LBN, TRACK_BEGIN, TRACK_END
 from layoutscope.errors import UsageError
 from layoutscope.walk import AccessTrace
+from layoutscope.zstd import zstd
 
 PROFILE = """name = "four tracks"
 kind = "hdd"
@@ -43,7 +43,7 @@ def disk(tmp_path):
 
 
 def packed(rows) -> bytes:
-    return zstandard.ZstdCompressor().compress(np.asarray(rows, np.dtype(np.uint32).newbyteorder("<")).tobytes())
+    return zstd.compress(np.asarray(rows, np.dtype(np.uint32).newbyteorder("<")).tobytes())
 
 
 def test_runs_lie_where_the_map_says(disk):
@@ -66,6 +66,7 @@ def changed(row, column, value):
     [
         (None, "no map of sectors"),
         (b"not compressed", "no map of sectors"),
+        (packed(ROWS)[:-4], "no map of sectors"),
         (packed([]), "0 bytes are no 6 columns"),
         (packed(range(7)), "28 bytes are no 6 columns"),
         (changed(0, 1, 0), "a run has no sector"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from layoutscope.errors import TruncatedError
 from layoutscope.image import MemorySource
-from layoutscope.image.source import MAX_REQUEST_BYTES
+from layoutscope.structs.arrays import MAX_REQUEST_BYTES
 
 DATA = np.random.default_rng(7).integers(0, 256, 200_000, np.uint8).tobytes()
 EXTENTS = st.lists(st.tuples(st.integers(0, 199_000), st.integers(0, 1_000)), max_size=60)

@@ -6,18 +6,18 @@ import os
 import time
 
 import pytest
-import zstandard
 
 from layoutscope import ownfiles
 from layoutscope.errors import UsageError
 from layoutscope.image import cache, open_image
+from layoutscope.zstd import zstd
 
 KIB = 1024
 
 
 def packed(path, byte, size=256 * KIB):
     """Write a compressed image that is full of one byte."""
-    path.write_bytes(zstandard.compress(bytes([byte]) * size))
+    path.write_bytes(zstd.compress(bytes([byte]) * size))
     return path
 
 
@@ -266,7 +266,7 @@ def sparse(path):
     """Write a compressed image with data at its start, in its midst, and at an end that is no whole block."""
     image = bytearray(5 << 20)
     image[0], image[(2 << 20) + 5000], image[-1:] = 1, 2, b"\3abc"
-    path.write_bytes(zstandard.compress(bytes(image)))
+    path.write_bytes(zstd.compress(bytes(image)))
     return bytes(image)
 
 

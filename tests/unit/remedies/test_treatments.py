@@ -21,6 +21,7 @@ from layoutscope.remedies.changes import (
     files_by_place,
     files_defragmented,
     larger_requests,
+    list_from_disk,
     metadata_on_flash,
     metadata_zone_free,
     more_in_flight,
@@ -105,6 +106,19 @@ def test_a_sweep_goes_up_the_disk_behind_the_index():
     case = case_of(small())
     case.reads = AccessTrace.from_reads(np.array([1, 9, 5, 7]) * NODE, np.full(4, NODE))
     assert (reads_of(one_sweep(case)).image_offset // NODE).tolist() == [1, 5, 7, 9]
+
+
+def test_a_list_from_the_disk_reads_maps_and_then_all_nodes_by_address():
+    """A gap of 16 blocks, 64 KiB, is read over, and one of 17 is not; a stale node is not read."""
+    tree = ["extents-overflow", *["catalog"] * 5]
+    nodes = leaves(9000, 62, 45, 40, 80, 81, tree=tree, state=["live"] * 5 + ["stale"])
+    case = case_of(layout(nodes=nodes, entries=entries((2, 20, "b", "file", 1)), filesystem="hfsplus"))
+    reads = reads_of(list_from_disk(case))
+    found = [
+        (start // NODE, length // NODE) for start, length in zip(reads.image_offset, reads.length_bytes, strict=True)
+    ]
+    assert found == [(9000, 1), (40, 23), (80, 1)]
+    assert reads.host_us == pytest.approx(case.reads.host_us)
 
 
 def test_stat_in_inode_order_sorts_each_directory():

@@ -4,10 +4,15 @@ import csv
 import io
 import json
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from layoutscope.report.tables import joined_table, write_table
-from layoutscope.tables.columns import Rows
+from layoutscope.report import tables
+from layoutscope.report.tables import joined_table, write_csv, write_table
+from layoutscope.tables.columns import Rows, TextColumn, Values
+from layoutscope.tables.schema import Column
 from tests.layouts import entries, layout, leaves
 
 
@@ -60,3 +65,66 @@ def test_volumes_are_numbered_through():
     listed = entries((2, 20, "a", "file", 1))
     both = layout(nodes=leaves(1, 2), entries=listed), layout(nodes=leaves(3, 4), entries=listed)
     assert joined_table(both, "entries")["inode_node_row"].to_list() == [1, 3]
+
+
+LEAST, MOST = -(2**63), 2**63 - 1
+NUMBERS = [0, 9, 10, 9999, 10_000, 99_999_999, 100_000_000, 2**32, MOST, -1, -10_000, LEAST]
+FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""0001-01-01 and the last microsecond of 9999, in microseconds from 1970 on."""
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(NUMBERS) | st.integers(LEAST, MOST) | st.none(),
+            st.integers(0, 2**64 - 1),
+            st.integers(-128, 127),
+            st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.none(),
+            st.binary(max_size=4) | st.none(),
+            st.sampled_from([FIRST_US - 1, FIRST_US, -1, 0, 10**15, LAST_US, LAST_US + 1, None]),
+            st.sampled_from(["file", "a,b", None]),
+        ),
+        max_size=40,
+    )
+)
+def test_columns_of_arrays_are_written_like_lists(rows):
+    """Whatever the numbers, texts, bytes and times: as the same values one by one."""
+    kinds = ("Int64", "UInt64", "Int64", "String", "Binary", "time", "Categorical")
+    columns = [Column(f"c{number}", kind, "", "") for number, kind in enumerate(kinds)]
+    values = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    known = [np.array([value is not None for value in own], bool) for own in values]
+    numbers = [[0 if value is None else value for value in own] for own in values]
+    words = ("file", "a,b")
+    arrays = [
+        Values(np.array(numbers[0], np.int64), known[0]),
+        Values(np.array(numbers[1], np.uint64)),
+        Values(np.array(numbers[2], np.int8)),
+        TextColumn.of(values[3]),
+        TextColumn.of(values[4]),
+        Values(np.array(numbers[5], np.int64), known[5]),
+        Values(np.array([words.index(word or "file") for word in values[6]], np.uint8), known[6], words),
+    ]
+
+    def in_columns(chosen):
+        return {column.name: array.take(chosen) for column, array in zip(columns, arrays, strict=True)}
+
+    by_array = Rows(columns, len(rows), in_columns, lambda: None)
+    by_value = Rows(columns, len(rows), by_array.part, lambda: None)
+    files = io.BytesIO(), io.BytesIO()
+    for made, file in zip((by_array, by_value), files, strict=True):
+        write_csv(made, file)
+    assert files[0].getvalue() == files[1].getvalue()
+
+
+def test_plain_names_are_copied_and_not_looked_at_one_by_one(monkeypatch):
+    """Of 1,000 names the one with a comma is quoted by itself, beside the names of columns and kinds."""
+    names = [f"name {number}" for number in range(999)] + ["a,b"]
+    made = layout(nodes=leaves(1), entries=entries(*((2, 20 + k, name, "file", 0) for k, name in enumerate(names))))
+    texts = []
+    quote = tables._csv_text
+    monkeypatch.setattr(tables, "_csv_text", lambda text: texts.append(text) or quote(text))
+    table = made.columns("entries")
+    found = list(csv.DictReader(io.StringIO(written(table, "csv"), newline="")))
+    assert [row["name"] for row in found] == names
+    assert sorted(set(texts) - {*found[0]}) == ["a,b", "file"]
+    assert len(texts) == len(found[0]) + 2

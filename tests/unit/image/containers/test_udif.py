@@ -437,3 +437,18 @@ def test_maps_that_lie_over_one_another_take_no_memory():
         unwrap(MemorySource(with_resource_fork(udif([(ZLIB, noise(40, 5))]), fork_of)))
     assert tracemalloc.get_traced_memory()[1] < 32 << 20
     tracemalloc.stop()
+
+
+def test_pieces_that_two_passes_touch_are_unpacked_once_as_far_as_they_are_kept(monkeypatch):
+    """Of ten pieces five are kept: the first pass leaves 0 to 3 and the last one, so the second unpacks five."""
+    monkeypatch.setattr(placed_module, "KEPT_BYTES", 5 * 4096)
+    disk = open_udif(MemorySource(udif([(ZLIB, bytes([number]) * 4096) for number in range(10)])))
+    unpacked = []
+    unpack = placed_module.StoredSource._unpack
+    monkeypatch.setattr(
+        placed_module.StoredSource, "_unpack", lambda self, number: unpacked.append(number) or unpack(self, number)
+    )
+    for _ in range(2):
+        for number in range(10):
+            assert disk.read(number * 4096, 512) == bytes([number]) * 512
+    assert unpacked == [*range(10), *range(4, 9)]

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-import zstandard
 from msgspec.structs import replace
 
 from layoutscope.api.scan import scan
@@ -28,6 +27,7 @@ from layoutscope.report.map.screen import (
     scale_of,
 )
 from layoutscope.units import format_bytes
+from layoutscope.zstd import zstd
 
 FUSION = Path(__file__).resolve().parents[5] / "shared" / "images" / "fusion"
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
@@ -124,7 +124,7 @@ def test_a_damaged_volume_says_so_before_its_time(result):
 def test_destroyed_nodes_of_hfsplus_are_damaged(tmp_path):
     """Overwritten leaves of the catalog are painted as damage, each byte of them, and not as the catalog that was."""
     image = FIXTURES / "hfsplus-scattered.img.zst"
-    raw = bytearray(zstandard.ZstdDecompressor().decompress(image.read_bytes()))
+    raw = bytearray(zstd.decompress(image.read_bytes()))
     nodes = scan(image, drives=()).volumes[0].layout.nodes
     leaves = nodes.filter((nodes["tree"] == "catalog") & (nodes["kind"] == "leaf"))[3:40:9]
     for place, size in leaves["image_offset", "size_bytes"].rows():
@@ -142,7 +142,7 @@ def test_destroyed_nodes_of_hfsplus_are_damaged(tmp_path):
 def test_an_image_that_is_cut_off_says_so_first(tmp_path):
     """What is wrong with the image itself is the cause of what is wrong with its volumes."""
     image = FIXTURES / "hfsplus-scattered.img.zst"
-    raw = zstandard.ZstdDecompressor().decompress(image.read_bytes())
+    raw = zstd.decompress(image.read_bytes())
     (tmp_path / "cut.img").write_bytes(raw[: len(raw) * 6 // 10])
     disk, shares = _held(scan(tmp_path / "cut.img"))
     page = first_screen([disk], [shares])

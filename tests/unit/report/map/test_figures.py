@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 
 import layoutscope
 from fixtures.apfs.scenarios import SCENARIOS
@@ -15,6 +14,7 @@ from fixtures.apfs.writer import write
 from layoutscope.api.map import BROWSERS, write_picture
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
+from layoutscope.zstd import zstd
 
 IMAGE = Path(__file__).resolve().parents[4] / "fixtures" / "images" / "hfsplus-scattered.img.zst"
 
@@ -66,7 +66,7 @@ def test_damage_among_sound_nodes_is_marked(tmp_path):
     packed = IMAGE.with_name("apfs-scattered.img.zst")
     sound = scan(packed)
     image = tmp_path / "damaged.img"
-    image.write_bytes(zstandard.ZstdDecompressor().stream_reader(packed.read_bytes()).read())
+    image.write_bytes(zstd.decompress(packed.read_bytes()))
     nodes = next(volume.layout for volume in sound.volumes if volume.walk is not None).nodes
     leaf = nodes.filter((nodes["tree"] == "fs") & (nodes["kind"] == "leaf")).row(20, named=True)
     with image.open("r+b") as file:

@@ -463,7 +463,7 @@ class BalancedNode:
 
 
 class BalancedLevel:
-    """A level as Apple's driver writes it: InsertNode, RotateLeft, SplitLeft, DeleteTree (BTreeTreeOps.c of hfs)."""
+    """A level as Apple's driver writes it: InsertNode, RotateLeft, SplitLeft, DeleteTree (BTreeTreeOps.c)."""
 
     def __init__(self, level: TreeLevel, key: I64, size: I64, capacity_bytes: int) -> None:
         edges = np.append(np.searchsorted(key, level.bound), len(key)).tolist()
@@ -576,7 +576,7 @@ def _apply_in_turn(tree: AgingTree, change: Edits) -> tuple[AgingTree, NodeTouch
     """Edit the records of a tree one after the other: how full nodes get depends on their order.
 
     A name that passes is inserted first and deleted last: a file is renamed while that is there (cat_rename in Apple's
-    hfs_catalog.c).
+    driver).
     """
     gone, none = np.zeros(len(change.gone_key), np.int64), np.zeros(len(change.passing_key), np.int64)
     steps = (

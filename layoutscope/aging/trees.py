@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -116,13 +117,12 @@ class AgingTree:
         """The last transaction that wrote one of its nodes."""
         return max(int(level.xid.max(initial=0)) for level in self.levels)
 
-    def rebegun(self, number: int, was: I64, now: I64, above: I64) -> AgingTree:
-        """Return the tree with nodes of a level that begin at other keys; nodes above may begin at others again."""
-        levels = list(self.levels)
-        for place, level in enumerate(levels[number:], number):
+    def rebegun(self, now: I64) -> AgingTree:
+        """Return the tree with leaves that begin at other keys, and the nodes above that begin with them."""
+        levels, was = list(self.levels), self.levels[0].bound
+        for place, level in enumerate(levels):
             same = np.minimum(np.searchsorted(was, level.bound), len(was) - 1)
-            begins = (now if place == number else above)[same]
-            levels[place] = replace(level, bound=np.where(was[same] == level.bound, begins, level.bound))
+            levels[place] = replace(level, bound=np.where(was[same] == level.bound, now[same], level.bound))
         return replace(self, levels=tuple(levels))
 
     def join(self, column: str) -> I64:
@@ -221,45 +221,6 @@ def split_full(
         # Where the last record that stays need not go beyond the share, it is left out when that is nearer.
         cut -= (rule.less_per_record == 0) & (total[cut] - target > target - total[np.maximum(cut - 1, 0)])
     return distinct(np.concatenate([bound, key[np.minimum(cut, len(key) - 1)]]))
-
-
-def balance_full(
-    bound: I64,  # first keys of the nodes, ascending
-    key: I64,
-    size: I64,
-    rule: NodeRule,
-) -> tuple[I64, I64]:
-    """Spread what no longer fits to the left, and return the first keys of the same nodes, and of all with new ones.
-
-    The first records of a full node go to the node before it, until both hold as much. What finds no room there either
-    goes to a new node in between.
-
-    >>> [each.tolist() for each in balance_full(np.array([0, 2]), np.arange(7), np.full(7, 10), NodeRule(40))]
-    [[0, 4], [0, 4]]
-    >>> [each.tolist() for each in balance_full(np.array([0, 2]), np.arange(9), np.full(9, 10), NodeRule(40))]
-    [[0, 7], [0, 4, 7]]
-    """
-    ends = np.concatenate([[0], np.cumsum(size)])
-    edges = np.append(np.searchsorted(key, bound), len(key))
-    begin, new = bound.copy(), []
-    total, first = ends.tolist(), edges.tolist()
-
-    def cut(start: int, stop: int) -> int:
-        """Return how far a node that begins at a record fills, of which a second one holds the rest."""
-        half = bisect_left(total, (total[start] + total[stop]) / 2, start, stop)
-        full = bisect_right(total, total[start] + rule.capacity_bytes, start, stop) - 1
-        return min(half, full, stop - 1)
-
-    for node in np.flatnonzero(np.diff(ends[edges]) > rule.capacity_bytes).tolist():
-        at, stop, begins = first[node], first[node + 1], bound[node]
-        if node and (less := cut(first[node - 1], stop)) > at:
-            at, begins = less, key[less]
-        while total[stop] - total[at] > rule.capacity_bytes and stop - at > 1:
-            new.append(begins)
-            at = max(cut(at, stop), at + 1)
-            begins = key[at]
-        first[node], begin[node] = at, begins
-    return begin, np.sort(np.concatenate([begin, np.array(new, np.int64)]))
 
 
 def drop_empty_nodes(
@@ -453,6 +414,8 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
 
     The tree, the nodes that were written, and the blocks of those that are gone.
     """
+    if tree.leaf.balances:
+        return _apply_in_turn(tree, change)
     tree, moved_key, moved_turn = _move_begins(tree, change)
     gone = np.searchsorted(tree.key, np.sort(change.gone_key))
     key, size = np.delete(tree.key, gone), np.delete(tree.size, gone)
@@ -462,21 +425,20 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
     whole = tree.levels[0].bound
     # A name that passes meets what its leaf held before the cycle deleted anything, or what it holds at the end.
     for state in ((tree.key, tree.size), (key, size)):
-        tree, whole = _make_room(tree, 0, whole, *_add_passing_records(tree, change, *state), tree.leaf)
+        whole = split_full(whole, *_add_passing_records(tree, change, *state), tree.leaf)
     before = tree.levels[0]
     bound = drop_empty_nodes(whole, key, size, tree.leaf)
     keys = np.concatenate([change.key, change.gone_key, change.passing_key, moved_key])
     turns = np.concatenate([change.turn, change.gone_turn, change.passing_turn, moved_turn])
-    births = None if tree.leaf.balances else _births(tree, change, bound, gone)
+    births = _births(tree, change, bound, gone)
     levels, touches = [before.rebound(bound)], [_find_changed_nodes(before, bound, (keys, turns), batch, births)]
     freed = [before.block[before.gone(bound)]]
     while len(levels[-1]) > 1:
         below = levels[-1].bound
         if len(levels) == len(tree.levels):
             tree = replace(tree, levels=(*tree.levels, new_level()))
-        sizes = tree.index_sizes(below)
-        tree, whole = _make_room(tree, len(levels), tree.levels[len(levels)].bound, below, sizes, tree.index)
-        old, bound = tree.levels[len(levels)], drop_empty_nodes(whole, below, sizes, tree.index)
+        old, sizes = tree.levels[len(levels)], tree.index_sizes(below)
+        bound = drop_empty_nodes(split_full(old.bound, below, sizes, tree.index), below, sizes, tree.index)
         node, turn = touches[-1]
         touches.append(_find_changed_nodes(old, bound, (below[node], turn), batch))
         levels.append(old.rebound(bound))
@@ -489,14 +451,174 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
     return made, NodeTouches(level, node, turn), blocks[blocks != NOWHERE]
 
 
-def _make_room(tree: AgingTree, number: int, bound: I64, key: I64, size: I64, rule: NodeRule) -> tuple[AgingTree, I64]:
-    """Split the full nodes of a level; return the tree with nodes that begin elsewhere, and the first keys of all."""
-    if not rule.balances:
-        return tree, split_full(bound, key, size, rule)
-    begin, whole = balance_full(bound, key, size, rule)
-    # A new node to the left of a full one is in the same node above.
-    above = whole[np.append(0, np.searchsorted(whole, begin[:-1]) + 1)]
-    return tree.rebegun(number, bound, begin, above), whole
+class BalancedNode:
+    """A node of a level that is written record by record."""
+
+    __slots__ = ("block", "ident", "keys", "load", "sizes", "turn", "xid")
+
+    def __init__(self, keys: list[int], sizes: list[int], place: tuple[int, int, int], turn: int) -> None:
+        self.keys, self.sizes, self.load = keys, sizes, sum(sizes)
+        self.ident, self.block, self.xid = place
+        self.turn = turn  # when it is changed first, `NOWHERE` before
+
+
+class BalancedLevel:
+    """A level as Apple's driver writes it: InsertNode, RotateLeft, SplitLeft, DeleteTree (BTreeTreeOps.c)."""
+
+    def __init__(self, level: TreeLevel, key: I64, size: I64, capacity_bytes: int) -> None:
+        edges = np.append(np.searchsorted(key, level.bound), len(key)).tolist()
+        keys, sizes, pairs = key.tolist(), size.tolist(), pairwise(edges)
+        places = zip(level.ident.tolist(), level.block.tolist(), level.xid.tolist(), strict=True)
+        self.first: list[int] = level.bound.tolist()
+        self.nodes = [
+            BalancedNode(keys[start:stop], sizes[start:stop], place, NOWHERE)
+            for (start, stop), place in zip(pairs, places, strict=True)
+        ]
+        self.capacity_bytes = capacity_bytes
+        self.freed: list[int] = []
+        # for the level above: when, the first key of a node before and after, `NOWHERE` where there is none
+        self.moves: list[tuple[int, int, int]] = []
+
+    def insert(self, key: int, size: int, turn: int) -> None:
+        """Insert a record."""
+        at, node = self._find(key, turn)
+        place = bisect_left(node.keys, key)
+        node.keys.insert(place, key)
+        node.sizes.insert(place, size)
+        node.load += size
+        if node.load > self.capacity_bytes:
+            self._spread(at, turn)
+
+    def delete(self, key: int, turn: int) -> None:
+        """Delete a record, and its node with the last one; nothing is merged."""
+        at, node = self._find(key, turn)
+        place = bisect_left(node.keys, key)
+        del node.keys[place]
+        node.load -= node.sizes.pop(place)
+        if at and not node.keys:
+            self.moves.append((turn, self.first.pop(at), NOWHERE))
+            self.freed.append(self.nodes.pop(at).block)
+        elif at and not place:
+            self._begin(at, node.keys[0], turn)
+
+    def rename(self, old: int, new: int, size: int, turn: int) -> None:
+        """Give the record of a node the key at which that begins now; its place stays."""
+        at, node = self._find(old, turn)
+        place = bisect_left(node.keys, old)
+        node.keys[place] = new
+        node.load += size - node.sizes[place]
+        node.sizes[place] = size
+        if at and not place:
+            self._begin(at, new, turn)
+        if node.load > self.capacity_bytes:
+            self._spread(at, turn)
+
+    def _find(self, key: int, turn: int) -> tuple[int, BalancedNode]:
+        """Find the node of a key that is written, and its place."""
+        at = bisect_right(self.first, key) - 1
+        self._touch(self.nodes[at], turn)
+        return at, self.nodes[at]
+
+    def _touch(self, node: BalancedNode, turn: int) -> None:
+        if node.turn == NOWHERE:
+            node.turn = turn
+
+    def _begin(self, at: int, key: int, turn: int) -> None:
+        """Have a node begin at another key."""
+        self.moves.append((turn, self.first[at], key))
+        self.first[at] = key
+
+    def _spread(self, at: int, turn: int) -> None:
+        """Make room in a node that holds too much: in the node before it, else in a new one there."""
+        node = self.nodes[at]
+        while node.load > self.capacity_bytes and len(node.keys) > 1:
+            number, load = self._balance(self.nodes[at - 1].load, node) if at else (0, 0)
+            if not at or node.load - load > self.capacity_bytes:
+                number, load = self._balance(0, node)
+                number, load = (number, load) if number else (1, node.sizes[0])
+                self.nodes.insert(at, BalancedNode([], [], (NOWHERE,) * 3, turn))
+                # The new node begins where the full one did, which gets a record of its own above.
+                self.first.insert(at, self.first[at])
+                at += 1
+                self.moves.append((turn, NOWHERE, node.keys[number]))
+                self.first[at] = node.keys[number]
+            elif number:
+                self._begin(at, node.keys[number], turn)
+            left = self.nodes[at - 1]
+            self._touch(left, turn)
+            left.keys += node.keys[:number]
+            left.sizes += node.sizes[:number]
+            left.load += load
+            del node.keys[:number], node.sizes[:number]
+            node.load -= load
+
+    def _balance(self, left: int, node: BalancedNode) -> tuple[int, int]:
+        """Return how many records go to a node before that holds so much, until both hold as much, and their bytes."""
+        number, load, size = 0, 0, 0
+        while left + load < node.load - load:
+            size = node.sizes[number]
+            load += size
+            number += 1
+        if left + load > self.capacity_bytes:
+            return number - 1, load - size
+        return number, load
+
+    def finish(self) -> tuple[TreeLevel, I64, I64, I64]:
+        """Return the level, its keys and their sizes, and when each node is changed first, `NOWHERE` if it is not."""
+        columns = [(node.ident, node.block, node.xid, node.turn) for node in self.nodes]
+        ident, block, xid, turn = np.array(columns, np.int64).T
+        key = np.array([key for node in self.nodes for key in node.keys], np.int64)
+        size = np.array([size for node in self.nodes for size in node.sizes], np.int64)
+        return TreeLevel(np.array(self.first, np.int64), ident, block, xid), key, size, turn
+
+
+def _apply_in_turn(tree: AgingTree, change: Edits) -> tuple[AgingTree, NodeTouches, I64]:
+    """Edit the records of a tree one after the other: how full nodes get depends on their order.
+
+    A name that passes is inserted first and deleted last: a file is renamed while that is there (cat_rename in Apple's
+    driver).
+    """
+    gone, none = np.zeros(len(change.gone_key), np.int64), np.zeros(len(change.passing_key), np.int64)
+    steps = (
+        (change.passing_key, change.passing_size, change.passing_turn),
+        (change.gone_key, gone, change.gone_turn),
+        (change.key, change.size, change.turn),
+        (change.passing_key, none, change.passing_turn),
+    )
+    key, size, turn = (np.concatenate(each) for each in zip(*steps, strict=True))
+    order = np.argsort(turn, kind="stable")
+    lowest = BalancedLevel(tree.levels[0], tree.key, tree.size, tree.leaf.capacity_bytes)
+    for each, more, when in zip(*(column[order].tolist() for column in (key, size, turn)), strict=True):
+        if more:
+            lowest.insert(each, more, when)
+        else:
+            lowest.delete(each, when)
+    level, key, size, turn = lowest.finish()
+    levels, below, turns, freed = [level], lowest, [turn], list(lowest.freed)
+    bound = tree.levels[0].bound
+    while len(levels[-1]) > 1:
+        old = tree.levels[len(levels)] if len(levels) < len(tree.levels) else new_level()
+        above = BalancedLevel(old, bound, tree.index_sizes(bound), tree.index.capacity_bytes)
+        begins = np.array([now for _, _, now in below.moves], np.int64)
+        for (when, was, now), more in zip(below.moves, tree.index_sizes(begins).tolist(), strict=True):
+            if now == NOWHERE:
+                above.delete(was, when)
+            elif was == NOWHERE:
+                above.insert(now, more, when)
+            else:
+                above.rename(was, now, more, when)
+        bound, below = old.bound, above
+        level, _, _, turn = above.finish()
+        levels.append(level)
+        turns.append(turn)
+        freed += above.freed
+    freed += [block for level in tree.levels[len(levels) :] for block in level.block.tolist()]
+    level_of = np.repeat(np.arange(len(turns)), [len(each) for each in turns])
+    node, when = np.concatenate([np.arange(len(each)) for each in turns]), np.concatenate(turns)
+    written = when != NOWHERE
+    blocks = np.array([block for block in freed if block != NOWHERE], np.int64)
+    made = replace(tree, key=key, size=size, levels=tuple(levels))
+    return made, NodeTouches(level_of[written], node[written], when[written]), blocks
 
 
 def _move_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
@@ -528,7 +650,7 @@ def _move_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
             # Nothing is left: what comes back finds the leaf before.
             new[node] = tree.key[at - 1] + 1
     moved = np.array(turns, np.int64).reshape(-1, 2)
-    return tree.rebegun(0, bound, new, new), moved[:, 0], moved[:, 1]
+    return tree.rebegun(new), moved[:, 0], moved[:, 1]
 
 
 def _add_passing_records(tree: AgingTree, change: Edits, key: I64, size: I64) -> tuple[I64, I64]:

@@ -168,10 +168,14 @@ def reference() -> None:
 
 def article() -> None:
     """Print the article's experiment under each assumption, and which of its times refute it."""
-    rows = [("**measured**", "", "", "", "all", "20 to 27", "about 80", "not told", "about 300", "300 to 380", "")]
+    known = ("20 to 27", "20 to 27", "about 80", "not told", "about 300", "300 to 380")
+    rows = [("**measured**", "", "", "", "", "all", *known, "")]
     kept: list[float] = []
     for row in results("article")["stories"]:
         medians = [median for _, median, _ in row["apfs"]]
+        ranges = [
+            f"{median:.0f} ({low:.0f} to {high:.0f})" for low, median, high in (*row["hfsplus"][::2], *row["apfs"])
+        ]
         if row["snapshots"] == KEEP_ALL:
             kept, told = medians, _refuted(row["missed"])
         else:
@@ -180,16 +184,17 @@ def article() -> None:
         rows.append(
             (
                 {"hash": "by hash, as APFS lists", "alphabetical": "by name"}[row["creation"]],
+                "under a temporary name" if row["temporary_names"] else "deleted first",
                 row["case"],
                 {"track": "yes", "none": "no"}[row["on_arrival"]],
                 f"{row['merge_share']:.2g}",
                 {KEEP_ALL: "all", 0: "none"}.get(row["snapshots"], f"the last {row['snapshots']}"),
-                *(f"{median:.0f} ({low:.0f} to {high:.0f})" for low, median, high in (row["hfsplus"][0], *row["apfs"])),
+                *ranges,
                 told,
             )
         )
-    ages = ("APFS fresh, s", "5 cycles", "10 cycles", "20 cycles")
-    heads = ("files created", "case", "on arrival", "leaves merge at", "snapshots kept", "HFS+ fresh, s", *ages)
+    ages = ("HFS+ fresh, s", "10 cycles", "APFS fresh, s", "5 cycles", "10 cycles", "20 cycles")
+    heads = ("files created", "replaced", "case", "on arrival", "leaves merge at", "snapshots kept", *ages)
     table((*heads, "refuted by"), rows)
 
 

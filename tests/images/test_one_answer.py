@@ -37,7 +37,7 @@ def told(item):
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("path", IMAGES, indirect=True)
 def test_every_verb_has_the_same_time_and_range(path, host, tmp_path):
-    """Scan, prediction, plan, orders, comparison and batch."""
+    """Scan, prediction, plan, orders, comparison, series, map and batch."""
     scanned = next(volume for volume in layoutscope.scan(path, drives=DRIVES, host=host).volumes if volume.walk)
     wanted = {item.drive: told(item) for item in scanned.predictions}
     predicted = layoutscope.predict(path, drives=DRIVES, host=host).volumes[0]
@@ -52,8 +52,12 @@ def test_every_verb_has_the_same_time_and_range(path, host, tmp_path):
     for drive in DRIVES:
         plan = layoutscope.plan(path, drive=drive, host=host).volumes[0]
         assert (plan.seconds, plan.interval.low_s, plan.interval.high_s) == wanted[drive]
-    for row in layoutscope.compare(path, path, drives=DRIVES, host=host).times:
+    series = layoutscope.series([path, path], drives=DRIVES, host=host).found
+    for row in (*layoutscope.compare(path, path, drives=DRIVES, host=host).times, *series.times):
         assert [told(cost) for cost in row.costs] == 2 * [wanted[row.drive]]
+    (shown,) = layoutscope.map(path, tmp_path / "map.html", drives=DRIVES, host=host)
+    (mapped,) = (volume for volume in shown.volumes if volume.walk)
+    assert {item.drive: told(item) for item in mapped.predictions} == wanted
     done = layoutscope.batch(Path(path), tmp_path / "batch", drives=DRIVES, host=host)
     rows = done.table("predictions")
     assert {

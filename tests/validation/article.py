@@ -46,19 +46,21 @@ class Story(NamedTuple):
     on_arrival: str = "none"  # what the drive keeps of what passes under the head before the wanted sector
     merge_share: float = MACOS_APFS.policy.merge_share  # of APFS leaves
     snapshots: int = KEEP_ALL  # how many cycles back snapshots hold what was replaced
+    temporary_names: bool = True  # whether files are replaced under a temporary name in their folder, or deleted first
 
 
 STORIES: Final = (
     Story("alphabetical", "stripe"),
     Story("alphabetical", "mirror"),
-    Story("hash", "stripe"),
-    Story("hash", "mirror"),
+    Story("hash", "stripe", merge_share=0.97),
     Story("hash", "mirror", merge_share=0.97),
     Story("hash", "mirror", merge_share=0.97, snapshots=3),
     Story("hash", "mirror", merge_share=0.97, snapshots=0),
+    Story("hash", "mirror", merge_share=0.97, temporary_names=False),
     Story("alphabetical", "mirror", on_arrival="track"),
-    Story("alphabetical", "mirror", on_arrival="track", merge_share=0.97),
+    Story("alphabetical", "mirror", on_arrival="track", temporary_names=False),
     Story("hash", "mirror", on_arrival="track", merge_share=0.97),
+    Story("hash", "mirror", on_arrival="track", merge_share=0.97, temporary_names=False),
 )
 
 
@@ -72,7 +74,8 @@ def walks(filesystem: str, story: Story, files: int = FILES) -> Iterator[AccessT
     if filesystem == "apfs":
         policy = replace(placement.policy, next_fit=False, merge_share=story.merge_share)
         placement = replace(placement, policy=policy)
-    for layout in aging(FileSet(files=files, order=story.creation), placement, AGES, keep_cycles=story.snapshots):
+    file_set, names = FileSet(files=files, order=story.creation), story.temporary_names
+    for layout in aging(file_set, placement, AGES, keep_cycles=story.snapshots, has_temporary_names=names):
         yield trace(layout, order="fts", host="macos")
 
 
@@ -112,9 +115,9 @@ def collect(files: int = FILES) -> dict[str, Any]:
     for story in STORIES:
         rows, waited = {}, {}
         for filesystem in MEASURED:
-            plan = Story(story.creation, "", merge_share=story.merge_share, snapshots=story.snapshots)
+            plan = story._replace(case="", on_arrival="none")
             if filesystem == "hfsplus":
-                plan = Story(story.creation, "")
+                plan = Story(story.creation, "", temporary_names=story.temporary_names)
             if (filesystem, plan) not in made:
                 made[filesystem, plan] = list(walks(filesystem, plan, files))
             rows[filesystem] = [predicted(reads, story) for reads in made[filesystem, plan]]

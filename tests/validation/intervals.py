@@ -43,7 +43,7 @@ from layoutscope.walk.host import property_values, set_properties
 from tests.unit.drive.lesser import LESS
 from tests.validation import costs
 from tests.validation.disksim import CHEETAHS, Witness
-from tests.validation.placements import SCALE, VOLUMES, draws, kept, volume
+from tests.validation.placements import SCALE, VOLUMES, draws, has_temporary_names, kept, volume
 from tests.validation.plans import aging
 from tests.validation.reference import ENCLOSURE, HALF_BYTES, save
 
@@ -92,7 +92,7 @@ def halves() -> NDArray[np.bool_]:
 
 def placement_columns() -> dict[str, tuple[str, NDArray[Any]]]:
     """Return what was drawn of the volumes, draw by draw."""
-    names = ("creation", "transaction_files", "fill", "allocator")
+    names = ("creation", "replacement", "transaction_files", "fill", "allocator")
     return {name: (PLACEMENT, draws()[name][volume_of()]) for name in names}
 
 
@@ -153,7 +153,7 @@ def _plan(filesystem: str, number: int, folder_files: int, *, aged: bool) -> tup
     each = folder_files or round(float(draws()["files_per_directory"][number]))
     files, placement = volume(filesystem, number, FileSet(files=PLANNED_FILES, files_per_directory=each))
     cycles = int(draws()["age"][number]) if aged else 0
-    return next(aging(files, placement, (cycles,))), files
+    return next(aging(files, placement, (cycles,), has_temporary_names=has_temporary_names(number))), files
 
 
 def stand_in(name: str) -> DriveProfile:

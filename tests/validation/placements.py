@@ -39,6 +39,11 @@ def draws(count: int = DRAWN) -> dict[str, np.ndarray[Any, Any]]:
     return {name: drawn(f"placement.{name}", prior, count) for name, prior in priors()["placement"].items()}
 
 
+def has_temporary_names(number: int) -> bool:
+    """Whether files of a drawn volume are replaced under a temporary name in their folder, or deleted first."""
+    return str(draws()["replacement"][number]) == "renamed"
+
+
 def volume(filesystem: str, number: int, files: FileSet) -> tuple[FileSet, Placement]:
     """Return one drawn volume: its files in the order of their creation, and how they are placed.
 
@@ -67,7 +72,8 @@ def walks(filesystem: str, number: int) -> Iterator[tuple[int, AccessTrace]]:
     """Age a drawn volume of the seed's files, and walk it at some ages."""
     ages = AGES[filesystem]
     files, placement = volume(filesystem, number, FileSet(files=FILES))
-    for cycle, layout in zip(ages, aging(files, placement, ages), strict=True):
+    states = aging(files, placement, ages, has_temporary_names=has_temporary_names(number))
+    for cycle, layout in zip(ages, states, strict=True):
         yield cycle, trace(layout, order="fts", host="macos")
 
 

@@ -13,12 +13,11 @@ import numpy as np
 
 from fixtures.fileset import populate, replaced, sizes
 from layoutscope.aging.layouts import build_aged_layout
-from layoutscope.aging.trees import FIRST, NOWHERE, RecordWrites, TreeLevel, grow_tree
 from layoutscope.aging.volume import RECORDS, AgingEntries, Cycle, CycleKind, CycleWork, plan_cycle
 from layoutscope.filesystems.apfs.driver import POLICIES as APFS_POLICIES
 from layoutscope.filesystems.apfs.writing import CHUNK_BLOCKS, MAP_BYTES, TREES, read_apfs
 from layoutscope.filesystems.hfsplus.writing import POLICIES as HFSPLUS_POLICIES
-from layoutscope.filesystems.hfsplus.writing import macos_rule, read_hfsplus
+from layoutscope.filesystems.hfsplus.writing import read_hfsplus
 from layoutscope.tables import NULL_ROW, Values, VolumeFacts, VolumeLayout, build_table
 
 if TYPE_CHECKING:
@@ -150,6 +149,9 @@ ROOT_NUMBERS: Final = {"hfsplus": (1, 2, 16), "apfs": (1, 2, 15)}
 FIRST_NODE_ID: Final = 1026
 """Lowest virtual object id of a volume's nodes; those below are the container's."""
 
+ROOT_RECORD_BYTES: Final = (2 + 8 + 10 + 8) + (2 + 8 + 8 + 88) - 2 * 2
+"""Thread and folder record of a catalog's root, named ``root``, without their offsets (TN1150, Catalog File)."""
+
 NOTHING: Final = np.empty(0, np.int64)
 ROOT: Final = 1
 """Place of the root among them."""
@@ -219,37 +221,12 @@ def _created(placement: Placement, population: Population) -> AgingVolume:
                 next_ident=int(ident.max()) + 1,
             )
         )
-    if usual.balances:
-        _fill_record_by_record(volume)
     volume.policy = usual
     tree = volume.trees[volume.main]
     volume.trees[volume.main] = replace(tree, leaf=replace(tree.leaf, keep_share=usual.leaf_keep))
     # How many blocks a file takes is another thing for one that is replaced.
     volume.a_file = None
     return volume  # type: ignore[no-any-return]
-
-
-def _fill_record_by_record(volume: Any) -> None:
-    """Fill the catalog as its driver does: how full leaves get depends on the order of their records."""
-    tree, entries = volume.trees[volume.main], volume.entries
-    made = entries.taken(np.argsort(entries.ident, kind="stable"))
-    place = np.searchsorted(tree.key, np.stack([made.keys["thread"], made.keys["entry"]], axis=1).ravel())
-    none, turn = np.zeros(len(place), np.int64), np.arange(len(place))
-    rule = macos_rule()
-    grown = grow_tree(RecordWrites(place, tree.size[place], none, turn, none), (rule, rule), tree.index_sizes(tree.key))
-    born = np.concatenate([level.born for level in grown])
-    number = np.empty(len(born), np.int64)
-    every = np.sort(np.concatenate([tree.join("ident"), volume.spare]))
-    number[np.argsort(born, kind="stable")] = every[: len(born)]
-    volume.spare = every[len(born) :]
-    levels, below, done = [], tree.key, 0
-    for level in grown:
-        below = below[level.first]
-        below[0] = FIRST
-        own = number[done : done + len(below)]
-        levels.append(TreeLevel(below, own, volume.offset_of[own], np.full(len(below), NOWHERE)))
-        done += len(below)
-    volume.trees[volume.main] = replace(tree, levels=tuple(levels))
 
 
 def _phases(population: Population) -> list[I64]:
@@ -393,6 +370,7 @@ def _catalog_nodes(placement: Placement) -> Table:
             "node_id": number,
             "image_offset": placement.catalog_offset + number * placement.node_bytes,
             "size_bytes": placement.node_bytes,
+            "used_bytes": np.where(number == 1, ROOT_RECORD_BYTES, 0),
         },
     )
 

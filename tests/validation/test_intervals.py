@@ -66,6 +66,15 @@ def test_hits_and_widths_follow_from_the_rows():
             assert row["width"] == pytest.approx(row["p95"] / row["p5"], rel=2e-3)
 
 
+def test_of_the_article_aged_hfsplus_alone_is_outside():
+    """Predicted at 30 s or more; what APFS takes at each age and both ratios are inside."""
+    rows = [row for row in SAVED["rows"] if row["experiment"] == "aging-2019"]
+    (aged,) = (row for row in rows if not row["is_hit"])
+    assert (aged["filesystem"], aged["low"], aged["high"]) == ("HFS+", 20, 27)
+    assert aged["p5"] > 30
+    assert sorted(row["filesystem"] for row in rows if row["is_hit"]) == 3 * ["APFS"] + 2 * ["APFS / HFS+"]
+
+
 def test_the_aim_is_missed_either_way():
     """By the widths of the priors too few are inside; by the spread of the others the ranges are too wide."""
     narrow, wide = (SAVED["coverage"][name] for name in ("flash", "flash_by_spread"))

@@ -164,24 +164,22 @@ def test_apfs_scatters_with_age_and_hfs_stays_in_its_catalog():
 
 @pytest.mark.parametrize("order", ["alphabetical", "hash", "numbered"])
 def test_a_catalog_of_macos_splits_as_its_driver_does(order):
-    """As many leaves as the driver's rule gives record by record; in a cycle all records come at once, hence 10 %."""
+    """As many leaves as the driver's rule gives, fresh and after each cycle."""
     file_set = FileSet(files=5000, order=order)
-    exact = count_leaves_record_by_record(file_set, 5)
     plans = aging(file_set, MACOS_HFSPLUS, range(6))
     planned = [int((tree_nodes(layout)["level"] == 0).sum()) for layout in plans]
-    assert planned[0] == pytest.approx(exact[0], rel=0.03)
-    assert planned == pytest.approx(exact, rel=0.1)
+    assert planned == count_leaves_record_by_record(file_set, 5)
 
 
 def test_names_that_pass_split_the_leaves_of_a_catalog():
-    """Leaves and time after ten cycles: 29 % and 1.4 times as much, or 14 % and 1.1 without temporary names."""
+    """Leaves and time after ten cycles: 25 % and 1.3 times as much, or 11 % and 1.1 without temporary names."""
     drive = load_profile("wd-mybook-duo-disk").with_figures(on_arrival="track")
-    for has_names, leaves, times in ((True, 1.29, 1.45), (False, 1.14, 1.1)):
+    for has_names, leaves, times in ((True, 1.25, 1.3), (False, 1.105, 1.07)):
         states = list(aging(FileSet(files=50_000, order="hash"), MACOS_HFSPLUS, (0, 10), has_temporary_names=has_names))
         fresh, aged = (int((tree_nodes(layout)["level"] == 0).sum()) for layout in states)
-        assert aged / fresh == pytest.approx(leaves, abs=0.03)
+        assert aged / fresh == pytest.approx(leaves, abs=0.02)
         before, after = (service(trace(layout, order="fts", host="macos"), drive).seconds for layout in states)
-        assert after / before == pytest.approx(times, abs=0.05)
+        assert after / before == pytest.approx(times, abs=0.04)
 
 
 def count_leaves_record_by_record(file_set, cycles):
@@ -209,8 +207,9 @@ def count_leaves_record_by_record(file_set, cycles):
             old, last = state[item], last + 1
             write(item, last)
             passing = key_of(folder[item], NAME) - 1
-            steps += [(passing, longer[item]), (name[item], 0), (key_of(old, THREAD), 0), (passing, 0)]
-            steps.append((name[item], record[item]))
+            steps += [(passing, longer[item]), (name[item], 0), (key_of(old, THREAD), 0)]
+            # A file is renamed: its record is inserted at its new place before the old one is deleted.
+            steps += [(name[item], record[item]), (passing, 0)]
         ends.append(len(steps))
     keys = np.array([key for key, _ in steps])
     distinct, place = np.unique(keys, return_inverse=True)

@@ -22,14 +22,17 @@ from layoutscope.drive.calibration.plan import (
     ARM_PLACES,
     ARRIVAL,
     DEPTH,
+    FEWEST_TURNS,
     FLASH_DEPTHS,
     LADDER,
     LARGE,
+    PLACES,
     QUICK,
     REPEATED,
     SEED,
     SMALL,
     STREAMS,
+    SWEPT_TRACKS,
     Calibration,
     keeps_streams,
     quick_ms,
@@ -61,8 +64,6 @@ MARGIN: Final = 8.0
 """Around the size of a track by equal steps, how far others are tried: a share, and so many of its errors."""
 SHORTEST_TURN_MS, LONGEST_TURN_MS = 3.5, 17.0
 """From beyond 15,000 to 3,600 revolutions a minute."""
-FEWEST_TURNS: Final = 50
-"""Places at least whose second read comes from the medium."""
 ALIKE: Final = 0.8
 """How alike the angles must be of reads of one place, as the length of their mean direction."""
 NEAR: Final = 0.02
@@ -667,9 +668,9 @@ def calibrate(
     is_set = free > SET_SHARE * pairs
     # The disks of a set stand at angles of their own: whole turns pass between two reads of one place alone.
     keeps_track = not is_set and plan.ladder(SHORT_LADDER if is_short else LADDER)
-    if keeps_track or is_set:
-        plan.repeat(SHORT_REPEATED if is_short else REPEATED)
-    if is_short or is_set:
+    held = plan.repeat(SHORT_REPEATED if is_short else REPEATED) if keeps_track or is_set else 0
+    # The next read of a track is none of the medium where the buffer still has it.
+    if is_short or is_set or held >= PLACES * SWEPT_TRACKS:
         plan.hits(SHORT_HITS)
         plan.interleaved(SHORT_STREAMS if is_short else STREAMS)
         plan.rates(SHORT_RATES)

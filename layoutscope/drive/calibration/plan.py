@@ -149,7 +149,11 @@ GIVE_UP: Final = 8
 ARRIVAL: Final = "arrival"
 """Step of reads before the read before that came from the buffer."""
 REPEATED: Final = 300
-"""Places that are read twice; more than a buffer has segments of a track."""
+"""Places that are read twice; more than most buffers have segments of a track."""
+REPEATED_OF_HELD: Final = 2400
+"""So many at last where the buffer holds what was read."""
+FEWEST_TURNS: Final = 50
+"""Places at least whose second read comes from the medium, to tell the turn."""
 LADDER: Final = 100
 """Reads of each stride that tell the turn."""
 WAIT_MS: Final = 25.0
@@ -224,7 +228,8 @@ class Calibration:
 
     def near(self, count: int) -> list[int]:
         """Draw places in one part of the drive, where the arm has no long way: only what the buffer does matters."""
-        span = min(1 << 30, self.drive.capacity_bytes // 4)
+        # Many places need more room: a drive may keep the whole track of each.
+        span = min(max(count // REPEATED, 1) << 30, self.drive.capacity_bytes // 4)
         blocks = self._random.integers(0, span // SMALL, count)
         return [self.drive.capacity_bytes // 3 + int(block) * SMALL for block in blocks]
 
@@ -263,11 +268,19 @@ class Calibration:
         self.rows[first:] = [(ARRIVAL, *row[1:]) for row in self.rows[first:]]
         return True
 
-    def repeat(self, count: int = REPEATED) -> None:
-        """Read places in one order and in the opposite one: between two reads of a place pass whole turns."""
-        places = self.near(count)
-        for offset in (*places, *reversed(places)):
-            self.read("turn", offset)
+    def repeat(self, count: int = REPEATED) -> int:
+        """Read places in one order and in the opposite one: between two reads of a place pass whole turns.
+
+        Twice as many where the buffer has nearly all of them when they are read again. Returns how many it has.
+        """
+        places, first = self.near(count), len(self.rows)
+        once, again = ([self.read("turn", offset) for offset in order] for order in (places, reversed(places)))
+        least = float(np.median(once)) / QUICK
+        held = sum(taken <= least for taken in again)
+        if held > count - FEWEST_TURNS and count < REPEATED_OF_HELD:
+            self.rows[first:] = [("held", *row[1:]) for row in self.rows[first:]]
+            return self.repeat(min(2 * count, REPEATED_OF_HELD))
+        return held
 
     def rates(self, places: int = PLACES) -> None:
         """Read streams at places from edge to edge, shorter ones of a slow drive."""

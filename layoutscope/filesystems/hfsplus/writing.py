@@ -122,8 +122,9 @@ class HfsPlusVolume(AgingVolume):
         thread = rec.key_of(new.ident, THREAD)
         new.keys = {"entry": name, "inode": name, "thread": thread, "xattr": none, "dstream": none}
         inserted = join_records(
-            (name, catalog_bytes(new.letters, new.is_directory), turn),
+            # A thread record comes first (cat_create in Apple's hfs_catalog.c).
             (thread, thread_bytes(new.letters), turn),
+            (name, catalog_bytes(new.letters, new.is_directory), turn),
         )
         gone, _, gone_turn = join_records(*((old.keys[part], 0, cycle.old_turn) for part in ("entry", "thread")))
         temporary = cycle.is_replaced

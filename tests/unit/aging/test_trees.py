@@ -176,6 +176,24 @@ def test_the_first_leaf_has_none_before_it():
     assert made.levels[1].bound.tolist() == [FIRST]
 
 
+def test_a_name_that_passes_splits_a_leaf_only_where_the_one_before_is_full():
+    """With five records a leaf of four is too full: two of them go to a leaf of two, or three to a new leaf."""
+    passing = Edits(NONE, NONE, NONE, NONE, NONE, np.array([11]), np.array([10]), np.array([0]))
+    made, _, _ = apply_edits(balanced(1, 2, 10, 12, 13, 14), passing, np.zeros(1, np.int64))
+    assert (made.key.tolist(), made.fill(0)[1].tolist()) == ([1, 2, 10, 12, 13, 14], [3, 3])
+    made, _, _ = apply_edits(balanced(1, 2, 3, 4, 10, 12, 13, 14), passing, np.zeros(1, np.int64))
+    assert (made.key.tolist(), made.fill(0)[1].tolist()) == ([1, 2, 3, 4, 10, 12, 13, 14], [4, 2, 2])
+
+
+def test_a_name_that_passes_is_there_while_its_file_gets_the_old_name():
+    """The old record makes room for the new one; two names that pass one after the other split a leaf once."""
+    names = np.array([12, 14])
+    twice = Edits(names, np.full(2, 10), np.arange(2), names, np.arange(2), *np.array([[11, 11], [10, 10], [0, 1]]))
+    made, touched, _ = apply_edits(balanced(1, 2, 3, 4, 10, 12, 13, 14), twice, np.zeros(2, np.int64))
+    assert (made.key.tolist(), made.fill(0)[1].tolist()) == ([1, 2, 3, 4, 10, 12, 13, 14], [4, 2, 2])
+    assert made.list_new_nodes(touched).tolist() == [1]
+
+
 def test_a_node_above_begins_with_its_first_new_leaf():
     """Records that leave the first leaf of an index node change where it begins; a new leaf there does not."""
     above = [TreeLevel(np.array([FIRST, 10]), *(np.arange(2) for _ in range(3))), level(0)]

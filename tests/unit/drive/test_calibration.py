@@ -213,6 +213,22 @@ def test_a_set_is_measured_as_a_whole(profile, mirror, words):
     assert mirror or one.profile.number("rpm") == pytest.approx(7200, rel=1e-4)
 
 
+def test_the_turn_is_measured_where_the_buffer_holds_all_that_was_read():
+    """With 300 tracks in the buffer, 300 places tell nothing when they are read again, and 600 do.
+
+    Tracks cannot be measured then, so the rest is assumed of a class.
+    """
+    drive = load_profile("generic-7200").with_figures(on_arrival="track", segments=300, buffer_bytes=300 << 20)
+    fake = FakeDrive(drive)
+    one = measured_on(fake, "mine", [])
+    assert (len(one.log.of("held")), len(one.log.of("turn"))) == (2 * 300, 2 * 600)
+    assert one.profile.number("rpm") == pytest.approx(7200, rel=1e-5)
+    assert one.profile.text("on_arrival", "") == "track"
+    assert "most like generic-7200" in one.profile.title
+    assert not len(one.log.of("tracks"))
+    assert fake.now_ms < 1000 * LONGEST_S
+
+
 @pytest.mark.parametrize("on_arrival", ["none", "track"])
 @pytest.mark.parametrize("name", ["generic-7200", "generic-5400-2.5", "cheetah9lp", "cheetah15k5"])
 def test_the_short_measurement_tells_the_main_figures(name, on_arrival):

@@ -67,6 +67,8 @@ class Nodes:
         if not self.held[node] and len(self.order) > 1:
             del self.order[at], self.first[at]
             self.first[0] = -1
+        elif at:
+            self.first[at] = self.held[node][0]
 
     def _is_too_full(self, node: int, more: int) -> bool:
         return self.load[node] + self.lost[node] + more > self.rule.capacity_bytes and len(self.held[node]) > 1

@@ -62,7 +62,7 @@ SENTENCES = {
     "not stored in the order in which it is read": ("aged/hfsplus-20000-c20.img", "driver/hfsplus-frag.img"),
     "metadata blocks are partly empty": ("aged/apfs-20000-c20.img", "driver/hfsplus-frag.img"),
     "move to a solid-state drive (SATA)": ("aged/apfs-20000-c20.img", "driver/hfsplus-frag.img"),
-    "s  list the files from the device with layoutscope": ("aged/apfs-20000-c20.img", "driver/hfsplus-frag.img"),
+    "s list the files from the device with layoutscope": ("aged/apfs-20000-c20.img", "driver/hfsplus-frag.img"),
     "2 snapshots": ("driver/apfs-snap.img", "driver/hfsplus-4k.img"),
     "Note: the volume was not unmounted cleanly; its journal was replayed in memory.": (
         "apple/hfsinspect_hfsj.raw",

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.access.driver import descend
-from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.entries import ROOT_ID, node_table
 from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Struct
 from layoutscope.drive import service
@@ -27,6 +28,7 @@ from layoutscope.results.scan import knows_offset
 from layoutscope.structs.arrays import find, ranges
 from layoutscope.tables import Values
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
+from layoutscope.walk.visits import requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,9 +128,22 @@ class Case:
         """Return the same work with the nodes elsewhere, by the name of the layout; None where they lie so already."""
         if name not in self._changed:
             made = lay_out(self.layout)
-            self._changed[name] = None if made is self.layout else self.with_layout(made)
+            self._changed[name] = None if made is self.layout else self._moved(made)
         found = self._changed[name]
         return found and found.with_drive(self.drive)
+
+    def _moved(self, layout: VolumeLayout) -> Case:
+        """Return the same work on the same nodes in other places; a listing visits them in the same order."""
+        found = self.with_layout(layout)
+        nodes = node_table(layout)
+        if not np.array_equal(nodes.of_row, self.model.nodes.of_row):
+            return found
+        found.model = replace(self.model, layout=layout, nodes=nodes)
+        made = requests(found.model)
+        is_listing = self.order in LISTINGS and bool((self.by_node.node >= 0).all())
+        if is_listing and not made.are_shared and nodes.is_moved(self.model.nodes):
+            found.reads = made.read_again(self.by_node.trace, self.by_node.node, self.by_node.within == 0)
+        return found
 
 
 class Part(Struct, frozen=True):

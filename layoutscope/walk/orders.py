@@ -37,7 +37,7 @@ from layoutscope.walk.directories import (
 )
 from layoutscope.walk.host import host_profile
 from layoutscope.walk.programs import append_search, delete, least_written, names_alone, order_by_turn
-from layoutscope.walk.visits import Visits, fsck, metadata_reads, mount, read_once_uncached
+from layoutscope.walk.visits import Visits, fsck, metadata_reads, mount, read_for_visits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -301,8 +301,8 @@ def make_run(
 
     def run(model: Model, work: Work) -> AccessTrace:
         found = needed(model, work)
-        if isinstance(found, Visits) and not work.is_repeated and model.node_cache_bytes is None:
-            return read_once_uncached(model, found)
+        if isinstance(found, Visits) and not work.is_repeated:
+            return read_for_visits(model, found)
 
         def once(one: Model) -> tuple[Touches, NDArray[Any]]:
             again = found if one is model else needed(one, work)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Descent, HostProfile, Model
     from layoutscope.drive import DriveProfile
-    from layoutscope.drive.uncertain import Host, Interval
+    from layoutscope.drive.uncertain import Host, Interval, Uncertain
     from layoutscope.filesystems.traits import Traits
     from layoutscope.tables import VolumeLayout
 
@@ -226,9 +226,15 @@ class Served(Struct, frozen=True):
         return interval_of(self.draws_s, {}, LAYOUT, self.sampling_error)
 
 
-def serve_change(changed: Changed, host: Host) -> Served:
-    """Serve what changed work reads, once for each draw of what is not known."""
-    parts, *others = ([_serve_part(part, host) for part in each] for each in (changed.parts, *changed.alternatives))
+Unknowns: TypeAlias = "dict[tuple[int, bool], tuple[DriveProfile, Uncertain]]"
+"""What was drawn for drives, by identity and by whether the place of the volume on them is known."""
+
+
+def serve_change(changed: Changed, host: Host, unknowns: Unknowns | None = None) -> Served:
+    """Serve what changed work reads, once for each draw of what is not known; these are kept if there is a place."""
+    unknowns = {} if unknowns is None else unknowns
+    every_part = (changed.parts, *changed.alternatives)
+    parts, *others = ([_serve_part(part, host, unknowns) for part in each] for each in every_part)
     every = np.array([np.sum([part.draws_s for part in each], axis=0) for each in (parts, *others)])
     turn = np.arange(every.shape[1])
     error = 1 + changed.error_share * ERROR_SIGNS[turn // len(every) % len(ERROR_SIGNS)]
@@ -238,8 +244,11 @@ def serve_change(changed: Changed, host: Host) -> Served:
     )
 
 
-def _serve_part(part: Part, host: Host) -> Served:
-    unknown = uncertain(part.drive, host, knows_offset=part.knows_offset)
+def _serve_part(part: Part, host: Host, unknowns: Unknowns) -> Served:
+    which = id(part.drive), part.knows_offset
+    if which not in unknowns:
+        unknowns[which] = part.drive, uncertain(part.drive, host, knows_offset=part.knows_offset)
+    _, unknown = unknowns[which]
     found = draw_seconds(
         part.reads,
         part.drive,

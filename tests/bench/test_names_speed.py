@@ -26,7 +26,9 @@ def processor_s(path) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("filesystem", "option"), [("apfs", "--japanese"), ("hfsplus", "--japanese")])
+@pytest.mark.parametrize(
+    ("filesystem", "option"), [("apfs", "--japanese"), ("apfs", "--links"), ("hfsplus", "--japanese")]
+)
 def test_what_is_not_plain_takes_about_as_long(tmp_path, filesystem, option):
     """The least of three turns, after one that is not counted."""
     paths = tmp_path / "plain.img", tmp_path / "other.img"

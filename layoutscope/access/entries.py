@@ -428,8 +428,8 @@ class NodeTable(Struct, frozen=True):
 
     def is_moved(self, other: NodeTable) -> bool:
         """Tell whether these are the nodes of another table, which differ in their places alone."""
-        names = ("of_row", "parent", "mapper", "tree", "level", "node_id", "key_rank", "is_header", "is_own", "size_bytes")
-        same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+        others = set(self.__struct_fields__) - {"device", "image_offset", "trees"}
+        same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in others)
         return self.trees == other.trees and all(same)
 
     def tree_code(self, name: str) -> int:

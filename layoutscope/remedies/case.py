@@ -88,7 +88,7 @@ class Case:
     @cached_property
     def descent(self) -> Descent:
         """The directories in the order of the walk."""
-        return descend(self.model.entries, ROOT_ID)
+        return self.model.descend(ROOT_ID)
 
     @property
     def traits(self) -> Traits:
@@ -108,9 +108,9 @@ class Case:
         """Say that a drive serves reads, on which the volume lies where it does."""
         return Part(reads, drive or self.drive, queue_depth, self.start_offset_bytes, self.knows_offset)
 
-    def with_reads(self, reads: ReadsOfNodes) -> Case:
-        """Take what the work reads from somebody who has walked already, and return the same case."""
-        self.reads, self.by_node = reads.trace, reads
+    def with_reads(self, reads: ReadsOfNodes, model: Model) -> Case:
+        """Take what the work reads, and of what, from somebody who has walked already, and return the same case."""
+        self.reads, self.by_node, self.model = reads.trace, reads, model
         return self
 
     def with_layout(self, layout: VolumeLayout, host: HostProfile | None = None) -> Case:

@@ -70,8 +70,10 @@ class Trial:
         self.case, self._known, self._simulated = case, known, simulated
         self._host = Host.of(case.host)
         self._unknowns: Unknowns = {}
-        unchanged = change_reads(case, case.reads)
-        self.now = serve_change(unchanged, self._host, self._unknowns) if known is None else Served(np.array(known.draws_s))
+        if known is None:
+            self.now = serve_change(change_reads(case, case.reads), self._host, self._unknowns)
+        else:
+            self.now = Served(np.array(known.draws_s))
         self._tried: dict[str, tuple[Served, Changed] | str] = {}
 
     def made(self, name: str) -> tuple[Served, Changed] | str:

@@ -104,9 +104,9 @@ def read_limited(
 LimitedCache: TypeAlias = "tuple[I32, I32, I64, I32, I32, U8, I64]"
 """A limited cache of nodes and what it holds, as the kernels take it.
 
-What must be read before each node, as of `NodeCache`, and its size. The node that was used after each and before it, in a
-ring whose last element joins its ends; what is cached; the touch to go on with, counted from where those begin that are
-known, and the bytes that are held.
+What must be read before each node, as of `NodeCache`, and its size. The node that was used after each and before it, in
+a ring whose last element joins its ends; what is cached; the touch to go on with, counted from where those begin that
+are known, and the bytes that are held.
 """
 
 

@@ -1,4 +1,4 @@
-"""Scans of names that are not ASCII and of hard links, beside the same files without; times are printed (run with -s)."""
+"""Scans of names that are not ASCII and of hard links, beside the same files without; times are printed (with -s)."""
 
 from __future__ import annotations
 

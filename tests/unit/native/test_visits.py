@@ -32,9 +32,7 @@ def volume(rng: np.random.Generator, count: int, *, with_loops: bool) -> SimpleN
     driver.mounted = lambda *_: mounted
     host = SimpleNamespace(cache_keeps=float(rng.integers(2)) / 2)
     layout = SimpleNamespace(facts=None)
-    return SimpleNamespace(
-        nodes=tables, driver=driver, node_cache_bytes=limit, host=host, layout=layout, entries=None
-    )
+    return SimpleNamespace(nodes=tables, driver=driver, node_cache_bytes=limit, host=host, layout=layout, entries=None)
 
 
 @st.composite

@@ -52,7 +52,10 @@ def _sums(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uin
 
 def hash_plain_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
     """Hash the names that are of ASCII alone; the twin of the kernel, with the same results as :func:`hash_names`."""
-    hashes, known = np.zeros(len(names), np.uint32), np.array([len(raw) > 0 and raw.isascii() for raw in names.raw()], bool)
+    hashes, known = (
+        np.zeros(len(names), np.uint32),
+        np.array([len(raw) > 0 and raw.isascii() for raw in names.raw()], bool),
+    )
     lower = np.arange(128, dtype=np.uint32)
     if folded:
         lower[ord("A") : ord("Z") + 1] += 32

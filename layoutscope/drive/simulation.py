@@ -7,7 +7,7 @@ next arrives when the one before is complete and its think time is over. The dri
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -467,6 +467,10 @@ WARM_UP: Final = 256
 """Reads at the start of each stretch that do not count: there the buffer lacks what the reads before had left in it."""
 
 
+DrawnDrives: TypeAlias = "dict[tuple[str, int], tuple[DriveProfile, list[LaidOut]]]"
+"""Drives that were drawn, by kind and number, and the parts of their disks that were laid out."""
+
+
 class Draws(Struct, frozen=True):
     """The times of a trace in simulations with different draws."""
 
@@ -484,6 +488,7 @@ def draw_seconds(
     start_offset_bytes: int = 0,
     queue_depth: int = 1,
     numbers: NDArray[np.int64] | None = None,  # the draws that are wanted, in this order; by default all of them
+    drawn_drives: DrawnDrives | None = None,  # what is known of the same unknown drives, to be added to
 ) -> Draws:
     """Serve a trace, or a sample of a long one, once for each draw."""
     numbers = np.arange(num_draws()) if numbers is None else numbers
@@ -494,7 +499,8 @@ def draw_seconds(
     drawn = np.zeros((num_draws(), STRETCHES if is_sample else 1))
     # No drive takes any time for no reads: the many small volumes of a disk are read as they are mounted.
     wanted = numbers if len(trace) else numbers[:0]
-    for number, work in _each_draw(sample, profile, unknown, start_offset_bytes, queue_depth, wanted):
+    drives = {} if drawn_drives is None else drawn_drives
+    for number, work in _each_draw(sample, profile, unknown, start_offset_bytes, queue_depth, wanted, drives):
         service_ms = serve(work, round(unknown.angle[number] * TURN)).service_ms
         drawn[number] = _sum_by_stretch(service_ms) if is_sample else service_ms.sum() / 1000
     scale, error = 1.0, 0.0
@@ -593,7 +599,7 @@ def serve_draw(
     trace, factor = _asked_at_once(trace, queue_depth), float(unknown.of(HOST)[number])
     if len(trace):
         one = np.array([number])
-        ((_, work),) = _each_draw(trace, profile, unknown, start_offset_bytes, queue_depth, one)
+        ((_, work),) = _each_draw(trace, profile, unknown, start_offset_bytes, queue_depth, one, {})
         times = serve(work, round(unknown.angle[number] * TURN))
     else:
         times = service(trace, profile).reads_ms
@@ -635,6 +641,7 @@ def _each_draw(
     start_offset_bytes: int,
     queue_depth: int,
     numbers: NDArray[np.int64],
+    drives: DrawnDrives,
 ) -> Iterator[tuple[int, Placed]]:
     """Yield the number of each draw, by geometry, and the reads placed on its drive."""
     profile = _for_devices(profile, trace)
@@ -642,19 +649,14 @@ def _each_draw(
     for first in each(range(shared), f"drawing drives like {profile.name}"):
         mine = numbers[numbers % shared == first].tolist()
         if mine:
-            drive, laid_out = _drawn(profile, unknown, first)
+            place = profile.kind, first  # a set of two such drives is another kind
+            if place not in drives:
+                drives[place] = draw_drive(profile, unknown, first), []
+            drive, laid_out = drives[place]
             start = _start(trace, drive, unknown, first, start_offset_bytes)
             work = place_reads(trace, drive, start, queue_depth, laid_out=laid_out)
             for number in mine:
                 yield number, _vary_work(work, unknown, number)
-
-
-def _drawn(profile: DriveProfile, unknown: Uncertain, number: int) -> tuple[DriveProfile, list[LaidOut]]:
-    """Return the drive of a draw, and what was laid out of it so far."""
-    place = profile.kind, number  # a set of two such drives is another kind
-    if place not in unknown.drives:
-        unknown.drives[place] = draw_drive(profile, unknown, number), []
-    return unknown.drives[place]
 
 
 def _for_devices(profile: DriveProfile, trace: AccessTrace) -> DriveProfile:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.driver import HostProfile
-    from layoutscope.drive.geometry import LaidOut
     from layoutscope.drive.profile import DriveProfile, Figure
 
     F64 = NDArray[np.float64]
@@ -143,8 +142,6 @@ class Uncertain(Struct, frozen=True):
     offset: F64 | None = None
     # draws of figures that were measured together, by their names in the profile's `spread`
     together: Mapping[str, F64] = field(default_factory=dict)
-    # drives that were drawn, by kind and number, and the parts of their disks that were laid out
-    drives: dict[tuple[str, int], tuple[DriveProfile, list[LaidOut]]] = field(default_factory=dict)
 
     def columns(self) -> dict[str, tuple[str, NDArray[Any]]]:
         """Return every input that is drawn with its group, for telling what contributes."""

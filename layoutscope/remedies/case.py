@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Descent, HostProfile, Model
     from layoutscope.drive import DriveProfile
+    from layoutscope.drive.simulation import DrawnDrives
     from layoutscope.drive.uncertain import Host, Interval, Uncertain
     from layoutscope.filesystems.traits import Traits
     from layoutscope.tables import VolumeLayout
@@ -226,7 +227,7 @@ class Served(Struct, frozen=True):
         return interval_of(self.draws_s, {}, LAYOUT, self.sampling_error)
 
 
-Unknowns: TypeAlias = "dict[tuple[int, bool], tuple[DriveProfile, Uncertain]]"
+Unknowns: TypeAlias = "dict[tuple[int, bool], tuple[DriveProfile, Uncertain, DrawnDrives]]"
 """What was drawn for drives, by identity and by whether the place of the volume on them is known."""
 
 
@@ -247,14 +248,15 @@ def serve_change(changed: Changed, host: Host, unknowns: Unknowns | None = None)
 def _serve_part(part: Part, host: Host, unknowns: Unknowns) -> Served:
     which = id(part.drive), part.knows_offset
     if which not in unknowns:
-        unknowns[which] = part.drive, uncertain(part.drive, host, knows_offset=part.knows_offset)
-    _, unknown = unknowns[which]
+        unknowns[which] = part.drive, uncertain(part.drive, host, knows_offset=part.knows_offset), {}
+    _, unknown, drawn_drives = unknowns[which]
     found = draw_seconds(
         part.reads,
         part.drive,
         unknown,
         start_offset_bytes=part.start_offset_bytes,
         queue_depth=part.queue_depth,
+        drawn_drives=drawn_drives,
     )
     return Served(found.seconds * part.times, found.sampling_error)
 

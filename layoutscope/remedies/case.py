@@ -133,6 +133,11 @@ class Case:
         found = self._changed[name]
         return found and found.with_drive(self.drive)
 
+    def forget(self) -> None:
+        """Let go of what is worked out of the layout; whoever asks for it again waits again."""
+        for name in ("model", "by_node", "descent"):
+            self.__dict__.pop(name, None)
+
     def _moved(self, layout: VolumeLayout) -> Case:
         """Return the same work on the same nodes in other places; a listing visits them in the same order."""
         found = self.with_layout(layout)

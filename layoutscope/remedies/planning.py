@@ -117,6 +117,9 @@ class Trial:
 
     def _serve(self, name: str, changed: Changed) -> Served:
         known = self._known
+        if changed.case is not None:
+            # Each has tables of all entries, and only the best of them is looked at again.
+            changed.case.forget()
         if known is None or self._simulated is None or name in self._simulated:
             return serve_change(changed, self._host, self._unknowns)
         times = known.seconds / known.nominal_s if known.nominal_s else 1.0

@@ -171,7 +171,7 @@ class LaidOut(NamedTuple):
     surface: hdd.Surface
 
 
-MAX_SHARED_RUNS: Final = 1 << 16
+SHARED_RUNS: Final = 1 << 16
 """Of the parts of a disk that are kept for others, 64 bytes each."""
 
 
@@ -187,7 +187,7 @@ def find_surface(
         around = 0 if known is None else (last_lbn - first_lbn) // 8
         first, last = max(first_lbn - around, 0), last_lbn + around
         found = LaidOut(first, last, build_surface(profile, first, last))
-        if known is not None and sum(len(each.surface.runs) for each in (*known, found)) <= MAX_SHARED_RUNS:
+        if known is not None and sum(len(each.surface.runs) for each in (*known, found)) <= SHARED_RUNS:
             known.append(found)
     runs = found.surface.runs[:-1]
     if profile.geometry == "map":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import stat
 import sys
 import threading
@@ -246,3 +247,16 @@ def _status(file: str | os.PathLike[str] | int) -> os.stat_result | None:
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
+
+
+_ADDRESS: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/{1,2}(?P<rest>[^/].*)", re.DOTALL)
+
+
+def is_address(path: str | os.PathLike[str]) -> bool:
+    """Whether something names a place on a server, and nothing on this machine."""
+    return _ADDRESS.fullmatch(os.fspath(path)) is not None and not Path(path).exists()
+
+
+def whole_address(path: str | os.PathLike[str]) -> str:
+    """Give back to an address what it lost where it was taken for a path, the second slash."""
+    return _ADDRESS.sub(r"\g<scheme>://\g<rest>", os.fspath(path))

@@ -217,6 +217,16 @@ class Model(Struct, frozen=True):
     entries: EntryTable  # its entries in the host's listing order
     # whether the name cache answers every look-up, as it does when a workload that fits into it is done again
     names_are_cached: bool = False
+    # directories in the order of walks that were asked for, by where they start, and the entries that they are of
+    descents: dict[int, tuple[EntryTable, Descent]] = field(default_factory=dict)
+
+    def descend(self, start_id: int) -> Descent:
+        """Order the directories under one directory, as :func:`descend` does; once for all walks."""
+        entries, found = self.descents.get(start_id, (None, None))
+        if found is None or entries is not self.entries:
+            found = descend(self.entries, start_id)
+            self.descents[start_id] = self.entries, found
+        return found
 
     @property
     def costs(self) -> Costs:

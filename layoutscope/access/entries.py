@@ -426,6 +426,12 @@ class NodeTable(Struct, frozen=True):
         own = np.flatnonzero((self.tree == tree) & (self.level == 0) & self.is_own)
         return own[order_of(self.key_rank[own])]
 
+    def is_moved(self, other: NodeTable) -> bool:
+        """Tell whether these are the nodes of another table, which differ in their places alone."""
+        others = set(self.__struct_fields__) - {"device", "image_offset", "trees"}
+        same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in others)
+        return self.trees == other.trees and all(same)
+
     def tree_code(self, name: str) -> int:
         """Return the code of a tree, -1 where the layout has none of that name."""
         return self.trees.index(name) if name in self.trees else -1

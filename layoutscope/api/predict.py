@@ -38,11 +38,11 @@ from layoutscope.options import Predict, PredictOptions, fill, leave_out
 from layoutscope.remedies.case import Case
 from layoutscope.remedies.changes import LAYOUTS, WHAT_IFS
 from layoutscope.remedies.planning import Trial
-from layoutscope.report.profiles import ncdu_text
 from layoutscope.results.frames import directory_name, read_seconds
 from layoutscope.results.locked import several_volumes
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts, volume_name, volume_names
+from layoutscope.walk.orders import model_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -237,6 +237,8 @@ def _write_ncdu(
     layout: VolumeLayout, profile: DriveProfile, work: Predict, path: str | os.PathLike[str], *, force: bool
 ) -> None:
     """Write the cost of every directory for ``ncdu -f``, in milliseconds."""
+    from layoutscope.report.profiles import ncdu_text
+
     with output(path, force=force) as file:
         reads = walk(layout, work).reads
         result = serve_walk(layout, reads, profile, Host.of(host_of(work, layout)), work["start_offset_bytes"])
@@ -266,16 +268,17 @@ def predict_enumeration(
     chosen: tuple[str, HostFrom],  # of `choose_host`
     *,
     may_skip: bool,
-) -> tuple[WalkFacts | None, tuple[Prediction, ...]]:
-    """Walk a layout and serve the walk on each drive; nothing where there is nothing to walk."""
+) -> tuple[WalkFacts | None, tuple[Prediction, ...], Model | None]:
+    """Walk a layout and serve the walk on each drive, and return what was walked; nothing where there is nothing."""
     work = checked({"host": chosen[0]})
     if not len(layout.columns("entries")):
-        return None, ()
-    reads = walk(layout, work).reads
+        return None, (), None
+    model = model_of(layout, host_of(work, layout))
+    reads = walk_on(model, work).reads
     fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
     said = Host.of(host_of(work, layout))
     results = tuple(prediction(layout, reads, profile, said) for profile in fitting)
-    return _walk_facts(layout, reads, work["order"], chosen), results
+    return _walk_facts(layout, reads, work["order"], chosen), results, model
 
 
 def fits(profile: DriveProfile, reads: AccessTrace, start_offset_bytes: int = 0) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -163,6 +163,40 @@ def build_surface(
     )
 
 
+class LaidOut(NamedTuple):
+    """A part of a disk that was laid out: first and last sector, and what lies around them."""
+
+    first_lbn: int
+    last_lbn: int
+    surface: hdd.Surface
+
+
+SHARED_RUNS: Final = 1 << 16
+"""Of the parts of a disk that are kept for others, 64 bytes each."""
+
+
+def find_surface(
+    profile: DriveProfile,
+    first_lbn: int,
+    last_lbn: int,
+    known: list[LaidOut] | None = None,  # parts that were laid out before; a new one is added, with some around it
+) -> tuple[hdd.Surface, int]:
+    """Return what lies between two sectors, and the run that arms start at: the outermost between them."""
+    found = next((each for each in known or () if each.first_lbn <= first_lbn and last_lbn <= each.last_lbn), None)
+    if found is None:
+        around = 0 if known is None else (last_lbn - first_lbn) // 8
+        first, last = max(first_lbn - around, 0), last_lbn + around
+        found = LaidOut(first, last, build_surface(profile, first, last))
+        if known is not None and sum(len(each.surface.runs) for each in (*known, found)) <= SHARED_RUNS:
+            known.append(found)
+    runs = found.surface.runs[:-1]
+    if profile.geometry == "map":
+        return found.surface, int(np.argmin(runs[:, hdd.CYLINDER]))
+    start = max(int(np.searchsorted(runs[:, hdd.LBN], first_lbn, side="right")) - 1, 0)
+    stop = int(np.searchsorted(runs[:, hdd.LBN], last_lbn + _margin(profile, _zones_of(profile))))
+    return found.surface, start + int(np.argmin(runs[start:stop, hdd.CYLINDER]))
+
+
 def buffer_fields(profile: DriveProfile) -> dict[str, int]:
     """Return what a surface says of the drive's buffer."""
     segment = segment_sectors(profile)
@@ -212,12 +246,19 @@ def _build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[N
     if profile.geometry == "map":
         runs = read_mapped_runs(profile)
         return runs, int(runs[:-1, hdd.CYLINDER].max()) + 1
-    zones = read_listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile)
+    zones = _zones_of(profile)
     check_cylinders(profile.name, num_cylinders(zones))
-    # The look-ahead goes past the last read, as far as a segment reaches and to the end of a track.
-    margin = 2 * int(zones.sectors.max()) + segment_sectors(profile)
-    runs = _zone_runs(zones, max(first_lbn, 0), min(last_lbn + margin, zones.num_sectors))
+    runs = _zone_runs(zones, max(first_lbn, 0), min(last_lbn + _margin(profile, zones), zones.num_sectors))
     return runs, num_cylinders(zones)
+
+
+def _zones_of(profile: DriveProfile) -> Zones:
+    return read_listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile)
+
+
+def _margin(profile: DriveProfile, zones: Zones) -> int:
+    """Return how far the look-ahead goes past the last read: as far as a segment reaches and to the end of a track."""
+    return 2 * int(zones.sectors.max()) + segment_sectors(profile)
 
 
 def guess_table(runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:

@@ -90,23 +90,24 @@ def serve_pieces(
     now: int,
     # reads of a queue among which the first drive takes the one that can begin first; 0 for one read after another
     window: int = 0,
+    start_run: int | None = None,  # the run that the arms stand at; by default the outermost
 ) -> tuple[I64, NDArray[np.uint8]]:
     """Serve reads on drives of one kind: ticks and cylinders of each piece, shape (n, 5), and what the buffer had."""
     figures = np.array([surface.guess_shift, *surface[4:]], np.int64)
     times, outcomes = np.zeros((len(pieces), 5), np.int64), np.zeros(len(pieces), np.uint8)
     kernel, extra = (QUEUED_LOOP, np.zeros(window, np.int64)) if window else (CLOSED_LOOP, think)
-    drives = new_drives(surface, num_drives, num_segments)
+    drives = new_drives(surface, num_drives, num_segments, start_run)
     kernel(surface.runs, surface.guess, surface.seek, figures, *drives, pieces, extra, now, times, outcomes)
     return times, outcomes
 
 
-def new_drives(surface: Surface, count: int, num_segments: int) -> tuple[I64, I64]:
-    """Return drives of one kind that stand at their outermost track with empty buffers.
+def new_drives(surface: Surface, count: int, num_segments: int, start_run: int | None = None) -> tuple[I64, I64]:
+    """Return drives of one kind that stand at their outermost track, or at another one, with empty buffers.
 
     Their arms, shape (n_drives, 8), and the segments of their buffers, shape (n_drives, n_segments, 3).
     """
     arms = np.zeros((count, 8), np.int64)
-    arms[:, RUN] = np.argmin(surface.runs[:-1, CYLINDER])
+    arms[:, RUN] = np.argmin(surface.runs[:-1, CYLINDER]) if start_run is None else start_run
     arms[:, ACTIVE] = -1
     segments = np.zeros((count, num_segments, 3), np.int64)
     segments[:, :, BEGIN] = 1

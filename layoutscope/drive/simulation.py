@@ -7,22 +7,14 @@ next arrives when the one before is complete and its think time is over. The dri
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.display import Displayed, Struct
 from layoutscope.drive import hdd
-from layoutscope.drive.geometry import (
-    Parts,
-    build_surface,
-    num_segments,
-    single_drives,
-    split,
-    total_cylinders,
-    turn_ms,
-)
+from layoutscope.drive.geometry import Parts, find_surface, num_segments, single_drives, split, total_cylinders, turn_ms
 from layoutscope.drive.hdd import MAX_THINK_S, SECTOR_BYTES, TURN
 from layoutscope.drive.profile import fusion_set, load_profile
 from layoutscope.drive.uncertain import (
@@ -50,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
+    from layoutscope.drive.geometry import LaidOut
     from layoutscope.drive.hdd import Surface
     from layoutscope.drive.profile import DriveProfile
     from layoutscope.drive.uncertain import Host, Uncertain
@@ -328,6 +321,7 @@ class Placed(Struct, frozen=True):
     pieces: NDArray[np.int64]  # as `hdd.serve_pieces` takes them
     think: NDArray[np.int64]  # ticks before each read
     surface: Surface | None  # the part of the disk that has the pieces
+    start_run: int  # where on it the arms start
     queue_depth: int  # reads that are outstanding
 
 
@@ -338,6 +332,7 @@ def place_reads(
     queue_depth: int = 1,
     *,
     starts_outside: bool = False,  # whether the arm comes from the outer edge, not from the first read
+    laid_out: list[LaidOut] | None = None,  # what is known of the surface of the disk, to be added to
 ) -> Placed:
     """Place the pieces of reads on the drives."""
     parts = split(profile, trace.image_offset + start_offset_bytes, trace.length_bytes, trace.device)
@@ -357,7 +352,7 @@ def place_reads(
             follows = np.append(False, start[1:] == (start + length)[:-1])[: len(start)]
             service_ms[own], transfer_ms[own] = flash_ms(drive, length, queue_depth, follows)
     rotating = [number for number, drive in enumerate(drives) if drive.kind == "hdd"]
-    disk, surface = None, None
+    disk, surface, start_run = None, None, 0
     pieces, think = np.empty((0, 5), np.int64), np.empty(0, np.int64)
     if rotating:
         disk = drives[rotating[0]]
@@ -373,7 +368,8 @@ def place_reads(
         think = np.rint(think_us * per_ms / 1000).astype(np.int64)
         on_disk = pieces[pieces[:, 1] >= 0]
         lowest = 0 if starts_outside or not len(on_disk) else int(on_disk[:, 2].min())
-        surface = build_surface(disk, lowest, int(on_disk[:, 3].max(initial=1)))
+        last = int(on_disk[:, 3].max(initial=1))
+        surface, start_run = find_surface(disk, lowest, last, laid_out)
     return Placed(
         parts=parts,
         num_reads=len(trace),
@@ -385,6 +381,7 @@ def place_reads(
         pieces=pieces,
         think=think,
         surface=surface,
+        start_run=start_run,
         queue_depth=queue_depth,
     )
 
@@ -407,7 +404,7 @@ def _serve_disks(
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     window = min(int(disk.number("queue_window", 1)), work.queue_depth) if work.queue_depth > 1 else 0
     segments = num_segments(disk, surface.segment_sectors)
-    return hdd.serve_pieces(surface, work.num_disks, segments, work.pieces, work.think, angle, window)
+    return hdd.serve_pieces(surface, work.num_disks, segments, work.pieces, work.think, angle, window, work.start_run)
 
 
 def _times_by_read(
@@ -470,6 +467,10 @@ WARM_UP: Final = 256
 """Reads at the start of each stretch that do not count: there the buffer lacks what the reads before had left in it."""
 
 
+DrawnDrives: TypeAlias = "dict[tuple[str, int], tuple[DriveProfile, list[LaidOut]]]"
+"""Drives that were drawn, by kind and number, and the parts of their disks that were laid out."""
+
+
 class Draws(Struct, frozen=True):
     """The times of a trace in simulations with different draws."""
 
@@ -487,6 +488,7 @@ def draw_seconds(
     start_offset_bytes: int = 0,
     queue_depth: int = 1,
     numbers: NDArray[np.int64] | None = None,  # the draws that are wanted, in this order; by default all of them
+    drawn_drives: DrawnDrives | None = None,  # what is known of the same unknown drives, to be added to
 ) -> Draws:
     """Serve a trace, or a sample of a long one, once for each draw."""
     numbers = np.arange(num_draws()) if numbers is None else numbers
@@ -497,7 +499,8 @@ def draw_seconds(
     drawn = np.zeros((num_draws(), STRETCHES if is_sample else 1))
     # No drive takes any time for no reads: the many small volumes of a disk are read as they are mounted.
     wanted = numbers if len(trace) else numbers[:0]
-    for number, work in _each_draw(sample, profile, unknown, start_offset_bytes, queue_depth, wanted):
+    drives = {} if drawn_drives is None else drawn_drives
+    for number, work in _each_draw(sample, profile, unknown, start_offset_bytes, queue_depth, wanted, drives):
         service_ms = serve(work, round(unknown.angle[number] * TURN)).service_ms
         drawn[number] = _sum_by_stretch(service_ms) if is_sample else service_ms.sum() / 1000
     scale, error = 1.0, 0.0
@@ -596,7 +599,7 @@ def serve_draw(
     trace, factor = _asked_at_once(trace, queue_depth), float(unknown.of(HOST)[number])
     if len(trace):
         one = np.array([number])
-        ((_, work),) = _each_draw(trace, profile, unknown, start_offset_bytes, queue_depth, one)
+        ((_, work),) = _each_draw(trace, profile, unknown, start_offset_bytes, queue_depth, one, {})
         times = serve(work, round(unknown.angle[number] * TURN))
     else:
         times = service(trace, profile).reads_ms
@@ -638,6 +641,7 @@ def _each_draw(
     start_offset_bytes: int,
     queue_depth: int,
     numbers: NDArray[np.int64],
+    drives: DrawnDrives,
 ) -> Iterator[tuple[int, Placed]]:
     """Yield the number of each draw, by geometry, and the reads placed on its drive."""
     profile = _for_devices(profile, trace)
@@ -645,9 +649,12 @@ def _each_draw(
     for first in each(range(shared), f"drawing drives like {profile.name}"):
         mine = numbers[numbers % shared == first].tolist()
         if mine:
-            drive = draw_drive(profile, unknown, first)
+            place = profile.kind, first  # a set of two such drives is another kind
+            if place not in drives:
+                drives[place] = draw_drive(profile, unknown, first), []
+            drive, laid_out = drives[place]
             start = _start(trace, drive, unknown, first, start_offset_bytes)
-            work = place_reads(trace, drive, start, queue_depth)
+            work = place_reads(trace, drive, start, queue_depth, laid_out=laid_out)
             for number in mine:
                 yield number, _vary_work(work, unknown, number)
 

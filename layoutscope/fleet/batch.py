@@ -29,8 +29,8 @@ from layoutscope.fleet.engines import (
 from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.store import FleetFolder, need_polars, plain_text
 from layoutscope.image.containers.sparse import is_bundle
-from layoutscope.image.remote import is_address, whole_address
 from layoutscope.image.split import find_parts
+from layoutscope.inputs import is_address, whole_address
 from layoutscope.options import BatchOptions, EnumerationOptions, FleetOptions, fill, leave_out
 from layoutscope.progress import phase
 from layoutscope.results.fleet import FleetResult, SourceEnd

@@ -14,8 +14,9 @@ from layoutscope import inputs
 from layoutscope.display import Struct
 from layoutscope.errors import ImageError
 from layoutscope.fleet.store import plain_text
-from layoutscope.image.remote import address_identity, is_address
+from layoutscope.image.remote import address_identity
 from layoutscope.image.split import find_parts
+from layoutscope.inputs import is_address
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:

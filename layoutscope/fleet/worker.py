@@ -33,7 +33,7 @@ from layoutscope.errors import (
     UsageError,
     reason_of,
 )
-from layoutscope.image.remote import is_address
+from layoutscope.inputs import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

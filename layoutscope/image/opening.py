@@ -24,7 +24,6 @@ from layoutscope.image.containers import asif, encrypted, foreign, sparse, udif,
 from layoutscope.image.failing import FailingSource, RescuedSource, read_map
 from layoutscope.image.raw import Device, RawFile
 from layoutscope.image.remembered import RememberedSource
-from layoutscope.image.remote import RemoteSource, is_address
 from layoutscope.image.signatures import (
     encrypted_refusal,
     former_trailer_of,
@@ -118,9 +117,10 @@ def open_image(
     password: str | None = None,
 ) -> Source:
     """Open an image, whatever holds it."""
-    source = RemoteSource(os.fspath(path)) if is_address(path) else _open(Path(path), password)
+    is_remote = inputs.is_address(path)
+    source = _open_remote(os.fspath(path)) if is_remote else _open(Path(path), password)
     try:
-        if type(source) in COMPRESSIBLE:
+        if is_remote or type(source) in COMPRESSIBLE:
             _refuse_empty(source)
             way = cache.compression_of(peek(source))
             if way is not None and udif_trailer_at(source) is None:  # a disk image may begin with a compressed piece
@@ -222,8 +222,15 @@ def _open(path: Path, password: str | None) -> Source:
     return SplitFile(parts) if parts else open_plain(path)
 
 
-COMPRESSIBLE: Final = (RawFile, SplitFile, RemoteSource)
-"""What may be compressed as a whole; neither a device nor a bundle is."""
+COMPRESSIBLE: Final = (RawFile, SplitFile)
+"""What may be compressed as a whole, as what comes from a server; neither a device nor a bundle is."""
+
+
+def _open_remote(address: str) -> Source:
+    # Few images come from servers, and what speaks to those takes long to load.
+    from layoutscope.image.remote import RemoteSource
+
+    return RemoteSource(address)
 
 
 def _refuse_empty(source: Source) -> None:

@@ -32,8 +32,10 @@ class RememberedSource(FillingSource, WrappedSource):
 
     def __init__(self, source: Source, *, keeps_all: bool) -> None:
         super().__init__(source)
-        self._file = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115  (closed with the source)
         self._size_bytes, self._room = 0, max(source.size_bytes if keeps_all else 0, MEMORY_BYTES)
+        # Of the memory only what was written to is taken.
+        self._memory = np.empty(0 if keeps_all else MEMORY_BYTES, np.uint8)
+        self._file = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115  (closed with the source)
         # what is kept: start and stop on the image, and place in the file; by address, without overlap
         self._kept = np.empty((0, 3), np.int64)
 
@@ -64,8 +66,11 @@ class RememberedSource(FillingSource, WrappedSource):
             self._recall(place + low - start, target[low - image_offset : position - image_offset])
 
     def _recall(self, place: int, target: memoryview) -> None:
-        self._file.seek(place)
-        self._file.readinto(target)
+        if len(self._memory):
+            target[:] = self._memory.data[place : place + len(target)]
+        else:
+            self._file.seek(place)
+            self._file.readinto(target)
 
     def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces in address order, each to its place in a buffer, and keep those that are new."""
@@ -87,19 +92,20 @@ class RememberedSource(FillingSource, WrappedSource):
 
     def _keep(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Keep some pieces; where there is no room for more, what follows is read again."""
-        own = starts_of(lengths_bytes)
-        data = np.empty(int(lengths_bytes.sum()), np.uint8)
-        if not len(data) or self._size_bytes + len(data) > self._room:
+        own, begin, end = starts_of(lengths_bytes), self._size_bytes, self._size_bytes + int(lengths_bytes.sum())
+        if begin == end or end > self._room:
             return
+        data = self._memory[begin:end] if len(self._memory) else np.empty(end - begin, np.uint8)
         copy_pieces(np.frombuffer(target, np.uint8), places, lengths_bytes, own, data)
-        try:
-            self._file.seek(self._size_bytes)
-            self._file.write(data.data)
-        except OSError:
-            self._room = 0  # of the disk with temporary files
-            return
-        new = np.stack([image_offsets, image_offsets + lengths_bytes, own + self._size_bytes], axis=1)
-        self._size_bytes += len(data)
+        if not len(self._memory):
+            try:
+                self._file.seek(begin)
+                self._file.write(data.data)
+            except OSError:
+                self._room = 0  # of the disk with temporary files
+                return
+        new = np.stack([image_offsets, image_offsets + lengths_bytes, own + begin], axis=1)
+        self._size_bytes = end
         kept = np.concatenate([self._kept, new])
         kept = kept[np.argsort(kept[:, 0], kind="stable")]
         # Clones name blocks twice: of pieces that overlap the first is kept.

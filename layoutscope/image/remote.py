@@ -10,7 +10,6 @@ import base64
 import hashlib
 import http.client
 import io
-import os
 import queue
 import re
 import socket
@@ -18,13 +17,13 @@ import ssl
 import threading
 from collections import OrderedDict
 from http import HTTPStatus
-from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from layoutscope.errors import ImageError, UnsupportedError, install_command
 from layoutscope.image.source import FillingSource, ReadCounter
+from layoutscope.inputs import whole_address
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -484,22 +483,10 @@ CACHE_BYTES: Final = 64 * 1024**2
 LARGE_BYTES: Final = 8 * 1024**2
 """A read of so many bytes goes past the cache, which has other things to keep."""
 
-_ADDRESS: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/{1,2}(?P<rest>[^/].*)", re.DOTALL)
-
 _CHANGING: Final = {"etag", "lastmodified", "mtime", "versionid", "md5", "contentmd5", "digest"}
 """What servers call that which changes with a file."""
 
 Result = TypeVar("Result")
-
-
-def is_address(path: str | os.PathLike[str]) -> bool:
-    """Whether something names a place on a server, and nothing on this machine."""
-    return _ADDRESS.fullmatch(os.fspath(path)) is not None and not Path(path).exists()
-
-
-def whole_address(path: str | os.PathLike[str]) -> str:
-    """Give back to an address what it lost where it was taken for a path, the second slash."""
-    return _ADDRESS.sub(r"\g<scheme>://\g<rest>", os.fspath(path))
 
 
 class RemoteSource(FillingSource):

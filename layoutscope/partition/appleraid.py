@@ -7,7 +7,6 @@ it was in the first ones.
 from __future__ import annotations
 
 import re
-from html import unescape
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import UnreadError
@@ -60,6 +59,8 @@ def _member(stretch: Window, size_bytes: int) -> tuple[str, str, int, int, int] 
     # What begins with a header is an old member, whose header has other fields.
     header: grammar.Foreign.RaidHeader | None = parse_at(stretch, RAID_HEADER, at) if at else None
     if header is not None:
+        from html import unescape
+
         text = _text(stretch, at + RAID_HEADER.width, HEADER_BYTES - RAID_HEADER.width)
         members = _MEMBER.findall(_value(text, _LIST.format("Members")))
         own = header.member_uuid.split(b"\0", 1)[0]

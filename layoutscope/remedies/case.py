@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.access.driver import descend
-from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.entries import ROOT_ID, node_table
 from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Struct
 from layoutscope.drive import service
@@ -27,6 +28,7 @@ from layoutscope.results.scan import knows_offset
 from layoutscope.structs.arrays import find, ranges
 from layoutscope.tables import Values
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
+from layoutscope.walk.visits import requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Descent, HostProfile, Model
     from layoutscope.drive import DriveProfile
-    from layoutscope.drive.uncertain import Host, Interval
+    from layoutscope.drive.simulation import DrawnDrives
+    from layoutscope.drive.uncertain import Host, Interval, Uncertain
     from layoutscope.filesystems.traits import Traits
     from layoutscope.tables import VolumeLayout
 
@@ -86,7 +89,7 @@ class Case:
     @cached_property
     def descent(self) -> Descent:
         """The directories in the order of the walk."""
-        return descend(self.model.entries, ROOT_ID)
+        return self.model.descend(ROOT_ID)
 
     @property
     def traits(self) -> Traits:
@@ -106,9 +109,9 @@ class Case:
         """Say that a drive serves reads, on which the volume lies where it does."""
         return Part(reads, drive or self.drive, queue_depth, self.start_offset_bytes, self.knows_offset)
 
-    def with_reads(self, reads: ReadsOfNodes) -> Case:
-        """Take what the work reads from somebody who has walked already, and return the same case."""
-        self.reads, self.by_node = reads.trace, reads
+    def with_reads(self, reads: ReadsOfNodes, model: Model) -> Case:
+        """Take what the work reads, and of what, from somebody who has walked already, and return the same case."""
+        self.reads, self.by_node, self.model = reads.trace, reads, model
         return self
 
     def with_layout(self, layout: VolumeLayout, host: HostProfile | None = None) -> Case:
@@ -126,9 +129,27 @@ class Case:
         """Return the same work with the nodes elsewhere, by the name of the layout; None where they lie so already."""
         if name not in self._changed:
             made = lay_out(self.layout)
-            self._changed[name] = None if made is self.layout else self.with_layout(made)
+            self._changed[name] = None if made is self.layout else self._moved(made)
         found = self._changed[name]
         return found and found.with_drive(self.drive)
+
+    def forget(self) -> None:
+        """Let go of what is worked out of the layout; whoever asks for it again waits again."""
+        for name in ("model", "by_node", "descent"):
+            self.__dict__.pop(name, None)
+
+    def _moved(self, layout: VolumeLayout) -> Case:
+        """Return the same work on the same nodes in other places; a listing visits them in the same order."""
+        found = self.with_layout(layout)
+        nodes = node_table(layout)
+        if not np.array_equal(nodes.of_row, self.model.nodes.of_row):
+            return found
+        found.model = replace(self.model, layout=layout, nodes=nodes)
+        made = requests(found.model)
+        is_listing = self.order in LISTINGS and bool((self.by_node.node >= 0).all())
+        if is_listing and not made.are_shared and nodes.is_moved(self.model.nodes):
+            found.reads = made.read_again(self.by_node.trace, self.by_node.node, self.by_node.within == 0)
+        return found
 
 
 class Part(Struct, frozen=True):
@@ -211,9 +232,15 @@ class Served(Struct, frozen=True):
         return interval_of(self.draws_s, {}, LAYOUT, self.sampling_error)
 
 
-def serve_change(changed: Changed, host: Host) -> Served:
-    """Serve what changed work reads, once for each draw of what is not known."""
-    parts, *others = ([_serve_part(part, host) for part in each] for each in (changed.parts, *changed.alternatives))
+Unknowns: TypeAlias = "dict[tuple[int, bool], tuple[DriveProfile, Uncertain, DrawnDrives]]"
+"""What was drawn for drives, by identity and by whether the place of the volume on them is known."""
+
+
+def serve_change(changed: Changed, host: Host, unknowns: Unknowns | None = None) -> Served:
+    """Serve what changed work reads, once for each draw of what is not known; these are kept if there is a place."""
+    unknowns = {} if unknowns is None else unknowns
+    every_part = (changed.parts, *changed.alternatives)
+    parts, *others = ([_serve_part(part, host, unknowns) for part in each] for each in every_part)
     every = np.array([np.sum([part.draws_s for part in each], axis=0) for each in (parts, *others)])
     turn = np.arange(every.shape[1])
     error = 1 + changed.error_share * ERROR_SIGNS[turn // len(every) % len(ERROR_SIGNS)]
@@ -223,14 +250,18 @@ def serve_change(changed: Changed, host: Host) -> Served:
     )
 
 
-def _serve_part(part: Part, host: Host) -> Served:
-    unknown = uncertain(part.drive, host, knows_offset=part.knows_offset)
+def _serve_part(part: Part, host: Host, unknowns: Unknowns) -> Served:
+    which = id(part.drive), part.knows_offset
+    if which not in unknowns:
+        unknowns[which] = part.drive, uncertain(part.drive, host, knows_offset=part.knows_offset), {}
+    _, unknown, drawn_drives = unknowns[which]
     found = draw_seconds(
         part.reads,
         part.drive,
         unknown,
         start_offset_bytes=part.start_offset_bytes,
         queue_depth=part.queue_depth,
+        drawn_drives=drawn_drives,
     )
     return Served(found.seconds * part.times, found.sampling_error)
 

@@ -19,7 +19,7 @@ from layoutscope.results.verdict import Remedy, Yardstick
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from layoutscope.remedies.case import Case, Change
+    from layoutscope.remedies.case import Case, Change, Unknowns
     from layoutscope.results.scan import Prediction
 
 
@@ -69,8 +69,11 @@ class Trial:
     ) -> None:
         self.case, self._known, self._simulated = case, known, simulated
         self._host = Host.of(case.host)
-        unchanged = change_reads(case, case.reads)
-        self.now = serve_change(unchanged, self._host) if known is None else Served(np.array(known.draws_s))
+        self._unknowns: Unknowns = {}
+        if known is None:
+            self.now = serve_change(change_reads(case, case.reads), self._host, self._unknowns)
+        else:
+            self.now = Served(np.array(known.draws_s))
         self._tried: dict[str, tuple[Served, Changed] | str] = {}
 
     def made(self, name: str) -> tuple[Served, Changed] | str:
@@ -114,8 +117,11 @@ class Trial:
 
     def _serve(self, name: str, changed: Changed) -> Served:
         known = self._known
+        if changed.case is not None:
+            # Each has tables of all entries, and only the best of them is looked at again.
+            changed.case.forget()
         if known is None or self._simulated is None or name in self._simulated:
-            return serve_change(changed, self._host)
+            return serve_change(changed, self._host, self._unknowns)
         times = known.seconds / known.nominal_s if known.nominal_s else 1.0
         return Served(np.array([nominal_seconds(changed) * times]))
 

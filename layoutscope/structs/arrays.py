@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 U8: TypeAlias = NDArray[np.uint8]
+U32: TypeAlias = NDArray[np.uint32]
 I64: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 Columns: TypeAlias = dict[str, NDArray[Any]]

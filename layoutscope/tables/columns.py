@@ -203,7 +203,8 @@ class TextColumn:
         length = np.minimum(self.lengths(), width)
         out = np.zeros((len(self), width), np.uint8)
         start = self._start if self.rows is None else self._start[self.rows]
-        out.reshape(-1)[ranges(np.arange(len(self)) * width, length)] = self.data[ranges(start, length)]
+        places = np.arange(len(self)) * width
+        copy_pieces(np.ascontiguousarray(self.data), start, length, places, out.reshape(-1))
         return out
 
     def num_chars(self) -> I64:

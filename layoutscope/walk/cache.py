@@ -95,14 +95,40 @@ def read_limited(
     Every search touches its whole way again, so that index nodes stay. The least recently used goes first; of what it
     would lack by that, it has a share where the host's cache is said to keep one. Returns as :func:`read_once` does.
     """
-    nodes = model.nodes
-    others = np.empty(0, np.int64) if piece_bytes is None else piece_bytes
+    cache = empty_limited_cache(model, len(known), piece_bytes)
+    found, place = read_lacking_limited(cache, touches, model, known, room)
+    left = ~select_spared(found.node, cache[2], room, model.host.cache_keeps)
+    return found[left], place[left]
+
+
+LimitedCache: TypeAlias = "tuple[I32, I32, I64, I32, I32, U8, I64]"
+"""A limited cache of nodes and what it holds, as the kernels take it.
+
+What must be read before each node, as of `NodeCache`, and its size. The node that was used after each and before it, in
+a ring whose last element joins its ends; what is cached; the touch to go on with, counted from where those begin that
+are known, and the bytes that are held.
+"""
+
+
+def empty_limited_cache(model: Model, num_known: int, piece_bytes: I64 | None = None) -> LimitedCache:
+    """Return a limited cache that holds nothing."""
+    nodes, others = model.nodes, np.empty(0, np.int64) if piece_bytes is None else piece_bytes
     none = np.full(len(others), -1, np.int32)
     size = np.maximum(np.concatenate([nodes.size_bytes, others]), 1)
-    parent, mapper = np.concatenate([nodes.parent, none]), np.concatenate([nodes.mapper, none])
-    node, place, how = misses(touches.node, along_chain(touches, model), parent, mapper, size, known, room)
-    left = ~select_spared(node, size, room, model.host.cache_keeps)
-    node, place, how = node[left], place[left], how[left]
+    parent, mapper = (np.concatenate([each, none]) for each in (nodes.parent, nodes.mapper))
+    return parent, mapper, size, *_empty_ring(len(size), num_known)
+
+
+def _empty_ring(num_nodes: int, num_known: int) -> tuple[I32, I32, U8, I64]:
+    newer, older = np.full((2, num_nodes + 1), num_nodes, np.int32)
+    return newer, older, np.zeros(num_nodes, np.uint8), np.array([-num_known, 0], np.int64)
+
+
+def read_lacking_limited(
+    cache: LimitedCache, touches: Touches, model: Model, known: I32, room: int
+) -> tuple[Touches, I64]:
+    """Read what a limited cache lacks, which holds what is known from the start."""
+    node, place, how = misses(touches.node, along_chain(touches, model), *cache[:3], known, room, cache[3:])
     mapped = CODE[model.driver.locator_cause]
     cause = np.choose(how, [touches.cause[place], CODE["index"], mapped]).astype(np.uint8)
     return Touches(node, cause, touches.directory_id[place], touches.host_us[place]), place
@@ -168,17 +194,15 @@ def misses(
     size_bytes: I64,
     known: I32,
     cache_bytes: int,
+    ring: tuple[I32, I32, U8, I64] | None = None,  # what the cache holds; nothing without it
 ) -> tuple[I32, I64, U8]:
     """Return what is read: node, the touch it belongs to, and how (0 the target, 1 an index node, 2 a map)."""
-    num_nodes = len(parent)
-    ring = np.full((2, num_nodes + 1), num_nodes, np.int32)
-    cached = np.zeros(num_nodes, np.uint8)
-    state = np.array([-len(known), 0], np.int64)
+    newer, older, cached, state = ring or _empty_ring(len(parent), len(known))
     trees = touched, alone.view(np.uint8), parent, mapper, size_bytes, known
     nodes, places, hows = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, np.uint8)]
     while state[0] < len(touched):
         node, place, how = np.empty(_ROOM, np.int32), np.empty(_ROOM, np.int64), np.empty(_ROOM, np.uint8)
-        count = LRU_MISSES(*trees, cache_bytes, ring[0], ring[1], cached, state, node, place, how)
+        count = LRU_MISSES(*trees, cache_bytes, newer, older, cached, state, node, place, how)
         nodes.append(node[:count])
         places.append(place[:count])
         hows.append(how[:count])

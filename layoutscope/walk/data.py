@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.access.driver import descend, turns_of
+from layoutscope.access.driver import turns_of
 from layoutscope.access.trace import columns, concatenated, interleaved
 from layoutscope.errors import UsageError
 from layoutscope.structs.arrays import ranges, starts_of
@@ -48,7 +48,7 @@ def copy(model: Model, start_id: int) -> FileTouches:
 
     All entries of a directory are stat'ed before its first file is read; a sub-directory is walked in its turn.
     """
-    descent = drop_unlisted_entries(model, descend(model.entries, start_id))
+    descent = drop_unlisted_entries(model, model.descend(start_id))
     cut = buffers(model, descent)
     walked, per_buffer = stat_walk(model, descent, cut).laid_out()
     walk = walked, descent.turn[cut.directory], per_buffer

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.access.driver import descend
 from layoutscope.access.entries import ROOT_ID, listed_bytes, padded, path_component, stored_bytes
 from layoutscope.access.trace import CODE, Touches, nothing
 from layoutscope.display import Struct
@@ -169,7 +168,7 @@ def drop_unlisted_entries(model: Model, descent: Descent) -> Descent:
 
 def fts(model: Model, start_id: int, *, stat: bool) -> Visits:
     """List each directory, stat its entries buffer by buffer, then descend."""
-    descent = drop_unlisted_entries(model, descend(model.entries, start_id))
+    descent = drop_unlisted_entries(model, model.descend(start_id))
     walk = stat_walk(model, descent, buffers(model, descent), look_up_start(model, start_id))
     return walk if stat else replace(walk, wanted=walk.wanted & type_asks_for_stat(model))
 
@@ -201,7 +200,7 @@ def type_asks_for_stat(model: Model) -> NDArray[np.bool_]:
 
 def names(model: Model, start_id: int) -> Visits:
     """List a directory to its end, then look each sub-directory up and list it in turn."""
-    descent = drop_unlisted_entries(model, descend(model.entries, start_id))
+    descent = drop_unlisted_entries(model, model.descend(start_id))
     cut = buffers(model, descent)
     walk = stat_walk(model, descent, cut, look_up_start(model, start_id))
     before = np.where(cut.is_first & (cut.directory > 0), descent.entry[cut.directory], -1)

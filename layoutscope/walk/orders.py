@@ -37,7 +37,7 @@ from layoutscope.walk.directories import (
 )
 from layoutscope.walk.host import host_profile
 from layoutscope.walk.programs import append_search, delete, least_written, names_alone, order_by_turn
-from layoutscope.walk.visits import Visits, fsck, metadata_reads, mount, read_once_uncached
+from layoutscope.walk.visits import Visits, fsck, metadata_reads, mount, read_for_visits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -140,7 +140,7 @@ def git_status(model: Model, start_id: int) -> tuple[Touches, NDArray[np.uint16]
     Several threads share the first part, as of `paths`; git has one for each 500 files,
     20 at most.
     """
-    descent = _drop_git_directory(model.entries, drop_unlisted_entries(model, descend(model.entries, start_id)))
+    descent = _drop_git_directory(model.entries, drop_unlisted_entries(model, model.descend(start_id)))
     files = _order_by_path(model.entries, descent, start_id)
     components = _components(model.entries, descent, files)
     stats, threads = look_up_components(model, components)
@@ -226,7 +226,7 @@ def changed_folders(
     new = first_places(components[exists], len(model.entries))
     found, each = lookups(model, components[exists][new])
     folder, named = _folders(model, components, wanted)
-    every = descend(model.entries, ROOT_ID)
+    every = model.descend(ROOT_ID)
     row = np.full(len(model.entries) + 1, -1, np.int64)
     row[every.entry] = np.arange(len(every))
     chosen = every.take(row[folder])
@@ -301,8 +301,8 @@ def make_run(
 
     def run(model: Model, work: Work) -> AccessTrace:
         found = needed(model, work)
-        if isinstance(found, Visits) and not work.is_repeated and model.node_cache_bytes is None:
-            return read_once_uncached(model, found)
+        if isinstance(found, Visits) and not work.is_repeated:
+            return read_for_visits(model, found)
 
         def once(one: Model) -> tuple[Touches, NDArray[Any]]:
             again = found if one is model else needed(one, work)
@@ -358,7 +358,7 @@ def _fts(model: Model, work: Work) -> Visits:
 
 def _visit_at_once(model: Model, work: Work, *, descend_by_stat: bool = False) -> Visits:
     start = work.start_directory_id
-    return directories.bulk(model, descend(model.entries, start), start_id=start, descend_by_stat=descend_by_stat)
+    return directories.bulk(model, model.descend(start), start_id=start, descend_by_stat=descend_by_stat)
 
 
 def _du(model: Model, work: Work) -> Visits | Touches:

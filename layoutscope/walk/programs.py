@@ -61,7 +61,7 @@ def stat_in_turn(model: Model, start_id: int, also: Also | None = None, *, stat:
     A directory of more than :data:`SORTED_ABOVE` entries is gone through by inode number, at most
     :data:`LISTED_AT_ONCE` of them at a time.
     """
-    descent = drop_unlisted_entries(model, descend(model.entries, start_id))
+    descent = drop_unlisted_entries(model, model.descend(start_id))
     turn = _turns(model.entries, descent, start_id)
     listed, per_buffer, cut = names_alone(model, descent)
     shown = order_by_turn(model, descent, turn)
@@ -112,7 +112,7 @@ def ls_at_once(model: Model, start_id: int, *, is_deep: bool = True) -> Visits:
 
 def _one(model: Model, start_id: int) -> Descent:
     """One directory alone."""
-    return descend(model.entries, start_id).take(np.zeros(1, np.int64))
+    return model.descend(start_id).take(np.zeros(1, np.int64))
 
 
 def _turns(entries: EntryTable, descent: Descent, start_id: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""What a walk over directories does, buffer by buffer of their listings, and what an unlimited cache reads for it.
+"""What a walk over directories does, buffer by buffer of their listings, and what a cache reads for it.
 
 The touches of a walk are several times as many as there are files. They are laid out only for who must see all of them;
 the native core asks the cache for each as it comes.
@@ -26,7 +26,16 @@ from layoutscope.access.trace import (
 from layoutscope.display import Struct
 from layoutscope.structs.arrays import ranges, starts_of
 from layoutscope.structs.native import Kernel
-from layoutscope.walk.cache import empty_cache, list_mount_cached_nodes, read_lacking, read_limited, read_once
+from layoutscope.walk.cache import (
+    empty_cache,
+    empty_limited_cache,
+    list_mount_cached_nodes,
+    read_lacking,
+    read_lacking_limited,
+    read_limited,
+    read_once,
+    select_spared,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +49,7 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-VISIT_ONCE: Final = Kernel("visit_once", "ciiibccbniiBBCIBL")
+VISIT_ONCE: Final = Kernel("visit_once", "ciiibccbniilnBBIIBLCIBL")
 
 
 class Searches(Struct, frozen=True):
@@ -131,14 +140,17 @@ def _sums(marks: NDArray[np.bool_], counts: I64) -> I64:
 
 
 def find_reads(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]:
-    """Find what an unlimited cache reads for a walk that knows nothing at first."""
+    """Find what a cache reads for a walk: one without a limit that knows nothing, or a limited one after the mount."""
     return find_reads_natively(visits, model) or find_reads_laid_out(visits, model)
 
 
 def find_reads_laid_out(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]]:
     """Find it in all touches, laid out, where ways are loops."""
-    needed = visits.touches()
-    reads, touch = read_once(needed, model, len(model.nodes))
+    needed, room = visits.touches(), model.node_cache_bytes
+    if room is None:
+        reads, touch = read_once(needed, model, len(model.nodes))
+    else:
+        reads, touch = read_limited(needed, model, list_mount_cached_nodes(model), room)
     return reads, clock_at(needed, touch)
 
 
@@ -149,19 +161,32 @@ def clock_at(needed: Touches, touch: I64, begin: int = 0) -> NDArray[np.float64]
     return np.concatenate([clock[[begin]], clock[touch], clock[-1:]])
 
 
+READS_OF_NODE: Final = 16
+"""So often a limited cache may read a node, on the average, before all touches are laid out."""
+
+
 def find_reads_natively(visits: Visits, model: Model) -> tuple[Touches, NDArray[np.float64]] | None:
-    """Let the kernel find it; None where ways of a damaged volume are loops."""
-    room = len(model.nodes)
-    cache = empty_cache(model, room)
-    begun = read_lacking(cache, visits.way, model)
+    """Let the kernel find it; None where ways of a damaged volume are loops, or where a small cache reads too often."""
+    limit, rows = model.node_cache_bytes, len(model.nodes)
+    none = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.uint8)
+    if limit is None:
+        unlimited = empty_cache(model, rows)
+        begun = read_lacking(unlimited, visits.way, model)
+        cache = *unlimited[:2], none[0], 0, *unlimited[2:], none[1], none[1], none[2], none[0]
+    else:
+        known = list_mount_cached_nodes(model)
+        limited = empty_limited_cache(model, len(known))
+        begun = read_lacking_limited(limited, visits.way, model, known, limit)
+        cache = *limited[:3], limit, none[2], none[2], *limited[3:]
+        rows *= READS_OF_NODE
     if begun is None:
         return None
     at_us = clock_at(visits.way, begun[1])
-    node, cause, directory_id = np.empty(room, np.int32), np.empty(room, np.uint8), np.empty(room, np.int64)
+    node, cause, directory_id = np.empty(rows, np.int32), np.empty(rows, np.uint8), np.empty(rows, np.int64)
     searches = [*visits.listed.causes, *visits.looked_up.causes]
     causes = [CODE[name] for name in ("list", "next", "index", model.driver.locator_cause, *searches)]
     search_us = np.array([*visits.listed.host_us, *visits.looked_up.host_us], np.float32)
-    clock, read_us = at_us[-1:].copy(), np.empty(room)
+    clock, read_us = at_us[-1:].copy(), np.empty(rows)
     count = VISIT_ONCE.attempt(
         _buffers(visits), *map(_flat, (visits.start, visits.behind, visits.leaf)),
         np.ascontiguousarray(visits.wanted).view(np.uint8),
@@ -173,7 +198,11 @@ def find_reads_natively(visits: Visits, model: Model) -> tuple[Touches, NDArray[
     if count is None:
         return None
     found = Touches(node[:count], cause[:count], directory_id[:count].view(np.uint64), np.zeros(count, np.float32))
-    return concatenated([begun[0], found]), np.concatenate([at_us[:-1], read_us[:count], clock])
+    reads, at_us = concatenated([begun[0], found]), np.concatenate([at_us[:-1], read_us[:count], clock])
+    if limit is None:
+        return reads, at_us
+    left = ~select_spared(reads.node, limited[2], limit, model.host.cache_keeps)
+    return reads[left], np.concatenate([at_us[:1], at_us[1:-1][left], at_us[-1:]])
 
 
 def _flat(column: NDArray[np.int32] | None) -> NDArray[np.int32]:
@@ -213,10 +242,12 @@ def metadata_reads(
     return request_reads(model, made, reads[counted], clock_at(needed, touch, begin), thread[touch])[0]
 
 
-def read_once_uncached(model: Model, visits: Visits) -> AccessTrace:
-    """Apply an unlimited cache to a walk that is done once."""
+def read_for_visits(model: Model, visits: Visits) -> AccessTrace:
+    """Apply the host's cache to a walk that is done once."""
     made = requests(model)
     reads, at_us = find_reads(visits, model)
+    if model.node_cache_bytes is not None:
+        return request_reads(model, made, reads, at_us)[0]
     new = _lacking(made, reads.node, list_mount_cached_nodes(model))
     return request_reads(model, made, reads[new], np.concatenate([at_us[:1], at_us[1:-1][new], at_us[-1:]]))[0]
 
@@ -288,6 +319,19 @@ class Requests(Struct, frozen=True):
         """Return the requests of a sequence of units, and for each the place of its unit in the sequence."""
         count = self.start[units + 1] - self.start[units]
         return ranges(self.start[units], count), np.repeat(np.arange(len(units)), count)
+
+    def read_again(self, trace: AccessTrace, node: I64, begins: NDArray[np.bool_]) -> AccessTrace:
+        """Return what reads the same nodes as a trace, each of whose reads is of a node or goes on in it."""
+        first = np.flatnonzero(begins)
+        place, source = self.of(node[first])
+        return replace(
+            trace[first[source]],
+            device=self.device[place],
+            image_offset=self.image_offset[place],
+            length_bytes=self.length_bytes[place],
+            think_us=np.where(np.diff(source, prepend=-1) != 0, trace.think_us[first[source]], 0.0),
+            after_us=trace.after_us,
+        )
 
     def new(self, nodes: NDArray[np.int32], known: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the places in a sequence of nodes whose units are neither known nor read before."""

@@ -14,7 +14,8 @@ import pytest
 import layoutscope
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import remote
-from layoutscope.image.remote import AHEAD_BYTES, BLOCK_BYTES, GAP_BYTES, RemoteSource, is_address, whole_address
+from layoutscope.image.remote import AHEAD_BYTES, BLOCK_BYTES, GAP_BYTES, RemoteSource
+from layoutscope.inputs import is_address, whole_address
 from layoutscope.units import format_bytes
 from layoutscope.zstd import zstd
 

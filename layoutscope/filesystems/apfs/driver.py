@@ -6,7 +6,6 @@ linux-apfs-rw 0.3.20: ``dir.c``, ``btree.c``, ``inode.c``, ``super.c``.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +14,6 @@ import numpy as np
 from layoutscope.access.driver import Costs, Driver, no_places, roots
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import FixedPlaces, make_fixed_place, place_of, regions_of
-from layoutscope.aging.volume import Policy
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs import compared_form
 from layoutscope.units import KIB
@@ -408,50 +406,6 @@ def _find_mounted_nodes(facts: VolumeFacts, nodes: NodeTable, entries: EntryTabl
     return np.concatenate(first).astype(np.int32), read[nodes.tree[read] != nodes.tree_code("extentref")]
 
 
-LINUX: Final = Policy(
-    # linux-apfs-rw (node.c) moves half of the records of a full node to a new one.
-    split_by_count=True,
-    next_fit=False,
-    # Its constants, since 0.3.12: so many blocks wait to be freed, or are written, when a transaction ends.
-    queue_blocks=10_000,
-    buffer_blocks=65_536,
-    # It ends earlier where nothing is written for a tenth of a second.
-    length_spread=1.25,
-    # The inode of the temporary file, and a sibling for each of its two names.
-    ids_per_file=3,
-    leaves_siblings=True,
-    assumes={
-        "queue_blocks": "A transaction ends when 10,000 blocks wait to be freed, as the Linux driver's do since 0.3.12."
-    },
-)
-# Before, 4,096 of the last five transactions waited together.
-LINUX_BEFORE: Final = replace(
-    LINUX,
-    queue_blocks=4096,
-    waits=4,
-    assumes={
-        "queue_blocks": "A transaction ends when 4,096 blocks of five wait to be freed, as the Linux driver's did up "
-        "to 0.3.9."
-    },
-)
-
-MACOS: Final = Policy(
-    leaf_keep=0.86,
-    index_keep=0.86,
-    map_keep=0.86,
-    merge_share=0.5,
-    next_fit=True,
-    at_commit=True,
-    length_spread=2.0,
-    assumes={
-        "files_per_transaction": "A transaction writes 1,000 files; lengths are drawn within a factor of two.",
-        "at_commit": "Nodes are written at the end of a transaction, in the order of their keys.",
-        "next_fit": "Blocks are taken behind those that were taken last.",
-        "merge_share": "Neighbours that fill half a node together are merged.",
-    },
-)
-
-POLICIES: Final = {"linux": LINUX, "macos": MACOS}
 BEFORE: Final = "EA Fernández"
 """What the Linux driver wrote into volumes before it wrote its version."""
 
@@ -481,10 +435,3 @@ def joins_pieces(layout: VolumeLayout) -> bool | None:
     found = re.match(r"linux-apfs by eafer \((\d+)\.(\d+)\.(\d+)", str(layout.facts.details.get("modified by", "")))
     version = tuple(map(int, found.groups())) if found else (0, 3, 10)
     return True if version >= (0, 3, 20) else False if version <= (0, 3, 0) else None
-
-
-def policy_of(layout: VolumeLayout, host: str) -> Policy:
-    """Return how the driver of a host places, as of its version that wrote a volume last, where that is known."""
-    if host == "linux" and BEFORE in str(layout.facts.details.get("modified by", "")).partition("(xid")[0]:
-        return LINUX_BEFORE
-    return POLICIES[host]

@@ -176,8 +176,7 @@ class Apfs:
 
     def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
         """Make a volume that ages as the driver of a host would have it; None where its tree was not read."""
-        from layoutscope.filesystems.apfs.driver import policy_of
-        from layoutscope.filesystems.apfs.writing import read_apfs
+        from layoutscope.filesystems.apfs.writing import policy_of, read_apfs
 
         return read_apfs(layout, policy_of(layout, host))
 

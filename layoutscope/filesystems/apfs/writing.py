@@ -7,7 +7,7 @@ blocks are whose. Of all three each changed node gets another block, and the old
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -35,6 +35,7 @@ from layoutscope.aging.trees import (
 )
 from layoutscope.aging.volume import (
     AgingVolume,
+    Policy,
     blocks_of,
     find_tree,
     join_records,
@@ -47,6 +48,7 @@ from layoutscope.aging.volume import (
     read_entries,
     read_free,
 )
+from layoutscope.filesystems.apfs.driver import BEFORE
 from layoutscope.structs.arrays import distinct, find, is_among
 from layoutscope.tables import NULL_ROW, Table, VolumeLayout, build_table
 from layoutscope.tables.columns import are_walked
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
 
     from layoutscope.aging.layouts import FilledLevel
     from layoutscope.aging.trees import AgingTree, GrownLevel
-    from layoutscope.aging.volume import AgingEntries, Cycle, CycleKind, Data, Policy, TreeRows
+    from layoutscope.aging.volume import AgingEntries, Cycle, CycleKind, Data, TreeRows
 
     I64 = NDArray[np.int64]
 
@@ -749,3 +751,56 @@ def _find_last_blocks(
         # Of several blocks the last one stays.
         each[node[mine]] = block[mine]
     return placed
+
+
+LINUX: Final = Policy(
+    # linux-apfs-rw (node.c) moves half of the records of a full node to a new one.
+    split_by_count=True,
+    next_fit=False,
+    # Its constants, since 0.3.12: so many blocks wait to be freed, or are written, when a transaction ends.
+    queue_blocks=10_000,
+    buffer_blocks=65_536,
+    # It ends earlier where nothing is written for a tenth of a second.
+    length_spread=1.25,
+    # The inode of the temporary file, and a sibling for each of its two names.
+    ids_per_file=3,
+    leaves_siblings=True,
+    assumes={
+        "queue_blocks": "A transaction ends when 10,000 blocks wait to be freed, as the Linux driver's do since 0.3.12."
+    },
+)
+# Before, 4,096 of the last five transactions waited together.
+LINUX_BEFORE: Final = replace(
+    LINUX,
+    queue_blocks=4096,
+    waits=4,
+    assumes={
+        "queue_blocks": "A transaction ends when 4,096 blocks of five wait to be freed, as the Linux driver's did up "
+        "to 0.3.9."
+    },
+)
+
+MACOS: Final = Policy(
+    leaf_keep=0.86,
+    index_keep=0.86,
+    map_keep=0.86,
+    merge_share=0.5,
+    next_fit=True,
+    at_commit=True,
+    length_spread=2.0,
+    assumes={
+        "files_per_transaction": "A transaction writes 1,000 files; lengths are drawn within a factor of two.",
+        "at_commit": "Nodes are written at the end of a transaction, in the order of their keys.",
+        "next_fit": "Blocks are taken behind those that were taken last.",
+        "merge_share": "Neighbours that fill half a node together are merged.",
+    },
+)
+
+POLICIES: Final = {"linux": LINUX, "macos": MACOS}
+
+
+def policy_of(layout: VolumeLayout, host: str) -> Policy:
+    """Return how the driver of a host places, as of its version that wrote a volume last, where that is known."""
+    if host == "linux" and BEFORE in str(layout.facts.details.get("modified by", "")).partition("(xid")[0]:
+        return LINUX_BEFORE
+    return POLICIES[host]

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.catalog import Catalog
     from layoutscope.filesystems.hfsplus.journal import Journal
     from layoutscope.filesystems.hfsplus.sweep import Swept
-    from layoutscope.structs.arrays import I64, Mask
+    from layoutscope.structs.arrays import I64, U32, Mask
     from layoutscope.structs.grammar import HfsplusVolume
 
 
@@ -279,12 +279,13 @@ def overflow_blocks(
 
 
 def are_outside(
-    start_blocks: I64,
-    block_counts: I64,
+    start_blocks: I64 | U32,
+    block_counts: I64 | U32,
     total_blocks: int,  # blocks of the volume
 ) -> Mask:
     """Say which extents leave the volume; unused ones do not, whatever their start says."""
-    # As numbers without a sign, blocks wrap around below the largest one: the sum is not asked for.
+    # As numbers without a sign, blocks wrap around below the largest one: the sum is not asked for. A difference wraps
+    # around only where the start alone is outside.
     found: Mask = (block_counts > 0) & ((start_blocks > total_blocks) | (block_counts > total_blocks - start_blocks))
     return found
 

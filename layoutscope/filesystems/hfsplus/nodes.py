@@ -233,6 +233,7 @@ _LIMIT = grammar.HfsplusBtree.KeyLengthLimit
 _UNIT_BITS: Final = 16
 _UNIT_MASK: Final = (1 << _UNIT_BITS) - 1
 _WORD_UNITS: Final = 4
+_PAIRS_AT_ONCE: Final = 1 << 16
 _MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32, 16, 0))], np.uint64)
 """Of a word, the part that so many units fill."""
 
@@ -298,6 +299,14 @@ class Keys(Struct, frozen=True):
 
     def not_after(self, before: I64, after: I64) -> Mask:
         """Say of pairs of rows whether the second key fails to come after the first."""
+        padded = np.append(self.units, np.zeros(_WORD_UNITS, np.uint16))
+        wrong = np.empty(len(before), np.bool_)
+        for start in range(0, len(before), _PAIRS_AT_ONCE):
+            part = slice(start, start + _PAIRS_AT_ONCE)
+            wrong[part] = self._not_after(padded, before[part], after[part])
+        return wrong
+
+    def _not_after(self, padded: NDArray[np.uint16], before: I64, after: I64) -> Mask:
         # A name comes before those that it begins, so where all words are equal the lengths decide.
         wrong: Mask = self.count[before] >= self.count[after]
 
@@ -308,9 +317,8 @@ class Keys(Struct, frozen=True):
             left: I64 = rows[first == second]
             return left
 
-        padded = np.concatenate([names.swap_to_disk_order(self.units), np.zeros(_WORD_UNITS, np.uint16)])
         rows = decide(np.arange(len(before)), self.ident[before], self.ident[after])
-        for depth in range(0, int(self.count.max(initial=0)), _WORD_UNITS):
+        for depth in range(0, int(self.count[after].max(initial=0)), _WORD_UNITS):
             words = (_words(padded, self.start[at], self.count[at], depth) for at in (before[rows], after[rows]))
             rows = decide(rows, *words)
         return wrong
@@ -382,6 +390,8 @@ def fold_case(keys: Keys) -> Keys:
 
 def _words(padded: NDArray[np.uint16], starts: I64, lengths: I64, depth: int) -> NDArray[np.uint64]:
     """Take four units of each name, from a depth on, as a number that compares as they do."""
-    every = np.ndarray((len(padded) - _WORD_UNITS + 1,), np.uint64, padded, strides=(padded.itemsize,))
-    words = names.swap_to_disk_order(every.take(starts + depth, mode="clip"))
+    at = np.minimum(starts + depth, len(padded) - _WORD_UNITS)
+    words = np.zeros(len(at), np.uint64)
+    for place in range(_WORD_UNITS):
+        words = words << np.uint64(_UNIT_BITS) | padded[at + place]
     return words & _MASKS[np.clip(lengths - depth, 0, _WORD_UNITS)]

@@ -6,7 +6,6 @@ import re
 from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from xml.sax.saxutils import unescape
 
 import numpy as np
 
@@ -198,6 +197,8 @@ def open_parallels_folder(path: Path) -> Source:
 
 def _open_storage(path: Path, name: str, length: int, counter: ReadCounter, *, is_last: bool) -> Source:
     """Open a file of a folder, wherever it was made; what follows it begins where the description says."""
+    from xml.sax.saxutils import unescape  # which loads all that opens addresses
+
     part: Source = RawFile(path / Path(unescape(name).replace("\\", "/")).name)
     part.counter = counter
     try:

@@ -1,8 +1,9 @@
-/* A walk over directories, buffer by buffer of their listings, and what an unlimited cache reads for it.
+/* A walk over directories, buffer by buffer of their listings, and what a cache reads for it, limited or not.
  *
- * plain_visited in layoutscope/walk/visits.py does the same where ways are loops, which this one refuses.
+ * find_reads_laid_out in layoutscope/walk/visits.py does the same where ways are loops, which this one refuses.
  */
 
+#include "lru.h"
 #include "reads.h"
 
 /* Columns of the buffers, of 64 bits each; those behind COUNT may be empty. */
@@ -21,6 +22,8 @@ typedef struct {
 
 typedef struct {
     Reads reads;
+    Cache *limited; /* NULL where nothing is ever dropped */
+    Way way;        /* to the node that was touched last, with a limited cache */
     Bytes times[TIME_COLUMNS];
     double clock;
     int64_t directory;
@@ -45,12 +48,48 @@ static inline float float_at(const uint8_t *column, int64_t row)
     return number;
 }
 
+/* Whether a node was touched last, and nothing on the way to it was dropped by that: the cache stays as it is. */
+static inline bool is_in_use(const Walk *walk, int32_t node, bool is_alone)
+{
+    const Way *way = &walk->way;
+    if (way->length == 0 || way->node[0] != node || is_alone != way->is_alone)
+        return false;
+    for (int k = 0; k < way->length; k++)
+        if (!walk->limited->cached.data[way->node[k]])
+            return false;
+    return true;
+}
+
+/* Touch a node, unless it is none, by a cache of limited size; false where it cannot be read. */
+static bool touch_limited(Walk *walk, int32_t node, uint8_t cause, bool is_alone)
+{
+    Reads *reads = &walk->reads;
+    Way *way = &walk->way;
+    if (node < 0 || is_in_use(walk, node, is_alone))
+        return true;
+    if (!find_way(way, node, is_alone))
+        return false;
+    for (int k = way->length - 1; k >= 0; k--) {
+        if (!use(walk->limited, way->node[k]))
+            continue;
+        if (reads->count == reads->node.length)
+            return false;
+        const uint8_t how = way->how[k];
+        reads->node.data[reads->count] = way->node[k];
+        reads->cause.data[reads->count] = how == AS_TARGET ? cause : how == AS_MAP ? reads->mapped_cause : reads->index_cause;
+        reads->touch.data[reads->count++] = walk->directory;
+    }
+    return !walk->limited->refused;
+}
+
 /* Touch a node, then let the host's time pass; what is read has the time before. */
 static inline bool visit(Walk *walk, int32_t node, uint8_t cause, float host_us)
 {
     Reads *reads = &walk->reads;
     const int64_t before = reads->count;
-    if (!touch_node(reads, node, cause, walk->are_chained && cause == walk->next_cause, walk->directory))
+    const bool is_alone = walk->are_chained && cause == walk->next_cause;
+    if (walk->limited ? !touch_limited(walk, node, cause, is_alone)
+                      : !touch_node(reads, node, cause, is_alone, walk->directory))
         return false;
     for (int64_t k = before; k < reads->count; k++)
         memcpy(walk->times[OF_READS].data + k * (int64_t)sizeof walk->clock, &walk->clock, sizeof walk->clock);
@@ -109,11 +148,16 @@ static int64_t word_or(Columns buffers, int column, int64_t row, int64_t otherwi
  * Of each buffer, in this order: the entry that is looked up before (`BEFORE`, -1 for none); the leaf that the listing
  * starts in; the leaves of `AHEAD` entries; the searches that go with the listing of each entry; the leaf `behind`; the
  * searches of the entries that are `wanted`. `times` has the host's time on the way in, and the time of each read.
+ *
+ * An unlimited cache has `seen` and `state` (see `read_once`), a limited one what `lru_misses` has; the others are empty.
  */
 KERNEL int64_t visit_once(Columns buffers, Numbers start, Numbers behind, Numbers leaf, Bytes wanted, Columns listed,
-    Columns looked_up, Bytes causes, int64_t are_chained, Numbers parent, Numbers mapper, Bytes seen, Bytes state,
-    Columns times, Numbers answer_node, Bytes answer_cause, Words answer_directory)
+    Columns looked_up, Bytes causes, int64_t are_chained, Numbers parent, Numbers mapper, Words size_bytes,
+    int64_t cache_bytes, Bytes seen, Bytes state, Numbers newer, Numbers older, Bytes cached, Words held, Columns times,
+    Numbers answer_node, Bytes answer_cause, Words answer_directory)
 {
+    Cache cache = {.newer = newer, .older = older, .cached = cached, .size_bytes = size_bytes, .limit = cache_bytes};
+    const bool is_limited = held.length > 0;
     const int64_t num_entries = leaf.length, num_searches = listed.length + looked_up.length;
     if (times.length != TIME_COLUMNS || causes.length != FIRST_SEARCH + num_searches || start.length > INT32_MAX ||
         num_entries > INT32_MAX || answer_node.length > INT32_MAX)
@@ -122,10 +166,17 @@ KERNEL int64_t visit_once(Columns buffers, Numbers start, Numbers behind, Number
         .reads = {parent, mapper, seen, state, causes.data[INDEX], causes.data[MAPPED], answer_node, answer_cause,
             answer_directory, 0},
         .times = {times.data[OF_BUFFERS], times.data[OF_SEARCHES], times.data[CLOCK], times.data[OF_READS]},
+        .limited = is_limited ? &cache : NULL,
+        .way = {.parent = parent, .mapper = mapper},
         .next_cause = causes.data[NEXT],
         .are_chained = are_chained != 0,
     };
-    if (!are_sound(&walk.reads) || !fit(buffers, start.length) || !have_bytes(listed, num_entries * 4) ||
+    if (is_limited ? held.length != STATE_LENGTH || !is_sound_cache(&cache, &walk.way) ||
+                answer_cause.length != answer_node.length || answer_directory.length != answer_node.length
+                   : !are_sound(&walk.reads))
+        return REFUSED;
+    cache.held = is_limited ? held.data[HELD] : 0;
+    if (!fit(buffers, start.length) || !have_bytes(listed, num_entries * 4) ||
         !have_bytes(looked_up, num_entries * 4) || wanted.length != num_entries ||
         (behind.length != 0 && behind.length != start.length) || walk.times[OF_BUFFERS].length != start.length * 4 ||
         walk.times[OF_SEARCHES].length != num_searches * 4 || walk.times[CLOCK].length != sizeof walk.clock ||

@@ -14,7 +14,7 @@ from layoutscope.aging.trees import NOWHERE
 from layoutscope.aging.volume import WORKLOADS, workload
 from layoutscope.api.alike import LAID_OUT, VOLUMES, readable, volumes_alike
 from layoutscope.filesystems.apfs import writing
-from layoutscope.filesystems.apfs.driver import POLICIES, policy_of
+from layoutscope.filesystems.apfs.writing import POLICIES, policy_of
 from layoutscope.metrics import measure
 from layoutscope.walk import trace
 from layoutscope.walk.whatif import lay_in_read_order, pack_nodes

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.simulation import service_percentiles, slowest_parts
+from layoutscope.drive.hdd import TURN
+from layoutscope.drive.simulation import place_reads, serve, service_percentiles, slowest_parts
 from layoutscope.drive.uncertain import model_error
 from layoutscope.errors import UsageError
 from tests.unit.drive.toys import disk, drive_set, flash, trace
@@ -149,3 +150,19 @@ def test_the_slowest_piece_of_each_read_is_its_last():
     nothing = np.empty(0, np.int64)
     assert slowest_parts(nothing.astype(float), nothing).tolist() == []
     assert slowest_parts(np.array([1.0, 3.0, 2.0, 5.0]), np.array([0, 0, 0, 1])).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("name", ["generic-5400-2.5", "generic-7200", "st2000dm006", "cheetah15k5"])
+def test_reads_on_a_part_that_others_laid_out_take_as_long_as_on_their_own(name):
+    """Where arms start and what the buffer has do not depend on what lies around the reads."""
+    rng, profile, known = np.random.default_rng(5), load_profile(name), []
+    place_reads(AccessTrace.from_reads(np.array([10**9, 9 * 10**9]), np.array([4096, 4096])), profile, laid_out=known)
+    for _ in range(20):
+        low, high = np.sort(rng.integers(2 * 10**5, 2 * 10**6, 2)) * 4096
+        reads = AccessTrace.from_reads(rng.integers(low, high + 1, 50) // 4096 * 4096, np.full(50, 16384))
+        angle = int(rng.integers(TURN))
+        own, shared = (serve(place_reads(reads, profile, laid_out=part), angle) for part in (None, known))
+        assert own.service_ms.tolist() == shared.service_ms.tolist()
+        assert own.cylinders.tolist() == shared.cylinders.tolist()
+    # The map of a whole disk is too large to be kept.
+    assert len(known) == (profile.geometry != "map")

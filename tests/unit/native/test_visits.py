@@ -24,8 +24,15 @@ def volume(rng: np.random.Generator, count: int, *, with_loops: bool) -> SimpleN
     )
     nodes = type("Nodes", (SimpleNamespace,), {"__len__": lambda self: len(self.parent)})
     driver = SimpleNamespace(leaves_are_chained=bool(rng.integers(2)), locator_cause="omap")
-    tables = nodes(parent=parent.astype(np.int32), mapper=mapper.astype(np.int32))
-    return SimpleNamespace(nodes=tables, driver=driver)
+    size = rng.integers(1, 9, count)
+    tables = nodes(parent=parent.astype(np.int32), mapper=mapper.astype(np.int32), size_bytes=size)
+    # With or without a limit, which may be less than the largest node.
+    limit = int(rng.integers(0, 5 * count)) if rng.integers(2) else None
+    mounted = rng.integers(-1, count, 2).astype(np.int32), rng.integers(0, count, 1).astype(np.int32)
+    driver.mounted = lambda *_: mounted
+    host = SimpleNamespace(cache_keeps=float(rng.integers(2)) / 2)
+    layout = SimpleNamespace(facts=None)
+    return SimpleNamespace(nodes=tables, driver=driver, node_cache_bytes=limit, host=host, layout=layout, entries=None)
 
 
 @st.composite
@@ -76,8 +83,8 @@ def same(ours: tuple, theirs: tuple) -> bool:
 def test_the_same_is_read_at_the_same_time(given_walk):
     """Every read with its way, in order, with its directory; the host's time is the sum of all touches before."""
     ours = module.find_reads_natively(*given_walk)
-    assert ours is not None
-    assert same(ours, module.find_reads_laid_out(*given_walk))
+    assert ours is not None or given_walk[1].node_cache_bytes is not None
+    assert ours is None or same(ours, module.find_reads_laid_out(*given_walk))
 
 
 @EXAMPLES
@@ -110,5 +117,5 @@ def test_hostile_walks_touch_nothing_outside(data, given_walk):
     module.VISIT_ONCE.attempt(*remade)
     assert fenced.hold()
     # What the cache knows, the host's time and the answers are written; all before them is read only.
-    read_only = given_arguments[:11]
-    assert fenced.unchanged(*range(sum(len(each) if isinstance(each, list) else 1 for each in read_only) - 1))
+    read_only = [each for each in given_arguments[:13] if not isinstance(each, int)]
+    assert fenced.unchanged(*range(sum(len(each) if isinstance(each, list) else 1 for each in read_only)))

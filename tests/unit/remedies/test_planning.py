@@ -19,6 +19,8 @@ from layoutscope.report.text.plan import lasting, print_plan
 from layoutscope.results.plan import Pace, PlannedRemedy, PlanResult
 from layoutscope.results.scan import ImageFacts, Prediction
 from layoutscope.walk.host import host_profile
+from layoutscope.walk.orders import trace
+from layoutscope.walk.whatif import clump_nodes, pack_nodes
 from tests.layouts import entries, layout, leaves
 
 DISK = load_profile("generic-7200")
@@ -256,3 +258,18 @@ def test_what_is_no_layout_does_not_wear_off(pace):
     """A program's way of reading and a drive last as long as they are used, however fast the volume ages."""
     assert lasting(remedy(0.4), pace) == "as long as the program is used"
     assert lasting(replace(remedy(0.4), words=words_of("solid-state")), pace) == "as long as the drive is used"
+
+
+@pytest.mark.parametrize("host", ["linux", "macos"])
+@pytest.mark.parametrize("lay_out", [pack_nodes, clump_nodes])
+@pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered"])
+def test_a_listing_of_moved_nodes_is_the_one_that_a_new_walk_gives(name, lay_out, host):
+    """Read by read, whether the nodes are visited again or not."""
+    made = next(item for item in read_layouts(f"fixtures/images/{name}.img.zst") if item.entries.height)
+    moved = Case(made, DISK, "fts", host_profile(host)).laid_out("moved", lay_out)
+    assert moved is not None
+    again = trace(moved.layout, host=host)
+    assert again.image_offset.tolist() != trace(made, host=host).image_offset.tolist()
+    for column in ("device", "image_offset", "length_bytes", "cause", "tree", "directory_id", "issuer", "think_us"):
+        assert getattr(moved.reads, column).tolist() == getattr(again, column).tolist()
+    assert moved.reads.after_us == again.after_us

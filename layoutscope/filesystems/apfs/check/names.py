@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 MASK: Final = (1 << 22) - 1
 """The bits of a hash that a key has room for."""
-ASCII_END: Final = 128
 FEW: Final = 1000
 HASH_PLAIN_NAMES: Final = Kernel("hash_plain_names", "blnnIB")
 _HASH_FIELD: Final = "key.drec_hashed_key.len_name_and_hash"
@@ -40,28 +39,28 @@ MAX_OF_THEM: Final = 0.5
 
 def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
     """Hash many names."""
+    hashes, known = _hash_plain(names, folded=folded)
+    _hash_others(names, hashes, known, folded=folded)
+    return hashes, known
+
+
+def _hash_plain(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+    """Hash the names of ASCII alone, and say which they are; empty ones have no hash."""
     hashes, known = np.empty(len(names), np.uint32), np.empty(len(names), bool)
     lengths, data = names.length.astype(np.int64), np.ascontiguousarray(names.data)
     HASH_PLAIN_NAMES(data, lengths, folded, MASK, hashes.view(np.int32), known.view(np.uint8))
-    others = np.flatnonzero(~known & (lengths > 0))
+    return hashes, known
+
+
+def _hash_others(names: Names, hashes: NDArray[np.uint32], known: NDArray[np.bool_], *, folded: bool) -> None:
+    """Hash the names that have no hash so far, one by one."""
+    others = np.flatnonzero(~known & (names.length > 0))
     raw = names.raw() if len(others) else []
     for row in others.tolist():
         characters = _normalize_name(raw[row], folded=folded)
         if characters is not None:
             hashes[row] = crc32c_of_words(characters[None, :])[0] & MASK
             known[row] = True
-    return hashes, known
-
-
-def _is_plain(names: Names) -> NDArray[np.bool_]:
-    """Tell which names are of ASCII alone."""
-    length, start = names.length, names.start
-    if int(names.data.max(initial=0)) < ASCII_END:
-        return np.ones(len(names), bool)
-    is_high = names.data >= ASCII_END
-    high = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_high)])
-    result: NDArray[np.bool_] = high[start + length] == high[start]
-    return result
 
 
 def _normalize_name(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
@@ -80,16 +79,15 @@ def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = Fal
     drecs = parts.fs.records.get("dir_rec")
     if not len(drecs["obj_id"]):
         return
-    is_folded, is_plain = bool(parts.state.superblock.is_case_insensitive), _is_plain(drecs["name"])
+    names, is_folded = drecs["name"], bool(parts.state.superblock.is_case_insensitive)
+    hashes, known = _hash_plain(names, folded=is_folded)
+    is_plain = known | (names.length == 0)
     _report_bytes(drecs, is_plain, report)
     if "name_hash" not in drecs:
         # The first volumes of APFS keep names without hashes.
         return
     if not plain_alone or (~is_plain).sum() <= FEW:
-        hashes, known = hash_names(drecs["name"], folded=is_folded)
-    else:
-        hashes, known = np.zeros(len(is_plain), np.uint32), is_plain
-        hashes[is_plain] = hash_names(drecs["name"].take(is_plain), folded=is_folded)[0]
+        _hash_others(names, hashes, known, folded=is_folded)
     wrong = known & (hashes != drecs["name_hash"])
     if not wrong.any():
         return
@@ -99,7 +97,7 @@ def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = Fal
     # How a character folds is a matter of Unicode's version, but for old ones: there the name or the hash is damaged.
     is_settled = is_plain.copy()
     others = wrong & ~is_plain
-    is_settled[others] = [_is_settled(name) for name in drecs["name"].take(others).raw()]
+    is_settled[others] = [_is_settled(name) for name in names.take(others).raw()]
     add = report.of(drecs, "entry of directory", "name-hash-differs")
     sides: tuple[tuple[NDArray[np.bool_], Level], ...] = (is_settled, "error"), (~is_settled, "warning")
     for chosen, level in sides:

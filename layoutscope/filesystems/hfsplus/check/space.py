@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, LeafRecords, Subject
     from layoutscope.findings import FindingLog
-    from layoutscope.structs.arrays import I64, Columns, Mask
+    from layoutscope.structs.arrays import I64, U32, Columns, Mask
 
     Tell = Callable[[int, int], FindingLog]
 
@@ -133,13 +133,9 @@ FORKS: Final = {DATA_FORK: "data_fork", RESOURCE_FORK: "resource_fork"}
 _LARGEST: Final = np.iinfo(np.int64).max
 
 
-def fork_arrays(catalog: CatalogRecords, fork: str) -> tuple[I64, I64]:
-    """Start blocks and block counts of a fork of all files, (n, 8)."""
-    files = catalog.files
-    return (
-        files[f"{fork}.extents.start_block"].astype(np.int64),
-        files[f"{fork}.extents.num_blocks"].astype(np.int64),
-    )
+def fork_arrays(catalog: CatalogRecords, fork: str) -> tuple[U32, U32]:
+    """Start blocks and block counts of a fork of all files, (n, 8), as they are stored: in 32 bits."""
+    return catalog.files[f"{fork}.extents.start_block"], catalog.files[f"{fork}.extents.num_blocks"]
 
 
 def check_fork_sizes(subject: Subject, catalog: CatalogRecords) -> None:
@@ -148,12 +144,12 @@ def check_fork_sizes(subject: Subject, catalog: CatalogRecords) -> None:
     for fork_type, name in FORKS.items():
         total = catalog.files[f"{name}.num_blocks"].astype(np.int64)
         counts = fork_arrays(catalog, name)[1]
-        counted = counts.sum(axis=1) + _overflow_blocks(subject, catalog, fork_type)
+        counted = counts.sum(axis=1, dtype=np.int64) + _overflow_blocks(subject, catalog, fork_type)
         size = catalog.files[f"{name}.len_logical"]
         needed = np.minimum(-(-size.astype(np.float64) // float(block)), _LARGEST).astype(np.int64)
         for place in subject.cases("fork-size-differs", np.flatnonzero(total != counted), "catalog files"):
             found, expected = int(total[place]), int(counted[place])
-            slot = _wrong_extent(counts[place], found, expected, int(needed[place]))
+            slot = _wrong_extent(counts[place].astype(np.int64), found, expected, int(needed[place]))
             field, message = "num_blocks", "a fork counts other blocks than its extents hold"
             if slot is not None:
                 message = "an extent has other blocks than its fork counts, and needs for its size"
@@ -236,7 +232,7 @@ def _check_extents_of(subject: Subject, catalog: CatalogRecords, name: str, tota
         row, slot = int(rows[case]), int(slots[case])
         field = f"{name}.extents.{_wrong_field(int(starts[row, slot]), total)}#{slot}"
         message = f"an extent of file {catalog.files['file_id'][row]} leaves the volume"
-        expected, found = f"an end at or before block {total}", int(starts[row, slot] + counts[row, slot])
+        expected, found = f"an end at or before block {total}", int(starts[row, slot]) + int(counts[row, slot])
         log = catalog.field(catalog.files["row"][row], field)
         log.add("extent-outside", "error", message, expected=expected, found=found)
 
@@ -320,7 +316,7 @@ def _inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, fork
     found = np.full(len(file_id), -1, np.int64)
     for number, name in FORKS.items():
         mine = (place >= 0) & (fork_type == number)
-        found[mine] = fork_arrays(catalog, name)[1].sum(axis=1)[place[mine]]
+        found[mine] = fork_arrays(catalog, name)[1][place[mine]].sum(axis=1, dtype=np.int64)
     for cnid in SPECIAL_FILES:
         fork = subject.contents.special[cnid]
         found[(file_id == cnid) & (fork_type == DATA_FORK)] = int(fork.block_counts[fork.record_nodes < 0].sum())
@@ -403,7 +399,7 @@ def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: Le
                 log.add("attribute-flag-differs", "error", message, expected=expected, found=found)
 
 
-_Part = tuple["I64", "I64", "Callable[[int], str]", "Tell | None"]
+_Part = tuple["I64 | U32", "I64 | U32", "Callable[[int], str]", "Tell | None"]
 """A list of claims: starts and counts of blocks of each record, the name of the owner of a record, and what binds the
 log to an extent of it; None where the volume itself is the claimant."""
 
@@ -429,7 +425,7 @@ def _gather_claims(subject: Subject) -> Claims:
     total, found = int(subject.volume.header.num_blocks), []
     for number, (starts, counts, _, _) in enumerate(parts):
         row, slot = np.nonzero((counts > 0) & (starts < total))
-        start = starts[row, slot]
+        start = starts[row, slot].astype(np.int64)
         stop = np.minimum(start + counts[row, slot], total)
         part = np.full(len(row), number, np.int64)
         found.append({"start": start, "stop": stop, "part": part, "row": row, "slot": slot})

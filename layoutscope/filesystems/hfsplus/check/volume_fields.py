@@ -17,7 +17,7 @@ from layoutscope.structs.fieldrules import NOT_ZERO, Want, at_most, bits_set, ch
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, Subject
-    from layoutscope.structs.arrays import I64, Mask
+    from layoutscope.structs.arrays import I64, U32, Mask
     from layoutscope.structs.fieldrules import FieldRule
 
 FAR_ENCODINGS: Final = {140: 49, 152: 48, 126: 0}
@@ -143,7 +143,7 @@ def check_unused_extents(subject: Subject) -> None:
     for name in FORKS.values() if catalog is not None else ():
         assert catalog is not None  # noqa: S101  (for the type checker)
         starts, counts = fork_arrays(catalog, name)
-        is_lacking = catalog.files[f"{name}.num_blocks"].astype(np.int64) > counts.sum(axis=1)
+        is_lacking = catalog.files[f"{name}.num_blocks"] > counts.sum(axis=1, dtype=np.int64)
         odd = _odd_extents(starts, counts, is_lacking)
         for case in subject.cases("extents-invalid", np.arange(len(odd)), "catalog files"):
             row, slot, field = odd[case]
@@ -160,7 +160,7 @@ def check_unused_extents(subject: Subject) -> None:
             log.add("extents-invalid", "error", f"extent {slot} {message}", expected=0)
 
 
-def _odd_extents(starts: I64, counts: I64, is_lacking: Mask | None = None) -> list[tuple[int, int, str]]:
+def _odd_extents(starts: I64 | U32, counts: I64 | U32, is_lacking: Mask | None = None) -> list[tuple[int, int, str]]:
     """Row, slot and field of the first extent of each row with a start but no blocks, or behind an empty one.
 
     Where the fork counts more blocks than its extents hold, it is the blocks that an extent with a start lacks.

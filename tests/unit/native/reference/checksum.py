@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.check.names import ASCII_END, MASK, _is_plain
+from layoutscope.filesystems.apfs.check.names import MASK
 from layoutscope.structs.arrays import distinct
 from layoutscope.structs.checksum import crc32c_of_words
 
@@ -52,8 +52,11 @@ def _sums(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uin
 
 def hash_plain_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
     """Hash the names that are of ASCII alone; the twin of the kernel, with the same results as :func:`hash_names`."""
-    hashes, known = np.zeros(len(names), np.uint32), (names.length > 0) & _is_plain(names)
-    lower = np.arange(ASCII_END, dtype=np.uint32)
+    hashes, known = (
+        np.zeros(len(names), np.uint32),
+        np.array([len(raw) > 0 and raw.isascii() for raw in names.raw()], bool),
+    )
+    lower = np.arange(128, dtype=np.uint32)
     if folded:
         lower[ord("A") : ord("Z") + 1] += 32
     # Names of one length are hashed together, as rows of characters.

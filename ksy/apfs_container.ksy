@@ -18,8 +18,7 @@ types:
   nx_superblock:
     -orig-id: nx_superblock_t
     doc: >-
-      Container superblock. Block 0 holds a copy; the newest valid one lies in the checkpoint
-      descriptor area.
+      Container superblock. Block 0 holds a copy; the newest valid one is in the checkpoint descriptor area.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, nx_superblock_t, p. 27'
     -webide-representation: 'xid {hdr.xid}, {num_blocks} blocks of {len_block}'
     seq:
@@ -231,7 +230,7 @@ types:
         value: 'flags & 1'
   checkpoint_map:
     -orig-id: checkpoint_map_phys_t
-    doc: Where the ephemeral objects of a checkpoint lie. Several maps form one checkpoint; the last says so.
+    doc: Where the ephemeral objects of a checkpoint are stored. Several maps form one checkpoint; the last says so.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, checkpoint_map_phys_t, p. 41'
     seq:
       - id: head
@@ -258,7 +257,7 @@ types:
       - id: len_object
         -orig-id: cpm_size
         type: u4
-        doc: Of the object; one or more blocks.
+        doc: Size of the object, one or more blocks.
       - id: pad
         -orig-id: cpm_pad
         type: u4

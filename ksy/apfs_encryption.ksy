@@ -26,7 +26,7 @@ types:
         -orig-id: ersb_magic
         type: u4
         valid: 0x464c4142
-        doc: 'The letters BALF, as they stand in memory.'
+        doc: 'The letters BALF, as they are in memory.'
       - id: version
         -orig-id: ersb_version
         type: u4

@@ -11,8 +11,8 @@ meta:
     - apfs_record
   endian: le
 doc: |
-  Where the bytes of files lie: sizes of data streams, their extents by stream and, in the extent-reference tree, by
-  block, the state of their encryption, and hashes of their data.
+  Where the bytes of files are stored: sizes of data streams, their extents by stream and, in the extent-reference tree,
+  by block, the state of their encryption, and hashes of their data.
 
   A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
 doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, p. 102'
@@ -63,7 +63,7 @@ types:
         doc: In bytes from the start of the stream.
   file_extent_val:
     -orig-id: j_file_extent_val_t
-    doc: Where a part of a data stream lies; block zero is a hole.
+    doc: Place of a part of a data stream; block zero is a hole.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_file_extent_val_t, p. 104'
     -webide-representation: '{len_extent} bytes at block {paddr}'
     seq:
@@ -103,7 +103,7 @@ types:
         doc: In bytes from the start of the stream.
   fext_val:
     -orig-id: fext_tree_val_t
-    doc: Where a part of a data stream of a sealed volume lies.
+    doc: Place of a part of a data stream of a sealed volume.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, fext_tree_val_t, p. 155'
     -webide-representation: '{len_extent} bytes at block {paddr}'
     seq:

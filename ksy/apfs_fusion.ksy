@@ -125,7 +125,7 @@ types:
         value: '(flags & 2) != 0'
   fusion_address:
     -orig-id: paddr_t
-    doc: 'Address as it stands in extents of a Fusion container, for blocks of 4096 bytes.'
+    doc: 'Address as used in extents of a Fusion container, for blocks of 4096 bytes.'
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, Fusion tier 2 address marker, p. 172'
     -webide-representation: '{raw}'
     seq:

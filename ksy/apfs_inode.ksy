@@ -108,7 +108,7 @@ types:
       is_dataless:
         -orig-id: SF_DATALESS
         value: '(bsd_flags & bsd_flag::dataless.to_i) != 0'
-        doc: Its contents are with a file provider, such as iCloud; its size stands, and nothing is allocated.
+        doc: Its contents are with a file provider, such as iCloud; its size is kept, and nothing is allocated.
   inode_val:
     -orig-id: j_inode_val_t
     doc: Inode.

@@ -41,7 +41,7 @@ types:
       - id: num_bytes
         -orig-id: kl_nbytes
         type: u4
-        doc: Of the entries and this head.
+        doc: Size of the entries and this head.
       - id: padding
         -orig-id: padding
         size: 8
@@ -119,7 +119,7 @@ types:
         doc: 'The key is 16 bytes long, as in keys that CoreStorage made.'
   prange_val:
     -orig-id: prange_t
-    doc: 'Where a volume''s key bag lies; data of the entry of unlock records.'
+    doc: 'Place of a volume''s key bag; data of the entry of unlock records.'
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, Accessing Encrypted Objects, p. 136'
     seq:
       - id: range
@@ -157,7 +157,7 @@ enums:
       -orig-id: SEQUENCE
     0x80:
       id: version
-      doc: Of the record.
+      doc: Version of the record.
     0x81:
       id: hmac_or_uuid
       doc: 'HMAC outside, UUID inside.'
@@ -172,10 +172,10 @@ enums:
       doc: 'Constructed, the inner record.'
     0x84:
       id: iterations
-      doc: Of PBKDF2.
+      doc: Input of PBKDF2.
     0x85:
       id: salt
-      doc: Of PBKDF2.
+      doc: Input of PBKDF2.
   key_secret:
     0x011620171505:
       id: hmac_prefix

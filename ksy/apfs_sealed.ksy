@@ -36,7 +36,7 @@ types:
       - id: ofs_root_hash
         -orig-id: im_root_hash_offset
         type: u4
-        doc: 'Where the hash of the root node stands, in bytes from the start of this object.'
+        doc: 'Place of the hash of the root node, in bytes from the start of this object.'
       - id: broken_xid
         -orig-id: im_broken_xid
         type: u8

@@ -81,7 +81,7 @@ types:
         type: spaceman_free_queue
         repeat: expr
         repeat-expr: 3
-        doc: 'Of the internal pool, the main device and the second device.'
+        doc: 'For the internal pool, the main device and the second device.'
       - id: ip_bm_free_head
         -orig-id: sm_ip_bm_free_head
         type: u2
@@ -92,18 +92,18 @@ types:
         -orig-id: sm_ip_bm_xid_offset
         type: u4
         doc: >-
-          Where the transactions of the pool's bitmap blocks stand, in bytes from the start of
+          Place of the transactions of the pool's bitmap blocks, in bytes from the start of
           the object.
       - id: ofs_ip_bitmap
         -orig-id: sm_ip_bitmap_offset
         type: u4
         doc: >-
-          Where the positions of the pool's current bitmap blocks in the ring stand, in bytes
+          Place of the ring positions of the pool's current bitmap blocks, in bytes
           from the start of the object.
       - id: ofs_ip_bm_free_next
         -orig-id: sm_ip_bm_free_next_offset
         type: u4
-        doc: 'Where the list of free bitmap blocks stands, in bytes from the start of the object.'
+        doc: 'Place of the list of free bitmap blocks, in bytes from the start of the object.'
       - id: version
         -orig-id: sm_version
         type: u4
@@ -136,7 +136,7 @@ types:
       - id: num_cabs
         -orig-id: sm_cab_count
         type: u4
-        doc: Zero where the addresses of the chunk-info blocks stand in the space manager itself.
+        doc: Zero if the addresses of the chunk-info blocks are in the space manager itself.
       - id: num_free_blocks
         -orig-id: sm_free_count
         type: u8
@@ -144,7 +144,7 @@ types:
       - id: ofs_addresses
         -orig-id: sm_addr_offset
         type: u4
-        doc: 'Where the block addresses stand, in bytes from the start of the object.'
+        doc: 'Place of the block addresses, in bytes from the start of the object.'
       - id: reserved
         -orig-id: sm_reserved
         type: u4

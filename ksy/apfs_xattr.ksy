@@ -12,7 +12,7 @@ meta:
     - apfs_record
   endian: le
 doc: |
-  Attributes by name, whose data is embedded in the record or lies in a data stream.
+  Attributes by name, whose data is embedded in the record or is in a data stream.
 
   A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
 doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, p. 71'

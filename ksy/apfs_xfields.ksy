@@ -88,7 +88,7 @@ types:
         doc: Fills up to a multiple of eight bytes.
   sparse_bytes:
     -orig-id: uint64_t
-    doc: Bytes of a data stream that lie in holes.
+    doc: Bytes of a data stream that are in holes.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, INO_EXT_TYPE_SPARSE_BYTES, p. 108'
     seq:
       - id: num_bytes

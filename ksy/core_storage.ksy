@@ -8,15 +8,15 @@ meta:
   ks-version: '0.11'
   endian: le
 doc: |
-  Under FileVault 2 and Fusion drives. Not documented by Apple. What describes the logical volumes is encrypted with a
-  key that stands in the header of the physical volume itself: it hides nothing, and names, sizes and places of the
-  logical volumes need no password. Under FileVault 2 the blocks of a logical volume are encrypted with a key of its
-  own, which keys made of passwords wrap: in the metadata (logical_volume_family), or, of a volume that a Mac starts
-  from, in the file EncryptedRoot.plist.wipekey on the partition Recovery HD.
+  Under FileVault 2 and Fusion drives. Not documented by Apple. The description of the logical volumes is encrypted with
+  a key in the header of the physical volume itself. So it hides nothing, and names, sizes and places of the logical
+  volumes need no password. Under FileVault 2 the blocks of a logical volume are encrypted with a key of its own, which
+  keys made of passwords wrap: in the metadata (logical_volume_family), or, of a volume that a Mac starts from, in the
+  file EncryptedRoot.plist.wipekey on the partition Recovery HD.
 doc-ref: 'https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc FileVault Drive Encryption (FVDE)'
 types:
   physical_volume_header:
-    doc: First 512 bytes of a physical volume; a copy stands in its last 512 bytes.
+    doc: First 512 bytes of a physical volume; a copy is in its last 512 bytes.
     doc-ref: 'https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc FileVault Drive Encryption (FVDE), Volume header'
     seq:
       - id: checksum
@@ -68,7 +68,7 @@ types:
       - id: encryption_method
         type: u4
         enum: encryption_method
-        doc: Of the encrypted metadata, not of the logical volumes.
+        doc: Encryption of the metadata, not of the logical volumes.
       - id: key
         size: 16
         doc: First key of the encrypted metadata; the second one is the physical volume's UUID.
@@ -76,10 +76,10 @@ types:
         size: 112
       - id: physical_volume_id
         size: 16
-        doc: As the bytes of a UUID stand in its text.
+        doc: In the order of the text form of a UUID.
       - id: logical_volume_group_id
         size: 16
-        doc: As the bytes of a UUID stand in its text.
+        doc: In the order of the text form of a UUID.
   metadata_block_head:
     -orig-id: mh
     doc: Start of every block of metadata, in plain and in encrypted ones.
@@ -104,7 +104,7 @@ types:
         type: u8
       - id: object_id
         type: u8
-        doc: What other blocks name this one by; a younger transaction writes it anew elsewhere.
+        doc: Number by which other blocks refer to this one; a later transaction rewrites the block elsewhere.
       - id: block_number
         type: u8
         doc: From the start of the metadata.
@@ -128,24 +128,24 @@ types:
         type: metadata_block_head
       - id: len_label
         type: u4
-        doc: Of all the copy, this block included.
+        doc: Length of the whole copy, this block included.
       - id: reserved1
         size: 152
       - id: ofs_descriptor
         type: u4
-        doc: Of the volume groups descriptor, in bytes from the start of this copy.
+        doc: Place of the volume groups descriptor, in bytes from the start of this copy.
       - id: ofs_property_list
         type: u4
-        doc: Of the XML that names the group, in bytes from the start of this copy.
+        doc: Place of the XML that names the group, in bytes from the start of this copy.
       - id: len_property_list
         type: u4
       - id: reserved2
         size: 6
       - id: physical_volume_number
         type: u2
-        doc: Of the physical volume in its group; 0 is the first one.
+        doc: Number of the physical volume in its group; 0 is the first one.
   volume_groups_descriptor:
-    doc: Where the encrypted metadata lie; both copies are as long.
+    doc: Place of the encrypted metadata; both copies have the same length.
     doc-ref: 'https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc FileVault Drive Encryption (FVDE), Volume groups descriptor'
     seq:
       - id: reserved1
@@ -171,7 +171,7 @@ types:
   logical_volume_family:
     doc: |
       Block of type 0x19: how the logical volumes of a family are encrypted, in XML, which may be compressed (zlib) and
-      go on in blocks of type 0x24. Wiped where the keys lie in a file on Recovery HD.
+      go on in blocks of type 0x24. Wiped if the keys are in a file on Recovery HD.
     doc-ref: 'https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc FileVault Drive Encryption (FVDE), Metadata block data type 0x0019'
     seq:
       - id: head
@@ -181,21 +181,21 @@ types:
         size: 32
       - id: next_object_id
         type: u8
-        doc: Of the block of type 0x24 that goes on with the text; 0 where none does.
+        doc: Number of the block of type 0x24 that continues the text; 0 if there is none.
       - id: len_stored
         type: u4
-        doc: Of the text as it is stored, in all blocks, in bytes.
+        doc: Length of the text as stored, in all blocks, in bytes.
       - id: len_text
         type: u4
-        doc: Of the text, in bytes; another number than the one before where it is compressed.
+        doc: Length of the text, in bytes; differs from len_stored if the text is compressed.
       - id: ofs_text
         type: u4
         doc: In bytes from the start of the block.
       - id: len_piece
         type: u4
-        doc: Of what this block holds of it, in bytes.
+        doc: Length of the part in this block, in bytes.
   logical_volume:
-    doc: Block of type 0x1a, a logical volume; name, size and family stand in XML.
+    doc: Block of type 0x1a, a logical volume; name, size and family are in XML.
     doc-ref: 'https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc FileVault Drive Encryption (FVDE), Metadata block data type 0x001a'
     seq:
       - id: head
@@ -203,15 +203,15 @@ types:
         type: metadata_block_head
       - id: family_object_id
         type: u8
-        doc: Of the logical_volume_family.
+        doc: Number of the logical_volume_family.
       - id: extents_object_id
         type: u8
-        doc: Of the block of type 0x305.
+        doc: Number of the block of type 0x305.
       - id: reserved
         size: 32
       - id: base_object_id
         type: u8
-        doc: Of the block of type 0x505; 0 where there is none.
+        doc: Number of the block of type 0x505; 0 if there is none.
       - id: len_stored
         type: u4
       - id: len_text
@@ -231,10 +231,10 @@ types:
         type: metadata_block_head
       - id: next_object_id
         type: u8
-        doc: Of the next such block; 0 in the last one.
+        doc: Number of the next such block; 0 in the last one.
       - id: len_piece
         type: u4
-        doc: Of what this block holds of the text, in bytes.
+        doc: Length of the part of the text in this block, in bytes.
       - id: reserved
         size: 4
   extents_head:
@@ -249,14 +249,14 @@ types:
       - id: reserved
         size: 4
   logical_extent:
-    doc: Entry of a block of type 0x305, where a stretch of a logical volume lies.
+    doc: Entry of a block of type 0x305, place of a stretch of a logical volume.
     doc-ref: 'https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc FileVault Drive Encryption (FVDE), Metadata block data type 0x0305'
     seq:
       - id: reserved1
         size: 8
       - id: logical_block
         type: u8
-        doc: Of the logical volume.
+        doc: Block of the logical volume.
       - id: num_blocks
         type: u4
       - id: flags
@@ -316,7 +316,7 @@ types:
         size: 112
       - id: num_rounds
         type: u4
-        doc: Of PBKDF2. The description has it four bytes later; all samples, its own among them, have it here.
+        doc: Rounds of PBKDF2. The description has it four bytes later; all samples, its own among them, have it here.
   wrapped_volume_key:
     -orig-id: KEKWrappedVolumeKeyStruct
     doc: |
@@ -360,10 +360,10 @@ enums:
       doc: Seen on encrypted volumes, and on one that was not.
     0x304:
       id: logical_extents_index
-      doc: In place of the one after, where a logical volume lies in many pieces. What it holds is not known.
+      doc: Replaces the next kind of block if a logical volume is in many pieces. What it holds is not known.
     0x305:
       id: logical_extents
-      doc: Where a logical volume lies.
+      doc: Place of a logical volume.
     0x505:
       id: base_extents
       doc: From where its blocks count.

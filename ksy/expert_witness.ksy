@@ -12,7 +12,7 @@ meta:
   ks-version: '0.11'
   endian: le
 doc: |
-  A disk in chunks, compressed one by one, in one or several files. Each file is a chain of sections: `volume` tells the
+  A disk in chunks, compressed one by one, in one or several files. Each file is a chain of sections: `volume` gives the
   sizes, `sectors` holds chunks, and `table` says where in the file they begin. Checksums are Adler-32.
 doc-ref: 'https://github.com/libyal/libewf/blob/main/documentation/Expert%20Witness%20Compression%20Format%20(EWF).asciidoc Expert Witness Compression Format'
 types:
@@ -46,7 +46,7 @@ types:
         size: 40
       - id: checksum
         type: u4
-        doc: Of the 72 bytes before it.
+        doc: Checksum of the 72 bytes before it.
   volume_section:
     doc: Sizes of the disk, in a section `volume` or `disk`.
     doc-ref: 'https://github.com/libyal/libewf/blob/main/documentation/Expert%20Witness%20Compression%20Format%20(EWF).asciidoc Expert Witness Compression Format, Volume section'
@@ -65,7 +65,7 @@ types:
         doc: In bytes.
       - id: num_sectors
         type: u8
-        doc: Of the disk. A small section, as SMART writes it, has four bytes of this alone.
+        doc: Sectors of the disk. A small section, as SMART writes it, has only four bytes of this field.
     instances:
       num_sectors_short:
         value: num_sectors & 0xffffffff
@@ -84,7 +84,7 @@ types:
         size: 4
       - id: checksum
         type: u4
-        doc: Of the 20 bytes before it.
+        doc: Checksum of the 20 bytes before it.
   chunk_entry:
     doc: Where a chunk begins.
     doc-ref: 'https://github.com/libyal/libewf/blob/main/documentation/Expert%20Witness%20Compression%20Format%20(EWF).asciidoc Expert Witness Compression Format, Table entries'

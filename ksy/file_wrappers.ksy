@@ -47,10 +47,10 @@ types:
         valid: 0
       - id: len_data
         type: u4
-        doc: Of the data fork, in bytes.
+        doc: Length of the data fork, in bytes.
       - id: len_resources
         type: u4
-        doc: Of the resource fork, in bytes.
+        doc: Length of the resource fork, in bytes.
       - id: create_date
         type: u4
       - id: modify_date
@@ -101,10 +101,10 @@ types:
         size: 63
       - id: len_data
         type: u4
-        doc: Of the disk, in bytes.
+        doc: Length of the disk, in bytes.
       - id: len_tags
         type: u4
-        doc: Of the tags of its sectors, in bytes.
+        doc: Length of the tags of its sectors, in bytes.
       - id: data_checksum
         type: u4
       - id: tag_checksum

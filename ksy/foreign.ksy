@@ -14,7 +14,7 @@ types:
   apfs_container:
     -orig-id: nx_superblock_t
     doc: |
-      Start of block 0 of an APFS container, as far as it tells that there is one. The whole superblock is in
+      Start of block 0 of an APFS container, as far as needed to recognise one. The whole superblock is in
       apfs_container; this is what a partition is recognised by, so that damage further on hides no container.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf#page=27 Apple File System Reference (2020-06-22), Container, nx_superblock_t, p. 27'
     seq:

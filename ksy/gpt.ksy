@@ -12,7 +12,7 @@ meta:
   endian: le
   bit-endian: le
 doc: |
-  Partition table of UEFI and of Intel and Apple silicon Macs. The header stands in LBA 1 and, as a backup, in the
+  Partition table of UEFI and of Intel and Apple silicon Macs. The header is in LBA 1 and, as a backup, in the
   last sector of the disk; the array of entries follows the one and precedes the other. All LBAs count sectors of the
   device (512 or 4096 bytes), which nothing in the table names.
 doc-ref: 'https://uefi.org/specs/UEFI/2.10/05_GUID_Partition_Table_Format.html UEFI 2.10, GUID Partition Table (GPT) Disk Layout'
@@ -47,7 +47,7 @@ types:
       - id: my_lba
         -orig-id: MyLBA
         type: u8
-        doc: The sector this header stands in.
+        doc: The sector of this header.
       - id: alternate_lba
         -orig-id: AlternateLBA
         type: u8

@@ -10,9 +10,9 @@ meta:
   ks-version: '0.11'
   endian: be
 doc: |
-  The first words of a volume header, which tell HFS, HFS+ and HFSX apart, and the master directory block of classic
+  The first words of a volume header, which distinguish HFS, HFS+ and HFSX, and the master directory block of classic
   HFS as far as it is needed to find an HFS+ volume embedded in it. Until Mac OS X 10.4 such wrappers let older systems
-  show a volume that tells the user where the files have gone.
+  show a volume with a note for the user on where the files are.
 doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HFSWrapper TN1150, HFS Wrapper'
 types:
   volume_signature:
@@ -33,7 +33,7 @@ types:
         doc: 4 for HFS+, 5 for HFSX; part of a date in classic HFS.
   volume_start:
     -orig-id: HFSPlusVolumeHeader
-    doc: Start of a volume, up to the first words of its header; the copy lies as far from the end.
+    doc: Start of a volume, up to the first words of its header; the copy is at the same distance from the end.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#VolumeHeader TN1150, Volume Header'
     seq:
       - id: boot_blocks

@@ -13,9 +13,8 @@ meta:
     - hfsplus_volume
   endian: be
 doc: |
-  Extended attributes of files and folders, sorted by file, name and first allocation block. A
-  small attribute stands in its record; a large one has a fork of its own, whose extents beyond the
-  eighth follow in records of their own.
+  Extended attributes of files and folders, sorted by file, name and first allocation block. A small attribute is in its
+  record; a large one has a fork of its own, whose extents beyond the eighth follow in records of their own.
 doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#AttributesFile TN1150, Attributes File'
 types:
   attribute_key:
@@ -59,7 +58,7 @@ types:
         enum: record_type
   attribute_inline_data:
     -orig-id: HFSPlusAttrData
-    doc: An attribute whose value stands in the record. From hfs_format.h; TN1150 reserves it.
+    doc: An attribute whose value is in the record. From hfs_format.h; TN1150 reserves it.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#AttributesFile TN1150, Attributes File'
     seq:
       - id: record_type
@@ -155,7 +154,7 @@ types:
     -orig-id: decmpfs_disk_header
     doc: |
       The beginning of the attribute "com.apple.decmpfs" of a compressed file; 16 bytes, little-endian. The file's
-      own data fork is empty; the compressed bytes follow here or lie in the resource fork.
+      own data fork is empty; the compressed bytes follow here or are in the resource fork.
     doc-ref: 'https://github.com/apple-oss-distributions/xnu/blob/main/bsd/sys/decmpfs.h XNU, decmpfs.h'
     -webide-representation: '{compression_type}, {len_uncompressed:dec} bytes'
     seq:

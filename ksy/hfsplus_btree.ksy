@@ -124,7 +124,7 @@ types:
         -orig-id: keyCompareType
         type: u1
         enum: key_compare_type
-        doc: Of meaning in the catalog of HFSX volumes only; reserved elsewhere (often 0xCF in HFS+ catalogs).
+        doc: Used only in the catalog of HFSX volumes; reserved elsewhere (often 0xCF in HFS+ catalogs).
       - id: attributes
         -orig-id: attributes
         type: u4

@@ -11,14 +11,14 @@ meta:
   ks-version: '0.11'
   endian: be
 doc: |
-  The journal info block says where the journal lies; it is big-endian like all of HFS+. The journal itself is in
+  The journal info block says where the journal is; it is big-endian like all of HFS+. The journal itself is in
   the byte order of the machine that wrote it: hence each of its types stands here twice, and the magic
-  number tells which one holds. Its buffer is circular: it starts after the header and wraps at the end.
+  number shows which one applies. Its buffer is circular: it starts after the header and wraps at the end.
 doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#Journal TN1150, Journal'
 types:
   journal_info_block:
     -orig-id: JournalInfoBlock
-    doc: Where the journal is. It lies in an allocation block of its own.
+    doc: Where the journal is. It is in an allocation block of its own.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalInfoBlock TN1150, Journal Info Block'
     seq:
       - id: flags
@@ -46,7 +46,7 @@ types:
       - id: machine_serial_number
         -orig-id: machine_serial_num
         size: 48
-        doc: Of the machine that used an external journal. Reserved in TN1150; from hfs_format.h.
+        doc: Serial number of the machine that used an external journal. Reserved in TN1150; from hfs_format.h.
       - id: reserved
         -orig-id: reserved
         size: 43
@@ -106,7 +106,7 @@ types:
       - id: sequence_num
         -orig-id: sequence_num
         type: u4
-        doc: Of the newest transaction. Not in TN1150 and not under the checksum; from XNU, vfs_journal.h.
+        doc: Number of the newest transaction. Not in TN1150 and not under the checksum; from XNU, vfs_journal.h.
   journal_header_le:
     <<: *journal_header
     meta:

@@ -128,7 +128,7 @@ types:
       - id: write_count
         -orig-id: writeCount
         type: u4
-        doc: Grows with every mount and at times in between; tells whether a volume was changed.
+        doc: Grows with every mount and at times in between; shows whether a volume was changed.
       - id: encodings_bitmap
         -orig-id: encodingsBitmap
         type: u8
@@ -171,7 +171,7 @@ types:
       has_spared_blocks:
         -orig-id: kHFSVolumeSparedBlocksBit
         value: '(attributes & volume_attribute::spared_blocks.to_i) != 0'
-        doc: Extents of the bad block file (CNID 5) stand in the extents-overflow file.
+        doc: Extents of the bad block file (CNID 5) are in the extents-overflow file.
       is_no_cache_required:
         -orig-id: kHFSVolumeNoCacheRequiredBit
         value: '(attributes & volume_attribute::no_cache_required.to_i) != 0'
@@ -205,7 +205,7 @@ types:
         doc: Unused nodes of the catalog file are zeroed. Not in TN1150; from the system's header files.
   fork_data:
     -orig-id: HFSPlusForkData
-    doc: Size and place of a fork; 80 bytes. Extents beyond the eighth stand in the extents-overflow file.
+    doc: Size and place of a fork; 80 bytes. Extents beyond the eighth are in the extents-overflow file.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ForkDataStructure TN1150, Fork Data Structure'
     -webide-representation: '{len_logical:dec} bytes in {num_blocks:dec} blocks'
     seq:
@@ -226,10 +226,10 @@ types:
         type: extent_descriptor
         repeat: expr
         repeat-expr: 8
-        doc: The first extents, in the order of the fork. Unused ones are zero and stand at the end.
+        doc: The first extents, in the order of the fork. Unused ones are zero and at the end.
   extent_record:
     -orig-id: HFSPlusExtentRecord
-    doc: Eight extents, as they stand in an extents-overflow record; 64 bytes.
+    doc: Eight extents, as stored in an extents-overflow record; 64 bytes.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ExtentsOverflowFile TN1150, Extents Overflow File'
     seq:
       - id: extents

@@ -8,7 +8,7 @@ meta:
   ks-version: '0.11'
   endian: le
 doc: |
-  What leads the blocks of a stream of Apple's LZFSE, as far as it tells how long a block is and what it becomes. The
+  What leads the blocks of a stream of Apple's LZFSE, as far as it gives the length and the kind of a block. The
   compressed data themselves are left to a decoder.
 doc-ref: 'https://github.com/lzfse/lzfse/blob/master/src/lzfse_internal.h LZFSE internal structures'
 seq:

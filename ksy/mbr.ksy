@@ -49,7 +49,7 @@ types:
         -orig-id: BootIndicator
         type: u1
         enum: boot_indicator
-        doc: 0x80 for the active partition, otherwise 0; anything else means that this is no partition table.
+        doc: 0x80 for the active partition, otherwise 0; anything else means that this is not a partition table.
       - id: starting_chs
         -orig-id: StartingCHS
         size: 3

@@ -15,7 +15,7 @@ meta:
   ks-version: '0.11'
   endian: be
 doc: |
-  Just enough of each container to know where in it the parts of its disk lie that it stores.
+  Just enough of each container to locate the stored parts of its disk.
 doc-ref: 'https://github.com/libyal/libqcow/blob/main/documentation/QEMU%20Copy-On-Write%20file%20format.asciidoc QEMU Copy-On-Write file format'
 types:
   qcow_header:
@@ -50,7 +50,7 @@ types:
       - id: ofs_tables
         -orig-id: l1_table_offset
         type: u8
-        doc: Where the first table lies in the file, in bytes.
+        doc: Place of the first table in the file, in bytes.
       - id: ofs_reference_counts
         -orig-id: refcount_table_offset
         type: u8
@@ -71,7 +71,7 @@ types:
     instances:
       unknown_features:
         value: incompatible_features & 0xfffffffffffffffc
-        doc: All but dirty and corrupt, which change nothing about where the clusters lie.
+        doc: All but dirty and corrupt, which do not affect the places of clusters.
   qcow_reference:
     doc: An entry of the first table, which names a second one, or of a second one, which names a cluster.
     doc-ref: 'https://www.qemu.org/docs/master/interop/qcow2.html QEMU documentation, The qcow2 format, Cluster mapping'
@@ -81,17 +81,17 @@ types:
     instances:
       ofs_target:
         value: entry & 0xfffffffffffe00
-        doc: Where it lies in the file, in bytes; 0 means that nothing is stored.
+        doc: Its place in the file, in bytes; 0 means that nothing is stored.
       is_compressed:
         value: entry & 0x4000000000000000
       unmarked:
         value: entry & 0x3fffffffffffffff
         doc: |
-          All but the highest two bits. Of a compressed cluster a place in bytes of 70 less cluster_bits bits, and above
-          that the number of further sectors of 512 bytes; of others the place and bits that are reserved.
+          All but the highest two bits. For a compressed cluster, a place in bytes of 70 less cluster_bits bits, and
+          above that the number of further sectors of 512 bytes. For others, the place and reserved bits.
       reads_as_zeros:
         value: entry & 0x1
-        doc: Of a cluster since the third version; whatever is stored does not count.
+        doc: State of a cluster since the third version; stored data does not count.
   vhd_footer:
     -orig-id: Hard Disk Footer
     doc: The first 512 bytes of a dynamic disk, which are those behind its end once more.
@@ -109,7 +109,7 @@ types:
       - id: ofs_next
         -orig-id: Data Offset
         type: u8
-        doc: Where the header of a dynamic disk lies in the file, in bytes.
+        doc: Place of the header of a dynamic disk in the file, in bytes.
       - id: creation
         size: 16
       - id: len_original
@@ -128,7 +128,7 @@ types:
         enum: vhd_kind
   vhd_dynamic_header:
     -orig-id: Dynamic Disk Header
-    doc: Where the table of blocks lies, and how large a block is.
+    doc: Place of the table of blocks, and size of a block.
     doc-ref: 'https://github.com/libyal/libvhdi/blob/main/documentation/Virtual%20Hard%20Disk%20(VHD)%20image%20format.asciidoc Virtual Hard Disk (VHD) image format, Dynamic disk header'
     seq:
       - id: magic
@@ -140,7 +140,7 @@ types:
       - id: ofs_table
         -orig-id: Table Offset
         type: u8
-        doc: Where the table lies in the file, in bytes.
+        doc: Place of the table in the file, in bytes.
       - id: version
         -orig-id: Header Version
         type: u4
@@ -158,7 +158,7 @@ types:
     seq:
       - id: sector
         type: u4
-        doc: Of the file, where the block begins; all bits set means that it is not stored.
+        doc: Sector of the file where the block begins; all bits set means that it is not stored.
   vhdx_regions:
     -orig-id: VHDX_REGION_TABLE_HEADER
     doc: What begins a table of regions, at 192 KiB of the file and at 256 KiB once more; its entries follow.
@@ -184,11 +184,11 @@ types:
       - id: guid
         -orig-id: Guid
         size: 16
-        doc: Tells what it holds, its first three parts with their lowest byte first.
+        doc: Type of the region, its first three parts with their lowest byte first.
       - id: ofs_region
         -orig-id: FileOffset
         type: u8le
-        doc: Where it lies in the file, in bytes.
+        doc: Its place in the file, in bytes.
       - id: len_region
         -orig-id: Length
         type: u4le
@@ -220,7 +220,7 @@ types:
       - id: guid
         -orig-id: ItemId
         size: 16
-        doc: Tells what it is.
+        doc: Type of the item.
       - id: ofs_item
         -orig-id: Offset
         type: u4le
@@ -281,7 +281,7 @@ types:
       ofs_block:
         -orig-id: FileOffsetMB
         value: entry & 0xfffffffffff00000
-        doc: Where the block lies in the file, in bytes.
+        doc: Place of the block in the file, in bytes.
   vmdk_header:
     -orig-id: SparseExtentHeader
     doc: The first bytes of an extent that stores grains as they are needed.
@@ -318,7 +318,7 @@ types:
       - id: directory_sector
         -orig-id: gdOffset
         type: u8le
-        doc: Sector of the file where the directory lies; all bits set where a copy of this header at the end says it.
+        doc: Sector of the directory in the file; all bits set if a copy of this header at the end gives it.
     instances:
       has_copy_of_tables:
         value: flags & 2
@@ -332,7 +332,7 @@ types:
     seq:
       - id: sector
         type: u4le
-        doc: Of the file; 0 means that nothing is stored, 1 that the grain is all zeros.
+        doc: Sector of the file; 0 means that nothing is stored, 1 that the grain is all zeros.
   vmdk_grain:
     -orig-id: GrainMarker
     doc: What stands before the data of a compressed grain.
@@ -341,7 +341,7 @@ types:
       - id: sector
         -orig-id: lba
         type: u8le
-        doc: Of the disk.
+        doc: Sector of the disk.
       - id: len_data
         -orig-id: size
         type: u4le
@@ -384,7 +384,7 @@ types:
         contents: sprs
       - id: number
         type: u4
-        doc: Of the table, from 1.
+        doc: Number of the table, from 1.
       - id: flags
         type: u4
       - id: ofs_next_index
@@ -393,12 +393,12 @@ types:
       - id: unknown
         size: 36
   sparse_image_band:
-    doc: Which band of the disk lies at this place of the file.
+    doc: The band of the disk at this place of the file.
     doc-ref: 'https://github.com/libyal/libmodi/blob/main/documentation/Mac%20OS%20disk%20image%20types.asciidoc Mac OS disk image types, Sparse disk image format'
     seq:
       - id: number
         type: u4
-        doc: Counted from 1; 0 where none lies there.
+        doc: Counted from 1; 0 if there is none.
   parallels_header:
     doc: The first bytes of a Parallels disk; the table of blocks follows.
     doc-ref: 'https://www.qemu.org/docs/master/interop/parallels.html QEMU documentation, Parallels Expandable Image File Format'

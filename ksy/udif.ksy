@@ -52,7 +52,7 @@ types:
       - id: ofs_resource_fork
         -orig-id: udifRsrcForkOffset
         type: u8
-        doc: Of a resource fork with the block maps, in old images without a property list; in bytes.
+        doc: Place of a resource fork with the block maps, in old images without a property list; in bytes.
       - id: len_resource_fork
         -orig-id: udifRsrcForkLength
         type: u8
@@ -135,7 +135,7 @@ types:
         size: 24
       - id: ofs_types
         type: u2
-        doc: Of the list of types (resource_type_list), in bytes from the start of the map.
+        doc: Place of the list of types (resource_type_list), in bytes from the start of the map.
       - id: ofs_names
         type: u2
   resource_type_list:
@@ -161,7 +161,7 @@ types:
         doc: In bytes from the start of the list of types.
   resource_reference:
     -orig-id: item of the reference list
-    doc: Where a resource lies.
+    doc: Place of a resource.
     doc-ref: 'https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format'
     seq:
       - id: resource_id
@@ -175,7 +175,7 @@ types:
     instances:
       ofs_resource:
         value: place & 0xffffff
-        doc: Of its data (resource_data), in bytes from the start of the data.
+        doc: Place of its data (resource_data), in bytes from the start of the data.
   resource_data:
     -orig-id: resource data
     doc: Length of a resource, whose bytes follow.

@@ -1,4 +1,4 @@
-"""On-disk layout of Apple file systems: where the metadata lies, and what that costs.
+"""On-disk layout of Apple file systems: where the metadata is stored, and what that costs.
 
 Bytes flow one way: image, partition, reader (a package of ``filesystems``), tables, metrics and walk, drive, results,
 report.
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from layoutscope.fleet.query import query
     from layoutscope.fleet.report import write_report
 else:
-    # A verb stands in the module of its name, or of the first of its family.
+    # A verb is in the module of its name, or of the first verb of its family.
     _HOMES = {
         "batch": "fleet.batch",
         "checkpoints": "api.inspect",
@@ -107,7 +107,7 @@ else:
         if name not in __all__:
             from layoutscope.errors import did_you_mean
 
-            # Whoever asks for names with underscores wants to know what a module can do; verbs are no answer to that.
+            # A request for a name with underscores asks what a module can do, so verbs are not returned.
             hint = "" if name.startswith("_") else did_you_mean(name, __all__)
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
         from importlib import import_module

@@ -57,7 +57,7 @@ def open_closed_streams() -> None:
     """Put something in the place of standard streams that were closed before the start (``>&-``).
 
     The next file that is opened gets the lowest free number, which would make the image the standard output. What is
-    written to a closed output fails, as it should; what is said on a closed standard error is lost.
+    written to a closed output fails, as it should; messages to a closed standard error are lost.
     """
     for number, way in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
@@ -122,7 +122,7 @@ def ends_as_exit_codes() -> Iterator[None]:
             for name in ("SIGINT", *ENDING):
                 if hasattr(signal, name):
                     signal.signal(getattr(signal, name), signal.SIG_IGN)
-            # All memory is given back at once: no circle in it need be looked for. DuckDB tells of what is left to it.
+            # All memory is given back at once: no circle in it need be looked for. DuckDB reports its own errors.
             if "duckdb" not in sys.modules:
                 gc.freeze()
     except SystemExit as ended:

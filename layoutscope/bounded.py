@@ -3,7 +3,7 @@
 Without memory a process may end where no line of Python runs any more: a library in C or Rust calls ``abort``, or the
 stack cannot grow. So a second process waits and prints the line. It has the same limit and loads next to nothing. Both
 are in one process group: what a terminal sends (Ctrl-C, Ctrl-Z) reaches both, and the waiting process passes on what
-was sent to it alone. Without a limit (``ulimit -v``, ``ulimit -d``) there is no second process.
+was sent to it alone. Without a limit (``ulimit -v``, ``ulimit -d``) the program runs in one process.
 
 A process that ends in this way removes none of its temporary files. It records where it makes them, and the waiting
 process removes those that are left.
@@ -65,7 +65,7 @@ _NOISE_BYTES = 1 << 16
 class HeldErrors:
     """Standard error of a process whose memory is limited: what libraries say there is held back until the end.
 
-    Where memory is lacking, that is pages of theirs in place of the line to be told; else it is printed.
+    If memory ran out, pages of such text are dropped in favour of one line; otherwise they are printed.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -344,7 +344,7 @@ def _end(
 
 
 def _print_line(line: str) -> None:
-    """Write a line on standard error, in the place of one that tells how far the work was."""
+    """Write a line on standard error, in the place of the progress line."""
     lead = "\r\x1b[K" if os.isatty(2) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown") else ""
     try:
         os.write(2, f"{lead}{line}\n".encode())

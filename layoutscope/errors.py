@@ -1,6 +1,6 @@
 """Every error that this package raises on purpose, and the exit codes in which they end.
 
-Damage that can be read around is no error but a :class:`layoutscope.findings.Finding`.
+Damage that can be read around is not an error but a :class:`layoutscope.findings.Finding`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EXIT_DAMAGED: Final = 3
 """The image was read, but with gaps, or something on it is wrong."""
 
 EXIT_INTERRUPTED: Final = 130
-"""As shells tell of what SIGINT ended: 128 and the signal's number."""
+"""The status that shells use after SIGINT: 128 plus the signal's number."""
 
 
 class LayoutscopeError(Exception):
@@ -33,7 +33,7 @@ class LayoutscopeError(Exception):
     Attributes
     ----------
     typed : str
-        The same, as it is said to who typed a command.
+        The same message, for users of the command line.
     """
 
     def __init__(self, message: str = "", *, options: Mapping[str, str] | None = None) -> None:
@@ -62,7 +62,7 @@ class LockedError(LayoutscopeError):
 
 
 REFUSALS: Final[dict[str, str]] = {
-    "apple-raid": "The partition is a member of an AppleRAID set, whose volume lies on all of its members.",
+    "apple-raid": "The partition is a member of an AppleRAID set, whose volume is spread over all of its members.",
     "core-storage": "The partition belongs to CoreStorage (Fusion drives, volumes of 10.7 to 10.12).",
     "file-vault": "The partition is encrypted by FileVault 2 on CoreStorage (10.7 to 10.12).",
     "encrypted-image": "The file is an encrypted disk image or sparse bundle, as FileVault 1 makes of homes.",
@@ -158,11 +158,11 @@ class FormatError(LayoutscopeError):
     structure : str
         The structure in the field's words, such as ``volume header``.
     image_offset : int or None
-        Where it lies, in bytes from the start of the image; None where what is lost has no place that is known.
+        Its position, in bytes from the start of the image; None if the position is unknown.
     expected, found : str, optional
         What the format asks for, and what is there.
     because : str, optional
-        Why that is so, which is said first.
+        The reason, which the message shows first.
 
     Attributes
     ----------

@@ -37,18 +37,18 @@ CODES: Final[dict[str, str]] = {
     "container-invalid": "The file around the disk contradicts itself, or another file beside it does.",
     "gpt-primary-damaged": "The primary GPT is damaged; the backup is used where it is whole.",
     "gpt-backup-damaged": "The backup GPT is damaged or absent; the primary is whole.",
-    "gpt-backup-missing": "The backup GPT lies past the end of the image, which may be cut off.",
+    "gpt-backup-missing": "The backup GPT is past the end of the image, which may be cut off.",
     "gpt-copies-differ": "Both copies of the GPT are whole, but name different partitions.",
     "partition-chain": "A partition map breaks off, or its records lead in a loop.",
     "partition-limit": "A partition map claims more entries than are looked at.",
-    "partition-outside": "A partition does not lie in the image.",
+    "partition-outside": "A partition is not within the image.",
     "partition-truncated": "A partition ends past the end of the image.",
     "partition-overlap": "Two partitions of a map overlap.",
     "partition-content": "A partition does not hold what its type promises, or not all of its volume.",
     "volumes-overlap": "Two volumes overlap; of many that do, not all are read or swept.",
-    "volume-unpartitioned": "A volume lies where no partition is, as behind a deleted entry of the map.",
+    "volume-unpartitioned": "A volume was found outside all partitions, for example where a map entry was deleted.",
     "stale-partition-map": "A volume fills the image; an older partition map in it is left aside.",
-    "volume-header-lost": "The volume header is absent or overwritten; its copy or a map tells of the volume.",
+    "volume-header-lost": "The volume header is absent or overwritten; its copy or a map describes the volume.",
     "start-uncertain": "Where a volume starts was inferred, and nothing there confirms it: addresses are uncertain.",
     "restore-incomplete": "The volume says that a restore of it was interrupted: files may be missing.",
     "feature-unknown": "The volume or container uses a feature that layoutscope does not know: files may be missing.",
@@ -59,7 +59,7 @@ CODES: Final[dict[str, str]] = {
     "keys-unordered": "Keys of a B-tree do not ascend.",
     "subtree-missing": "Part of a B-tree cannot be read; the message says which keys, directories or objects it held.",
     "tree-rebuilt": "A broken B-tree was put together again from nodes that a map still names, or that a search found.",
-    "stale-nodes": "Nodes lie outside of the trees, as old copies do.",
+    "stale-nodes": "Nodes were found outside the trees, such as old copies.",
     "changed-while-read": "The volume was written to while it was read.",
     "block-unclaimed": "Blocks are in use in the bitmap or allocation file, but belong to nothing.",
 }
@@ -73,11 +73,11 @@ UNBOUNDED: Final = frozenset({"restore-incomplete", "feature-unknown", "version-
 """Codes of errors after which nothing says how much of a volume was read."""
 
 ABSENT: Final = {"unread-area", "image-incomplete"}
-"""Codes of errors that tell of what was not given to be read: by themselves they are no damage."""
+"""Codes of errors for data that was not given: they alone are not damage."""
 
 
 def declare(codes: Mapping[str, str], *, absent: Iterable[str] = ()) -> Mapping[str, str]:
-    """Add the codes of one file system, and which of them tell of what was not given; return the codes."""
+    """Add the codes of one file system, and those among them for data that was not given; return the codes."""
     for code, meaning in codes.items():
         if CODES.setdefault(code, meaning) != meaning:
             raise ValueError(f"the finding code {code!r} has another meaning already")

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 MAX_TEXT_BYTES: Final = 1 << 30
 
 MAX_PARSED_BYTES: Final = 16 << 20
-"""Of profiles and reports of fio, which have some KiB: a parser makes objects of them that take many times as much."""
+"""Limit for profiles and fio reports, which have some KiB: parsed, they take many times as much."""
 
 MAX_SECRET_BYTES: Final = 1 << 20
-"""Of a list of paths, a map of ddrescue, a profile or a password."""
+"""Limit for a list of paths, a ddrescue map, a profile or a password."""
 PIECE_BYTES: Final = 1 << 20
 
 _SEEK_LOCK: Final = threading.Lock()
@@ -79,7 +79,7 @@ def _streams() -> dict[int, str]:
     try:
         streams[sys.stderr.fileno()] = "standard error"
     except (AttributeError, OSError, ValueError):
-        return streams  # it was closed, or is no file
+        return streams  # it was closed, or is not a file
     return streams
 
 
@@ -115,7 +115,7 @@ def _is_null(status: os.stat_result) -> bool:
 def split_volume(path: str | os.PathLike[str]) -> tuple[str, str | None]:
     """Split ``IMAGE:VOLUME`` into the path of the image and the name or number of a volume, None without one.
 
-    What lies at the path as it is written is meant first, so that files with a colon in their names are opened.
+    The path is tried as written first, so files with a colon in their names can be opened.
     """
     whole = os.fspath(path)
     image, colon, volume = whole.rpartition(":")
@@ -135,7 +135,7 @@ def is_input(path: str | os.PathLike[str]) -> bool:
 
 
 def is_open_input(file: IO[bytes]) -> bool:
-    """Whether an open file or disk is one that was read; what lies in memory alone, or is a pipe, never is."""
+    """Whether an open file or disk is one that was read; never true for pipes and data in memory."""
     try:
         status = os.fstat(file.fileno())
     except (AttributeError, OSError, ValueError):
@@ -146,8 +146,8 @@ def is_open_input(file: IO[bytes]) -> bool:
 def _was_read(status: os.stat_result | None) -> bool:
     """Whether what is in this state was read.
 
-    The number of an inode goes to another file once its own has been removed. That one was changed after the other was
-    read, and none of the places where the other lay leads to it.
+    The number of an inode goes to another file once its own has been removed. One was changed after the other was read,
+    and no path of the other leads to it.
     """
     if status is None:
         return False
@@ -203,11 +203,11 @@ def pread_into(
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Open a file that lies beside or within what was named: a stranger chose what it is."""
+    """Open a file next to or within the named one; its type is not under our control."""
     descriptor = open_untouched(path)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "is no regular file", str(path))
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
     file = os.fdopen(descriptor, "rb")
     _refuse_streams(path, os.fstat(descriptor))
     return file

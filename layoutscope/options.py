@@ -1,4 +1,4 @@
-"""What can be asked of every verb: each option once, with its type, unit, default and help; cheap to import.
+"""The options of every verb: each option once, with its type, unit, default and help; cheap to import.
 
 A group of options is a ``TypedDict`` of ``Annotated`` types. Type checkers read it as the keywords of a verb
 (``Unpack``). From the :class:`Option` of each come the checks, the signature and the help of the library
@@ -124,7 +124,7 @@ DrivesOption = Annotated[
     Drives | None,
     Option(
         "Drive by profile, model number or FILE.toml, or main=NAME,second=NAME of a Fusion set; 'layoutscope drives' "
-        "says which to take.",
+        "shows which to choose.",
         kind="str or sequence of str",
         more="One or several; none with an empty sequence.",
         flag="--drive",
@@ -134,15 +134,15 @@ DrivesOption = Annotated[
 HostOption = Annotated[
     str | None,
     Option(
-        "Operating system whose drivers and libraries do it.",
+        "Operating system to model.",
         choices=("linux", "macos"),
         absence="the one that wrote the volume last, macos where that is unknown",
     ),
 ]
 StartOffset = Annotated[
-    int, Option("Where the image, or the traced disk, is located on the drive.", 0, "bytes", flag="--start-offset")
+    int, Option("Start of the image, or of the traced disk, on the drive.", 0, "bytes", flag="--start-offset")
 ]
-Force = Annotated[bool, Option("Replace outputs that layoutscope wrote; nothing else.", default=False, panel=OUTPUT)]
+Force = Annotated[bool, Option("Overwrite existing outputs, if layoutscope wrote them.", default=False, panel=OUTPUT)]
 HashNames = Annotated[bool, Option("Save hashes in place of names.", default=False, panel=OUTPUT)]
 
 
@@ -150,15 +150,15 @@ class SharedReadOptions(TypedDict, total=False):
     """How an image is opened and which of its volumes are read, whatever its file system."""
 
     partition: Annotated[
-        int | None, Option("Only the volumes of this partition.", unit="number", panel=VOLUME, absence="all")
+        int | None, Option("Read only the volumes of this partition.", unit="number", panel=VOLUME, absence="all")
     ]
     volume: Annotated[
-        str | int | None, Option("Only the volume of this name or number (from 1).", panel=VOLUME, absence="all")
+        str | int | None, Option("Read only the volume with this name or number (from 1).", panel=VOLUME, absence="all")
     ]
     volume_at: Annotated[
         int | None,
         Option(
-            "Read what starts at this byte, named by a partition map or not.",
+            "Read the volume that starts at this byte, even if no partition map lists it.",
             unit="bytes",
             panel=VOLUME,
             absence="anywhere",
@@ -167,17 +167,19 @@ class SharedReadOptions(TypedDict, total=False):
     sweep: Annotated[
         bool,
         Option(
-            "Find nodes by scanning the whole volume, rebuild broken trees.",
+            "Search the whole volume for nodes and rebuild broken trees.",
             default=False,
             panel=DAMAGED,
             more="If no partition map names a volume, the whole image is searched for one.",
         ),
     ]
-    names: Annotated[bool, Option("Leave names out.", default=True, panel=OUTPUT)]
+    names: Annotated[bool, Option("Leave out file names.", default=True, panel=OUTPUT)]
     ddrescue_map: Annotated[
         Path | None,
         Option(
-            "ddrescue's map of the image: bad areas are unread, not zero.", panel=DAMAGED, absence="all of it was read"
+            "Treat areas that this ddrescue map marks as bad as unread, not as zeros.",
+            panel=DAMAGED,
+            absence="no bad areas",
         ),
     ]
     cache_dir: Annotated[
@@ -191,8 +193,8 @@ class SharedReadOptions(TypedDict, total=False):
     progress: Annotated[
         "Progress | None",
         Option(
-            "Called with each step of what takes long, in the thread that works: :class:`layoutscope.progress.Step` "
-            "with its phase, what is done of how much, and the unit of both. Nothing is shown without it.",
+            "Called with each step of long work, in the working thread: :class:`layoutscope.progress.Step` "
+            "with its phase, the amounts done and in total, and their unit. Without it nothing is shown.",
             kind="callable",
             flag="",
         ),
@@ -200,8 +202,8 @@ class SharedReadOptions(TypedDict, total=False):
     on_damage: Annotated[
         Callable[[str, float | None, int], None] | None,
         Option(
-            "Called with the name of an image that was not read whole, the share of the known metadata that was (None "
-            "if that is unknown), and how many findings are errors.",
+            "Called with the name of an image that was read only in part, the share of the known metadata that was "
+            "read (None if unknown), and the number of errors.",
             flag="",
         ),
     ]
@@ -224,23 +226,23 @@ class ReadOptions(SharedReadOptions, total=False):
     xid: Annotated[int | None, Option("Read the state of this transaction.", unit="number")]
     snapshot: Annotated[str | None, Option("Read the snapshot of this name.")]
     password: Annotated[str | None, Option("Password or recovery key.")]
-    no_journal: Annotated[bool, Option("Read the bytes as they are stored, journal not replayed.", default=False)]
+    no_journal: Annotated[bool, Option("Do not replay the journal.", default=False)]
 
 
 class CommandOptions(TypedDict, total=False):
     """What commands that read images offer besides: the command line's own business."""
 
-    no_cache: Annotated[bool, Option("Keep no decompressed image.", default=False, panel=COMPRESSED)]
+    no_cache: Annotated[bool, Option("Do not cache decompressed images.", default=False, panel=COMPRESSED)]
     evidence: Annotated[
         Sequence[Path] | None,
         Option(
-            "Hash every file of the images before and after, and report it: .txt or .json.",
+            "Hash all image files before and after, and write the report to a .txt or .json file.",
             panel=OUTPUT,
             absence="not hashed",
             form="files",
         ),
     ]
-    quiet: Annotated[bool, Option("Show no progress on the terminal.", default=False, panel="")]
+    quiet: Annotated[bool, Option("Do not show progress.", default=False, panel="")]
 
 
 class Enumeration(TypedDict, total=False):
@@ -267,7 +269,7 @@ class PageOptions(TypedDict, total=False):
     difference: Annotated[
         bool,
         Option(
-            "Of two states of one volume, the earlier first: what moved, appeared and went.",
+            "Two states of one volume, the earlier first: show what moved, appeared and went.",
             default=False,
             panel=OUTPUT,
         ),
@@ -275,7 +277,7 @@ class PageOptions(TypedDict, total=False):
     all_paths: Annotated[
         bool,
         Option(
-            "Carry every path and where its file is located, however many there are; some 10 MB for a million files.",
+            "Include the path and place of every file; about 10 MB for a million files.",
             default=False,
             panel=OUTPUT,
         ),
@@ -286,7 +288,7 @@ class MapOptions(PageOptions, EnumerationOptions, total=False):
     """What a map shows, where it goes, and how its images are read."""
 
     picture: Annotated[
-        Path | None, Option("Write an overview too, as PNG or SVG.", panel=OUTPUT, flag="--png", absence="not drawn")
+        Path | None, Option("Also write an overview as PNG or SVG.", panel=OUTPUT, flag="--png", absence="not drawn")
     ]
     force: Force
 
@@ -297,7 +299,7 @@ class SeriesOptions(EnumerationOptions, total=False):
     by: Annotated[
         str,
         Option(
-            "What they are ordered by: as given, transaction or last change.",
+            "Sort the images: as given, by transaction or by last change.",
             "order",
             panel=OUTPUT,
             choices=("order", "xid", "time"),
@@ -309,13 +311,13 @@ class Workload(TypedDict, total=False):
     """What is done on a volume; every verb that walks takes these."""
 
     order: Annotated[
-        str, Option("What a program does; 'layoutscope explain ORDER' describes each.", "fts", choices=ORDERS)
+        str, Option("Workload to model; 'layoutscope explain ORDER' describes each.", "fts", choices=ORDERS)
     ]
     host: HostOption
     host_properties: Annotated[
         Mapping[str, object],
         Option(
-            "Where the operating system differs, such as read_ahead_bytes=256KiB.",
+            "Change a property of the operating system, such as read_ahead_bytes=256KiB.",
             {},
             flag="--host-property",
             more="Names are those of :class:`layoutscope.walk.HostProfile`; properties of a file system's driver have "
@@ -325,22 +327,22 @@ class Workload(TypedDict, total=False):
             form="pairs",
         ),
     ]
-    start: Annotated[str | None, Option("Directory to start at.", metavar="PATH", absence="the root")]
-    stat: Annotated[bool, Option("fts with FTS_NOSTAT: only directories are stat'ed.", default=True)]
+    start: Annotated[str | None, Option("Start at this directory.", metavar="PATH", absence="the root")]
+    stat: Annotated[bool, Option("Use fts with FTS_NOSTAT, which stats only directories.", default=True)]
     paths: Annotated[
         Sequence[str] | None,
-        Option("paths, backup-events: a list of paths, one per line.", absence="none", form="lines"),
+        Option("For paths and backup-events: a file with one path per line.", absence="none", form="lines"),
     ]
-    file: Annotated[str | None, Option("read: the file.", metavar="PATH", absence="none")]
+    file: Annotated[str | None, Option("For read: the file.", metavar="PATH", absence="none")]
     records: Annotated[
-        int | None, Option("read: number of random records.", unit="count", absence="the whole file", least=1)
+        int | None, Option("For read: number of random records.", unit="count", absence="the whole file", least=1)
     ]
-    record_bytes: Annotated[int, Option("read: length of a record.", 4096, "bytes", flag="--record-size", least=1)]
-    seed: Annotated[int, Option("read: draws the records.", 1, "number")]
+    record_bytes: Annotated[int, Option("For read: length of a record.", 4096, "bytes", flag="--record-size", least=1)]
+    seed: Annotated[int, Option("For read: seed of the random records.", 1, "number")]
     offsets: Annotated[
         Sequence[int] | None,
         Option(
-            "read: offsets of records in bytes, the last number of each line.",
+            "For read: a file with byte offsets of records, the last number of each line.",
             unit="bytes",
             absence="random ones",
             form="offsets",
@@ -349,7 +351,7 @@ class Workload(TypedDict, total=False):
     memory_bytes: Annotated[
         int | None,
         Option(
-            "Memory that holds what was read.",
+            "Memory for the cache.",
             unit="bytes",
             flag="--memory",
             metavar="SIZE",
@@ -360,7 +362,7 @@ class Workload(TypedDict, total=False):
     threads: Annotated[
         int,
         Option(
-            "Threads that share the computer's time between reads; the drive gets one read at a time.",
+            "Number of threads that share the computer's time between reads; the drive still gets one read at a time.",
             1,
             "count",
             more="Several at a time are the remedy ``more-in-flight`` of :func:`layoutscope.plan`.",
@@ -370,12 +372,12 @@ class Workload(TypedDict, total=False):
     warm: Annotated[
         bool,
         Option(
-            "With what a first pass read in memory.",
+            "Start with the data of a first pass in memory.",
             default=False,
             more="The name cache is filled too, if the names fit.",
         ),
     ]
-    passes: Annotated[int, Option("How often it is done.", 1, "count", least=1)]
+    passes: Annotated[int, Option("Number of passes.", 1, "count", least=1)]
 
 
 class TraceOptions(Workload, ReadOptions, total=False):
@@ -389,19 +391,19 @@ class Predict(Workload, total=False):
     what_ifs: Annotated[
         str | Sequence[str],
         Option(
-            "Also with one thing changed, such as outer-zone, no-snapshots, double-cache or ssd; "
-            "'layoutscope explain what-if' has all.",
+            "Also predict with one change, such as outer-zone, no-snapshots, double-cache or ssd; 'layoutscope "
+            "explain what-if' lists all.",
             (),
             flag="--what-if",
             absence="packed",
         ),
     ]
     top: Annotated[
-        int, Option("How many directories are listed, the most expensive first.", 10, "count", panel=OUTPUT, least=0)
+        int, Option("Number of directories to list, the most expensive first.", 10, "count", panel=OUTPUT, least=0)
     ]
     placement: Annotated[
         Literal["known", "unknown"],
-        Option("unknown: also for a volume like that, of other age and place (and order, if it shows none).", "known"),
+        Option("unknown: also for a similar volume of another age and place (and order, if it shows none).", "known"),
     ]
 
 
@@ -412,7 +414,7 @@ class PredictOptions(Predict, ReadOptions, total=False):
     ncdu: Annotated[
         Path | None,
         Option(
-            "Write the costs of all directories for ncdu -f; its sizes are milliseconds.",
+            "Write the costs of all directories for ncdu -f, with milliseconds as sizes.",
             more="They are those of the first volume on the first drive.",
             panel=OUTPUT,
             absence="not written",
@@ -427,7 +429,7 @@ class PlanOptions(ReadOptions, total=False):
     drive: Annotated[
         Path,
         Option(
-            "Drive by profile, model number or FILE.toml; 'layoutscope drives' says which to take.",
+            "Drive by profile, model number or FILE.toml; 'layoutscope drives' shows which to choose.",
             "generic-5400-2.5",
             form="text",
         ),
@@ -435,7 +437,7 @@ class PlanOptions(ReadOptions, total=False):
     order: Annotated[
         str,
         Option(
-            "What is to take less: a listing, or copy and archive, which read contents.", "fts", choices=PLANNED_ORDERS
+            "Workload to speed up: a listing, or copy and archive, which read contents.", "fts", choices=PLANNED_ORDERS
         ),
     ]
     host: HostOption
@@ -443,7 +445,7 @@ class PlanOptions(ReadOptions, total=False):
     shows_all: Annotated[
         bool,
         Option(
-            "Also list what would not help or does not apply.",
+            "Also list remedies that would not help or do not apply.",
             default=False,
             panel=OUTPUT,
             flag="--all",
@@ -452,14 +454,14 @@ class PlanOptions(ReadOptions, total=False):
     ]
     emit_order: Annotated[
         Path | None,
-        Option(
-            "Write a list of all files, in the order in which they are best read.", panel=OUTPUT, absence="not written"
-        ),
+        Option("Write a list of all files, in the best order to read them.", panel=OUTPUT, absence="not written"),
     ]
     emit_script: Annotated[
         Path | None,
         Option(
-            "Write a script that goes through that list with tar, cp or rsync.", panel=OUTPUT, absence="not written"
+            "Write a script that copies the files of that list with tar, cp or rsync.",
+            panel=OUTPUT,
+            absence="not written",
         ),
     ]
     is_null_separated: Annotated[
@@ -468,7 +470,7 @@ class PlanOptions(ReadOptions, total=False):
     memory_bytes: Annotated[
         int | None,
         Option(
-            "What may be held of the list to sort it.",
+            "Memory for sorting the list.",
             unit="bytes",
             flag="--memory",
             metavar="SIZE",
@@ -478,7 +480,7 @@ class PlanOptions(ReadOptions, total=False):
     lasts: Annotated[
         int | None,
         Option(
-            "Also forecast over so many cycles, to show how long remedies last; takes longer than the plan.",
+            "Also forecast this many cycles, to show how long remedies last; slower than the plan.",
             unit="count",
             metavar="CYCLES",
             absence="not forecast",
@@ -490,23 +492,21 @@ class PlanOptions(ReadOptions, total=False):
 class ForecastOptions(ReadOptions, total=False):
     """What happens to a volume, how often it is simulated, and how its images are read."""
 
-    cycles: Annotated[int, Option("How many cycles are followed.", 20, "count", least=0, most=10_000)]
+    cycles: Annotated[int, Option("Number of cycles to simulate.", 20, "count", least=0, most=10_000)]
     workload: Annotated[
-        str, Option("What a cycle does: replace, replace-directories, add, delete or mixed.", "replace")
+        str, Option("Changes per cycle: replace, replace-directories, add, delete or mixed.", "replace")
     ]
     share: Annotated[
         float | None,
         Option(
-            "Share of the files of a cycle.",
+            "Share of the files that change per cycle.",
             unit="number",
             metavar="SHARE",
-            absence="0.05, or what several images tell",
+            absence="0.05, or measured from several images",
         ),
     ]
-    seeds: Annotated[int, Option("How often what happens is simulated.", 4, "count", least=1)]
-    keep_snapshots: Annotated[
-        int, Option("How many cycles back snapshots hold what was replaced.", 0, "count", least=0)
-    ]
+    seeds: Annotated[int, Option("Number of simulations.", 4, "count", least=1)]
+    keep_snapshots: Annotated[int, Option("Number of cycles that snapshots keep replaced files.", 0, "count", least=0)]
     drives: DrivesOption
     host: HostOption
 
@@ -515,19 +515,20 @@ class InspectOptions(ReadOptions, total=False):
     """What an inspection looks at, one place, and how its image is read."""
 
     node: Annotated[
-        str | None, Option("A node, such as catalog:3 or fs:1028.", panel=PLACE, metavar="TREE:NUMBER", absence="none")
+        str | None,
+        Option("Show this node, such as catalog:3 or fs:1028.", panel=PLACE, metavar="TREE:NUMBER", absence="none"),
     ]
     at: Annotated[
-        int | None, Option("Whatever is located at this byte of the image.", unit="bytes", panel=PLACE, absence="none")
+        int | None, Option("Show the structure at this byte of the image.", unit="bytes", panel=PLACE, absence="none")
     ]
     lba: Annotated[
-        int | None, Option("Whatever is located in this sector.", unit="sectors", panel=PLACE, absence="none")
+        int | None, Option("Show the structure in this sector.", unit="sectors", panel=PLACE, absence="none")
     ]
     cnid: Annotated[
-        int | None, Option("The file of this CNID or inode number.", unit="number", panel=PLACE, absence="none")
+        int | None, Option("Show the file with this CNID or inode number.", unit="number", panel=PLACE, absence="none")
     ]
     file_path: Annotated[
-        str | None, Option("The file at this path.", panel=PLACE, flag="--path", metavar="PATH", absence="none")
+        str | None, Option("Show the file at this path.", panel=PLACE, flag="--path", metavar="PATH", absence="none")
     ]
 
 
@@ -535,13 +536,13 @@ class Replay(TypedDict, total=False):
     """How a trace is served, and what a recording by blocks does not say itself."""
 
     form: Annotated[
-        str, Option("Format of the trace.", "", flag="--format", absence="as the content tells", choices=TRACE_FORMATS)
+        str, Option("Format of the trace.", "", flag="--format", absence="from the content", choices=TRACE_FORMATS)
     ]
     start_offset_bytes: StartOffset
     buffer: Annotated[
         str,
         Option(
-            "The drive's buffer: its own, off, or (no-join: not) waiting for look-ahead.",
+            "Buffer of the drive: its own, off, or with (join) or without (no-join) waiting for look-ahead.",
             "own",
             more="See :meth:`layoutscope.drive.DriveProfile.with_cache`.",
             choices=("own", "off", "join", "no-join"),
@@ -551,15 +552,15 @@ class Replay(TypedDict, total=False):
         float | None,
         Option("Microseconds between reads.", unit="microseconds", metavar="US", absence="the trace's", least=0),
     ]
-    queue_depth: Annotated[int, Option("Reads that are outstanding.", 1, "count", least=1)]
+    queue_depth: Annotated[int, Option("Number of outstanding reads.", 1, "count", least=1)]
     trace_unit: Annotated[
         int | None,
-        Option("What a block number counts: 512 or 4096.", unit="bytes", panel=RECORDED, absence="found by trial"),
+        Option("Bytes per block number: 512 or 4096.", unit="bytes", panel=RECORDED, absence="found by trial"),
     ]
     trace_at: Annotated[
         int | None,
         Option(
-            "Where block 0 is located on the image; with a minus, how far before it.",
+            "Place of block 0 on the image; negative if block 0 is before the image.",
             unit="bytes",
             panel=RECORDED,
             absence="found by trial",
@@ -569,7 +570,7 @@ class Replay(TypedDict, total=False):
     trace_devices: Annotated[
         Sequence[str] | None,
         Option(
-            "Only reads of this device, as disk3s5.",
+            "Use only reads of this device, such as disk3s5.",
             panel=RECORDED,
             flag="--trace-device",
             absence="those on the image",
@@ -578,7 +579,7 @@ class Replay(TypedDict, total=False):
     trace_processes: Annotated[
         Sequence[str] | None,
         Option(
-            "Only reads of this program, as find.",
+            "Use only reads of this program, such as find.",
             panel=RECORDED,
             flag="--trace-process",
             absence="the one that reads most nodes",
@@ -592,7 +593,7 @@ class ReplayOptions(Replay, Workload, ReadOptions, total=False):
     drives: DrivesOption
     against: Annotated[
         Path | None,
-        Option("The image that was read: scores the prediction for it.", metavar="IMAGE", absence="nothing"),
+        Option("Image that was read; its prediction is scored.", metavar="IMAGE", absence="nothing"),
     ]
 
 
@@ -625,7 +626,7 @@ class ExportOptions(DocumentOptions, total=False):
             "A table as csv, parquet, jsonl; files as bodyfile, dfxml; a walk as speedscope, perfetto, folded.",
             panel=OUTPUT,
             flag="--format",
-            absence="as the file ends, else csv",
+            absence="from the file name, else csv",
             choices=EXPORT_FORMATS,
         ),
     ]
@@ -636,21 +637,21 @@ class ListOptions(ReadOptions, total=False):
     """Which files are listed, how the list is written, and how its image is read."""
 
     folder: Annotated[
-        str | None, Option("Only this folder and what it holds.", panel=OUTPUT, metavar="PATH", absence="all")
+        str | None, Option("List only this folder and its content.", panel=OUTPUT, metavar="PATH", absence="all")
     ]
     file_format: Annotated[
         str | None,
         Option(
-            "Paths as text, or all columns as csv, jsonl, parquet.",
+            "Write paths as text, or all columns as csv, jsonl or parquet.",
             panel=OUTPUT,
             flag="--format",
-            absence="as the file ends, else text",
+            absence="from the file name, else text",
             choices=LIST_FORMATS,
         ),
     ]
     zero: Annotated[
         bool,
-        Option("End each path with a zero byte, as xargs -0 takes it.", default=False, panel=OUTPUT, flag="--zero -0"),
+        Option("End each path with a zero byte, for xargs -0.", default=False, panel=OUTPUT, flag="--zero -0"),
     ]
     force: Force
 
@@ -661,7 +662,7 @@ class ExtractOptions(ReadOptions, total=False):
     second_target: Annotated[
         Path | None,
         Option(
-            "Of a Fusion set: where the other image is written to, that of --second.",
+            "Output file for the second image of a Fusion set (--second).",
             panel=OUTPUT,
             flag="--second-output",
             absence="there is one image",
@@ -676,7 +677,7 @@ class FleetOptions(TypedDict, total=False):
     resume: Annotated[
         bool,
         Option(
-            "Continue the batch in the folder: what is complete and unchanged is not read again.",
+            "Continue the batch in the folder: skip complete and unchanged sources.",
             default=False,
             panel=OUTPUT,
         ),
@@ -684,35 +685,35 @@ class FleetOptions(TypedDict, total=False):
     hash_names: HashNames
     orders: Annotated[
         Sequence[str],
-        Option("Orders that times are predicted for.", ("fts",), flag="--order", absence="fts"),
+        Option("Workloads to predict.", ("fts",), flag="--order", absence="fts"),
     ]
     workers: Annotated[
         int | None,
         Option(
-            "Sources at a time.",
+            "Number of sources to read at once.",
             unit="count",
             panel=PROCESS_LIMITS,
             flag="-j --jobs",
-            absence="one a core, as memory allows",
+            absence="one per core, if memory allows",
             least=1,
         ),
     ]
     memory_bytes: Annotated[
         int | None,
         Option(
-            "Memory of each, such as 4GiB.",
+            "Memory per process, such as 4GiB.",
             unit="bytes",
             more="It is 2 GiB at least.",
             panel=PROCESS_LIMITS,
             flag="--memory",
             metavar="SIZE",
-            absence="its part of the machine's",
+            absence="an equal share of the machine's memory",
         ),
     ]
     timeout_ms: Annotated[
         float,
         Option(
-            "Time for each source.",
+            "Time limit per source.",
             3_600_000.0,
             "milliseconds",
             panel=PROCESS_LIMITS,
@@ -725,19 +726,19 @@ class FleetOptions(TypedDict, total=False):
     written_bytes: Annotated[
         int | None,
         Option(
-            "The longest file that each may write.",
+            "Size limit of each written file.",
             unit="bytes",
             panel=PROCESS_LIMITS,
             flag="--written",
             metavar="SIZE",
-            absence="as there is room",
+            absence="the free space",
         ),
     ]
     scheduler: Annotated[
         str | None,
         Option(
-            "Have the workers of a Dask scheduler read, such as tcp://host:8786; local makes one here. They need the "
-            "sources and the folder under the same names.",
+            "Read on the workers of this Dask scheduler, such as tcp://host:8786, or start a local one (local). "
+            "Workers need the same paths to sources and folder.",
             panel=PROCESS_LIMITS,
             metavar="ADDRESS",
             absence="processes here",
@@ -746,7 +747,7 @@ class FleetOptions(TypedDict, total=False):
     dashboard: Annotated[
         bool,
         Option(
-            "Make a Dask cluster here, with its own page, and print its address.", default=False, panel=PROCESS_LIMITS
+            "Start a local Dask cluster with its dashboard, and print the address.", default=False, panel=PROCESS_LIMITS
         ),
     ]
 
@@ -761,7 +762,7 @@ class QueryLimits(TypedDict, total=False):
     memory_bytes: Annotated[
         int | None,
         Option(
-            "Memory that the answer may take, such as 4GiB.",
+            "Memory limit of the query, such as 4GiB.",
             unit="bytes",
             more="It is 1 GiB at least.",
             panel=QUERY_LIMITS,
@@ -773,7 +774,7 @@ class QueryLimits(TypedDict, total=False):
     timeout_ms: Annotated[
         float,
         Option(
-            "Time that the answer may take.",
+            "Time limit of the query.",
             300_000.0,
             "milliseconds",
             panel=QUERY_LIMITS,
@@ -795,7 +796,7 @@ class FitOptions(TypedDict, total=False):
     datasheet: Annotated[
         Mapping[str, float] | None,
         Option(
-            "A number of a datasheet, such as rpm=7200.",
+            "Figure from the data sheet, such as rpm=7200.",
             panel=FIT,
             more="Names are those of :data:`layoutscope.drive.FIGURES`; the base is left aside then.",
             metavar="NAME=NUMBER",
@@ -807,7 +808,7 @@ class FitOptions(TypedDict, total=False):
     reads: Annotated[
         Path | None,
         Option(
-            "Log of timed reads, of 'measure' or of the kit.",
+            "Log of timed reads from 'measure' or from the kit.",
             more="The base is left aside then.",
             panel=FIT,
             metavar="FILE.csv",
@@ -817,7 +818,7 @@ class FitOptions(TypedDict, total=False):
     random_ms: Annotated[
         float | None,
         Option(
-            "Median random 4 KiB read, as of ioping.",
+            "Median time of a random 4 KiB read, such as from ioping.",
             unit="milliseconds",
             panel=FIT,
             metavar="MS",
@@ -827,7 +828,7 @@ class FitOptions(TypedDict, total=False):
     random_range_bytes: Annotated[
         int | None,
         Option(
-            "What part those random reads covered.",
+            "Size of the area that those random reads covered.",
             unit="bytes",
             panel=FIT,
             flag="--random-range",
@@ -835,9 +836,10 @@ class FitOptions(TypedDict, total=False):
         ),
     ]
     rate_mb_s: Annotated[
-        float | None, Option("Sequential rate, as of dd.", unit="MB/s", panel=FIT, metavar="MB/S", absence="the base's")
+        float | None,
+        Option("Sequential rate, such as from dd.", unit="MB/s", panel=FIT, metavar="MB/S", absence="the base's"),
     ]
-    base: Annotated[str, Option("Profile that gives the rest.", "generic-7200", panel=FIT)]
+    base: Annotated[str, Option("Profile for all other figures.", "generic-7200", panel=FIT)]
     source: Annotated[str, Option("Where the numbers come from.", "measured by the user", flag="")]
 
 
@@ -847,7 +849,7 @@ class MeasureOptions(TypedDict, total=False):
     image: Annotated[
         Path | None,
         Option(
-            "measure: also time reads of its listing, and fit nothing to them.",
+            "measure: also time the reads of this image's listing, for comparison only.",
             panel=MEASURE,
             metavar="IMAGE",
             absence="none",
@@ -858,7 +860,7 @@ class MeasureOptions(TypedDict, total=False):
     quick: Annotated[
         bool,
         Option(
-            "measure: about five seconds, for its class, rotation, on-arrival read-ahead and overhead.",
+            "measure: take about five seconds, for class, rotation, on-arrival read-ahead and overhead only.",
             default=False,
             panel=MEASURE,
         ),

@@ -14,7 +14,7 @@ GIB: Final = 1024**3
 TIB: Final = 1024**4
 
 NOTHING: Final = "-"
-"""Stands where there is no value."""
+"""Shown in place of a missing value."""
 
 EN_DASH: Final = "\N{EN DASH}"
 """Between the ends of a range."""
@@ -159,7 +159,7 @@ def format_share(share: float) -> str:
 
 
 def format_number(value: float) -> str:
-    """Group thousands; keep two decimals of what is no whole number and below a hundred.
+    """Group thousands; keep two decimals of fractions below a hundred.
 
     >>> format_number(20000), format_number(1.5), format_number(1234.5)
     ('20,000', '1.50', '1,234')
@@ -181,7 +181,7 @@ def format_count(count: int, noun: str) -> str:
 
 
 MAX_LISTED: Final = 8
-"""So many names stand in one sentence; the rest is counted."""
+"""A sentence lists this many names; the rest is counted."""
 
 
 def format_list(items: Sequence[str], between: str = ", ") -> str:
@@ -195,7 +195,7 @@ def format_list(items: Sequence[str], between: str = ", ") -> str:
 
 
 def format_ratio(ratio: float | None) -> str:
-    """Show three digits of how many times as large something is; a dash where nothing can be said.
+    """Show three digits of how many times as large something is; a dash if it is unknown.
 
     >>> format_ratio(1.0), format_ratio(12.78), format_ratio(0.078), format_ratio(2859), format_ratio(None)
     ('1.00', '12.8', '0.078', '2,859', '-')

@@ -63,7 +63,7 @@ class ApfsContainer(KaitaiStruct):
         pass
 
     class CheckpointMap(KaitaiStruct):
-        """Where the ephemeral objects of a checkpoint lie. Several maps form one checkpoint; the last says so.
+        """Where the ephemeral objects of a checkpoint are stored. Several maps form one checkpoint; the last says so.
         
         .. seealso::
            Apple File System Reference (2020-06-22), Container, checkpoint_map_phys_t, p. 41 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
@@ -310,7 +310,7 @@ class ApfsContainer(KaitaiStruct):
 
 
     class NxSuperblock(KaitaiStruct):
-        """Container superblock. Block 0 holds a copy; the newest valid one lies in the checkpoint descriptor area.
+        """Container superblock. Block 0 holds a copy; the newest valid one is in the checkpoint descriptor area.
         
         .. seealso::
            Apple File System Reference (2020-06-22), Container, nx_superblock_t, p. 27 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf

@@ -12,8 +12,8 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class ApfsExtents(KaitaiStruct):
-    """Where the bytes of files lie: sizes of data streams, their extents by stream and, in the extent-reference tree, by
-    block, the state of their encryption, and hashes of their data.
+    """Where the bytes of files are stored: sizes of data streams, their extents by stream and, in the extent-reference tree,
+    by block, the state of their encryption, and hashes of their data.
     
     A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
     
@@ -207,7 +207,7 @@ class ApfsExtents(KaitaiStruct):
 
 
     class FextVal(KaitaiStruct):
-        """Where a part of a data stream of a sealed volume lies.
+        """Place of a part of a data stream of a sealed volume.
         
         .. seealso::
            Apple File System Reference (2020-06-22), Sealed Volumes, fext_tree_val_t, p. 155 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
@@ -277,7 +277,7 @@ class ApfsExtents(KaitaiStruct):
 
 
     class FileExtentVal(KaitaiStruct):
-        """Where a part of a data stream lies; block zero is a hole.
+        """Place of a part of a data stream; block zero is a hole.
         
         .. seealso::
            Apple File System Reference (2020-06-22), Data Streams, j_file_extent_val_t, p. 104 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf

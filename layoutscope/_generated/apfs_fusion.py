@@ -35,7 +35,7 @@ class ApfsFusion(KaitaiStruct):
         pass
 
     class FusionAddress(KaitaiStruct):
-        """Address as it stands in extents of a Fusion container, for blocks of 4096 bytes.
+        """Address as used in extents of a Fusion container, for blocks of 4096 bytes.
         
         .. seealso::
            Apple File System Reference (2020-06-22), Fusion, Fusion tier 2 address marker, p. 172 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf

@@ -228,7 +228,7 @@ class ApfsInode(KaitaiStruct):
 
         @property
         def is_dataless(self):
-            """Its contents are with a file provider, such as iCloud; its size stands, and nothing is allocated."""
+            """Its contents are with a file provider, such as iCloud; its size is kept, and nothing is allocated."""
             if hasattr(self, '_m_is_dataless'):
                 return self._m_is_dataless
 

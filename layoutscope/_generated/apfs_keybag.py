@@ -236,7 +236,7 @@ class ApfsKeybag(KaitaiStruct):
 
 
     class PrangeVal(KaitaiStruct):
-        """Where a volume's key bag lies; data of the entry of unlock records.
+        """Place of a volume's key bag; data of the entry of unlock records.
         
         .. seealso::
            Apple File System Reference (2020-06-22), Encryption, Accessing Encrypted Objects, p. 136 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf

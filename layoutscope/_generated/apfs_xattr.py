@@ -13,7 +13,7 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class ApfsXattr(KaitaiStruct):
-    """Attributes by name, whose data is embedded in the record or lies in a data stream.
+    """Attributes by name, whose data is embedded in the record or is in a data stream.
     
     A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
     

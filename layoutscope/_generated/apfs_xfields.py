@@ -86,7 +86,7 @@ class ApfsXfields(KaitaiStruct):
 
 
     class SparseBytes(KaitaiStruct):
-        """Bytes of a data stream that lie in holes.
+        """Bytes of a data stream that are in holes.
         
         .. seealso::
            Apple File System Reference (2020-06-22), Extended Fields, INO_EXT_TYPE_SPARSE_BYTES, p. 108 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf

@@ -11,11 +11,11 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class CoreStorage(KaitaiStruct):
-    """Under FileVault 2 and Fusion drives. Not documented by Apple. What describes the logical volumes is encrypted with a
-    key that stands in the header of the physical volume itself: it hides nothing, and names, sizes and places of the
-    logical volumes need no password. Under FileVault 2 the blocks of a logical volume are encrypted with a key of its
-    own, which keys made of passwords wrap: in the metadata (logical_volume_family), or, of a volume that a Mac starts
-    from, in the file EncryptedRoot.plist.wipekey on the partition Recovery HD.
+    """Under FileVault 2 and Fusion drives. Not documented by Apple. The description of the logical volumes is encrypted with
+    a key in the header of the physical volume itself. So it hides nothing, and names, sizes and places of the logical
+    volumes need no password. Under FileVault 2 the blocks of a logical volume are encrypted with a key of its own, which
+    keys made of passwords wrap: in the metadata (logical_volume_family), or, of a volume that a Mac starts from, in the
+    file EncryptedRoot.plist.wipekey on the partition Recovery HD.
     
     .. seealso::
        FileVault Drive Encryption (FVDE) - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
@@ -205,7 +205,7 @@ class CoreStorage(KaitaiStruct):
 
 
     class LogicalExtent(KaitaiStruct):
-        """Entry of a block of type 0x305, where a stretch of a logical volume lies.
+        """Entry of a block of type 0x305, place of a stretch of a logical volume.
         
         .. seealso::
            FileVault Drive Encryption (FVDE), Metadata block data type 0x0305 - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
@@ -260,7 +260,7 @@ class CoreStorage(KaitaiStruct):
 
 
     class LogicalVolume(KaitaiStruct):
-        """Block of type 0x1a, a logical volume; name, size and family stand in XML.
+        """Block of type 0x1a, a logical volume; name, size and family are in XML.
         
         .. seealso::
            FileVault Drive Encryption (FVDE), Metadata block data type 0x001a - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
@@ -310,7 +310,7 @@ class CoreStorage(KaitaiStruct):
 
     class LogicalVolumeFamily(KaitaiStruct):
         """Block of type 0x19: how the logical volumes of a family are encrypted, in XML, which may be compressed (zlib) and
-        go on in blocks of type 0x24. Wiped where the keys lie in a file on Recovery HD.
+        go on in blocks of type 0x24. Wiped if the keys are in a file on Recovery HD.
         
         .. seealso::
            FileVault Drive Encryption (FVDE), Metadata block data type 0x0019 - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
@@ -462,7 +462,7 @@ class CoreStorage(KaitaiStruct):
 
 
     class PhysicalVolumeHeader(KaitaiStruct):
-        """First 512 bytes of a physical volume; a copy stands in its last 512 bytes.
+        """First 512 bytes of a physical volume; a copy is in its last 512 bytes.
         
         .. seealso::
            FileVault Drive Encryption (FVDE), Volume header - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
@@ -566,7 +566,7 @@ class CoreStorage(KaitaiStruct):
 
 
     class VolumeGroupsDescriptor(KaitaiStruct):
-        """Where the encrypted metadata lie; both copies are as long.
+        """Place of the encrypted metadata; both copies have the same length.
         
         .. seealso::
            FileVault Drive Encryption (FVDE), Volume groups descriptor - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc

@@ -10,7 +10,7 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class ExpertWitness(KaitaiStruct):
-    """A disk in chunks, compressed one by one, in one or several files. Each file is a chain of sections: `volume` tells the
+    """A disk in chunks, compressed one by one, in one or several files. Each file is a chain of sections: `volume` gives the
     sizes, `sectors` holds chunks, and `table` says where in the file they begin. Checksums are Adler-32.
     
     .. seealso::

@@ -37,7 +37,7 @@ class Foreign(KaitaiStruct):
         pass
 
     class ApfsContainer(KaitaiStruct):
-        """Start of block 0 of an APFS container, as far as it tells that there is one. The whole superblock is in
+        """Start of block 0 of an APFS container, as far as needed to recognise one. The whole superblock is in
         apfs_container; this is what a partition is recognised by, so that damage further on hides no container.
         
         .. seealso::

@@ -10,7 +10,7 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class Gpt(KaitaiStruct):
-    """Partition table of UEFI and of Intel and Apple silicon Macs. The header stands in LBA 1 and, as a backup, in the
+    """Partition table of UEFI and of Intel and Apple silicon Macs. The header is in LBA 1 and, as a backup, in the
     last sector of the disk; the array of entries follows the one and precedes the other. All LBAs count sectors of the
     device (512 or 4096 bytes), which nothing in the table names.
     

@@ -11,9 +11,9 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class HfsWrapper(KaitaiStruct):
-    """The first words of a volume header, which tell HFS, HFS+ and HFSX apart, and the master directory block of classic
+    """The first words of a volume header, which distinguish HFS, HFS+ and HFSX, and the master directory block of classic
     HFS as far as it is needed to find an HFS+ volume embedded in it. Until Mac OS X 10.4 such wrappers let older systems
-    show a volume that tells the user where the files have gone.
+    show a volume with a note for the user on where the files are.
     
     .. seealso::
        TN1150, HFS Wrapper - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HFSWrapper
@@ -211,7 +211,7 @@ class HfsWrapper(KaitaiStruct):
 
 
     class VolumeStart(KaitaiStruct):
-        """Start of a volume, up to the first words of its header; the copy lies as far from the end.
+        """Start of a volume, up to the first words of its header; the copy is at the same distance from the end.
         
         .. seealso::
            TN1150, Volume Header - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#VolumeHeader

@@ -12,9 +12,8 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class HfsplusAttributes(KaitaiStruct):
-    """Extended attributes of files and folders, sorted by file, name and first allocation block. A
-    small attribute stands in its record; a large one has a fork of its own, whose extents beyond the
-    eighth follow in records of their own.
+    """Extended attributes of files and folders, sorted by file, name and first allocation block. A small attribute is in its
+    record; a large one has a fork of its own, whose extents beyond the eighth follow in records of their own.
     
     .. seealso::
        TN1150, Attributes File - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#AttributesFile
@@ -220,7 +219,7 @@ class HfsplusAttributes(KaitaiStruct):
 
 
     class AttributeInlineData(KaitaiStruct):
-        """An attribute whose value stands in the record. From hfs_format.h; TN1150 reserves it.
+        """An attribute whose value is in the record. From hfs_format.h; TN1150 reserves it.
         
         .. seealso::
            TN1150, Attributes File - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#AttributesFile
@@ -356,7 +355,7 @@ class HfsplusAttributes(KaitaiStruct):
 
     class DecmpfsHeader(KaitaiStruct):
         """The beginning of the attribute "com.apple.decmpfs" of a compressed file; 16 bytes, little-endian. The file's
-        own data fork is empty; the compressed bytes follow here or lie in the resource fork.
+        own data fork is empty; the compressed bytes follow here or are in the resource fork.
         
         .. seealso::
            XNU, decmpfs.h - https://github.com/apple-oss-distributions/xnu/blob/main/bsd/sys/decmpfs.h

@@ -11,9 +11,9 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class HfsplusJournal(KaitaiStruct):
-    """The journal info block says where the journal lies; it is big-endian like all of HFS+. The journal itself is in
+    """The journal info block says where the journal is; it is big-endian like all of HFS+. The journal itself is in
     the byte order of the machine that wrote it: hence each of its types stands here twice, and the magic
-    number tells which one holds. Its buffer is circular: it starts after the header and wraps at the end.
+    number shows which one applies. Its buffer is circular: it starts after the header and wraps at the end.
     
     .. seealso::
        TN1150, Journal - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#Journal
@@ -388,7 +388,7 @@ class HfsplusJournal(KaitaiStruct):
 
 
     class JournalInfoBlock(KaitaiStruct):
-        """Where the journal is. It lies in an allocation block of its own.
+        """Where the journal is. It is in an allocation block of its own.
         
         .. seealso::
            TN1150, Journal Info Block - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalInfoBlock

@@ -102,7 +102,7 @@ class HfsplusVolume(KaitaiStruct):
 
 
     class ExtentRecord(KaitaiStruct):
-        """Eight extents, as they stand in an extents-overflow record; 64 bytes.
+        """Eight extents, as stored in an extents-overflow record; 64 bytes.
         
         .. seealso::
            TN1150, Extents Overflow File - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ExtentsOverflowFile
@@ -139,7 +139,7 @@ class HfsplusVolume(KaitaiStruct):
 
 
     class ForkData(KaitaiStruct):
-        """Size and place of a fork; 80 bytes. Extents beyond the eighth stand in the extents-overflow file.
+        """Size and place of a fork; 80 bytes. Extents beyond the eighth are in the extents-overflow file.
         
         .. seealso::
            TN1150, Fork Data Structure - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ForkDataStructure
@@ -343,7 +343,7 @@ class HfsplusVolume(KaitaiStruct):
 
         @property
         def has_spared_blocks(self):
-            """Extents of the bad block file (CNID 5) stand in the extents-overflow file."""
+            """Extents of the bad block file (CNID 5) are in the extents-overflow file."""
             if hasattr(self, '_m_has_spared_blocks'):
                 return self._m_has_spared_blocks
 

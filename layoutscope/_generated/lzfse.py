@@ -11,7 +11,7 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class Lzfse(KaitaiStruct):
-    """What leads the blocks of a stream of Apple's LZFSE, as far as it tells how long a block is and what it becomes. The
+    """What leads the blocks of a stream of Apple's LZFSE, as far as it gives the length and the kind of a block. The
     compressed data themselves are left to a decoder.
     
     .. seealso::

@@ -11,7 +11,7 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class SparseDisks(KaitaiStruct):
-    """Just enough of each container to know where in it the parts of its disk lie that it stores.
+    """Just enough of each container to locate the stored parts of its disk.
     
     .. seealso::
        QEMU Copy-On-Write file format - https://github.com/libyal/libqcow/blob/main/documentation/QEMU%20Copy-On-Write%20file%20format.asciidoc
@@ -204,7 +204,7 @@ class SparseDisks(KaitaiStruct):
 
         @property
         def unknown_features(self):
-            """All but dirty and corrupt, which change nothing about where the clusters lie."""
+            """All but dirty and corrupt, which do not affect the places of clusters."""
             if hasattr(self, '_m_unknown_features'):
                 return self._m_unknown_features
 
@@ -244,7 +244,7 @@ class SparseDisks(KaitaiStruct):
 
         @property
         def ofs_target(self):
-            """Where it lies in the file, in bytes; 0 means that nothing is stored."""
+            """Its place in the file, in bytes; 0 means that nothing is stored."""
             if hasattr(self, '_m_ofs_target'):
                 return self._m_ofs_target
 
@@ -253,7 +253,7 @@ class SparseDisks(KaitaiStruct):
 
         @property
         def reads_as_zeros(self):
-            """Of a cluster since the third version; whatever is stored does not count."""
+            """State of a cluster since the third version; stored data does not count."""
             if hasattr(self, '_m_reads_as_zeros'):
                 return self._m_reads_as_zeros
 
@@ -262,8 +262,8 @@ class SparseDisks(KaitaiStruct):
 
         @property
         def unmarked(self):
-            """All but the highest two bits. Of a compressed cluster a place in bytes of 70 less cluster_bits bits, and above
-            that the number of further sectors of 512 bytes; of others the place and bits that are reserved.
+            """All but the highest two bits. For a compressed cluster, a place in bytes of 70 less cluster_bits bits, and
+            above that the number of further sectors of 512 bytes. For others, the place and reserved bits.
             """
             if hasattr(self, '_m_unmarked'):
                 return self._m_unmarked
@@ -273,7 +273,7 @@ class SparseDisks(KaitaiStruct):
 
 
     class SparseImageBand(KaitaiStruct):
-        """Which band of the disk lies at this place of the file.
+        """The band of the disk at this place of the file.
         
         .. seealso::
            Mac OS disk image types, Sparse disk image format - https://github.com/libyal/libmodi/blob/main/documentation/Mac%20OS%20disk%20image%20types.asciidoc
@@ -471,7 +471,7 @@ class SparseDisks(KaitaiStruct):
 
 
     class VhdDynamicHeader(KaitaiStruct):
-        """Where the table of blocks lies, and how large a block is.
+        """Place of the table of blocks, and size of a block.
         
         .. seealso::
            Virtual Hard Disk (VHD) image format, Dynamic disk header - https://github.com/libyal/libvhdi/blob/main/documentation/Virtual%20Hard%20Disk%20(VHD)%20image%20format.asciidoc
@@ -733,7 +733,7 @@ class SparseDisks(KaitaiStruct):
 
         @property
         def ofs_block(self):
-            """Where the block lies in the file, in bytes."""
+            """Place of the block in the file, in bytes."""
             if hasattr(self, '_m_ofs_block'):
                 return self._m_ofs_block
 

@@ -249,7 +249,7 @@ class Udif(KaitaiStruct):
 
 
     class ResourceReference(KaitaiStruct):
-        """Where a resource lies.
+        """Place of a resource.
         
         .. seealso::
            Inside Macintosh: More Macintosh Toolbox, Resource Manager, Resource file format - https://developer.apple.com/library/archive/documentation/mac/pdf/MoreMacintoshToolbox.pdf
@@ -281,7 +281,7 @@ class Udif(KaitaiStruct):
 
         @property
         def ofs_resource(self):
-            """Of its data (resource_data), in bytes from the start of the data."""
+            """Place of its data (resource_data), in bytes from the start of the data."""
             if hasattr(self, '_m_ofs_resource'):
                 return self._m_ofs_resource
 

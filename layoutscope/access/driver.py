@@ -34,7 +34,7 @@ Mounted: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32]]"
 def first_leaves(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
     """Leaves in which listings start: that with a directory's first record in the order of the listing.
 
-    Of an empty directory the leaf where its first record would stand, if the reader tells it, or that of its inode.
+    For an empty directory, the leaf where its first record would be, if the reader knows it, or that of its inode.
     """
     if not len(entries):
         return np.full(len(descent), -1, np.int32)
@@ -88,16 +88,16 @@ class Driver(Struct, frozen=True, kw_only=True):
     # whether a listing that goes on in a further buffer searches the entry that did not fit into the last one
     resumes_by_search: bool = False
     hidden_names: tuple[str, ...] = ()  # directories of the root that a listing passes over
-    # whether a listing cannot tell the type of hard links, so that they are stat'ed in any case
+    # whether a listing does not give the type of hard links, so they are always stat'ed
     hard_link_type_unknown: bool = False
     # whether a leaf leads to the next, so that a listing that goes on touches no index node
     leaves_are_chained: bool = False
     page_bytes: int = 0  # cache page that small nodes share; 0 where nodes are cached by themselves
-    node_cache_bytes: int | None = None  # memory that nodes get of what the host has; None for as much as there is
-    # locator_cause, extents_cause: cause of reads that tell where a node lies, and where file data do
+    node_cache_bytes: int | None = None  # memory that nodes get from the host's; None for as much as there is
+    # locator_cause, extents_cause: cause of reads that look up the address of a node, and of file data
     locator_cause: str = "omap"
     extents_cause: str = "extents"
-    # whether the first extents of a file stand in the main tree beside its inode and need no search
+    # whether the first extents of a file are in the main tree next to its inode and need no search
     inode_holds_extents: bool = False
     reads_compressed: bool = False  # whether compressed files are read, and then from the fork that holds them packed
     holds_last_piece: bool = False  # whether the piece before a read of metadata is not queued yet when that is made

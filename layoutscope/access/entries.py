@@ -242,7 +242,7 @@ def can_be_component(name: str) -> bool:
 class SpelledPath(NamedTuple):
     """A path for people, and what is wrong with it."""
 
-    # from the root of the volume. `<17>/a` lies in a directory that cannot be reached from the root; `…/<17>/a` is the
+    # from the root of the volume. `<17>/a` is in a directory that cannot be reached from the root; `…/<17>/a` is the
     # end of a path that is too long, from directory 17 on.
     text: str
     flaw: str  # `NAME`, `LENGTH` or `LOST`; empty for a path that other programs can take
@@ -258,7 +258,7 @@ class Paths:
     def __init__(self, layout: VolumeLayout) -> None:
         entries = layout.columns("entries")
         folders = entries.take(entries["kind"].equals("directory") & (entries["file_id"].data != ROOT_ID))
-        # Of a directory that several entries name, as damage and links to directories have it, the first one counts.
+        # If several entries name a directory (damage, links to directories), the first one counts.
         ids, first = np.unique(folders["file_id"].data, return_index=True)
         folders = folders.take(first)
         numbers, names = ids.tolist(), folders.texts("name").to_list()
@@ -310,7 +310,7 @@ class Paths:
         return SpelledPath(f"{self._whole(place)}/{own}", flaw)
 
     def _top(self, place: int) -> str:
-        """What stands before the path of a directory that lies in no other: nothing in the root, else a number."""
+        """Prefix of the path of a directory without a parent: nothing for the root, else a number."""
         if self._above[place] >= 0:
             return ""
         if self._is_ring[place]:
@@ -367,7 +367,7 @@ def _num_bytes(text: str) -> int:
 
 
 def _ring(above: I64) -> Mask:
-    """Tell which directories lie in themselves, as damage has it."""
+    """Return which directories contain themselves, through damage."""
     steps = np.append(above, -1)  # -1 stands for the last place, too: what has no parent stays there
     for _ in range(len(above).bit_length()):
         steps = steps[steps]
@@ -378,7 +378,7 @@ def _ring(above: I64) -> Mask:
 
 
 def _sum_to_tops(above: I64, sizes: I64, *marks: Mask) -> tuple[I64, list[Mask]]:
-    """Add up sizes on the way from each directory to its top, and tell where any on that way is marked."""
+    """Add up sizes on the way from each directory to its top, and return where any on that way is marked."""
     steps, total = np.append(above, -1), np.append(sizes, 0)
     told = [np.append(mark, False) for mark in marks]
     while (steps[:-1] >= 0).any():
@@ -397,7 +397,7 @@ class NodeTable(Struct, frozen=True):
     # node of each row of the table; -1 where there is none. The last element stands for null.
     of_row: NDArray[np.int32]
     parent: NDArray[np.int32]  # index node that points here, -1 at roots
-    mapper: NDArray[np.int32]  # node that tells where this one lies, or -1
+    mapper: NDArray[np.int32]  # node that maps the address of this one, or -1
     tree: NDArray[np.uint8]  # index into `trees`
     # 0 at the leaf, -1 for header, map and free nodes, and for damaged and unread ones that no walk reads
     level: NDArray[np.int16]

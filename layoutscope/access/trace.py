@@ -110,9 +110,9 @@ CAUSES: Final = (
     "check",
 )
 """Why the host reads: the search that begins a listing; the listing's next leaf; the search of a name, an inode, a
-thread record, a data-stream record, an extended attribute or extents; an index node on the way; a node that tells
-where another lies (object map, overflow tree); file data; a scan of all nodes; a structure
-that is no node of a tree, such as a header, a checkpoint or a bitmap; a pass of a checker."""
+thread record, a data-stream record, an extended attribute or extents; an index node on the way; a node that maps the
+address of another (object map, overflow tree); file data; a scan of all nodes; a structure that is not a node of a
+tree, such as a header, a checkpoint or a bitmap; a pass of a checker."""
 
 CODE: Final = {name: np.uint8(code) for code, name in enumerate(CAUSES)}
 

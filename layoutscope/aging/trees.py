@@ -73,7 +73,7 @@ class TreeLevel:
 
     bound: I64  # first keys
     ident: I64  # object ids or node numbers, `NOWHERE` for new ones
-    block: I64  # where they lie, `NOWHERE` for new ones
+    block: I64  # their places, `NOWHERE` for new ones
     xid: I64  # transaction that wrote them
 
     def __len__(self) -> int:
@@ -270,7 +270,7 @@ class RecordWrites(NamedTuple):
 class GrownLevel(NamedTuple):
     """A level of a tree, its nodes in key order."""
 
-    node: I64  # where each record lies
+    node: I64  # place of each record
     born: I64  # when each node was split off
     seat: I64  # the same as its place among all nodes of the level
     # taken_by, taken_at: nodes that got a block, new ones and those that a transaction changes first, and when

@@ -79,7 +79,7 @@ def model_errors(filesystem: str, host: str) -> Mapping[tuple[str, str], float]:
     >>> model_errors("one of another package", "linux")
     {}
     """
-    # No other host's volumes were there to hold forecasts against.
+    # There were no volumes of another host to compare forecasts with.
     if host != "linux":
         return {}
     told = json.loads(files("layoutscope.aging").joinpath("errors.json").read_text()).get(filesystem, {})
@@ -517,7 +517,7 @@ def read_entries(layout: VolumeLayout, numbers: I64) -> AgingEntries:
 
 
 def read_data(layout: VolumeLayout, numbers: I64) -> Data:
-    """Read the extents of a layout that lie on its first device."""
+    """Read the extents of a layout on its first device."""
     table = layout.columns("extents")
     there = table["image_offset"].is_known & (table["device"].filled(0) == 0)
     bytes_ = layout.facts.block_size_bytes
@@ -566,7 +566,7 @@ TreeRows: TypeAlias = "tuple[I64, ...]"
 def find_tree(layout: VolumeLayout, name: str) -> TreeRows | None:
     """Find the live nodes of a tree; nothing where no leaf of it was read, or where it is on several devices.
 
-    Of a damaged tree whole levels may be missing. What is above such a gap leads to none of the nodes below, and is
+    Whole levels of a damaged tree may be missing. What is above such a gap leads to none of the nodes below, and is
     left out: a node that needs one above it gets a new one.
     """
     nodes = layout.columns("nodes")

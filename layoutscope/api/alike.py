@@ -41,7 +41,7 @@ def readable(layout: VolumeLayout, host: str) -> AgingVolume:
         raise UsageError(f"{name}: how {layout.facts.variant} places what it is given is not known here")
     volume: AgingVolume | None = make(layout, host)
     if volume is None:
-        raise UsageError(f"{name}: no forecast of a volume whose tree was not read, or lies on two devices")
+        raise UsageError(f"{name}: no forecast of a volume whose tree was not read, or is spread over two devices")
     if not volume.entries.is_file.any():
         raise UsageError(f"{name}: no forecast of a volume without files: nothing would change")
     volume.policy = shown_policy(layout, host, volume.policy)
@@ -78,11 +78,11 @@ DRAWN_VOLUMES: Final = 16
 
 
 AGED_SHARE: Final = 0.05
-"""Of the files that a cycle replaces, as the age of a volume in use is meant."""
+"""Share of the files that a cycle replaces, as an age for a volume in use."""
 
 
 LAID_OUT: Final = {AS_LISTED: "walk-order", BY_NAME: "packed", FOLDERS_FIRST: "packed"}
-"""How nodes of new volumes lie, by the order in which their files came: as they are walked, or by their keys."""
+"""Where nodes of new volumes are, by the order in which files were added: in walk order, or by key."""
 
 
 def volumes_alike(layout: VolumeLayout, host: str) -> list[tuple[str, int, VolumeLayout]]:

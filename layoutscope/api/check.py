@@ -72,7 +72,7 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
             CheckedVolume(name, findings, layout.coverage, each.num_rules, each.unchecked)
             for name, layout, findings, each in zip(volume_names(layouts), layouts, told, found, strict=True)
         )
-        # Of a container, checking may read what scanning did not.
+        # Checking a container may read parts that scanning did not.
         known = image.findings if image.images is None else (*container_findings(image.images), *image.findings)
         outside = tuple(dict.fromkeys(known))
         outside = _without_names(outside, image.layouts) if hidden else outside

@@ -1,4 +1,4 @@
-"""``compare`` and ``series``: volumes, ages or disks side by side, and one volume over several images."""
+"""``compare`` and ``series``: compare volumes, ages or disks, and one volume over several images."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _inputs(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
 
 
 def _volume_key(result: ScanResult) -> tuple[str, str]:
-    """Tell volumes apart: by identifier, by file system where there is none."""
+    """Return the key that identifies a volume: its identifier, or its file system if it has none."""
     facts = result.volume.layout.facts
     return facts.filesystem, facts.uuid
 

@@ -80,7 +80,7 @@ def random_reads(profile: DriveProfile) -> AccessTrace:
 
 
 def sequential_reads() -> AccessTrace:
-    """Make large reads one behind the other from the start of the drive."""
+    """Make large sequential reads from the start of the drive."""
     starts = np.arange(0, SEQUENTIAL_BYTES, LARGE_READ_BYTES)
     return AccessTrace.from_reads(starts, np.full(len(starts), LARGE_READ_BYTES))
 
@@ -105,7 +105,7 @@ def fit(name: str, **options: Unpack[FitOptions]) -> str:
     Raises
     ------
     UsageError
-        If nothing is told, or what is told does not make a drive.
+        If no figure is given, or the figures do not describe a drive.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def fit(name: str, **options: Unpack[FitOptions]) -> str:
         try:
             profile = from_fio(_report(Path(fio)), profile, name=name)
         except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            raise UsageError(f"{fio}: is no JSON report of fio: {error}") from error
+            raise UsageError(f"{fio}: is not a JSON report of fio: {error}") from error
     if random_ms is not None:
         profile = fit_latency(profile, random_ms, range_bytes=asked["random_range_bytes"], source=source)
     if rate_mb_s is not None:
@@ -138,7 +138,7 @@ def fit(name: str, **options: Unpack[FitOptions]) -> str:
         named = ", ".join([*flags][:-1])
         raise UsageError(f"nothing to fit to; give datasheet, {named} or rate_mb_s", options=flags)
     # What the base says of itself is not so of a drive that was fitted to somebody's own figures.
-    note = f"Fitted to figures that were measured; what they do not tell is that of {base}."
+    note = f"Fitted to measured figures; all other figures are those of {base}."
     return profile_text(replace(profile, title=f"{name}, fitted", take_for="", note=note))
 
 
@@ -146,11 +146,11 @@ def _report(path: Path) -> Mapping[str, Any]:
     try:
         report = json.loads(inputs.read_text(path, most_bytes=inputs.MAX_PARSED_BYTES))
     except OSError as error:
-        raise UsageError(f"{path}: is no JSON report of fio: {reason_of(error)}") from error
+        raise UsageError(f"{path}: is not a JSON report of fio: {reason_of(error)}") from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: is no JSON report of fio") from error
+        raise UsageError(f"{path}: is not a JSON report of fio") from error
     if not isinstance(report, dict):
-        raise UsageError(f"{path}: is no JSON report of fio")
+        raise UsageError(f"{path}: is not a JSON report of fio")
     return report
 
 

@@ -1,7 +1,7 @@
 """``explain``: what a word means, how a metric is defined, what a finding says and what to do about it.
 
-Nothing is written here: words are those of ``docs/glossary.md``, which installers put beside the package, and all else
-is told by what it belongs to.
+Nothing is written here: words are those of ``docs/glossary.md``, which installers put beside the package; the rest
+comes from the modules that define each thing.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def explain(word: str = "") -> str:
     found = found or [entry for entry in entries if f" {_plain(word)} " in f" {_plain(entry[0])} "]
     if not found:
         like = did_you_mean(word, [entry[0] for entry in entries])
-        raise UsageError(f"nothing is called {word!r}{like}; layoutscope explain lists all that is")
+        raise UsageError(f"unknown term {word!r}{like}; 'layoutscope explain' lists all terms")
     return "\n\n".join(_shown(entry) for entry in found)
 
 
@@ -84,7 +84,7 @@ def _plain(word: str) -> str:
 
 
 def _not_called(entry: _Entry) -> list[str]:
-    """Return the words that others use for it; what stands in brackets behind one says what it means here."""
+    """Return the words that others use for it; brackets after a word explain its meaning here."""
     other = entry[2].casefold().partition(_OTHER_WORDS)[2].removesuffix(".")
     return re.sub(r"\(.*?\)", "", other).replace(" ,", ",").strip().split(", ")
 

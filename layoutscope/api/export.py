@@ -82,8 +82,8 @@ def export(
     TypeError
         If there is no such keyword.
     UsageError
-        If there is no such table or format, the target ends as another format does, or it exists; if what is to be
-        done is said beside a table of no walk.
+        If there is no such table or format, the target ends as another format does, or it exists; if options of a walk
+        are given with a table that needs no walk.
     LayoutscopeError
         If the image cannot be read.
 
@@ -153,7 +153,7 @@ def _goals(
         raise UsageError("all tables are several files: name the folder that they are written to")
     form, folder = file_form("", file_format, FORMATS, "csv"), Path(target)
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder}: is no folder")
+        raise UsageError(f"{folder}: is not a folder")
     refuse_place(folder, [path])
     files = {name: folder / f"{name}.{form}" for name in EXPORTED}
     if folder.is_dir():
@@ -220,7 +220,7 @@ _ALSO: Final = {"speedscope": "json", "perfetto": "json"}
 
 
 def document_form(target: object, asked: str | None) -> str | None:
-    """Tell which document is to be written: the one that was asked for, or as the target ends; None for a table."""
+    """Return which document is to be written: the one that was asked for, or as the target ends; None for a table."""
     name = str(target).lower() if isinstance(target, str | os.PathLike) else ""
     ending = next((form for end, form in ENDINGS.items() if name.endswith(end)), None)
     if asked is None or (asked not in DOCUMENT_FORMATS and ending is None):

@@ -51,7 +51,7 @@ def extract(
 ) -> Extract:
     """Write an image with the metadata alone and holes for the rest; it holds the names of files.
 
-    Of a volume that is chosen (``IMAGE:VOLUME``, ``volume``) the other ones' trees are left out.
+    If a volume is chosen (``IMAGE:VOLUME``, ``volume``), the trees of the others are left out.
 
     Parameters
     ----------
@@ -130,9 +130,9 @@ HEADERS: Final = ("volume-header", "alternate-volume-header", "volume-superblock
 
 
 def wanted_ranges(images: tuple[Source, ...], request: ReadOptions) -> list[NDArray[np.int64]]:
-    """Tell what a scan reads, and what else the tables call metadata; other programs read that too.
+    """Return what a scan reads, and what else the tables call metadata; other programs read that too.
 
-    Of each image start and stop in bytes, whole sectors, in address order, without overlap.
+    Start and stop in bytes per image: whole sectors, in address order, without overlap.
     """
     recorders = tuple(map(RecordingSource, images))
     read = read_images(recorders, request)
@@ -140,7 +140,7 @@ def wanted_ranges(images: tuple[Source, ...], request: ReadOptions) -> list[NDAr
     wanted = {layout.facts.volume for layout in found.layouts} | {None}
     kept = [layout for layout in read.layouts if layout.facts.volume in wanted]
     others = [_without_headers(layout) for layout in read.layouts if layout.facts.volume not in wanted]
-    # Bytes are kept as they lie on the image, encrypted ones, too.
+    # Bytes are kept as they are on the image, also encrypted ones.
     order = [source.around if isinstance(source, UnlockedSource) else source for source in read.bytes()]
     return [_sectors(recorder, order.index(recorder), kept, others) for recorder in recorders]
 
@@ -153,7 +153,7 @@ def _without_headers(layout: VolumeLayout) -> VolumeLayout:
 def _sectors(
     recorder: RecordingSource, device: int, kept: Sequence[VolumeLayout], others: Sequence[VolumeLayout]
 ) -> NDArray[np.int64]:
-    """Where what is kept of an image lies, in sectors: what was read, and all metadata, but not those of others."""
+    """The sectors of an image to keep: those that were read, and all metadata, except that of other volumes."""
     wanted, other = (_runs(metadata_ranges(layouts, device, recorder.size_bytes)) for layouts in (kept, others))
     # Whatever is in the last blocks of a disk is read, for it may be a trailer or the header of a RAID member.
     contents = [_runs(_contents(layout, device)) for layout in (*kept, *others)]
@@ -202,7 +202,7 @@ class _Sparse:
 class _Compressed:
     """Frames of zstd, one after the other; long runs of zeros are frames of their own."""
 
-    # Frames one behind the other are one stream for every reader (RFC 8878, 3.1).
+    # Contiguous frames are one stream for every reader (RFC 8878, 3.1).
 
     def __init__(self, file: IO[bytes]) -> None:
         from layoutscope.zstd import zstd

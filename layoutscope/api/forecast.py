@@ -64,16 +64,15 @@ def forecast(
     Parameters
     ----------
     paths : path or sequence of path
-        An image or capture; or several of one volume, the oldest first, which tell how much of it is replaced from one
-        to the next: that is then a cycle.
+        An image or capture; or several of one volume, the oldest first, which show how much is replaced from one to the
+        next: that is then one cycle.
     **options
         What happens, and how images are read: see :class:`~layoutscope.options.ForecastOptions`.
 
     Raises
     ------
     UsageError
-        If there is no such workload or drive, a number is out of range, or the volume is none of which this can be
-        said.
+        If there is no such workload or drive, a number is out of range, or the volume cannot be forecast.
     LayoutscopeError
         If an image cannot be read.
 
@@ -150,8 +149,10 @@ def _notes(
     layout: VolumeLayout, begin: AgingVolume, cycles_a_step: int, steps: int, request: ForecastOptions
 ) -> list[str]:
     """Say what is assumed, and where the cycles that are followed end."""
-    narrow = "All draws share what the model does not know: the range by the layout is too narrow."
-    assumed = ["What macOS writes is assumed, and was compared with no Mac."] * (request["host"] == "macos")
+    narrow = "The layout range is too narrow: the model's error is the same in all simulations."
+    assumed = ["The macOS write pattern is an assumption and has not been checked on a Mac."] * (
+        request["host"] == "macos"
+    )
     writer, whence = choose_host(layout, None)
     if whence == "written-by" and writer != request["host"]:
         now = HOST_WORDS[str(request["host"])]
@@ -167,7 +168,7 @@ def _notes(
         notes.append(f"{cycles_a_step} cycles are followed as one.")
     done = steps * cycles_a_step
     if done < request["cycles"]:
-        notes.append(f"{done:,} of {request['cycles']:,} cycles were followed; what comes after is not told.")
+        notes.append(f"{done:,} of {request['cycles']:,} cycles were simulated; the rest is unknown.")
     return notes
 
 

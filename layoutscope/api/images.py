@@ -51,9 +51,9 @@ class Opened(Struct, frozen=True):
     images: tuple[Source, ...] | None = None
     # bytes that each volume or container has at most, by where it starts in the image
     spaces: Mapping[int, int] = field(default_factory=dict)
-    # what lies where on the image, whether it was asked for or not; None of a capture
+    # what is stored where on the image, requested or not; None for a capture
     search: VolumeSearch | None = None
-    capture: str = ""  # where the capture lies; empty of an image
+    capture: str = ""  # path of the capture; empty for an image
 
     def bytes(self) -> tuple[Source, ...]:
         """Return what holds the bytes."""
@@ -63,7 +63,7 @@ class Opened(Struct, frozen=True):
 
 
 def nothing_to_walk(layouts: Sequence[VolumeLayout], name: str = "") -> LayoutscopeError:
-    """Say why there is no volume that can be walked: it is locked, or the first error tells, or there is none."""
+    """Say why there is no volume that can be walked: it is locked, or the first error explains it, or there is none."""
     locked = locked_error(layouts, name)
     if locked is not None:
         return locked
@@ -97,7 +97,7 @@ def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:
 class Volumes:
     """The volumes of an image, in order; one of them by its name, or by its number from 1, as ``volume=`` takes them.
 
-    What is read of a container itself is no volume and not among them.
+    The container itself is not a volume and not among them.
     """
 
     def __init__(self, layouts: Sequence[VolumeLayout]) -> None:
@@ -172,7 +172,7 @@ def walked_costs(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> Walk
     """Charge what a walk costs to nodes, files and directories."""
     from layoutscope.api.workloads import checked, walk_costs
 
-    # Slips of the pen are told before what the volume lacks.
+    # Typing errors are reported before anything that the volume lacks.
     request = checked(work)
     return walk_costs(only_volume([layout]), drive, request)
 
@@ -188,7 +188,7 @@ IMAGE_ONLY: Final = ("partition", "volume_at", "ddrescue_map")
 def load_capture(path: Path, request: ReadOptions) -> Opened:
     """Open a capture."""
     layouts, manifest = read_capture(path)
-    # What opens volumes may be told for many images at once; of a capture where all is open it has nothing to open.
+    # Passwords may be given for many images at once; a capture without locked volumes ignores them.
     own, is_open = own_options(request), not any(map(is_locked, layouts))
     own = [name for name in own if not (is_open and read_options()[name][0].kind == "secret")]
     given: Mapping[str, Any] = request
@@ -282,7 +282,7 @@ class SharedSpace:
         if is_swept:
             self._swept[candidate.kind] += max(candidate.size_bytes, read_bytes)
         else:
-            # What is swept has a bound of its own, and is no measure of what there is.
+            # A sweep has a limit of its own, and does not measure how much there is.
             metadata = sum(layout.facts.metadata_read_bytes for layout in layouts)
             if self._other(start, stop) is None:
                 self._alone_bytes += metadata
@@ -342,7 +342,7 @@ def metadata_ranges(
     device: int,  # 0, or 1 for the second one of a Fusion set
     size_bytes: int,
 ) -> NDArray[np.int64]:
-    """Where the metadata of layouts lie on a device.
+    """Where the metadata of layouts is on a device.
 
     Start and stop in bytes, in address order, neither overlapping nor touching.
     """

@@ -1,4 +1,4 @@
-"""``inspect``: what stands at a place of an image, and whose it is; ``checkpoints``: the older states of it."""
+"""``inspect``: the structure at a place of an image, and its owner; ``checkpoints``: the older states of it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 Found = tuple["list[Owner]", "list[StructureLines]"]
 
 LONGEST_REGION_BYTES: Final = 1 << 20
-"""Of a longer region its beginning is shown."""
+"""Only the beginning of a longer region is shown."""
 
 LONGEST_VALUE: Final = 64
 """Bytes of a value that are shown."""
@@ -93,7 +93,7 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
     given = [f"{name.removeprefix('file_')} {value}" for name, value in place.items() if value is not None]
     if len(given) != 1:
         told = {"node, at, lba, cnid or file_path": "--node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P"}
-        raise UsageError(f"say one place: {next(iter(told))}", options=told)
+        raise UsageError(f"give exactly one place: {next(iter(told))}", options=told)
     request = request_of(options, path)
     with opened(path, request) as image:
 
@@ -114,10 +114,10 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
 
 
 def _place(image: Opened, at: int, *, view: ViewOf) -> Found:
-    """Show whatever lies at a byte: of a node its head and the record there."""
+    """Show the structure at a byte: for a node, its header and the record there."""
     size_bytes = max(source.size_bytes for source in image.bytes())
     if not 0 <= at < size_bytes:
-        raise UsageError(f"byte {at:,} lies outside the image of {size_bytes:,} bytes")
+        raise UsageError(f"byte {at:,} is outside the image of {size_bytes:,} bytes")
     owners, structures = [], []
     for layout in image.layouts:
         for table, row in owners_at(layout, at):
@@ -133,7 +133,7 @@ def _node(image: Opened, wanted: str, *, view: ViewOf) -> Found:
     """Show whole nodes by tree and number."""
     tree, _, number = wanted.rpartition(":")
     if not tree or not number.isdecimal():
-        raise UsageError(f"{wanted!r} is no node; write TREE:NUMBER, such as catalog:3")
+        raise UsageError(f"{wanted!r} is not a node; write TREE:NUMBER, such as catalog:3")
     found = [(layout, row) for layout in image.layouts for row in _numbered(layout.columns("nodes"), tree, int(number))]
     if not found:
         trees = sorted({name for layout in image.layouts for name in layout.columns("nodes")["tree"].numbered()[1]})

@@ -57,7 +57,7 @@ def list_files(
     Returns
     -------
     Rows
-        Of the columns in :data:`LISTED`; ``frame`` is the same as a frame of polars. Hard links have a row for each
+        The columns in :data:`LISTED`; ``frame`` is the same as a frame of polars. Hard links have a row for each
         name. Directories that the file system keeps for itself are left out.
 
     Raises
@@ -114,7 +114,7 @@ def _listed(layouts: Sequence[VolumeLayout], folder: str | None) -> tuple[Rows, 
             chosen = [k for k, text in enumerate(own) if text == inside or text.startswith(below)]
         else:
             chosen = list(range(len(own)))
-        # What lies in a folder follows it: a slash comes before every other character.
+        # The content of a folder follows it: a slash comes before every other character.
         chosen.sort(key=lambda k: own[k].replace("/", "\0"))
         paths += [top + own[k] if own[k] != "/" else top or "/" for k in chosen]
         parts.append(entries.take(np.array(chosen, np.int64)))

@@ -1,4 +1,4 @@
-"""``map``: one offline page that shows where everything lies and what a walk does."""
+"""``map``: one offline page that shows where everything is stored and what a walk does."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BROWSERS: Final = ("chromium", "google-chrome", "google-chrome-stable", "chrome"
 def map_page(
     results: Sequence[ScanResult], *, names: bool = True, difference: bool = False, all_paths: bool = False
 ) -> str:
-    """Render scans as one HTML page, side by side on one scale."""
+    """Render scans as one HTML page, all on the same scale."""
     from layoutscope.report.map import render
     from layoutscope.report.map.scans import disks, made
 
@@ -61,7 +61,7 @@ def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True)
     Parameters
     ----------
     result : ScanResult or sequence of ScanResult
-        What is shown, side by side.
+        The scans to show, on the same scale.
     names : bool
         Whether names from the images may appear.
 
@@ -69,7 +69,7 @@ def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True)
     -------
     Figures
         What a notebook shows as the page of :func:`write_map`, in a frame; as a dictionary of
-        :class:`plotly.graph_objects.Figure` still pictures for documents: ``address`` (what lies where), ``walk``
+        :class:`plotly.graph_objects.Figure` still pictures for documents: ``address`` (what is stored where), ``walk``
         (place on disk over time), ``costs`` (causes by drive), and ``overview`` (the first two together).
 
     Raises
@@ -143,7 +143,7 @@ def write_map(
     Parameters
     ----------
     result : ScanResult or sequence of ScanResult
-        What is shown, side by side.
+        The scans to show, on the same scale.
     path : path or binary file
         Where to.
     names : bool
@@ -178,7 +178,7 @@ def map_images(
     target: str | os.PathLike[str] | IO[bytes],
     **options: Unpack[MapOptions],
 ) -> tuple[ScanResult, ...]:
-    """Scan images and write their map as one page, side by side on one scale.
+    """Scan images and write their map as one page, all on the same scale.
 
     Parameters
     ----------

@@ -30,13 +30,13 @@ LEAST_US: Final = 5
 """Quicker reads of 4 KiB come from no drive: the quickest there were, of Optane, took about twice as long."""
 
 
-OF_A_FILE: Final = "What was measured is a file: its figures are no drive's, but those of all that lies between."
+OF_A_FILE: Final = "The target was a file: the figures include the file system and all other layers above the drive."
 
 
 @takes(MeasureOptions)
 def measure(
-    # the whole disk, such as `/dev/sdb`, on macOS `/dev/rdisk4`; opened for reading alone. Of a file the profile's
-    # title, its note and the log say that it is none.
+    # the whole disk, such as `/dev/sdb`, on macOS `/dev/rdisk4`; opened for reading alone. For a file, the title, the
+    # note and the log of the profile say that it is not a drive.
     device: Path | str,
     *,
     name: str = "measured",
@@ -64,7 +64,7 @@ def measured_on(
 ) -> Calibrated:
     """Measure what reads can be timed on."""
     if any(offset + length > drive.capacity_bytes for offset, length in walk):
-        raise UsageError("the image is larger than the drive that it is said to be on")
+        raise UsageError("the image is larger than the drive that it should be on")
     plan = Calibration(drive)
     try:
         found = calibrate(plan, name, walk, is_short=is_short)
@@ -113,7 +113,7 @@ def with_note(found: Calibrated) -> Calibrated:
 
 
 def mounted_parts(device: Path | str) -> list[str]:
-    """Return what of a device is mounted, as far as the system tells."""
+    """Return the mounted parts of a device, as far as the system reports them."""
     from layoutscope.image.raw import list_mounted
 
     try:

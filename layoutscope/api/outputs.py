@@ -50,9 +50,9 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def written_told_to(listener: Listener) -> Iterator[None]:
-    """Tell of everything that is written meanwhile: where, how many bytes, and what they hold, such as its rows.
+    """Report everything that is written meanwhile: path, number of bytes, and content, such as the number of rows.
 
-    Whoever listened before is told, too.
+    Earlier listeners are called, too.
     """
     outer = _listener.get()
 
@@ -70,7 +70,7 @@ def written_told_to(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def written_unheard() -> Iterator[None]:
-    """Tell nobody of what is written meanwhile, which is of no use to them: it does not outlive its use."""
+    """Report nothing about temporary files that are written meanwhile."""
     before = _listener.set(None)
     try:
         yield
@@ -86,7 +86,7 @@ def tell_written(path: str | os.PathLike[str], size_bytes: int, holds: str = "")
 
 
 def file_form(target: object, asked: str | None, forms: Collection[str], usual: str) -> str:
-    """Tell the form in which a result is written: the one that was asked for, else what the file's name ends in."""
+    """Return the format of a result: the requested one, else that of the file's name."""
     if asked is not None and asked not in forms:
         raise UsageError(f"no format {asked!r}{did_you_mean(asked, forms)}; there are {', '.join(forms)}")
     ending = Path(target).suffix.lower().removeprefix(".") if isinstance(target, str | os.PathLike) else ""
@@ -114,7 +114,7 @@ def check_output(
     if path.is_dir():
         raise UsageError(f"{path}: is a directory")
     if seen and not path.is_file():
-        raise UsageError(f"{path}: is no regular file; results are written to files or to standard output")
+        raise UsageError(f"{path}: is not a regular file; results are written to files or to standard output")
     if seen and force is None:
         raise UsageError(f"{path}: exists, and is not replaced. {ownfiles.REMEDY}")
     if seen and not force:
@@ -167,7 +167,7 @@ def is_null_device(path: Path) -> bool:
 
 
 def disk_in(path: Path) -> str:
-    """Tell what kind of disk a file holds, wrapped or not; empty where it holds none.
+    """Return what kind of disk a file holds, wrapped or not; empty where it holds none.
 
     Whoever names the wrong image as a result loses what may exist once: of what is written here, extracts alone are
     images, and those are removed by hand.
@@ -230,7 +230,7 @@ def output(
 
 
 def write_page(path: str | os.PathLike[str], page: Callable[[], str], *, force: bool) -> None:
-    """Write one page that needs no network; where it cannot go is told before it is made."""
+    """Write one page that needs no network; an unusable target is reported before the page is made."""
     file_form(path, "html", ("html",), "html")
     with output(path, force=force) as file:
         file.write(page().encode("utf-8", "replace"))

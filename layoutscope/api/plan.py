@@ -44,7 +44,7 @@ LASTS: Final = {"lasts": "--lasts"}
 
 @takes(PlanOptions)
 def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanResult:
-    """Say what would help, ranked by the time that it saves.
+    """Rank remedies by the time that they save.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 DEFAULT_DRIVES: Final = ("generic-5400-2.5", "generic-7200", "sata-ssd")
-"""Drives that are predicted for unless told otherwise."""
+"""Drives that are predicted for by default."""
 
 PACKED: Final = "packed"
 """The what-if that is shown in any case."""
@@ -189,7 +189,7 @@ def _drive(case: Case, work: Predict) -> DriveCase:
     trial = Trial(case, predicted)
     asked = tuple(_alternative(trial, name) for name in dict.fromkeys(work["what_ifs"]) if name != PACKED)
     layouts = [_alternative(trial, name) for name in LAYOUTS]
-    as_it_is = Alternative(AS_IT_IS, "the nodes lie as they do", result.seconds)
+    as_it_is = Alternative(AS_IT_IS, "the nodes are where they are", result.seconds)
     tried = [as_it_is, *(each for each in layouts if each.is_applicable)]
     return DriveCase(
         predicted,
@@ -282,6 +282,6 @@ def predict_enumeration(
 
 
 def fits(profile: DriveProfile, reads: AccessTrace, start_offset_bytes: int = 0) -> bool:
-    """Say whether all reads lie on a drive."""
+    """Return whether all reads are within a drive."""
     end = int((reads.image_offset + reads.length_bytes).max(initial=0))
     return start_offset_bytes + end <= profile.capacity_bytes

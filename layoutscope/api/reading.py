@@ -82,7 +82,7 @@ def request_of(options: Mapping[str, Any], path: str | os.PathLike[str] | None =
     given = {name: value for name, value in options.items() if name in own or name in known}
     if isinstance(path, OpenImage):
         for name in given:
-            raise TypeError(f"{path}: is open already; {name!r} is said when an image is opened")
+            raise TypeError(f"{path}: is open already; give {name!r} when you open the image")
         return path.request
     if isinstance(given.get("volume"), int):
         given["volume"] = str(given["volume"])
@@ -410,7 +410,7 @@ def _partition_facts(search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> I
 
 
 def _in_words(found: VolumeCandidate) -> str:
-    """Say what a partition holds; what CoreStorage puts around it is told, too."""
+    """Describe the content of a partition, and the CoreStorage layers around it."""
     if CORE_STORAGE in found.stack or FILEVAULT in found.stack:
         _, _, *layers = found.stack
         return " > ".join(layers)
@@ -452,7 +452,7 @@ def views_of(image: Opened, request: ReadOptions) -> ViewOf:
 
 
 def parts_of_node(layout: VolumeLayout, row: Row) -> list[Piece]:
-    """List where the parts of a node lie, in the node's order."""
+    """List the places of a node's parts, in the node's order."""
     fragments = layout.columns("node_fragments")
     parts = fragments.take(fragments["node_row"].data == row["row"])
     found = [(part["image_offset"], part["length_bytes"]) for part in parts.rows()]

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_UNIT: Final = 1 << 20
-"""Of what a block number counts."""
+"""Unit of a block number."""
 
 
 @takes(ReplayOptions)
@@ -74,13 +74,13 @@ def replay(
     workload: Workload | None = None,
     **options: Unpack[ReplayOptions],
 ) -> ReplayResult:
-    """Compute the service time of a trace, and hold a prediction against it.
+    """Compute the service time of a trace, and compare a prediction with it.
 
     Parameters
     ----------
     trace : path
         CSV, an iolog of fio, the text of blkparse, ``fs_usage``, iosnoop or biosnoop, or pairs of 64-bit numbers;
-        compressed too. What a tool of macOS has recorded is held against ``host="macos"`` unless that is given.
+        compressed too. Recordings by a tool of macOS are compared with ``host="macos"`` unless a host is given.
     workload : Workload, optional
         The keywords from ``order`` to ``passes`` together, for those who keep them in a dictionary.
     **options
@@ -126,7 +126,7 @@ class Real(Struct, frozen=True):
 
     name: str  # of their file
     reads: AccessTrace  # as drives serve them
-    used: Recorded | None = None  # of a recording by blocks: the same reads as it tells them
+    used: Recorded | None = None  # of a recording by blocks: the same reads as recorded
     recording: Recording | None = None  # what became of the rest of it
 
 
@@ -152,7 +152,7 @@ class Serving(Struct, frozen=True):
         ]
 
     def named(self, reads: AccessTrace) -> list[ServiceResult]:
-        """Serve reads on each drive as its profile stands, to compare them with a measurement of that drive."""
+        """Serve reads on each nominal drive, to compare them with a measurement of that drive."""
         how = {"start_offset_bytes": self.start_offset_bytes, "queue_depth": self.queue_depth}
         return [service(reads, each.with_cache(self.buffer), **how) for each in self.profiles]
 
@@ -170,7 +170,7 @@ def served_by(asked: ReplayOptions, real: Real) -> Serving:
 
 
 def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: Workload) -> ReplayResult:
-    """Serve reads, and hold the prediction for an image against them."""
+    """Serve reads, and compare the prediction for an image with them."""
     served = serving.serve(real.reads)
     timed = real.used if real.used is not None and real.used.is_timed else None
     result = ReplayResult(
@@ -210,7 +210,7 @@ def predict_best(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tup
         if share >= EXACT or version.host != best[0].host.name or version.properties.keys() & given.keys():
             continue
         other = _predict(real, layout, {**work, "host_properties": {**given, **version.properties}})
-        # Of a trace that meets neither, a few steps more tell nothing.
+        # If a trace meets neither, a few more steps add no information.
         if 1 - other[2].pair_share <= (1 - share) / 2:
             said = (
                 f"{key}={('no', 'yes')[value] if isinstance(value, bool) else value}"
@@ -227,7 +227,7 @@ def _predict(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tuple[M
 
 
 def wanted_of(asked: ReplayOptions) -> Wanted:
-    """Gather what is said of a recording."""
+    """Gather the facts of a recording."""
     unit, devices = asked["trace_unit"], asked["trace_devices"] or ()
     if unit is not None and not 0 < unit <= LARGEST_UNIT:
         raise UsageError(f"a block of a disk has 1 to {LARGEST_UNIT:,} bytes, not {unit:,}")
@@ -311,7 +311,7 @@ USUAL_UNIT: Final = 512
 
 
 ENOUGH: Final = 0.5
-"""Share of a device's reads that lie on nodes, from which the device is taken to be that of the image."""
+"""Share of a device's reads on nodes from which the device is taken to be that of the image."""
 
 
 SURE: Final = 0.95
@@ -319,18 +319,18 @@ SURE: Final = 0.95
 
 
 class Spans:
-    """What lies where on the images of a volume."""
+    """What is stored where on the images of a volume."""
 
     def __init__(self, device: NDArray[np.uint8], start: NDArray[np.int64], length_bytes: NDArray[np.int64]) -> None:
         known = (start >= 0) & (length_bytes > 0)
         first = place_of(device[known], start[known])
         order = np.argsort(first, kind="stable")
         self._start = first[order]
-        # The end of what reaches furthest so far: a short piece may lie within a long one.
+        # The end of what reaches furthest so far: a short piece may be within a long one.
         self._end = np.maximum.accumulate((first + length_bytes[known])[order]) if len(order) else first
 
     def hold(self, offset: NDArray[np.int64], image: NDArray[np.uint8] | int) -> NDArray[np.bool_]:
-        """Mark the places that lie within one."""
+        """Mark the places that are within one."""
         if not len(self._start):
             return np.zeros(len(offset), bool)
         key = place_of(image, offset)
@@ -376,7 +376,7 @@ class _Trial:
         self._images = tuple(int(code) for code in np.unique(layout.columns("nodes")["device"].filled(0))) or (0,)
 
     def best(self, reads: Recorded, device: str) -> PlacedDevice:
-        """Place a device by its reads of metadata, or by all where the recording tells none apart."""
+        """Place a device by its reads of metadata, or by all if the recording does not mark them."""
         rows = reads.select_devices([device])
         told = rows & reads.is_metadata
         tried = reads.block[told if told.any() else rows]
@@ -487,7 +487,7 @@ def _counts(codes: NDArray[np.uint32], names: Sequence[str]) -> tuple[tuple[str,
 
 
 def _problem(reads: Recorded, placed: Sequence[PlacedDevice], layout: VolumeLayout | None) -> str:
-    """Say what must be wrong where too few reads of metadata lie on nodes."""
+    """Say what must be wrong if too few reads of metadata are on nodes."""
     if layout is None or not placed:
         return ""
     tried, on_nodes = (
@@ -495,7 +495,7 @@ def _problem(reads: Recorded, placed: Sequence[PlacedDevice], layout: VolumeLayo
     )
     if on_nodes >= SURE * tried:
         return ""
-    share = f"only {format_share(on_nodes / tried)} of {tried:,} reads lie on nodes of the walked trees"
+    share = f"only {format_share(on_nodes / tried)} of {tried:,} reads are on nodes of the walked trees"
     free = _Trial(layout, Wanted(), reads.unit_bytes).best(reads, placed[0].place.device)
     if free.on_nodes > placed[0].on_nodes:
         there = free.place

@@ -43,7 +43,7 @@ def check_capture(
     seen: ownfiles.Seen = {}
     if target.exists():
         if not is_capture(target):
-            raise UsageError(f"{target}: exists; it is no capture")
+            raise UsageError(f"{target}: exists; it is not a capture")
         if not force:
             raise UsageError(f"{target}: exists; force=True overwrites it", options=FORCE)
         seen = ownfiles.look(target)
@@ -123,7 +123,7 @@ def _write(target: Path, seen: ownfiles.Seen, layouts: list[VolumeLayout], about
 
 
 def _saved(finding: Finding) -> dict[str, Any]:
-    """Return the fields of a finding; ``cause`` is one of the format, and of what lies outside of volumes never set."""
+    """Return the fields of a finding; ``cause`` belongs to the format, and is never set outside of volumes."""
     fields = to_builtins(finding)
     del fields["causes"]
     return {**fields, "cause": None}

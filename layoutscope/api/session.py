@@ -82,7 +82,7 @@ class Session(OpenImage):
 
     def __init__(self, path: str | os.PathLike[str], request: ReadOptions) -> None:
         self._open = ExitStack()
-        # Whoever listens to progress is told while a verb works, and not from here until the session is closed.
+        # Progress listeners are called while a verb works, not from here until the session is closed.
         with reporting(request["progress"]):
             image = self._open.enter_context(opened(path, {**request, "progress": None}))
         super().__init__(path, request, image)

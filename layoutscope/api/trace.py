@@ -65,7 +65,7 @@ def trace(
 
 
 def trace_form(target: object, asked: str | None) -> str:
-    """Tell the form in which a trace is written; see :func:`layoutscope.api.outputs.file_form`."""
+    """Return the format of a trace; see :func:`layoutscope.api.outputs.file_form`."""
     return file_form(target, asked, FORMATS, "csv")
 
 
@@ -86,8 +86,7 @@ def write_trace(
     target : path or binary file
         Where to.
     file_format : {'csv', 'fio', 'blkparse'}, optional
-        A table; an iolog of fio, version 3; the text of blkparse. As the target ends without it, and a table where that
-        tells nothing.
+        A table; an iolog of fio, version 3; the text of blkparse. By default from the target's name, else a table.
     disk : str
         Of an iolog: the disk that it is replayed on.
     force : bool

@@ -1,4 +1,4 @@
-"""``validate``: a prediction held against what a Mac measured, packed by the script of ``docs/kit.md``."""
+"""``validate``: compare a prediction with measurements from a Mac, packed by the script of ``docs/kit.md``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FOLDER: Final = "kit"
 """The one folder of the archive."""
 
 VERSION: Final = "1"
-"""Of the archive's contents."""
+"""Limit of the archive's contents."""
 
 CALIBRATION: Final = "calibration.csv"
 CAPTURE: Final = "metadata.lscope"
@@ -45,7 +45,7 @@ IMAGE: Final = "metadata.img.zst"
 
 ORDERS: Final[Mapping[str, dict[str, Any]]] = {
     # BSD's find asks fts for no attributes but the link count, which is in the inode; ls -l needs all. It goes down by
-    # sorted names, which a capture without names cannot tell: its pairs are those of a walk in the listing's order.
+    # sorted names, which a capture without names does not have: its pairs are those of a walk in the listing's order.
     "find": {"order": "fts", "stat": False},
     "ls": {"order": "fts"},
     "bulk": {"order": "bulk"},
@@ -53,7 +53,7 @@ ORDERS: Final[Mapping[str, dict[str, Any]]] = {
 """Walks of the script, and the orders that they are."""
 
 AGAIN: Final = "-2"
-"""Of the name of a walk that was done a second time."""
+"""Suffix of the name of a walk that was done a second time."""
 
 USUAL_DISK, USUAL_FLASH = "generic-5400-2.5", "sata-ssd"
 """What is predicted for where no profile is of the drive's model."""
@@ -63,7 +63,7 @@ CACHES: Final = ("hw.memsize", "kern.maxvnodes", "kern.maxnbuf")
 
 @takes(ValidateOptions)
 def validate(kit: str | os.PathLike[str], **options: Unpack[ValidateOptions]) -> KitResult:
-    """Hold predictions against what a Mac measured.
+    """Compare predictions with measurements from a Mac.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def validate(kit: str | os.PathLike[str], **options: Unpack[ValidateOptions]) ->
     Raises
     ------
     ImageError
-        If it is no such archive, or one that was made to do harm.
+        If it is not such an archive, or a malicious one.
     UsageError
         If there is no such drive.
     LayoutscopeError
@@ -123,7 +123,7 @@ def _volume(
         try:
             image = stack.enter_context(opened(source, request_of({}, source)))
         except LayoutscopeError as error:
-            # The place where it was unpacked tells nobody anything.
+            # The place where it was unpacked does not matter.
             raise type(error)(str(error).replace(str(source), f"{path}: {Path(source).name}")) from error
         yield only_volume(image.layouts)
 
@@ -143,7 +143,7 @@ def _unpacked(files: Mapping[str, bytes], folder: Path) -> Path | None:
 def _walk(
     path: Path, name: str, files: Mapping[str, bytes], layout: VolumeLayout | None, profile: DriveProfile
 ) -> KitWalk:
-    """Hold the prediction against one walk, or say why it cannot be."""
+    """Compare the prediction with one walk, or say why that is impossible."""
     times = _pairs(files.get(f"walk-{name}.time.txt", b""), None)
     work = checked(ORDERS[name.removesuffix(AGAIN)] | {"host": "macos"})
     real, user, system = (_number(times.get(key)) for key in ("real", "user", "sys"))
@@ -261,7 +261,7 @@ def _number(text: str | None) -> float | None:
 
 
 MAX_SECONDS: Final = 1e12
-"""Of a walk, and of its entries: more was not measured."""
+"""Facts of a walk and its entries: nothing else was measured."""
 
 
 def _missing(files: Mapping[str, bytes]) -> tuple[tuple[str, str], ...]:

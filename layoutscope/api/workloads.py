@@ -130,7 +130,7 @@ def work_of(
 
 
 USUAL_HOST: Final = "macos"
-"""Of volumes that do not tell who wrote them: most users of both file systems have a Mac."""
+"""Default for volumes that do not record who wrote them: most users of both file systems have a Mac."""
 
 
 def choose_host(layout: VolumeLayout, asked: str | None, why: HostFrom = "asked") -> tuple[str, HostFrom]:
@@ -307,7 +307,7 @@ PLACEMENTS: Final = ("known", UNKNOWN)
 
 
 def check_placement(placement: str, work: Workload, *, is_one_order: bool) -> None:
-    """Hold what is asked of the placement to what can be said."""
+    """Check the requested placement against what can be computed."""
     if placement not in PLACEMENTS:
         hint = did_you_mean(placement, PLACEMENTS)
         raise UsageError(f"no placement {placement!r}{hint}; there are {', '.join(PLACEMENTS)}")

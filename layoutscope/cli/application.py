@@ -33,7 +33,7 @@ def explain(
         ),
     ] = "",
 ) -> None:
-    """Say what a word means, how a metric is defined, or what a finding says and what to do about it."""
+    """Explain a term, a metric, or a finding and what to do about it."""
     from layoutscope.api.explain import explain as run
 
     text = run(word)
@@ -45,18 +45,16 @@ def explain(
 
 def cache(
     what: Annotated[
-        Literal["show", "clear"], typer.Argument(metavar="[show|clear]", help="List what is kept, or remove it.")
+        Literal["show", "clear"], typer.Argument(metavar="[show|clear]", help="Show the cache, or clear it.")
     ] = "show",
     *,
     cache_dir: Annotated[
         Path | None,
-        Option(
-            "The folder that is meant.", panel=COMPRESSED, metavar="DIR", absence="LAYOUTSCOPE_CACHE, else the user's"
-        ),
+        Option("Folder of the cache.", panel=COMPRESSED, metavar="DIR", absence="LAYOUTSCOPE_CACHE, else the user's"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show or clear the cache of decompressed images: where it is, its limit, and what is in it."""
+    """Show or clear the cache of decompressed images."""
     from layoutscope.image import cache as kept
     from layoutscope.report.text.fleet import cache_text
 
@@ -147,7 +145,7 @@ class Overview(TyperGroup):
         from layoutscope.filesystems.registry import labels
 
         known = " and ".join(labels())
-        self.help = f"Inspect the on-disk layout of {known}, and predict what an enumeration costs in seeks."
+        self.help = f"Inspect the on-disk layout of {known}, and predict how long listing all files takes."
         super().format_help_text(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (click calls it so)
@@ -159,7 +157,7 @@ class Overview(TyperGroup):
                 formatter.write_dl([(name.ljust(widest), text) for name, text in said.items()])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (click calls it so)
-        """Say where more is told."""
+        """Say where to find more."""
         with formatter.section("Parts of these commands"):
             formatter.write_text(", ".join(FORMS.values()))
         with formatter.section("Examples"):
@@ -185,7 +183,7 @@ class Overview(TyperGroup):
 
 
 def is_image(word: str) -> bool:
-    """Whether a word that is no verb names something that can be opened, such as an image, or a volume of one."""
+    """Whether a word that is not a verb names something that can be opened, such as an image, or a volume of one."""
     from layoutscope.inputs import split_volume
 
     return Path(split_volume(word)[0]).exists()
@@ -206,9 +204,11 @@ def main(
     context: typer.Context,
     *,
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="With --version: also what runs the loops.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="With --version: also show which code runs the loops.")
+    ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Take the options before a command."""
     if version:
         typer.echo(f"layoutscope {__version__}")
         if verbose:

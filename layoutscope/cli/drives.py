@@ -1,4 +1,4 @@
-"""What is measured of drives: ``layoutscope drives``, with ``fit`` and ``measure``, and ``kit`` for a whole Mac."""
+"""Measurements of drives: ``layoutscope drives``, with ``fit`` and ``measure``, and ``kit`` for a whole Mac."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def drives(
     log: Annotated[
         Path | None,
         Option(
-            "measure: where every read and its time goes.",
+            "measure: output file for all reads and their times.",
             panel=MEASURE,
             metavar="FILE.csv",
-            absence="beside the profile",
+            absence="next to the profile",
         ),
     ] = None,
     plot: Annotated[
@@ -41,7 +41,7 @@ def drives(
     output: Annotated[
         Path | None,
         Option(
-            "fit, measure: where it goes.",
+            "fit, measure: output file.",
             panel=OUTPUT,
             flag="-o --output",
             metavar="FILE.toml",
@@ -51,7 +51,7 @@ def drives(
     force: Force = False,
     options: DriveOptions,
 ) -> None:
-    """List drive profiles, show one with its sources, compare several, or make one: fitted, or measured by reads."""
+    """List, show or compare drive profiles, or make one by fitting or measuring."""
     from layoutscope.api.drives import drives as describe
     from layoutscope.api.drives import fit, write_drive_plot
 
@@ -95,7 +95,7 @@ def _measure(
     for path in filter(None, (log, plot)):
         check_output(path, force=force, reads=[device])
     if Path(device).is_file():
-        warn(f"{device} is a file: no drive is measured, but all that lies between")
+        warn(f"{device} is a file: the figures include the file system above the drive")
     for part in mounted_parts(device):
         sys.stderr.write(f"layoutscope: {part} is mounted; what others read meanwhile disturbs the measurement\n")
     found = measure(
@@ -126,15 +126,17 @@ def kit(
     *,
     output: Annotated[
         Path | None,
-        Option("Where the script goes.", panel=OUTPUT, flag="-o --output", metavar="FILE.sh", absence=STANDARD_OUTPUT),
+        Option("Output file.", panel=OUTPUT, flag="-o --output", metavar="FILE.sh", absence=STANDARD_OUTPUT),
     ] = None,
     warm: Annotated[
         bool,
-        Option("The short script: what a listing costs the computer, in ten seconds and without sudo.", panel=OUTPUT),
+        Option(
+            "Write the short script: it times a listing on the computer in ten seconds, without sudo.", panel=OUTPUT
+        ),
     ] = False,
     force: Force = False,
 ) -> None:
-    """Write a shell script that measures on a Mac what its drive and its listings take (docs/kit.md)."""
+    """Write a shell script that measures drive and listings on a Mac (docs/kit.md)."""
     from layoutscope.api.validate import kit as script
 
     _write(script(warm=warm), output, force=force)

@@ -21,19 +21,20 @@ def batch(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="SOURCE...", help="Images, captures, folders, patterns in quotes, or @FILE: a list, a path a line."
+            metavar="SOURCE...",
+            help="Images, captures, folders, patterns in quotes, or @FILE: a list with one path per line.",
         ),
     ],
     *,
     output: Annotated[
         Path,
-        Option("Folder for captures and tables, made where needed.", panel=OUTPUT, flag="-o --output", metavar="DIR"),
+        Option("Folder for captures and tables; created if missing.", panel=OUTPUT, flag="-o --output", metavar="DIR"),
     ],
     as_json: AsJson = False,
     quiet: bool,
     options: Annotated[BatchOptions, FLEET],
 ) -> int:
-    """Read many images, each within limits of its own: captures and tables over all of them."""
+    """Read many images into one folder of captures and tables, with limits per image."""
     from layoutscope.fleet.batch import batch as run
 
     # Every source has its row.
@@ -55,24 +56,24 @@ def query_fleet(
     place: Annotated[Path, typer.Argument(metavar="DIR|IMAGE", help="Folder of a batch, image or capture.")],
     sql: Annotated[
         str | None,
-        typer.Argument(metavar="[SELECT]", help="Question in SQL, in quotes.", show_default="none, with --list"),
+        typer.Argument(metavar="[SELECT]", help="SQL query, in quotes.", show_default="none, with --list"),
     ] = None,
     *,
     list_views: Annotated[
-        bool, Option("Name the views, with columns and units, and ask nothing.", panel=OUTPUT, flag="--list")
+        bool, Option("List the views with columns and units, and run no query.", panel=OUTPUT, flag="--list")
     ] = False,
     file_format: Annotated[
         str | None,
-        Option("csv, json, md or parquet.", panel=OUTPUT, flag="--format", metavar="FORM", absence="a table"),
+        Option("Format: csv, json, md or parquet.", panel=OUTPUT, flag="--format", metavar="FORM", absence="a table"),
     ] = None,
     output: Annotated[
-        Path | None, Option("File for the answer.", panel=OUTPUT, flag="-o --output", absence=STANDARD_OUTPUT)
+        Path | None, Option("File for the result.", panel=OUTPUT, flag="-o --output", absence=STANDARD_OUTPUT)
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
     options: Annotated[QueryOptions, FLEET],
 ) -> int:
-    """Ask questions in SQL over all that a batch has read, or over one image."""
+    """Query a batch or an image with SQL."""
     from layoutscope.api.outputs import check_output, file_form
     from layoutscope.fleet.query import ANSWER_FORMATS, views, write_answer
     from layoutscope.fleet.query import query as run
@@ -82,7 +83,7 @@ def query_fleet(
         show(views(), as_json=file_format == "json")
         return 0
     if sql is None:
-        raise UsageError("which question? write it in quotes, such as 'SELECT * FROM volumes'; --list names the views")
+        raise UsageError("missing SQL query: quote it, such as 'SELECT * FROM volumes'; --list shows the views")
     if output is not None:
         file_form(output, file_format, ANSWER_FORMATS, "csv")
         check_output(output, force=force, reads=[place])
@@ -101,13 +102,13 @@ def query_fleet(
 def report_fleet(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a batch.")],
     *,
-    output: Annotated[Path, Option("The page.", panel=OUTPUT, flag="-o --output", metavar="FILE.html")],
-    maps: Annotated[bool, Option("Write a map of each image, too, into FILE-maps.", panel=OUTPUT)] = False,
-    no_names: Annotated[bool, Option("Leave names and paths out.", panel=OUTPUT)] = False,
+    output: Annotated[Path, Option("Output page.", panel=OUTPUT, flag="-o --output", metavar="FILE.html")],
+    maps: Annotated[bool, Option("Also write a map of each image into FILE-maps.", panel=OUTPUT)] = False,
+    no_names: Annotated[bool, Option("Leave out names and paths.", panel=OUTPUT)] = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> int:
-    """Write one page over a batch: a table with every volume's layout, distributions, the slowest and why."""
+    """Write one HTML page about a batch: all volumes, distributions, and the slowest with the reasons."""
     from layoutscope.fleet.report import write_report
 
     result = write_report(folder, output, maps=maps, names=not no_names, force=force)

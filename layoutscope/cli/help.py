@@ -38,16 +38,16 @@ PANELS: Final = (
 """Every panel, in the order in which help shows them."""
 
 WIDEST_CHOICE: Final = 24
-"""Characters of a list of choices that may stand beside its option; a longer one stands below it."""
+"""Characters of a list of choices that fits next to its option; a longer list follows below it."""
 
 EXIT_CODES: Final = (
     ("0", "complete"),
-    ("1", "failed: the image cannot be read, nothing on it can, or a password is wrong"),
-    ("2", "usage: something was asked for that is not there"),
-    ("3", "read, but with gaps, or something on the image is wrong"),
+    ("1", "failed: the image or all of its volumes cannot be read, or a password is wrong"),
+    ("2", "usage error: an option, argument or object does not exist"),
+    ("3", "read with gaps, or the image has errors"),
     ("130", "interrupted"),
 )
-"""What a command ends with, and what that says."""
+"""Exit codes of the commands, and their meaning."""
 
 RENAMED: Final[dict[str, dict[str, str]]] = {
     "": {
@@ -115,14 +115,14 @@ _NOT_AMONG: Final = re.compile(r"^'(?P<word>.*)' is not one of ")
 
 @dataclass(frozen=True)
 class OptionText:
-    """What is said of an option or an argument."""
+    """The help of an option or an argument."""
 
-    panel: str  # where it stands; empty of an argument
-    names: str  # as it is written
-    takes: str  # what stands behind it, a unit or the choices; empty of a switch and of an argument
+    panel: str  # its position; empty for an argument
+    names: str  # its spelling
+    takes: str  # what follows it, a unit or the choices; empty for a switch and of an argument
     text: str  # what it does
-    default: str  # what holds without it, `required` where there is no doing without; empty of a switch
-    choices: tuple[str, ...]  # what it may be; empty where that is no list
+    default: str  # what holds without it, `required` if it must be given; empty for a switch
+    choices: tuple[str, ...]  # possible values; empty if they are not a list
     is_repeatable: bool  # whether it may be given more than once
     bounds: str  # what a number may be, such as `x>=1`
 
@@ -263,110 +263,128 @@ def _rename_option(word: str, new: Mapping[str, str]) -> str:
 Examples = tuple[tuple[str, str], ...]
 
 OVERVIEW: Final[Examples] = (
-    ("layoutscope scan disk.img", "How long listing every file takes, why, and what would help."),
-    ("layoutscope predict --help", "The options of a verb, with examples."),
-    ("layoutscope explain clump", "What a word, a metric or the code of a finding means."),
+    ("layoutscope scan disk.img", "Show how long listing all files takes, why, and what would help."),
+    ("layoutscope predict --help", "Show the options of a verb, with examples."),
+    ("layoutscope explain clump", "Explain a term, a metric or the code of a finding."),
 )
 
 EXAMPLES: Final[dict[str, Examples]] = {
     "scan": (
-        ("layoutscope scan disk.img", "One screen: how long listing every file takes, why, and what would help."),
-        ("layoutscope scan disk.img:Data --details", "Everything that was measured of the volume Data."),
+        ("layoutscope scan disk.img", "Show how long listing all files takes, why, and what would help."),
+        ("layoutscope scan disk.img:Data --details", "Show all measurements of the volume Data."),
     ),
     "map": (
-        ("layoutscope map disk.img -o map.html", "A page to open in a browser."),
-        ("layoutscope map fresh.img aged.img -o ages.html --no-names", "Two images on one scale, without names."),
+        ("layoutscope map disk.img -o map.html", "Write a page to open in a browser."),
+        ("layoutscope map fresh.img aged.img -o ages.html --no-names", "Show two images on one scale, without names."),
     ),
     "list": (
-        ("layoutscope list disk.img", "Every file, one path a line."),
-        ("layoutscope list disk.img --folder /Users -o users.csv", "A folder, with sizes and times."),
+        ("layoutscope list disk.img", "List every file, one path per line."),
+        ("layoutscope list disk.img --folder /Users -o users.csv", "List a folder, with sizes and times."),
     ),
     "inspect": (
-        ("layoutscope inspect disk.img --path /Users/me/notes.txt", "Where a file is kept, record by record."),
-        ("layoutscope inspect disk.img --at 0x1400000", "What lies at a place, and whose it is."),
+        ("layoutscope inspect disk.img --path /Users/me/notes.txt", "Show where a file is stored, record by record."),
+        ("layoutscope inspect disk.img --at 0x1400000", "Show what is stored at a place, and its owner."),
     ),
     "check": (
-        ("layoutscope check disk.img", "Every contradiction, with its code and its place."),
-        ("layoutscope check monday.img friday.img", "What became wrong from one image to the other."),
+        ("layoutscope check disk.img", "List every contradiction, with its code and place."),
+        ("layoutscope check monday.img friday.img", "Show what became wrong between two images."),
     ),
     "explain": (
-        ("layoutscope explain clump", "What a word means."),
-        ("layoutscope explain node-invalid", "What a finding says, and what to do."),
+        ("layoutscope explain clump", "Explain a term."),
+        ("layoutscope explain node-invalid", "Explain a finding, and what to do."),
     ),
     "cache": (
-        ("layoutscope cache", "Where decompressed images are kept, and which."),
-        ("layoutscope cache clear", "Remove them."),
+        ("layoutscope cache", "Show the folder of decompressed images and its content."),
+        ("layoutscope cache clear", "Remove all of them."),
     ),
     "predict": (
-        ("layoutscope predict disk.img --order names --drive sata-ssd", "Names alone, on a solid-state drive."),
-        ("layoutscope predict disk.img --what-if outer-zone --top 20", "The start of the drive, and what costs most."),
+        (
+            "layoutscope predict disk.img --order names --drive sata-ssd",
+            "Predict a listing of names only, on a solid-state drive.",
+        ),
+        ("layoutscope predict disk.img --what-if outer-zone --top 20", "Compare with the start of the drive."),
     ),
     "plan": (
-        ("layoutscope plan disk.img", "What would help, how to do it, what it takes."),
-        ("layoutscope plan disk.img --host macos --drive generic-7200 --all", "As on a Mac; what would not help, too."),
-    ),
-    "compare": (
-        ("layoutscope compare fresh.img aged.img", "What changed, and what that costs."),
-        ("layoutscope compare disk.img:1 disk.img:Data", "Two volumes of one disk."),
-    ),
-    "series": (
-        ("layoutscope compare --over-time may.lscope june.lscope july.lscope", "How a volume ages."),
+        ("layoutscope plan disk.img", "List remedies with instructions and cost."),
         (
-            "layoutscope compare --over-time week*.img --by time --plot aging.html",
-            "By their last change, as curves.",
+            "layoutscope plan disk.img --host macos --drive generic-7200 --all",
+            "Model a Mac, and also list what would not help.",
         ),
     ),
+    "compare": (
+        ("layoutscope compare fresh.img aged.img", "Show what changed, and what that costs."),
+        ("layoutscope compare disk.img:1 disk.img:Data", "Compare two volumes of one disk."),
+    ),
+    "series": (
+        ("layoutscope compare --over-time may.lscope june.lscope july.lscope", "Show how a volume ages."),
+        ("layoutscope compare --over-time week*.img --by time --plot aging.html", "Plot the images by last change."),
+    ),
     "batch": (
-        ("layoutscope batch archive/ -o fleet", "Every image below a folder: captures, and tables over all."),
-        ("layoutscope batch @disks.txt -o fleet --resume -j 8", "What a list names and is not there yet."),
+        ("layoutscope batch archive/ -o fleet", "Read every image below a folder into captures and tables."),
+        ("layoutscope batch @disks.txt -o fleet --resume -j 8", "Read the images of a list that are still missing."),
     ),
     "query": (
-        ("layoutscope query fleet --list", "What can be asked for: views, columns, units."),
-        ("layoutscope query fleet 'SELECT path, status FROM sources' -o all.csv", "An answer as a file."),
+        ("layoutscope query fleet --list", "List views, columns and units."),
+        ("layoutscope query fleet 'SELECT path, status FROM sources' -o all.csv", "Write the result to a file."),
     ),
     "report": (
-        ("layoutscope batch report fleet -o fleet.html", "A page over all that a batch has read."),
-        ("layoutscope batch report fleet -o fleet.html --maps", "And a map of each image, a click away."),
+        ("layoutscope batch report fleet -o fleet.html", "Write a page about all images of a batch."),
+        ("layoutscope batch report fleet -o fleet.html --maps", "Also write a map of each image."),
     ),
     "trace": (
-        ("layoutscope trace disk.img -o walk.csv", "The reads of a listing, one a line."),
-        ("layoutscope trace disk.img --order names -o walk.fio --disk /dev/sdb", "To be replayed by fio."),
+        ("layoutscope trace disk.img -o walk.csv", "Write the reads of a listing, one per line."),
+        ("layoutscope trace disk.img --order names -o walk.fio --disk /dev/sdb", "Write a trace for fio."),
     ),
     "replay": (
-        ("layoutscope trace replay walk.csv --drive generic-7200", "What a drive makes of recorded reads."),
-        ("layoutscope trace replay fs_usage.txt --against disk.img", "How well the prediction meets them."),
+        ("layoutscope trace replay walk.csv --drive generic-7200", "Compute the time of recorded reads on a drive."),
+        ("layoutscope trace replay fs_usage.txt --against disk.img", "Score the prediction with recorded reads."),
     ),
     "forecast": (
-        ("layoutscope forecast disk.img --cycles 20", "What twenty cycles of replaced files make of a volume."),
-        ("layoutscope forecast may.lscope june.lscope --plot next.html", "At the pace of the last month, as curves."),
+        ("layoutscope forecast disk.img --cycles 20", "Forecast the volume after twenty cycles of replaced files."),
+        (
+            "layoutscope forecast may.lscope june.lscope --plot next.html",
+            "Plot a forecast at the pace of the last month.",
+        ),
     ),
     "validate": (
-        ("layoutscope drives validate layoutscope-kit.tar.gz", "What a Mac measured, beside what is predicted for it."),
-        ("layoutscope drives validate layoutscope-kit.tar.gz --json", "The same for programs."),
+        ("layoutscope drives validate layoutscope-kit.tar.gz", "Compare measurements of a Mac with predictions."),
+        ("layoutscope drives validate layoutscope-kit.tar.gz --json", "Print JSON."),
     ),
     "drives": (
-        ("layoutscope drives", "Which profiles there are, and which to take."),
-        ("layoutscope drives fit mine --random-ms 12.5 --rate-mb-s 140 -o mine.toml", "A profile of your own drive."),
+        ("layoutscope drives", "List the profiles, and which to choose."),
+        (
+            "layoutscope drives fit mine --random-ms 12.5 --rate-mb-s 140 -o mine.toml",
+            "Make a profile of your own drive.",
+        ),
     ),
     "kit": (
-        ("layoutscope drives kit -o kit.sh", "On any computer; then on the Mac: sudo sh kit.sh /Volumes/NAME."),
-        ("layoutscope drives kit | less", "To read what it will do."),
+        (
+            "layoutscope drives kit -o kit.sh",
+            "Run this on any computer, then on the Mac: sudo sh kit.sh /Volumes/NAME.",
+        ),
+        ("layoutscope drives kit | less", "Read the script first."),
     ),
     "export": (
-        ("layoutscope export disk.img --table entries -o entries.parquet", "Files and folders as Parquet."),
-        ("layoutscope export disk.img -o files.body", "Files with their times, for mactime."),
+        ("layoutscope export disk.img --table entries -o entries.parquet", "Export files and folders as Parquet."),
+        ("layoutscope export disk.img -o files.body", "Export files with their times, for mactime."),
     ),
     "extract": (
-        ("layoutscope export disk.img --metadata-image small.img.zst", "What others need to look into a slow disk."),
-        ("layoutscope export disk.img.zst --metadata-image metadata.img", "A sparse file that other programs read."),
+        (
+            "layoutscope export disk.img --metadata-image small.img.zst",
+            "Write what others need to examine a slow disk.",
+        ),
+        (
+            "layoutscope export disk.img.zst --metadata-image metadata.img",
+            "Write a sparse file that other programs read.",
+        ),
     ),
     "checkpoints": (
-        ("layoutscope inspect disk.img --states", "Which older states there are."),
-        ("layoutscope inspect disk.img --states --json", "The same for programs."),
+        ("layoutscope inspect disk.img --states", "List older states."),
+        ("layoutscope inspect disk.img --states --json", "Print JSON."),
     ),
     "verify": (
-        ("layoutscope verify disk.img", "Whether bulk decoding and the grammars agree."),
-        ("layoutscope verify disk.img --json", "The same for programs."),
+        ("layoutscope verify disk.img", "Check that bulk decoding and the grammars agree."),
+        ("layoutscope verify disk.img --json", "Print JSON."),
     ),
 }
 """By the name of the command."""

@@ -1,4 +1,4 @@
-"""What stands on an image: the commands that show, check, list and copy it."""
+"""The content of an image: the commands that show, check, list and copy it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from layoutscope.options import (
 
 
 def inspect(image: ImageItself, *, as_json: AsJson = False, options: InspectOptions) -> None:
-    """Show the structure at a place field by field, and who owns that place: tree, node, file, path."""
+    """Show the fields of the structure at a place, and its owner: tree, node, file, path."""
     from layoutscope.api.inspect import inspect as run
 
     show(run(image, **complete_options(options)), as_json=as_json)
@@ -33,7 +33,7 @@ def inspect(image: ImageItself, *, as_json: AsJson = False, options: InspectOpti
 def checkpoints(
     image: ImageItself, *, as_json: AsJson = False, options: Annotated[ReadOptions, CONTAINER]
 ) -> int | None:
-    """List older states, checkpoints and snapshots, and how much of each still exists."""
+    """List older states (checkpoints and snapshots), and how much of each still exists."""
     from layoutscope.api.inspect import checkpoints as run
     from layoutscope.report.text.check import print_states
     from layoutscope.report.text.console import make_console
@@ -58,7 +58,7 @@ def export(
     table: Annotated[
         str | None,
         Option(
-            "Which table, or all as a file each; 'layoutscope explain TABLE' lists its columns.",
+            "Table to export, or all for one file per table; 'layoutscope explain TABLE' lists its columns.",
             panel=OUTPUT,
             absence="none, for a document",
             choices=EXPORTED_TABLES,
@@ -66,7 +66,7 @@ def export(
     ] = None,
     options: ExportOptions,
 ) -> None:
-    """Export tables of the layout, or lists of files and walks as other programs read them."""
+    """Export tables of the layout, or file lists and walks in formats of other programs."""
     from layoutscope.api.export import export as run
 
     if output is None and options.get("file_format") == "parquet" and sys.stdout.isatty():
@@ -75,7 +75,7 @@ def export(
 
 
 def list_files(image: Image, *, output: Output = None, options: ListOptions) -> None:
-    """List every file of a volume with its path, from the metadata itself: on a slow disk faster than any listing."""
+    """List every file of a volume with its path, straight from the metadata: faster than any listing on a slow disk."""
     from layoutscope.api.listing import list_files as run
 
     if output is None and options.get("file_format") == "parquet" and sys.stdout.isatty():
@@ -88,11 +88,11 @@ def extract(
     *,
     output: Annotated[
         Path,
-        Option("Where it is written to; compressed if it ends in .zst, else sparse.", panel=OUTPUT, flag="-o --output"),
+        Option("Output file, compressed if its name ends in .zst, otherwise sparse.", panel=OUTPUT, flag="-o --output"),
     ],
     options: Annotated[ExtractOptions, {"names": None}],
 ) -> None:
-    """Write a raw image with the metadata alone, which scans the same; names of files are metadata and are in it."""
+    """Write a raw image with only the metadata, including file names; it scans the same."""
     from layoutscope.api.extract import extract as run
 
     run(image, output, **complete_options(options))
@@ -104,7 +104,7 @@ Later = Annotated[
     typer.Argument(
         metavar="[LATER]",
         show_default="none",
-        help="A later image of the same volumes: only what came between the two is shown.",
+        help="Show only findings that are new in this later image of the same volumes.",
     ),
 ]
 
@@ -115,27 +115,23 @@ def check(
     *,
     file_format: Annotated[
         Literal["text", "json", "csv", "sarif"] | None,
-        Option(
-            "Text, JSON, a table as CSV, or SARIF for other programs.", panel=OUTPUT, flag="--format", absence="text"
-        ),
+        Option("Output format: text, JSON, a CSV table, or SARIF.", panel=OUTPUT, flag="--format", absence="text"),
     ] = None,
     rules: Annotated[
         list[str] | None,
         Option(
-            "Only findings of this code, more than once for several; the verdict is about these alone.",
+            "Show only findings with this code (repeatable); the verdict covers only these.",
             panel=OUTPUT,
             flag="--rule",
             metavar="CODE",
             absence="all",
         ),
     ] = None,
-    explain: Annotated[
-        bool, Option("Explain below the text what each code means, and what to do.", panel=OUTPUT)
-    ] = False,
+    explain: Annotated[bool, Option("Also explain each code, and what to do.", panel=OUTPUT)] = False,
     as_json: AsJson = False,
     options: ReadOptions,
 ) -> int:
-    """Check the structures of an image, read-only: each fault once, with its code and address."""
+    """Check the structures of an image (read-only), and list each fault once, with code and address."""
     from layoutscope.api.check import check as run
 
     if as_json and file_format not in (None, "json"):
@@ -168,7 +164,7 @@ def check(
 
 
 def verify(image: ImageItself, *, as_json: AsJson = False, options: ReadOptions) -> int:
-    """Parse every node through its grammar and list what differs from bulk decoding."""
+    """Parse every node with the grammars, and list differences from bulk decoding."""
     from layoutscope.api.check import verify as run
 
     found = run(image, **complete_options(options))

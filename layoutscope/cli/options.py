@@ -80,10 +80,12 @@ ImageItself = Annotated[
     ),
 ]
 AsJson = Annotated[bool, Option("Print JSON.", panel=OUTPUT, flag="--json")]
-Plot = Annotated[Path | None, Option("Draw the curves.", panel=OUTPUT, metavar="FILE.html", absence="not drawn")]
+Plot = Annotated[
+    Path | None, Option("Write a plot of the curves.", panel=OUTPUT, metavar="FILE.html", absence="not drawn")
+]
 Output = Annotated[
     Path | None,
-    Option("Where it is written to.", panel=OUTPUT, flag="-o --output", absence=STANDARD_OUTPUT),
+    Option("Output file.", panel=OUTPUT, flag="-o --output", absence=STANDARD_OUTPUT),
 ]
 
 OWN_KINDS: Final[dict[str, tuple[Any, str, str, str]]] = {
@@ -123,7 +125,7 @@ def _own_parameters(own: ReadOption, label: str) -> Iterator[inspect.Parameter]:
     A secret may be read from a file, too: words on a command line are seen by everybody on the machine.
     """
     kind, metavar, panel, absence = OWN_KINDS[own.kind]
-    # What lies around a volume, CoreStorage and disk images, opens with the same words.
+    # The same passwords also open CoreStorage and encrypted disk images around a volume.
     label = f"{label}, FileVault 2, encrypted disk images" if own.kind == "secret" else label
     text = own.help or options_of(ReadOptions)[own.name].help
     text = f"{text[0].lower()}{text[1:]}"
@@ -228,7 +230,7 @@ def secret_of(name: str, typed: str | None, file: Path | None) -> str | None:
         return _asked_for(name)
     if typed is None:
         return os.environ.get(f"LAYOUTSCOPE_{name.upper()}") or None
-    warn(f"others on this machine can see what stands behind --{name}; --{name} - asks for it without showing it")
+    warn(f"warning: a {name} on the command line is visible to other users; use --{name} -")
     return typed
 
 
@@ -262,7 +264,7 @@ def usual_cache() -> Path | None:
         refuse_part(folder / TAG)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except UsageError:
-        return folder  # in a bundle: that is said where an image is to be kept
+        return folder  # in a bundle: the error is reported when an image is to be kept
     except OSError:
         return None
     return folder if os.access(folder, os.W_OK) else None
@@ -279,7 +281,7 @@ def byte_count(text: str | None) -> int | None:
     except (ValueError, OverflowError):
         number = -1
     if number < 0:
-        raise UsageError(f"{text!r} is no number of bytes; write 4096, 0x1000 or 64KiB")
+        raise UsageError(f"{text!r} is not a number of bytes; write 4096, 0x1000 or 64KiB")
     return number
 
 
@@ -288,7 +290,7 @@ def named_values(given: list[str]) -> dict[str, str]:
     pairs = [item.partition("=") for item in given]
     for name, sign, _ in pairs:
         if not sign:
-            raise UsageError(f"{name!r} is no NAME=VALUE")
+            raise UsageError(f"{name!r} is not of the form NAME=VALUE")
     return {name.strip(): value for name, _, value in pairs}
 
 
@@ -318,7 +320,7 @@ def numbers(figures: list[str]) -> dict[str, float]:
         try:
             found[name] = float(value)
         except ValueError as error:
-            raise UsageError(f"{figure!r} is no figure; write NAME=NUMBER, such as rpm=7200") from error
+            raise UsageError(f"{figure!r} is not a figure; write NAME=NUMBER, such as rpm=7200") from error
     return found
 
 

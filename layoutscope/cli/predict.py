@@ -43,7 +43,7 @@ def predict(
     as_json: AsJson = False,
     options: Annotated[PredictOptions, ANY_ORDER],
 ) -> None:
-    """Predict how long a workload takes on drives, why, and what would change it."""
+    """Predict how long a workload takes on drives, and show the causes and alternatives."""
     from layoutscope.api.predict import predict as run
 
     show(run(image, **complete_options(options)), as_json=as_json)
@@ -56,12 +56,12 @@ def trace(
     force: Force = False,
     file_format: Annotated[
         Literal["csv", "fio", "blkparse"] | None,
-        Option("How it is written.", panel=OUTPUT, flag="--format", absence="as the file ends, else csv"),
+        Option("Output format.", panel=OUTPUT, flag="--format", absence="from the file name, else csv"),
     ] = None,
-    disk: Annotated[str, Option("Of a fio iolog: the disk to replay on.", panel=OUTPUT, metavar="PATH")] = "/dev/sdX",
+    disk: Annotated[str, Option("The disk to replay on, for a fio iolog.", panel=OUTPUT, metavar="PATH")] = "/dev/sdX",
     options: TraceOptions,
 ) -> None:
-    """Write the reads of a workload in order: table, fio iolog or blkparse text."""
+    """Write the reads of a workload in order, as a table, fio iolog or blkparse text."""
     from layoutscope.api.outputs import check_output
     from layoutscope.api.trace import trace as run
     from layoutscope.api.trace import trace_form, write_trace
@@ -84,7 +84,7 @@ def replay(
     as_json: AsJson = False,
     options: Annotated[ReplayOptions, RECORDED_WORK],
 ) -> None:
-    """Compute what drives make of a real trace, and score a prediction against it."""
+    """Compute the time of a recorded trace on drives, and score a prediction with it."""
     from layoutscope.api.replay import replay as run
 
     show(run(trace, **complete_options(options)), as_json=as_json)
@@ -92,13 +92,13 @@ def replay(
 
 def validate(
     kit: Annotated[
-        Path, typer.Argument(metavar="KIT", help="What the kit's script made on a Mac: the archive, or its folder.")
+        Path, typer.Argument(metavar="KIT", help="Output of the kit's script on a Mac: the archive, or its folder.")
     ],
     *,
     as_json: AsJson = False,
     options: ValidateOptions,
 ) -> None:
-    """Hold predictions against what the kit's script measured on a Mac."""
+    """Compare predictions with measurements from a Mac."""
     from layoutscope.api.validate import validate as run
 
     show(run(kit, **options), as_json=as_json)
@@ -108,12 +108,12 @@ def plan(
     image: Image,
     *,
     file_format: Annotated[
-        Literal["text", "json", "csv"], Option("How the plan is printed.", panel=OUTPUT, flag="--format")
+        Literal["text", "json", "csv"], Option("Output format.", panel=OUTPUT, flag="--format")
     ] = "text",
     as_json: AsJson = False,
     options: PlanOptions,
 ) -> None:
-    """Say what would help, ranked by the time it saves, with what it takes and how to do it."""
+    """Rank remedies by time saved, with cost and instructions."""
     from layoutscope.api.plan import plan as run
 
     result = run(image, **complete_options(options))
@@ -140,7 +140,7 @@ def forecast(
     as_json: AsJson = False,
     options: Annotated[ForecastOptions, SEVERAL],
 ) -> None:
-    """Say what a volume's layout and its enumeration will be like after some more cycles of work."""
+    """Forecast the layout and listing time of a volume after more cycles of use."""
     from layoutscope.api.forecast import forecast as run
     from layoutscope.api.forecast import write_forecast_plot
 

@@ -49,7 +49,7 @@ NO_LINES: Final = ("dumb", "unknown")
 
 @contextmanager
 def show_progress(*, quiet: bool) -> Iterator[Progress | None]:
-    """Show on standard error how far things are; nothing if that is no terminal, or nobody wants to see it."""
+    """Show on standard error how far things are; nothing if that is not a terminal, or if progress is off."""
     if quiet or not _can_show(terminal()):
         yield None
         return
@@ -193,14 +193,14 @@ class Damage:
         self.lines.setdefault(name, f"{name}: {told}; layoutscope check lists them")
 
     def exit_code(self) -> int:
-        """Tell of it, where a command's result shows no findings itself."""
+        """Report a finding, for commands whose result shows no findings."""
         for line in self.lines.values():
             warn(line)
         return EXIT_DAMAGED if self.lines else EXIT_COMPLETE
 
 
 def keep_freed_memory() -> None:
-    """Have arrays that are let go make room for the next ones, where the C library can be told so.
+    """Make the C library reuse the memory of freed arrays, where it offers that.
 
     glibc gives the end of its heap back to the system at every chance, which then clears the pages once more for the
     next array: a third of the system's time in a scan of a million files. Larger arrays are given back as before.

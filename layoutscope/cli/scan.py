@@ -31,7 +31,7 @@ Page = Annotated[
 Capture = Annotated[
     Path | None,
     Option(
-        "Save a capture, which every verb takes.",
+        "Save a capture, which every verb accepts.",
         panel=OUTPUT,
         flag="--save",
         metavar="NAME.lscope",
@@ -44,16 +44,16 @@ def scan(
     image: Image,
     *,
     as_json: AsJson = False,
-    details: Annotated[bool, Option("Show all that was measured, not the verdict alone.", panel=OUTPUT)] = False,
-    explain: Annotated[bool, Option("With details: every metric with its definition.", panel=OUTPUT)] = False,
-    is_ascii: Annotated[bool, Option("Draw in ASCII.", panel=OUTPUT, flag="--ascii")] = False,
+    details: Annotated[bool, Option("Show all measurements.", panel=OUTPUT)] = False,
+    explain: Annotated[bool, Option("With --details: add the definition of every metric.", panel=OUTPUT)] = False,
+    is_ascii: Annotated[bool, Option("Use only ASCII characters.", panel=OUTPUT, flag="--ascii")] = False,
     map_to: Page = None,
     save_to: Capture = None,
     hash_names: HashNames = False,
     force: Force = False,
     options: ScanOptions,
 ) -> int:
-    """Scan an image: where metadata lies, how scattered it is, and what an enumeration costs."""
+    """Measure how scattered the metadata of an image is, and how long a listing takes."""
     from layoutscope.api.outputs import check_output, file_form
     from layoutscope.api.scan import scan as run
 
@@ -93,7 +93,7 @@ def map_images(
     output: Annotated[
         Path | None,
         Option(
-            "Where the page is written to; - is standard output.",
+            "Output page; - for standard output.",
             panel=OUTPUT,
             flag="-o --output",
             metavar="FILE.html",
@@ -102,7 +102,7 @@ def map_images(
     ],
     options: MapOptions,
 ) -> int:
-    """Write an interactive map of images, side by side on one scale: one page that needs no network."""
+    """Write an interactive map of one or more images: one HTML page that needs no network."""
     from layoutscope.api.map import map_images as run
 
     results = run(images, sys.stdout.buffer if output is None else output, **complete_options(options))
@@ -115,14 +115,16 @@ def compare(
     nodes: Annotated[
         Path | None,
         Option(
-            "List the nodes that moved, appeared or went: .csv, .parquet, .jsonl.", panel=OUTPUT, absence="not written"
+            "Write a list of nodes that moved, appeared or disappeared: .csv, .parquet or .jsonl.",
+            panel=OUTPUT,
+            absence="not written",
         ),
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
     options: Annotated[EnumerationOptions, SEVERAL],
 ) -> None:
-    """Compare file systems, ages or disks: metrics and predictions side by side, and what explains the difference."""
+    """Compare file systems, ages or disks: metrics, predictions, and the causes of the difference."""
     from layoutscope.api.compare import compare as run
     from layoutscope.api.compare import write_changed_nodes
     from layoutscope.api.outputs import check_output
@@ -145,7 +147,7 @@ def series(
     as_json: AsJson = False,
     options: Annotated[SeriesOptions, SEVERAL],
 ) -> None:
-    """Follow a volume over several images or captures: the aging curve of every metric and predicted time."""
+    """Show how metrics and predicted times of a volume change over several images or captures."""
     from layoutscope.api.compare import series as run
     from layoutscope.api.compare import write_series_plot
 

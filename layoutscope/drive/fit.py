@@ -20,7 +20,7 @@ OVERHEAD_MS: Final = 0.15
 
 
 LEAST_COVERED: Final = 0.05
-"""Share of a drive from which random reads tell of all of it: an error grows by the root of its inverse."""
+"""Share of a drive from which random reads represent all of it: an error grows by the root of its inverse."""
 INNER_PART: Final = 0.7
 """From there on a sequential rate is taken for that of the inner edge."""
 
@@ -51,7 +51,7 @@ def list_assumed_figures() -> dict[str, Figure]:
 def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitted") -> DriveProfile:
     """Fit a profile to the report of ``fio --output-format=json``.
 
-    Takes the jobs whose options tell what they did: random reads at queue depth 1, whose median fits the average seek
+    Uses the jobs whose options show their reads: random reads at queue depth 1, whose median fits the average seek
     of a disk or the latency of flash; sequential reads, whose rate fits the outer rate or the bandwidth.
     """
     fitted = replace(base, name=name, title=f"{base.title}, fitted with fio")
@@ -79,7 +79,7 @@ def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitt
 
 def median_ms(read: Mapping[str, Any]) -> float:
     """Return the median latency of a job's reads, else the mean."""
-    # Completion latency leaves out what submitting costs the host, which is no property of the drive.
+    # Completion latency leaves out the host's cost of submitting, which is not a property of the drive.
     latency = read.get("clat_ns") or read.get("lat_ns") or {}
     value = latency.get("percentile", {}).get("50.000000", latency.get("mean"))
     if not value:
@@ -109,7 +109,7 @@ def _part(text: object, capacity_bytes: int) -> int:
         try:
             return int(float(word[:-1]) / 100 * capacity_bytes)
         except (ValueError, OverflowError) as error:
-            raise UsageError(f"{word!r} is no share of a drive") from error
+            raise UsageError(f"{word!r} is not a share of a drive") from error
     return int(_size(word))
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.drive.profile import DriveProfile
 
 MAX_PACKED_BYTES: Final = 1 << 28
-"""Of a map as it is stored; that of a disk of 147 GB has half a megabyte."""
+"""Size limit of a stored map; that of a disk of 147 GB has half a megabyte."""
 
 COLUMNS: Final = 6
 SECTORS, CYLINDERS, HEADS, _, TRACK_SECTORS, ANGLES = range(COLUMNS)
@@ -43,7 +43,7 @@ def read_mapped_runs(profile: DriveProfile) -> NDArray[np.int64]:
     try:
         runs = _runs(_read_packed_file(profile.folder, name))
     except (OSError, ImageError, ValueError) as error:
-        raise UsageError(f"drive profile {profile.name}: {name} is no map of sectors: {error}") from error
+        raise UsageError(f"drive profile {profile.name}: {name} is not a map of sectors: {error}") from error
     end = int(runs[-1, hdd.LBN]) * SECTOR_BYTES
     if end < profile.capacity_bytes:
         raise UsageError(f"drive profile {profile.name}: {name} ends at byte {end:,}, the drive later")
@@ -51,9 +51,9 @@ def read_mapped_runs(profile: DriveProfile) -> NDArray[np.int64]:
 
 
 def _read_packed_file(folder: Path, name: str) -> bytes:
-    """Read the file that a profile, which may be a stranger's, names; it lies beside it, and is no other one."""
+    """Read the file that a profile names. Profiles may come from strangers, so the file must be next to it."""
     if name != Path(name).name:
-        raise ValueError("it does not lie beside the profile")
+        raise ValueError("it is not in the profile's folder")
     inputs.note(folder / name)
     with inputs.open_file(folder / name) as file:
         data = file.read(MAX_PACKED_BYTES + 1)
@@ -67,7 +67,7 @@ def _runs(packed: bytes) -> NDArray[np.int64]:
     """Read a map; the last ones are kept, since they are large."""
     raw = unpacked(packed)
     if not raw or len(raw) % (COLUMNS * CELL_BYTES):
-        raise ValueError(f"{len(raw)} bytes are no {COLUMNS} columns")
+        raise ValueError(f"{len(raw)} bytes do not make {COLUMNS} columns")
     columns = np.frombuffer(raw, np.dtype(np.uint32).newbyteorder("<")).reshape(COLUMNS, -1)
     cylinder, head, angle = (np.cumsum(columns[k], dtype=np.uint32) for k in (CYLINDERS, HEADS, ANGLES))
     _check(columns, cylinder, head)
@@ -138,7 +138,7 @@ def build_surface(
     first_lbn: int,  # first_lbn, last_lbn: logical sectors of 512 bytes
     last_lbn: int,
 ) -> hdd.Surface:
-    """Lay out the part of a disk that lies between two sectors.
+    """Lay out the part of a disk between two sectors.
 
     A map is taken whole; of zones only what is needed, so that a large disk does not take memory.
     """
@@ -356,8 +356,8 @@ def _zone_tracks(zones: Zones, zone: int, zone_end: int, first_lbn: int, last_lb
     runs[:, hdd.LBN] = runs[:, hdd.TRACK_BEGIN] = begin + track * sectors
     runs[:, hdd.CYLINDER] = zones.first_cylinder[zone] + cylinder
     runs[:, hdd.HEAD] = head
-    # Whole ticks: what is left of a turn, fewer ticks than there are sectors, lies behind the last one, and is no time
-    # that anybody measures.
+    # Whole ticks: the rest of a turn, fewer ticks than sectors, comes after the last sector and is too short to be
+    # measured.
     runs[:, hdd.SECTOR] = hdd.TURN // sectors
     runs[:, hdd.ANGLE] = angle
     runs[:, hdd.TRACK_END] = np.minimum(begin + (track + 1) * sectors, zone_end)
@@ -551,7 +551,7 @@ def number_pieces(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray
 
 
 def stripe(parts: Parts, chunk_bytes: int, width: int) -> tuple[Parts, NDArray[np.int64]]:
-    """Cut at the borders of chunks; chunk i lies on drive i modulo width."""
+    """Cut at the borders of chunks; chunk i is on drive i modulo width."""
     end = parts.offset + parts.length_bytes
     first = parts.offset // chunk_bytes
     row, step = number_pieces(np.maximum(-(-end // chunk_bytes) - first, 1))
@@ -559,7 +559,7 @@ def stripe(parts: Parts, chunk_bytes: int, width: int) -> tuple[Parts, NDArray[n
     begin = np.maximum(parts.offset[row], chunk * chunk_bytes)
     length = np.minimum(end[row], (chunk + 1) * chunk_bytes) - begin
     offset = (chunk // width) * chunk_bytes + begin - chunk * chunk_bytes
-    # A read is done when the slowest of its pieces is; the drives work side by side.
+    # A read is done when the slowest of its pieces is; the drives work in parallel.
     return Parts(parts.read[row], np.zeros(len(row), np.int64), offset, length), chunk % width
 
 

@@ -1,6 +1,6 @@
 """A rotating disk, one read after another: arm, rotation, look-ahead and buffer segments.
 
-Input: a `Surface` (where each sector lies, how long the arm takes) and reads as logical sectors. Times are
+Input: a `Surface` (where each sector is, how long the arm takes) and reads as logical sectors. Times are
 integers, in ticks of 1/2**32 revolution, so that an angle is ``ticks & MASK`` and reading straight on is exact.
 
 ``structs/source/hdd.c`` serves the reads; ``tests/unit/native/reference/hdd.py`` does the same function by function.
@@ -28,14 +28,14 @@ SECTOR_BYTES: Final = 512
 TURN: Final = 1 << 32
 MASK: Final = TURN - 1
 MAX_THINK_S: Final = 30 * 86400
-"""Of all reads together: 64 bits count turns for about half a year."""
+"""Limit for all reads together: 64 bits count turns for about half a year."""
 
 # Columns of Surface.runs.
 LBN, CYLINDER, HEAD, SECTOR, ANGLE, TRACK_BEGIN, TRACK_END, TRACK_SECTORS = range(8)
 
 
 class Surface(NamedTuple):
-    """Where the sectors lie and what the drive's electronics do; ticks are 1/2**32 revolution."""
+    """Where the sectors are and what the drive's electronics do; ticks are 1/2**32 revolution."""
 
     # consecutive logical sectors on consecutive physical ones of one track: first sector, cylinder, head, ticks of a
     # sector, angle of the first sector, first and last + 1 sector of its track, sectors that the track holds. The last

@@ -45,7 +45,7 @@ _FIGURES: Final[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
         (0, MAX_CYLINDERS),
     ),
     "track_skew_turns": ("share of a turn between the end of a track and the start of the next", (0, 1)),
-    "cylinder_skew_turns": ("the same where the next track lies in the next cylinder, if it differs", (0, 1)),
+    "cylinder_skew_turns": ("the same if the next track is in the next cylinder, if it differs", (0, 1)),
     "outer_mb_s": ("sustained sequential rate at the outer edge, 10^6 bytes a second", (1e-3, 1e5)),
     "inner_mb_s": ("sustained sequential rate at the inner edge", (1e-3, 1e5)),
     "seek_distance_cylinders": ("distances of the seek table", ()),
@@ -78,7 +78,7 @@ _FIGURES: Final[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
     "latency_us": ("latencies of single random reads of these sizes", ()),
     "sequential_us": ("the same of reads that begin where the one before ended, if they differ", ()),
     "bandwidth_mb_s": ("rate at large reads", (1e-3, 1e7)),
-    "parallel_reads": ("reads that proceed side by side", (1, 65536)),
+    "parallel_reads": ("reads that proceed at once", (1, 65536)),
     "chunk_bytes": ("stripe unit", (512, 1e12)),
 }
 """Every figure that a profile may have: its meaning, and the least and greatest number or the words that it may be."""
@@ -117,7 +117,7 @@ def check_tables(name: str, table: Mapping[str, Any]) -> None:
     """Check that what must be a table or a text is one."""
     for key, kind in _MEMBERS.items():
         if not isinstance(table.get(key, kind()), kind):
-            raise UsageError(f"drive profile {name}: {key} is no {kind.__name__}")
+            raise UsageError(f"drive profile {name}: {key} is not a {kind.__name__}")
     for key in ("members", "models"):
         if not all(isinstance(member, str) for member in table.get(key, [])):
             raise UsageError(f"drive profile {name}: {key} are named by text")
@@ -150,7 +150,7 @@ def _is_within(value: object, low: float, high: float) -> bool:
 def _check_table(profile: str, values: Mapping[str, Any], of: str, result: str) -> None:
     places, results = values.get(of), values.get(result)
     if not _are_numbers(places, 1e12) or not _are_numbers(results, 1e9) or len(places) != len(results):  # type: ignore[arg-type]
-        raise UsageError(f"drive profile {profile}: {of} and {result} are no lists of as many numbers")
+        raise UsageError(f"drive profile {profile}: {of} and {result} are not lists of the same length")
     fewest = FEWEST[result]
     if len(places) < fewest or any(after <= before for before, after in pairwise(places)):  # type: ignore[arg-type]
         raise UsageError(f"drive profile {profile}: {of} has fewer numbers than {fewest}, or they do not ascend")
@@ -164,7 +164,7 @@ def _check_zones(profile: str, values: Mapping[str, Any]) -> None:
     """Zones begin at sector 0, ascend, and have as many columns each."""
     rows = values["zones"]
     if not isinstance(rows, list) or not rows or not all(_are_numbers(row, 1e13) for row in rows):
-        raise UsageError(f"drive profile {profile}: zones is no list of rows of numbers")
+        raise UsageError(f"drive profile {profile}: zones is not a list of rows of numbers")
     if len({len(row) for row in rows}) != 1 or len(rows[0]) < 3 or any(row[2] < 1 for row in rows):
         raise UsageError(f"drive profile {profile}: zones has rows of other lengths, or tracks without a sector")
     for column in (0, 1):
@@ -206,7 +206,7 @@ MAX_UNPACKED_BYTES: Final = 1 << 30
 
 MAX_FIGURES: Final = 256
 LARGEST: Final = 25.0
-"""Of a variance of logarithms; no figure is known to less than a factor of e^5."""
+"""Limit of a variance of logarithms; each figure is known to a factor of e^5."""
 _NAME: Final = re.compile(r"([a-z_]+)(?:\[(\d{1,4})\])?")
 
 
@@ -241,7 +241,7 @@ def split_name(figure: str) -> tuple[str, int | None]:
     """Return name and index of a figure: of ``rpm`` there is none, of ``seek_ms[3]`` it is 3."""
     found = _NAME.fullmatch(figure)
     if found is None:
-        raise UsageError(f"{figure!r} is no figure of a drive profile")
+        raise UsageError(f"{figure!r} is not a figure of a drive profile")
     return found[1], None if found[2] is None else int(found[2])
 
 
@@ -250,7 +250,7 @@ def read_spread(profile: str, table: object, values: Mapping[str, Any]) -> Sprea
     known = table if isinstance(table, dict) else {}
     names, rows = known.get("figures"), known.get("covariance")
     if not isinstance(names, list) or not 0 < len(names) <= MAX_FIGURES or not _are_covariances(rows, len(names)):
-        raise UsageError(f"drive profile {profile}: spread is no list of figures with the covariance of each pair")
+        raise UsageError(f"drive profile {profile}: spread is not a list of figures with the covariance of each pair")
     if len(names) != len(set(map(str, names))):
         raise UsageError(f"drive profile {profile}: spread names a figure twice")
     for figure in names:
@@ -261,12 +261,12 @@ def read_spread(profile: str, table: object, values: Mapping[str, Any]) -> Sprea
         elif index is not None:
             value = None
         if not isinstance(value, int | float):
-            raise UsageError(f"drive profile {profile}: spread speaks of {figure}, which is no number of the profile")
+            raise UsageError(f"drive profile {profile}: spread names {figure}, which is not a number of the profile")
     return Spread(tuple(names), tuple(tuple(map(float, row)) for row in rows))  # type: ignore[union-attr]
 
 
 def _are_covariances(rows: object, count: int) -> bool:
-    """Tell whether rows are a symmetric matrix of that size with possible values."""
+    """Return whether rows are a symmetric matrix of that size with possible values."""
     if not isinstance(rows, list) or len(rows) != count:
         return False
     if not all(isinstance(row, list) and len(row) == count for row in rows):
@@ -280,7 +280,7 @@ def _are_covariances(rows: object, count: int) -> bool:
 KINDS: Final = ("measured", "datasheet", "fitted", "assumed")
 
 MAX_SETS: Final = 8
-"""How deep sets may stand in sets."""
+"""How deep sets may be nested."""
 
 
 class Figure(Displayed, Struct, frozen=True):
@@ -319,7 +319,7 @@ class DriveProfile(Displayed, Struct, frozen=True):
     note : str
         What a user must know before trusting it.
     folder : Path
-        Where the files that it names lie.
+        Where the files that it names are.
     take_for : str
         Which drives it stands for, in words; empty where it stands for itself.
     models : tuple of str
@@ -458,7 +458,7 @@ def load_profile(name: str | Path) -> DriveProfile:
     Parameters
     ----------
     name : str or path
-        One of :func:`list_profiles`, a model number as a drive tells it, or a file that ends in ``.toml``; or
+        One of :func:`list_profiles`, a model number as a drive reports it, or a file that ends in ``.toml``; or
         ``main=NAME,second=NAME``, the two drives of a Fusion set.
 
     Raises
@@ -512,7 +512,7 @@ def read_profile(path: Path) -> str:
     Raises
     ------
     UsageError
-        If it cannot be read, or is no text.
+        If it cannot be read, or is not text.
     """
     try:
         return inputs.read_text(path, most_bytes=inputs.MAX_PARSED_BYTES)
@@ -533,7 +533,7 @@ def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] =
     name : str
         By which it is loaded.
     folder : Path
-        Where the files that it names lie.
+        Where the files that it names are.
     sets : tuple of str
         The sets that it is a member of, outermost first.
 
@@ -617,5 +617,5 @@ def _figure(profile: str, key: str, entry: object, sources: Mapping[str, str]) -
     if entry["kind"] not in KINDS:
         raise UsageError(f"drive profile {profile}: {key} is {entry['kind']!r}, not one of {', '.join(KINDS)}")
     if not isinstance(entry["source"], str):
-        raise UsageError(f"drive profile {profile}: the source of {key} is no text")
+        raise UsageError(f"drive profile {profile}: the source of {key} is not a text")
     return Figure(entry["value"], entry["kind"], str(sources.get(entry["source"], entry["source"])))

@@ -1,6 +1,6 @@
 """Traces of others: CSV, fio iolog, blkparse text, pairs of numbers, and recordings of a disk by its block numbers.
 
-The result is an `AccessTrace`, or a `Recorded`. A recording does not tell what block numbers count, and from where
+The result is an `AccessTrace`, or a `Recorded`. A recording does not show the unit and the start of block numbers
 (:mod:`layoutscope.api.replay` finds out); a :class:`Place` says it for one device, and :meth:`Recorded.trace`
 makes a trace of its reads. Writes are left out.
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Columns = dict[str, tuple[str, ...]]
 
 HIGHEST_BLOCK: Final = 1 << 54
-"""A block number beyond it is none of a disk: in blocks of 512 bytes it lies behind 8 EiB."""
+"""A larger block number is not from a disk: in blocks of 512 bytes it is beyond 8 EiB."""
 
 LONGEST_READ: Final = 1 << 40
 
@@ -61,7 +61,7 @@ class LineCounts(Displayed, Struct, frozen=True):
 
 
 class Read(Struct, frozen=True):
-    """One read as a line of a recording tells it; times in microseconds of the recorder's clock, NaN where not told."""
+    """One read, from a line of a recording; times in microseconds of the recorder's clock, NaN if not recorded."""
 
     block: int
     length_bytes: int
@@ -78,7 +78,7 @@ class Place(Displayed, Struct, frozen=True):
 
     device: str  # its name in the recording
     unit_bytes: int  # what a block number counts
-    # where block 0 lies, in bytes from the start of the image; negative where the image begins behind it
+    # position of block 0, in bytes from the start of the image; negative if the image begins after it
     image_offset: int = 0
     image_device: int = 0  # image of a Fusion set, 0 otherwise
 
@@ -98,7 +98,7 @@ class Recorded(Displayed, Struct, frozen=True):
     process: NDArray[np.uint32]
     is_metadata: NDArray[np.bool_]  # whether the recording calls it a read of metadata
     layer: NDArray[np.uint8]  # who asked for it: `FILE_SYSTEM`, `CHUNK` or `BELOW`
-    # issued_us, done_us: when it was asked for and complete, in microseconds; NaN where that is not told
+    # issued_us, done_us: when it was asked for and complete, in microseconds; NaN if not recorded
     issued_us: NDArray[np.float64]
     done_us: NDArray[np.float64]
     # devices, processes: names
@@ -139,7 +139,7 @@ class Recorded(Displayed, Struct, frozen=True):
         return offset, image, known & (offset >= 0)
 
     def trace(self, places: Sequence[Place]) -> AccessTrace:
-        """Make a trace of the reads that have a place; think times follow where completions are told."""
+        """Make a trace of the reads that have a place; think times follow where completions are recorded."""
         offset, image, known = self.offsets(places)
         there = self[known]
         trace = AccessTrace.from_reads(offset[known], there.length_bytes)
@@ -149,11 +149,11 @@ class Recorded(Displayed, Struct, frozen=True):
 
     @property
     def is_timed(self) -> bool:
-        """Whether it tells of each read when it was asked for and when it was complete."""
+        """Whether it records when each read was issued and when it was complete."""
         return len(self) > 0 and bool(np.isfinite(self.issued_us).all() and np.isfinite(self.done_us).all())
 
     def gaps_us(self) -> NDArray[np.float64]:
-        """Return the time before each read in which no other was under way; zeros where times are not told."""
+        """Return the time before each read in which no other was under way; zeros if times are not recorded."""
         if not self.is_timed:
             return np.zeros(len(self))
         idle = self.issued_us[1:] - np.maximum.accumulate(self.done_us)[:-1]
@@ -170,7 +170,7 @@ class Recorded(Displayed, Struct, frozen=True):
         if not self.is_timed or len(self) == 0:
             return np.zeros(len(self), bool)
         late = self.issued_us[1:] < np.maximum.accumulate(self.done_us)[:-1]
-        # Of several that are late for one long read, that one is marked by the first of them.
+        # If several are late for one long read, the first of them marks it.
         shared = np.zeros(len(self), bool)
         shared[1:] |= late
         shared[:-1] |= late
@@ -476,7 +476,7 @@ def _parse_trace(path: str | Path, name: str, data: bytes) -> AccessTrace | Reco
             return (READERS.get(name) or RECORDERS[name])(data)
     except (ValueError, ArithmeticError, IndexError, TypeError, csv.Error) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ImageError(f"{path}: is no trace in the format {name}: {reason}") from error
+        raise ImageError(f"{path}: is not a trace in the format {name}: {reason}") from error
 
 
 def check_reads(path: str | Path, trace: AccessTrace) -> None:
@@ -492,13 +492,13 @@ def check_reads(path: str | Path, trace: AccessTrace) -> None:
 
 
 MAX_TRACE_BYTES: Final = 4 * GIB
-"""Of a trace as it is stored: a hundred million lines."""
+"""Size limit of a stored trace: a hundred million lines."""
 
 MAX_READ_BYTES: Final = 1 << 40
 MAX_DRIVE_BYTES: Final = 10**16
 MAX_THINK_US: Final = MAX_THINK_S * 1e6
 MAX_DEVICES: Final = 256
-"""What is beyond them is no trace of a drive."""
+"""Anything larger is not a trace of a drive."""
 
 
 def _read_unpacked(path: Path) -> bytes:
@@ -511,7 +511,7 @@ def _read_unpacked(path: Path) -> bytes:
 
 
 def guess_form(name: str, data: bytes) -> str:
-    """Tell the format of a trace from its name and first lines."""
+    """Recognise the format of a trace by its name and first lines."""
     if name.removesuffix(".zst").endswith(".trace"):
         return "pairs"
     lines = data[:4096].decode("utf-8", "replace").splitlines()
@@ -601,7 +601,7 @@ def read_fio(data: bytes) -> AccessTrace:
 
 
 def read_blkparse(data: bytes) -> AccessTrace:
-    """Read the text of blkparse: issued reads, else queued ones; think times follow where completions are told."""
+    """Read the text of blkparse: issued reads, else queued ones; think times follow where completions are recorded."""
     events = [match for line in data.decode("utf-8", "replace").splitlines() if (match := BLKPARSE.match(line))]
     reads = [event for event in events if "R" in event["kind"] and event["sectors"]]
     # Q: asked for by the file system; D: handed to the drive, merged and sorted; C: done (blkparse(1)).
@@ -635,7 +635,7 @@ RECORDERS: Final[dict[str, Callable[[bytes], Recorded]]] = {
     "iosnoop": read_snoop,
     "biosnoop": read_snoop,
 }
-"""Formats of recordings, which tell reads by a device and its blocks."""
+"""Formats of recordings, which give reads by device and block."""
 
 FORMS: Final = (*READERS, *RECORDERS)
 """Every format of a trace."""

@@ -84,7 +84,7 @@ class ServiceResult(Displayed, Struct, frozen=True):
     seconds : float
         From the start to the end of the last read and of what the host does behind it: `service_s` + `host_s`.
     seconds_low, seconds_high : float
-        Between which times nine in ten simulations lie; `seconds` itself of a drive as its profile stands.
+        The 90 % range of the simulations; `seconds` itself for the nominal drive.
     service_s : float
         Sum of the service times: `seek_s` + `rotation_s` + `transfer_s` + `overhead_s`.
     seek_s, rotation_s, transfer_s : float
@@ -106,10 +106,10 @@ class ServiceResult(Displayed, Struct, frozen=True):
     reads_ms : ReadTimes
         Each read.
     nominal_s : float
-        Seconds of the drive as its profile stands.
+        Seconds of the nominal drive.
     draws_s : tuple of float
         Seconds of each simulation, of which `seconds` is the median; those of two traces on one drive belong together
-        one by one. Empty of a drive as its profile stands.
+        one by one. Empty of a nominal drive.
     sampling_error : float
         What a sample of the reads leaves open of the simulations: the logarithm of a factor, 0 where all were served.
     largest_unknown : str
@@ -147,23 +147,23 @@ class ServiceResult(Displayed, Struct, frozen=True):
 
     @property
     def knowledge(self) -> str:
-        """Say in a sentence what is known of the drive, and how well the model tells such drives."""
+        """Describe in a sentence what is known of the drive, and how accurate the model is for such drives."""
         if self.geometry == "none":
-            return "Of flash the model knows the latencies in the profile, measured or assumed."
+            return "For flash, the model knows the latencies in the profile, measured or assumed."
         known = {
             "map": "Every sector of this drive is known",
             "zones": "Zones and skews of this drive are known",
-            "datasheet": "Of this drive a few figures are known, not its tracks",
+            "datasheet": "Only a few figures of this drive are known, not its tracks",
         }[self.geometry]
         return (
             f"{known}: on nine in ten drives known that well, the model is expected to be within a factor of "
-            f"{model_error(self.geometry):.3g} of DiskSim, a published simulator (held against it on "
+            f"{model_error(self.geometry):.3g} of DiskSim, a published simulator (compared on "
             f"{model_drives(self.geometry)} drives)."
         )
 
     @property
     def causes_s(self) -> dict[str, float]:
-        """Seconds by cause, in the order in which they are told."""
+        """Seconds by cause, in the order in which they are shown."""
         return {
             "seek": self.seek_s,
             "rotation": self.rotation_s,
@@ -273,7 +273,7 @@ def service(
         Where the image starts on the drive: 0 for a whole disk, else the start of the partition.
     queue_depth : int, count, default 1
         Reads that are outstanding. More than one: think times do not count, a disk picks the nearest among those of
-        its window, flash serves some side by side.
+        its window, flash serves some at once.
 
     Returns
     -------
@@ -461,8 +461,8 @@ ALIGNED_BYTES: Final = 4096
 """Volumes begin at multiples of this."""
 SAMPLE_READS: Final = 1 << 13
 STRETCHES: Final = 4
-"""Of longer traces so many reads are served in each simulation, in so many stretches: few and long, as many reads fill
-a buffer."""
+"""In longer traces, each simulation serves this many reads, in this many stretches: few and long, as many reads fill a
+buffer."""
 WARM_UP: Final = 256
 """Reads at the start of each stretch that do not count: there the buffer lacks what the reads before had left in it."""
 
@@ -476,7 +476,7 @@ class Draws(Struct, frozen=True):
 
     seconds: F64  # of each simulation, the host's time among them
     drive_s: F64  # the drive's part of that
-    nominal_s: float  # on the drive as its profile stands
+    nominal_s: float  # on the nominal drive
     sampling_error: float = 0.0  # what a sample of the reads leaves open, as the logarithm of a factor
 
 

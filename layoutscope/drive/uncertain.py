@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FILE: Final = Path(__file__).with_name("priors.toml")
 NINE_IN_TEN: Final = float(np.log(19))
-"""Logit of 95 %: between this and its opposite lie nine of ten draws of a logistic distribution."""
+"""Logit of 95 %: nine of ten draws of a logistic distribution are between this and its opposite."""
 
 
 @lru_cache(maxsize=1)
@@ -65,7 +65,7 @@ def uniform(name: str, count: int = 0) -> F64:
 
 
 def factors(name: str, factor: float, count: int = 0) -> F64:
-    """Draw factors of which nine in ten lie between ``1 / factor`` and `factor`."""
+    """Draw factors of which nine in ten are between ``1 / factor`` and `factor`."""
     share = uniform(name, count)
     return np.asarray(np.exp(np.log(share / (1 - share)) * (np.log(factor) / NINE_IN_TEN)))
 
@@ -86,8 +86,8 @@ def drawn(name: str, prior: Mapping[str, Any], count: int = 0) -> NDArray[Any]:
 
 
 DRIVE, MODEL, OFFSET, HOST, START = "drive", "model", "offset", "host", "start"
-"""Groups of inputs: which drive it is, what the model is off on such drives, where on it the volume lies, how fast the
-computer is, where the disk stood."""
+"""Groups of inputs: which drive it is, what the model is off on such drives, where on it the volume is, how fast the
+computer is, where the disk was in its turn."""
 
 FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     "track_to_track": ("track_to_track_ms",),
@@ -100,7 +100,7 @@ FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     "flash_sequential": ("sequential_us",),
     "flash_rate": ("bandwidth_mb_s",),
 }
-"""Inputs of a drive, and the figures whose kind tells how well each is known: the first that a profile has."""
+"""Inputs of a drive, and the figures whose kind shows how well each is known: the first that a profile has."""
 
 HABITS: Final = ("join", "look_ahead", "on_arrival")
 """What a drive does with its buffer, which no data sheet says."""
@@ -110,9 +110,9 @@ GEOMETRIES: Final = 16
 
 
 class Host(NamedTuple):
-    """What is said of a host: an empty name where the times between the reads are known.
+    """The facts of a host: an empty name if the times between the reads are known.
 
-    `machine` is how many times as long the computer takes as the one whose costs are known; 0 where nothing is told.
+    `machine` is how many times as long the computer takes as the one whose costs are known; 0 if it is unknown.
     """
 
     name: str = ""
@@ -127,7 +127,7 @@ class Host(NamedTuple):
 
 
 UNSAID: Final = Host()
-"""Of a trace whose times between the reads are known."""
+"""Return the host of a trace whose times between the reads are known."""
 
 
 class Uncertain(Struct, frozen=True):
@@ -197,12 +197,12 @@ def kind_of(drive: DriveProfile, figure: Figure) -> str:
 
 
 def list_measured_together(drive: DriveProfile) -> set[str]:
-    """Return the figures whose errors a profile itself tells, by what was measured of the drive."""
+    """Return the figures whose errors are in the profile, from measurements of the drive."""
     return set() if drive.spread is None else {split_name(figure)[0] for figure in drive.spread.figures}
 
 
 def is_measured(profile: DriveProfile) -> bool:
-    """Tell whether every figure of a drive that is drawn was measured."""
+    """Return whether every figure of a drive that is drawn was measured."""
     figures = {each for names in FIGURES.values() for each in names} | {"rpm", "chunk_bytes", *HABITS}
     held = (profile, *single_drives(profile))
     return all(each.kind == "measured" for leaf in held for name, each in leaf.figures.items() if name in figures)
@@ -227,7 +227,7 @@ def _choices(profile: DriveProfile) -> Mapping[str, NDArray[Any]]:
 
 
 def is_any_set(profile: DriveProfile) -> bool:
-    """Tell whether a profile is of two disks, of which it is not known how they are set up."""
+    """Return whether a profile is of two disks, of which it is not known how they are set up."""
     chunk = profile.figures.get("chunk_bytes")
     rotating = [member for member in profile.members if member.kind == "hdd"]
     is_assumed = chunk is not None and chunk.kind == "assumed"
@@ -235,9 +235,9 @@ def is_any_set(profile: DriveProfile) -> bool:
 
 
 def model_error(geometry: str, left_out: str = "") -> float:
-    """Return the factor that nine in ten drives of which as much is known lie within; 0 for flash.
+    """Return the factor within which nine in ten equally well known drives are; 0 for flash.
 
-    Of so few drives the spread itself is hardly known: a t distribution with as many degrees of freedom as there are
+    With so few drives the spread itself is hardly known: a t distribution with as many degrees of freedom as there are
     drives says how much wider an interval must be.
     """
     if geometry == "none":
@@ -272,7 +272,7 @@ def draw_drive(profile: DriveProfile, unknown: Uncertain, number: int) -> DriveP
     figures = {name: values[number] for name, values in unknown.factor.items()}
     choice = {name: values[number] for name, values in unknown.choice.items()}
     if choice.get("mirror"):
-        # One disk of a mirror serves a read alone, wherever it lies; each is as large as the set.
+        # One disk of a mirror serves a read alone, wherever the data is; each is as large as the set.
         one = replace(profile.members[0], name=profile.name)
         return _change_profile(one, number, figures, choice).with_figures(capacity_bytes=profile.capacity_bytes)
     made = _change_profile(profile, number, figures, choice)
@@ -331,19 +331,19 @@ def _plain(value: Any) -> Any:
 
 QUANTILES: Final = (0.05, 0.25, 0.75, 0.95)
 LAYOUT, VOLUME = "layout", "volume"
-"""Of what an interval is: of this very layout on a drive like that, or of a volume like that, placed in other ways."""
+"""What an interval describes: this layout on other drives of this type, or a similar volume, placed in other ways."""
 
 
 class Interval(Displayed, Struct, frozen=True):
-    """Between which times a prediction lies.
+    """The range of a prediction.
 
     Attributes
     ----------
     of : str
-        ``layout``: this layout, on a drive like that. ``volume``: a volume like that, of which nobody knows how its
-        nodes came to lie.
+        ``layout``: this layout, on a drive like that. ``volume``: a similar volume whose nodes were placed in an
+        unknown way.
     low_s, quarter_s, median_s, three_quarters_s, high_s : float
-        Quantiles of the draws at 5, 25, 50, 75 and 95 %: half of them lie within the inner two, 90 % within the outer.
+        Quantiles of the draws at 5, 25, 50, 75 and 95 %: half of them are within the inner two, 90 % within the outer.
     shares : tuple of (str, float)
         What contributes, by group of inputs, the most first: shares of the variance of the time's logarithm, at most 1
         together. What is left belongs to no single one.
@@ -393,7 +393,7 @@ def interval_of(
 
 
 def quantiles(seconds: F64, shares: Sequence[float] = QUANTILES) -> F64:
-    """Return what lies at shares of the draws, in straight lines between them.
+    """Return quantiles of the draws, with linear interpolation.
 
     Parameters
     ----------
@@ -426,7 +426,7 @@ class PairedRatio(NamedTuple):
     """How many times as long one piece of work takes as another, on the same drives one by one."""
 
     median: float
-    low: float  # nine in ten drives lie between this and `high`
+    low: float  # nine in ten drives are between this and `high`
     high: float
 
     @property
@@ -436,7 +436,7 @@ class PairedRatio(NamedTuple):
 
     @property
     def is_one(self) -> bool:
-        """Whether both take as long, as far as two digits tell, on nearly every drive."""
+        """Whether both take as long, to two digits, on nearly every drive."""
         return two_digits(self.low) == two_digits(self.high) == "1.0"
 
     @property
@@ -489,7 +489,7 @@ def contributions(
     """
     log = np.log(np.maximum(seconds, 1e-12))
     log = log - log.mean()
-    # Of times that agree to a millionth, nothing is said: the differences are roundings.
+    # Times that agree to a millionth are not compared: the differences are roundings.
     if float(log @ log) < len(log) * 1e-12:
         return ()
     tables: dict[str, list[F64]] = {}
@@ -512,7 +512,7 @@ def contributions(
 def largest_unknown(seconds: F64, columns: Mapping[str, tuple[str, NDArray[Any]]]) -> tuple[str, float]:
     """Return the input that by itself explains most of the variance of the time's logarithm, and that share of it.
 
-    An empty name where no input explains anything. The model's error is no input that anybody could settle.
+    An empty name where no input explains anything. The model's error is not an input that anybody could determine.
     """
     log = np.log(np.maximum(seconds, 1e-12))
     log = log - log.mean()

@@ -85,7 +85,7 @@ class VolumeRequest(Struct, frozen=True):
 
 
 class Unchecked(Struct, frozen=True):
-    """A rule that could not be held against all that it is about.
+    """A rule that could not be checked on all its subjects.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Unchecked(Struct, frozen=True):
 
 
 class Checked(Struct, frozen=True):
-    """What a check of one volume, or of a container outside of its volumes, told.
+    """The result of a check of one volume, or of a container outside of its volumes.
 
     Attributes
     ----------
@@ -196,12 +196,12 @@ class View(Protocol):
     def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats | None:
         """Decode the inode records of leaves, whole nodes of shape (n, node_size); None where nothing more is in them.
 
-        What of a record does not lie in its node is left out.
+        Parts of a record outside its node are left out.
         """
 
 
 class PlainView(Struct, frozen=True):
-    """A view of the bytes as they lie, of which no structure is shown.
+    """A view of the raw bytes, whose structures are not shown.
 
     Attributes
     ----------
@@ -211,11 +211,11 @@ class PlainView(Struct, frozen=True):
 
     source: Source
 
-    def read(self, row: Row, piece: Piece) -> bytes:  # noqa: ARG002  (every row lies on the one image)
+    def read(self, row: Row, piece: Piece) -> bytes:  # noqa: ARG002  (every row is on the one image)
         """Read a piece."""
         return self.source.read(*piece)
 
-    def describe_node(self, data: bytes, tree: str) -> list[Described]:  # noqa: ARG002  (nothing is told of it)
+    def describe_node(self, data: bytes, tree: str) -> list[Described]:  # noqa: ARG002  (it has no description)
         """Describe nothing."""
         return []
 
@@ -223,7 +223,7 @@ class PlainView(Struct, frozen=True):
         """Compare nothing."""
         return 0, []
 
-    def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (nothing is told of it)
+    def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (it has no description)
         """Describe nothing."""
         return []
 
@@ -258,19 +258,19 @@ class FileSystem(Protocol):
         """
 
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
-        """Tell by its content whether a stretch holds it, or a relative of it that is only named.
+        """Recognise by content whether a stretch holds it, or a relative of it that is only named.
 
         Parameters
         ----------
         stretch : Window
-            Where a volume may lie.
+            Where a volume may be.
         thorough : bool
             Whether nothing at all was recognised there at the usual places, so that copies of a lost header count too:
             they may be left over from before the stretch was formatted for something else.
         """
 
     def find_in(self, stretch: Window, data: NDArray[np.uint8], offset: int) -> list[Content]:
-        """Find volumes whose structures stand in a piece of a stretch that no map divides.
+        """Find volumes whose structures are in a piece of a stretch that no map divides.
 
         A start that nothing confirms is a finding ``start-uncertain`` of its content.
 
@@ -301,7 +301,7 @@ class FileSystem(Protocol):
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name the causes of each finding of a volume, or of a container, that may follow from others.
 
-        `volumes` tells of each finding which volume of a container it is of, and is empty for the container's own.
+        `volumes` gives the volume of each finding in a container, and is empty for the container's own.
         """
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
@@ -314,7 +314,7 @@ class FileSystem(Protocol):
         """List the older states that can be read, the newest first; nothing where none are kept."""
 
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
-        """Lay the entries of a volume of any file system out as a volume of this one; None where it is not modelled."""
+        """Model the entries of any volume as a volume of this file system; None if that is not modelled."""
 
     def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
         """Lay the entries out as a host's driver does that makes them one by one, in the order of their numbers.
@@ -323,7 +323,7 @@ class FileSystem(Protocol):
         """
 
     def written_by(self, layout: VolumeLayout) -> str:
-        """Name the host whose driver wrote a volume last, as the volume tells; empty where it does not."""
+        """Name the host whose driver wrote a volume last, from the volume's traces; empty if there are none."""
 
     def driver(self, host: HostProfile) -> Driver:
         """Say what a host touches on it for a look-up, a listing, a mount, and what that costs."""

@@ -1,4 +1,4 @@
-"""What a stretch of bytes turns out to hold, and how it is told by a structure at a fixed place."""
+"""What a stretch of bytes holds, and how a structure at a fixed place identifies it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Content(NamedTuple):
     layers: tuple[str, ...] = ()  # what it is wrapped in
     name: str = ""  # of the wrapper
     regions: tuple[MapRegion, ...] = ()  # the wrapper's own structures
-    findings: tuple[Finding, ...] = ()  # what is wrong with how it was told
+    findings: tuple[Finding, ...] = ()  # what is wrong with its signature
     about: str = ""  # what else is known of something that is not read, in words
 
 
@@ -58,7 +58,7 @@ def parse_at(
 ) -> Any | None:
     """Parse a structure if it is there.
 
-    None where the stretch ends before, or the bytes are no such structure.
+    None where the stretch ends before, or the bytes are not such a structure.
     """
     length = record_type.width
     if not 0 <= volume_offset <= stretch.size_bytes - length:

@@ -33,8 +33,8 @@ GROUP: Final = "layoutscope.filesystems"
 BUILT_IN: Final = ("layoutscope.filesystems.apfs.plugin:APFS", "layoutscope.filesystems.hfsplus.plugin:HFSPLUS")
 """In the order in which they are asked what a stretch holds.
 
-A volume that was converted from HFS+ to APFS keeps the old copy of the volume header at its end, by which HFS+ is told
-where nothing else is: APFS must be asked first.
+A volume that was converted from HFS+ to APFS keeps the old copy of the volume header at its end, by which HFS+ is
+recognised as a last resort: APFS must be tried first.
 """
 
 _joined: list[FileSystem] = []
@@ -52,7 +52,7 @@ def _of_other_packages() -> list[FileSystem]:
     """Load the file systems of installed packages.
 
     To ask the import system for entry points takes as long as half of ``--help``, and as a rule there are none: so the
-    files in which installers list them are looked through first, where packages lie in folders.
+    files in which installers list them are looked through first, if packages are in folders.
     """
     places = [place for place in map(Path, sys.path) if place.exists()]
     listed = [file for place in places for file in place.glob("*-info/entry_points.txt")]

@@ -1,4 +1,4 @@
-"""What is known of a file system without a volume of it: names, words, colours, types of partitions, feature bits.
+"""Static facts about each file system: names, words, colours, types of partitions, feature bits.
 
 Each file system has one table of the bits by which a volume or container says what it uses, in its ``features`` module;
 docs/features.md is made from it and the bits' meanings.
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 Scheme = Literal["gpt", "apm", "mbr"]
 
 OptionKind = Literal["number", "text", "switch", "secret", "image"]
-"""Of a secret the command line takes a file, too; an image is opened as the other device of a set."""
+"""The command line also takes a secret from a file; an image is opened as the other device of a set."""
 
 # Without slots, for which a class is built twice: helps and usage errors need all of these.
 
 OTHER_COLOURS = ("#56B4E9", "#8CD0F7")
-"""Of trees that say none, on light and on dark."""
+"""Colours of trees without one of their own, on light and on dark."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,11 @@ class TreeTraits:
 
     name: str  # as in the tables
     label: str  # as the legend of the map calls it
-    # `main` is what an enumeration walks: names and inodes. `map` tells where nodes of others lie.
+    # `main` is what an enumeration walks: names and inodes. `map` holds the addresses of others' nodes.
     role: Literal["main", "map", "other"] = "other"
     is_walked: bool = False  # whether enumerations read it: the main tree, what maps it, what is looked up beside it
-    # light, dark: colours of the map on light and dark; Okabe and Ito's (2008) are those that all people can tell apart
+    # light, dark: colours of the map on light and dark; Okabe and Ito's (2008) are those that all people can
+    # distinguish
     light: str = OTHER_COLOURS[0]
     dark: str = OTHER_COLOURS[1]
     words: str = ""  # how a sentence about it begins
@@ -95,7 +96,7 @@ class Traits:
     # whether several volumes share the space of one container, which has a layout of its own
     has_containers: bool = False
     keeps_states: bool = False  # whether older states can be read beside the newest
-    # whether every node is found through its map; otherwise only what lies beyond the first extents of a file is
+    # whether every node is found through its map; otherwise only nodes beyond the first extents of a file are
     maps_every_node: bool = False
     may_end_within_block: bool = False  # whether a sound volume may end within its last block
     has_metadata_zone: bool = False  # whether its metadata is kept in a zone at the front of the volume
@@ -108,11 +109,11 @@ class Traits:
 
     @property
     def takes_second(self) -> bool:
-        """Whether a volume may lie on two devices, the other one given by an option."""
+        """Whether a volume may be on two devices, the other one given by an option."""
         return any(option.kind == "image" for option in self.options)
 
     def tree(self, name: str) -> TreeTraits:
-        """Return what is known of a tree by its name; of one that is not among its trees, what can be said of any."""
+        """Return what is known of a tree by its name; for a name that is not among its trees, general facts."""
         return next((tree for tree in self.trees if tree.name == name), TreeTraits(name, f"{name} B-tree"))
 
     @property

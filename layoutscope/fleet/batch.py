@@ -60,7 +60,7 @@ def find_sources(asked: Iterable[str | os.PathLike[str]], output: Path) -> list[
             raise UsageError(f"{path}: has a zero byte, which no path has; a list has a path per line")
         # Its captures would be read as further disks, and its tables would be about nothing else.
         if is_named and _is_within(path, own_folder):
-            why = f"{path}: is in the folder of this batch ({output}), which is no source"
+            why = f"{path}: is in the folder of this batch ({output}), which is not a source"
             raise UsageError(f"{why}. Name the disks, or another folder for a batch of these captures.")
         for source in _sources_below(path, own_folder, seen):
             found.setdefault(source.identifier, source)
@@ -228,8 +228,8 @@ def _check_options(given: dict[str, Any], own: FleetOptions) -> dict[str, Any]:
         if order not in ORDERS:
             raise UsageError(f"no order {order!r}{did_you_mean(order, ORDERS)}; there are {', '.join(ORDERS)}")
         if ORDERS[order].needs:
-            raise UsageError(f"the order {order} is told what to look for on one volume, and is none for a batch")
-    # What is said and holds without it is not said: results are the same, and are known to be.
+            raise UsageError(f"the order {order} needs a pattern for one volume, so a batch cannot use it")
+    # Options that equal the defaults are left out, so equal requests have equal keys.
     usual = fill(EnumerationOptions, {})
     passed = {name: value for name, value in given.items() if name not in (*OF_ONE_IMAGE, *HEARD)}
     plain = {name: value for name, value in passed.items() if value is not None and value != usual.get(name)}
@@ -277,7 +277,7 @@ def _read_sources(
     total: int,
     on_source: Callable[[SourceEnd, int, int], None] | None,
 ) -> dict[str, dict[str, Any]]:
-    """Have sources read; their documents, without the rows of tables, which lie in the folder."""
+    """Have sources read; their documents, without the rows of tables, which are in the folder."""
     found: dict[str, dict[str, Any]] = {}
     with phase("reading sources", total=total, unit="steps") as under_way:
         try:

@@ -305,13 +305,13 @@ def read_here(jobs: Sequence[FleetJob], workers: int) -> Iterator[dict[str, Any]
 
 
 def usual_workers() -> int:
-    """Return how many sources are read at a time unless told otherwise: one a core, as far as memory goes."""
+    """Return how many sources are read at a time by default: one a core, as far as memory goes."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, int(machine_memory_bytes() * MEMORY_SHARE) // USUAL_MEMORY_BYTES))
 
 
 def usual_memory_bytes(workers: int) -> int:
-    """Return what each of so many processes may take unless told otherwise."""
+    """Return what each of so many processes may take by default."""
     return max(USUAL_MEMORY_BYTES, int(machine_memory_bytes() * MEMORY_SHARE) // workers)
 
 
@@ -351,7 +351,7 @@ def attempt_there(job: FleetJob, version: str) -> dict[str, Any]:
 
 
 def _memory_bytes() -> int:
-    """Return what a process of this worker may take unless told otherwise."""
+    """Return what a process of this worker may take by default."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -470,7 +470,7 @@ def _document_of(future: Any, job: FleetJob) -> dict[str, Any] | None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what Dask says of lost workers from standard error: they are no news to whoever asked."""
+    """Keep Dask's messages about lost workers from standard error: the batch reports them itself."""
     # Those below have levels of their own: Dask sets them when it is loaded.
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
     loggers = [logging.getLogger(name) for name in (*names, "distributed", "asyncio", "tornado")]

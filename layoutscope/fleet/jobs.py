@@ -42,7 +42,7 @@ class FleetJob(Struct, frozen=True):
     folder: str  # the batch's folder
     limits: FleetLimits  # what it may take
     options: dict[str, Any] = field(default_factory=dict)  # keywords of `scan`; and `orders`, `hash_names`
-    at: str = field(default_factory=os.getcwd)  # the folder from which paths are told
+    at: str = field(default_factory=os.getcwd)  # the folder to which paths are relative
 
     def key(self) -> dict[str, Any]:
         """Say what the results depend on: as long as this is the same, they need not be made again."""
@@ -111,8 +111,9 @@ ID_DIGITS: Final = 16
 class FleetSource(Struct, frozen=True):
     """One thing to be read."""
 
-    path: str  # as it was found; bytes that are no UTF-8 are surrogates, as Python's own functions take them
-    # refused, failed: why it is not read at all, as far as that is known before: it is no image, or cannot be reached
+    path: str  # as it was found; bytes that are not UTF-8 are surrogates, as Python's own functions take them
+    # refused, failed: why it is not read at all, as far as that is known before: it is not an image, or cannot be
+    # reached
     refused: str = ""
     failed: str = ""
 
@@ -124,5 +125,5 @@ class FleetSource(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The path as text; bytes that are no UTF-8 are escaped."""
+        """The path as text; bytes that are not UTF-8 are escaped."""
         return plain_text(self.path)

@@ -89,7 +89,7 @@ def check_reads_only(sql: str, connection: Any, views: Collection[str]) -> None:
     except ValueError:
         kind = "statement of another kind"  # DuckDB parses some that its package for Python has no names for
     if kind != "SELECT":
-        raise UsageError(f"a query only reads: it begins with SELECT, FROM or WITH, and is no {kind}")
+        raise UsageError(f"a query only reads: it begins with SELECT, FROM or WITH, and is not a {kind}")
     parsed = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()[0][0]
     try:
         tree = json.loads(parsed)
@@ -136,7 +136,7 @@ class Limits:
 
 
 def usual_memory_bytes() -> int:
-    """Return the memory that a query may take unless told otherwise: a quarter of the machine's, but 1 GiB at least."""
+    """Return the memory that a query may take by default: a quarter of the machine's, but 1 GiB at least."""
     return max(1 << 30, machine_memory_bytes() // 4)
 
 
@@ -196,7 +196,7 @@ _OF_LAYOUT: Final = (
     Column("source", "String", "", "which source: its row in sources"),
     Column("volume", "String", "", "which volume: its layers and its name, as in volumes"),
     Column("number", "UInt32", "", "its number on the image, from 1; null for a container's own"),
-    Column("layout", "UInt32", "", "place of the volume in its capture, from 0; rows are numbered anew in each"),
+    Column("layout", "UInt32", "", "place of the volume in its capture, from 0; rows are numbered from 0 in each"),
 )
 
 
@@ -271,7 +271,7 @@ class FleetViews:
                 try:
                     self._make_captured(name)
                 except duckdb().Error:
-                    # What the columns are, the first file tells.
+                    # The first file gives the columns.
                     self._leave_out_damaged(name)
             self._lock()
 
@@ -367,7 +367,7 @@ class FleetViews:
         self._connection.execute(f"CREATE TABLE layouts AS SELECT {own}, {counted} FROM {numbered}")  # noqa: S608
         captures = dict(self._connection.execute("SELECT source, capture FROM sources WHERE capture <> ''").fetchall())
         self.captures = {source: name for source, name in captures.items() if self._is_own(name)}
-        self.left_out += [f"{name}: is no folder of its own" for name in captures.values() if not self._is_own(name)]
+        self.left_out += [f"{name}: is not a folder of its own" for name in captures.values() if not self._is_own(name)]
         self._connection.execute(
             "CREATE TABLE places AS SELECT l.*, capture || '/' || layout AS folder FROM layouts AS l "
             "JOIN sources USING (source) ORDER BY place"
@@ -386,15 +386,15 @@ class FleetViews:
             if _is(f"{place}/{name}.parquet", stat.S_ISREG):
                 self._files[name].append(f"{place}/{name}.parquet")
             else:
-                self.left_out.append(f"{folder}/{name}.parquet: is no file of its own")
+                self.left_out.append(f"{folder}/{name}.parquet: is not a file of its own")
 
     def _is_own(self, capture: str) -> bool:
-        """Whether a capture lies in this folder; a link may lead anywhere."""
+        """Whether a capture is in this folder; a link may lead anywhere."""
         is_named_so = _CAPTURE.fullmatch(capture) is not None
         return is_named_so and all(_is(f"{self.folder}/{place}", stat.S_ISDIR) for place in ("captures", capture))
 
     def _make_captured(self, name: str) -> None:
-        """Make the view of one table of all captures, or make it anew of fewer."""
+        """Make the view of one table of all captures, or remake it from fewer."""
         columns, files = VIEWS[name], self._files[name]
         if not files:
             empty = ", ".join(f"NULL::{SQL_TYPES[column.kind]} AS {_quote_name(column.name)}" for column in columns)
@@ -525,8 +525,7 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
     Parameters
     ----------
     path : path
-        The folder of a batch, an image or a capture. Of an image or a capture, a batch of one is made for the time of
-        the question.
+        The folder of a batch, an image or a capture. For an image or a capture, a batch of one is made temporarily.
     sql : str
         ``SELECT`` over the views of :func:`views`, in DuckDB's dialect.
     **options
@@ -541,7 +540,7 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
     TypeError
         If there is no such keyword.
     UsageError
-        If it is no query, or one that would do more than read the views.
+        If it is not a query, or would do more than read the views.
     ImageError
         If nothing can be read.
     UnsupportedError
@@ -564,13 +563,15 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
     if (folder / FLEET_MANIFEST).is_file():
         _refuse_reading(folder, reading)
         if not FleetFolder(folder).is_ours():
-            raise UsageError(f"{folder}: is no batch; its {FLEET_MANIFEST} is none of layoutscope's")
+            raise UsageError(f"{folder}: is not a batch; its {FLEET_MANIFEST} was not written by layoutscope")
         FleetFolder(folder).note()
         return _answer_query(folder, sql, limits)
     duckdb()
     name, volume = split_volume(os.fspath(path))
     if name.startswith("@") or (Path(name).is_dir() and not is_capture(Path(name))):
-        raise UsageError(f"{name}: is no image; 'layoutscope batch {name} -o FLEET' reads what is in it, for queries")
+        raise UsageError(
+            f"{name}: is not an image; 'layoutscope batch {name} -o FLEET' reads what is in it, for queries"
+        )
     more: dict[str, Any] = {} if volume is None else {"volume": volume}
     with tempfile.TemporaryDirectory(prefix="layoutscope-") as work:
         # What reads images takes longer to load than a question to a batch takes.
@@ -595,7 +596,7 @@ def _refuse_reading(folder: Path, options: Mapping[str, Any]) -> None:
 
     late = [name for name in asked if name not in (*HEARD, "cache_dir")]
     if late:
-        raise UsageError(f"{folder}: is a batch, whose images were read; {late[0].replace('_', '-')} is told to batch")
+        raise UsageError(f"{folder}: is a batch, whose images were read; give {late[0].replace('_', '-')} to batch")
 
 
 def _answer_query(folder: Path, sql: str, limits: Limits) -> QueryResult:
@@ -615,7 +616,7 @@ def write_answer(
     result: QueryResult,
     target: str | os.PathLike[str] | IO[bytes],
     *,
-    # one of `ANSWER_FORMATS`; as the target's name ends without it, and CSV where that tells nothing
+    # one of `ANSWER_FORMATS`; by default from the target's name, else CSV
     file_format: str | None = None,
     force: bool = False,
 ) -> None:

@@ -32,7 +32,7 @@ SHOWN_METRICS: Final = (
 """What the page shows of each volume, by subject and metric: the walk, its metadata, its files, its room."""
 
 OLDEST_DAYS: Final = 60 * 365
-"""An age above this tells of a clock that was never set."""
+"""An age above this means that a clock was never set."""
 
 _STRIPS: Final = f"""
 WITH pieces AS (
@@ -57,7 +57,7 @@ SELECT source, layout, is_metadata, bin,
     least(1.0, sum(least(high, (bin + 1) * width) - greatest(low, bin * width)) / any_value(width)) AS share
 FROM spread GROUP BY source, layout, is_metadata, bin
 """  # noqa: S608
-"""Share of each part of a volume that is metadata, and that is data of files; what lies outside of it is left out."""
+"""Share of each part of a volume that is metadata, and that is data of files; anything outside of it is left out."""
 
 _AGES: Final = f"""
 SELECT source, layout,
@@ -96,7 +96,7 @@ def write_report(
     Raises
     ------
     UsageError
-        If it is no folder of a batch, or the page exists.
+        If it is not the folder of a batch, or the page exists.
     UnsupportedError
         If DuckDB is not installed.
     LayoutscopeError
@@ -113,7 +113,7 @@ def write_report(
     file_form(page, "html", ("html",), "html")
     check_output(page, force=force)
     if not (place / FLEET_MANIFEST).is_file() or not FleetFolder(place).is_ours():
-        raise UsageError(f"{place}: is no batch; 'layoutscope batch {place} -o FLEET' makes one of the images in it")
+        raise UsageError(f"{place}: is not a batch; 'layoutscope batch {place} -o FLEET' makes one of the images in it")
     FleetFolder(place).note()
     with phase("gathering the tables"), FleetViews(place, _STRIPS + _AGES) as known:
         drawn, left_out = {}, list(known.left_out)
@@ -130,7 +130,7 @@ def _maps(known: FleetViews, place: Path, page: Path, *, force: bool, left_out: 
     folder = page.with_name(f"{page.stem}-maps")
     refuse_place(folder)
     if os.path.lexists(folder) and not folder.is_dir():
-        raise UsageError(f"{folder}: is no folder, and maps are written into it. Remove it or name another page.")
+        raise UsageError(f"{folder}: is not a folder, and maps are written into it. Remove it or name another page.")
     folder.mkdir(exist_ok=True)
     drawn = {}
     for source, capture in known.captures.items():

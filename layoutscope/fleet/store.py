@@ -40,7 +40,7 @@ _SOURCE: Final = Column("source", "String", "", "which source: its row in batch"
 FLEET_TABLES: Final[dict[str, tuple[Column, ...]]] = {
     "batch": (
         Column("source", "String", "", "identifier of the source: the same for the same place"),
-        Column("path", "String", "", "where it was found; bytes that are no UTF-8 are escaped"),
+        Column("path", "String", "", "where it was found; bytes that are not UTF-8 are escaped"),
         Column("path_raw", "Binary", "", "the same, as the system has it"),
         Column("status", "String", "", "complete, damaged, locked, refused or failed"),
         Column("exit_code", "Int64", "", "what scan ends with"),
@@ -84,7 +84,7 @@ FLEET_TABLES: Final[dict[str, tuple[Column, ...]]] = {
 
 
 def plain_text(text: str) -> str:
-    """Escape what is no UTF-8 in a path, or in a sentence that quotes one, so that tables take it."""
+    """Escape bytes that are not UTF-8 in a path, or in a sentence that quotes one, so that tables take it."""
     try:
         raw = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -125,7 +125,7 @@ class FleetFolder:
         refuse_place(self.path / FLEET_MANIFEST, of_batch=True)
         ownfiles.refuse_special(self.path)
         if self.path.exists() and not self.path.is_dir():
-            raise UsageError(f"{self.path}: is no folder")
+            raise UsageError(f"{self.path}: is not a folder")
         if not self.path.absolute().parent.is_dir():
             raise UsageError(f"{self.path}: the folder in which it would be does not exist")
         self.path.mkdir(exist_ok=True)
@@ -145,7 +145,7 @@ class FleetFolder:
                 raise UsageError(str(error).replace(ownfiles.REMEDY, new)) from error
 
     def _refuse_no_folder(self, folder: Path) -> None:
-        """Refuse what is no folder by itself: what is behind a link is somebody else's."""
+        """Refuse anything but a real folder: the target of a link belongs to somebody else."""
         if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
             kind = "a link" if folder.is_symlink() else "no folder"
             raise UsageError(f"{folder}: is {kind}; a batch writes into a folder of its own. Remove it.")
@@ -181,7 +181,7 @@ class FleetFolder:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except BlockingIOError as error:
-                    # Of a batch that was killed, a process that was just being started has the lock for a moment.
+                    # After a batch was killed, a process that was just starting may hold the lock for a moment.
                     if not tries_left:
                         raise UsageError(f"{self.path}: another batch is writing here") from error
                     sleep(LOCK_WAIT_S)
@@ -193,7 +193,7 @@ class FleetFolder:
         ownfiles.refuse_special(path)
         # Opening a pipe waits for its reader otherwise.
         flags = sum(getattr(os, each, 0) for each in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"))
-        no_file = f"{path}: is no regular file. Remove it."
+        no_file = f"{path}: is not a regular file. Remove it."
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | flags, 0o666)
         except OSError as error:
@@ -239,7 +239,7 @@ class FleetFolder:
 
     def new_work(self, identifier: str) -> Path:
         """Make an empty folder for what a source's process writes."""
-        # Of its own: a worker that is thought to be lost may still be at it.
+        # A file of its own: a worker that seems lost may still be writing.
         work = self.path.absolute() / "work" / ownfiles.new_name(f"{identifier}.")
         with self._appended(WORK) as file:
             # In the list first: what a kill leaves is known by it.
@@ -353,7 +353,7 @@ class FleetFolder:
         if document["status"] != "failed" or not any(os.strerror(code).lower() in message for code in NO_ROOM):
             return
         left = os.statvfs(self.path)
-        # Of what a quota leaves, a system says nothing.
+        # Systems do not report what a quota leaves.
         if left.f_bavail * left.f_frsize < LEAST_ROOM_BYTES or os.strerror(errno.EDQUOT).lower() in message:
             raise OutputError(f"{self.path}: {FULL}", options=RESUME)
 
@@ -385,7 +385,7 @@ def _is_same(row: Mapping[str, Any] | None, ended: Mapping[str, Any]) -> bool:
 
 
 def _is_row(found: object, identifier: str) -> bool:
-    """Whether what stands in the place of a row is one: others may have written there."""
+    """Whether a stored row is valid: other programs may have written there."""
     if not isinstance(found, dict) or found.get("source") != identifier or not isinstance(found.get("key"), dict):
         return False
     is_ended = all(isinstance(found.get(name), str) for name in ("path", "status", "message"))

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 RESULT: Final = "result.json"
 CAPTURE: Final = "capture.lscope"
 FORGET_PEAK: Final = "5"
-"""What Linux is told for that, see proc(5)."""
+"""The value that Linux expects for that, see proc(5)."""
 
 LACKS_MEMORY: Final = "not enough memory"
 UNWRITTEN: Final = "its results cannot be written"
@@ -58,7 +58,8 @@ ENDS: Final[tuple[tuple[Any, tuple[str, int]], ...]] = (
     ((UnsupportedError, ImageError), ("refused", EXIT_FAILED)),
     (LayoutscopeError, ("failed", EXIT_FAILED)),
 )
-"""What errors make of a source, and the exit code of its scan: an `ImageError` says that something is no image here."""
+"""What errors make of a source, and the exit code of its scan: an `ImageError` says that something is not an image
+here."""
 
 
 def read_source(
@@ -198,7 +199,7 @@ def resident_bytes() -> int:
 
 
 def peak_memory_bytes() -> int | None:
-    """Return the most memory that this process ever had in use; None where the system does not tell."""
+    """Return the most memory that this process ever had in use; None if the system does not report it."""
     with suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/self/status").read_text("utf-8").splitlines():
             if line.startswith("VmHWM:"):
@@ -207,7 +208,7 @@ def peak_memory_bytes() -> int | None:
 
 
 def forget_peak_memory() -> None:
-    """Begin to measure anew, where the system does that; else the peak is that of all that was read so far."""
+    """Reset the measurement, where the system can; otherwise the peak includes all earlier reads."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text(FORGET_PEAK, "utf-8")
 

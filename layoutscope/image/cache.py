@@ -1,10 +1,10 @@
 """Where decompressed images are kept, and how much of them.
 
 An image is known by what no other file has: device, inode, size, and both times, of which the later one (of the inode)
-cannot be set back. Another image of the same name, or the same file written anew, is never taken for it. An image
-stands under its name only when it is whole and on the disk. Beside it lies a seal: a digest of its contents, and the
-state of the file in which they were so; a file that was touched since is read again before it is used. What was used
-longest ago goes when there is not enough room.
+cannot be set back. Another image of the same name, or a rewritten file, is never taken for it. An image
+stands under its name only when it is whole and on the disk. Next to it is a seal: a digest of its contents, and the
+state of the file at that time. A file that was touched since is read again before it is used. What was used longest ago
+goes when there is not enough room.
 
 Only what fits its seal is an image of the cache, whatever it is called: evidence is often named by its MD5, too. And a
 folder is a cache only where the cache itself said so, in a tag, when the folder was empty.
@@ -150,7 +150,7 @@ COMPRESSIONS: Final[dict[str, tuple[tuple[bytes, ...], Callable[[BinaryIO], Iter
     "xz": ((b"\xfd7zXZ\x00",), _xz_chunks),
     "bzip2": (tuple(b"BZh%d" % level for level in range(1, 10)), _bzip2_chunks),
 }
-"""Ways of compressing files: the bytes that tell them, and how they are undone in chunks.
+"""Ways of compressing files: the bytes that identify them, and how they are undone in chunks.
 
 Frames of zstd may be preceded by skippable ones, as pzstd writes them.
 """
@@ -245,7 +245,7 @@ def limit_bytes() -> int:
     try:
         limit = LIMIT_BYTES if not told else parse_size(told)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{LIMIT_VARIABLE}={told!r} is no size; write 4GiB") from error
+        raise UsageError(f"{LIMIT_VARIABLE}={told!r} is not a size; write 4GiB") from error
     if limit < 0:
         raise UsageError(f"{LIMIT_VARIABLE}={told!r} is negative; write 4GiB, or 0 to keep nothing")
     return limit
@@ -283,7 +283,7 @@ def is_cache(folder: Path) -> bool:
     """
     if not folder.is_dir():
         if folder.exists() or folder.is_symlink():
-            raise UsageError(f"{folder}: is no folder. {NO_CACHE}", options=CACHE_DIR)
+            raise UsageError(f"{folder}: is not a folder. {NO_CACHE}", options=CACHE_DIR)
         return False
     names = sorted(set(os.listdir(folder)) - BROWSED)  # noqa: PTH208  (names may be no UTF-8)
     strangers = [name for name in names if name != TAG and not _NAMES.fullmatch(name)]
@@ -396,7 +396,7 @@ def _seal_of(path: Path) -> Path:
 
 
 def _state_of(path: Path) -> str:
-    """Tell one state of a file from every other: whoever writes to it changes the time of its inode."""
+    """Identify one state of a file: whoever writes to it changes the time of its inode."""
     status = path.stat()
     return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
@@ -436,7 +436,7 @@ def remove(images: Iterable[KeptImage]) -> int:
 
 
 class Digest:
-    """Of what an image holds, wherever its file has holes: runs of data with their places."""
+    """The data of an image, wherever its file has holes: runs of data with their places."""
 
     def __init__(self) -> None:
         import hashlib
@@ -533,8 +533,8 @@ def unpack(
     source: Source,
     way: str,
     *,
-    # folder where the result is kept, see `cache`; None for a temporary file that goes when it is closed. What is no
-    # file by itself, such as an image in an image, is not kept.
+    # folder where the result is kept, see `cache`; None for a temporary file that goes when it is closed. Only files
+    # are kept, not for example an image in an image.
     cache_dir: Path | None,
 ) -> RawFile:
     """Decompress an image."""

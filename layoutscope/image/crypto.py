@@ -91,7 +91,7 @@ def password_key(password: str, salt: bytes, iterations: int, length_bytes: int)
 
 
 SMALL_BYTES: Final = 32 * 1024
-"""Of many pieces, those up to this size are decrypted together."""
+"""Among many pieces, those up to this size are decrypted together."""
 
 PIECES_AT_ONCE: Final = 64
 """Which bounds the memory for them."""
@@ -163,7 +163,7 @@ class UnlockedSource(FillingSource, WrappedSource):
             data = np.empty(length, np.uint8)
             self._source.read_into(begin, data.data)
         plain = decrypt_units(key, data, np.arange(first, last, dtype=np.uint64)).copy()
-        # What was never read comes as zeros, which are no cipher text.
+        # Areas that were never read are zeros, which are not cipher text.
         for lost, size in Window(self._source, begin, length).unread_ranges().tolist():
             plain[lost : lost + size] = 0
         target[:] = plain[low - begin : high - begin].data

@@ -41,7 +41,7 @@ COARSE_BYTES: Final = 64 * 1024
 """A long request that failed is asked for in pieces of this length before any is asked for by sector."""
 
 PRECISE_BYTES: Final = 4096
-"""Up to this length, a page of the system's, a stretch that fails is told to the sector."""
+"""Up to this length, a page of the system's, a failing stretch is reported to the sector."""
 
 
 class FailingError(ImageError):
@@ -59,7 +59,7 @@ class FailingSource(WrappedSource):
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         buffer = bytearray(length_bytes)
-        # Areas that a map calls unread are told in its words.
+        # Areas that a map calls unread are reported in its words.
         if first_overlap(self._source.unread_ranges(), image_offset, length_bytes) is not None:
             return self._source.read(image_offset, length_bytes)
         self._fetch_into(image_offset, memoryview(buffer))
@@ -207,11 +207,11 @@ def _lines(path: Path) -> list[tuple[int, str]]:
     except OSError as error:
         raise ImageError(f"{path}: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
-        raise ImageError(f"{path}: is no ddrescue map file") from error
+        raise ImageError(f"{path}: not a ddrescue map file") from error
     lines = [(number, line.split("#")[0].strip()) for number, line in enumerate(text.splitlines(), 1)]
     lines = [(number, line) for number, line in lines if line]
     if len(lines) < 2:
-        raise ImageError(f"{path}: is no ddrescue map file, or one without areas")
+        raise ImageError(f"{path}: not a ddrescue map file, or it lists no areas")
     return lines
 
 
@@ -220,9 +220,9 @@ def _block(path: Path, number: int, text: str) -> tuple[int, int, str]:
     try:
         start, length, status = int(words[0], 0), int(words[1], 0), words[2]
     except (ValueError, IndexError) as error:
-        raise ImageError(f"{path}: line {number} is no area of a ddrescue map file") from error
+        raise ImageError(f"{path}: line {number} is not an area of a ddrescue map file") from error
     if status not in _STATUSES or start < 0 or length < 0 or start + length >= 2**63:
-        raise ImageError(f"{path}: line {number} is no area of a ddrescue map file")
+        raise ImageError(f"{path}: line {number} is not an area of a ddrescue map file")
     return start, length, status
 
 
@@ -240,7 +240,7 @@ class RescuedSource(WrappedSource):
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         unread = first_overlap(self._unread, image_offset, length_bytes)
         if unread is not None:
-            message = "lies in an area that was never read from the disk"
+            message = "is in an area that was never read from the disk"
             raise UnreadError(message, structure=f"{length_bytes} bytes", image_offset=unread)
         return self._source.read(image_offset, length_bytes)
 

@@ -1,4 +1,4 @@
-"""From a path to a source, whatever kind of thing lies there, and whatever the disk is wrapped into.
+"""From a path to a source, whatever kind of file is there, and whatever the disk is wrapped in.
 
 Two images are read together where a Fusion drive is one volume on two devices. Its tables number them (column
 ``device``) as the file system does, whichever image was named first.
@@ -79,7 +79,7 @@ def open_plain(path: Path) -> Source:
 
 
 def mode_of(path: Path) -> int:
-    """Return what kind of thing lies at a path, as ``st_mode`` has it."""
+    """Return what kind of file is at a path, as ``st_mode`` has it."""
     try:
         return path.stat().st_mode
     except FileNotFoundError as error:
@@ -105,7 +105,7 @@ READERS: Final[dict[str, Callable[[Source], Source]]] = {
 """What opens containers, by the readers of their signatures."""
 
 MAX_DEPTH: Final = 4
-"""Containers within containers; more is no disk that anyone made."""
+"""Containers within containers; nobody makes disks with more."""
 
 
 def open_image(
@@ -201,11 +201,11 @@ def _unwrap_once(source: Source) -> Source:
 
 
 def _unwrap_file(source: Source, head: bytes) -> Source:
-    """Open the disk in a file that is told by more than a signature; the source itself where it is none."""
+    """Open the disk in a file that is recognised by more than a signature; else return the source itself."""
     disk = wrappers.open_wrapped(source, head)
     if disk is not None:
         return disk
-    # What a list names lies beside it, wherever that is.
+    # A list and the files it names are in the same folder, wherever that is.
     return wrappers.open_cue(source) if isinstance(source, RawFile) and wrappers.is_cue(head) else source
 
 
@@ -272,7 +272,7 @@ def open_images(
 MAX_MEMBERS: Final = 10_000
 MAX_MEMBER_BYTES: Final = 1 << 29
 MAX_UNPACKED_BYTES: Final = 1 << 30
-"""Of an archive of a few megabytes; what holds more was made to fill a memory."""
+"""Limit for an archive of a few megabytes; one that holds more was made to exhaust memory."""
 
 PIECE_BYTES: Final = 1 << 16
 GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -282,7 +282,7 @@ PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
 def list_files_in_archive(path: Path, folder: str) -> dict[str, bytes]:
-    """Return the files of a folder that is packed, or that lies there as one, by their names in it."""
+    """Return the files of a folder that is packed, or that is unpacked, by their names in it."""
     if path.is_dir():
         inputs.note(path)
         files = sorted(place for place in map(Path, inputs.walk_files(str(path))) if place.is_file())
@@ -291,7 +291,7 @@ def list_files_in_archive(path: Path, folder: str) -> dict[str, bytes]:
     try:
         return _list_packed_files(path, folder)
     except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise ImageError(f"{path}: is no archive, or is cut: {str(error) or 'it ends in the middle'}") from error
+        raise ImageError(f"{path}: is not an archive, or is cut: {str(error) or 'it ends in the middle'}") from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise ImageError(f"{path}: {reason[:1].lower()}{reason[1:]}") from error
@@ -350,7 +350,7 @@ def _name_inside(path: Path, member: tarfile.TarInfo, folder: str) -> str:
         raise ImageError(f"{path}: {_escape_name(member.name)} is a link or a device, which no such archive has")
     first, *rest = member.name.removeprefix("./").split("/")
     if first != folder or not rest or not all(PART.fullmatch(part) for part in rest):
-        raise ImageError(f"{path}: {_escape_name(member.name)} does not lie in the folder {folder!r} of the archive")
+        raise ImageError(f"{path}: {_escape_name(member.name)} is not in the folder {folder!r} of the archive")
     return "/".join(rest)
 
 

@@ -1,7 +1,7 @@
 """Reading in passes: whoever knows addresses says what it wants, and all that is wanted is read once, by address.
 
 A reader is a generator. It yields what it waits for, goes on when it was served, and returns its result. Readers that
-run side by side share each pass, so that the head of a disk crosses it once for all of them.
+run at once share each pass, so that the head of a disk crosses it once for all of them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Reading: TypeAlias = "Generator[Sequence[Want], None, T]"
 
 
 def read_together(readings: Sequence[Reading[T]]) -> list[T]:
-    """Run readers side by side; return their results. Of several that are served, the first goes on first."""
+    """Run readers at once; return their results. If several are served, the first goes on first."""
     results: dict[int, T] = {}
     waiting: dict[int, Sequence[Want]] = {}
     ready = list(range(len(readings)))
@@ -86,7 +86,7 @@ def _serve_source(source: Source, wants: Sequence[Want]) -> None:
     workspace = Workspace()
     with phase_of_pass(source, int(size.sum())) as under_way:
         for by_address in np.split(order, np.flatnonzero(np.diff(part)) + 1):
-            # What belongs to one reader comes to lie together.
+            # Pieces of one reader end up together.
             chosen = by_address[np.argsort(owner[by_address], kind="stable")]
             data = source.read_extents(offset[chosen], size[chosen], workspace)
             bounds = np.searchsorted(owner[chosen], np.arange(len(wants) + 1))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 SMALL_BYTES: Final = 1 << 20
-"""Of many pieces, those up to this size are read without asking for holes, which would cost more than the read."""
+"""Among many pieces, those up to this size are read without asking for holes, which would cost more than the read."""
 
 READ_PIECES: Final = Kernel("read_pieces", "nnnlllBBL")
 
@@ -128,7 +128,7 @@ class RawFile(FillingSource):
             self.counter.bytes += int(used[1])
             done += count
             for place in places[done : done + 1].tolist():
-                # Too long, in need of a second attempt, or past the end: this way tells which.
+                # Too long, in need of a second attempt, or past the end: this way finds out which.
                 self.read_into(int(image_offsets[done]), target[place : place + int(lengths_bytes[done])])
                 done += 1
 
@@ -274,17 +274,17 @@ def _measure(descriptor: int, path: Path) -> tuple[int, int]:
         return _darwin_size(descriptor) if sys.platform == "darwin" else _linux_size(descriptor)
     except OSError as error:
         os.close(descriptor)
-        raise ImageError(f"{path}: is not a disk: the system does not tell its size") from error
+        raise ImageError(f"{path}: is not a disk: the system does not report its size") from error
 
 
 def _darwin_size(descriptor: int) -> tuple[int, int]:
     block_size = _ask(descriptor, DARWIN_BLOCK_SIZE, "I")
-    # Darwin does not seek to the end of a device; it tells the count and size of blocks.
+    # Darwin does not seek to the end of a device; it reports the count and size of blocks.
     return _ask(descriptor, DARWIN_BLOCK_COUNT, "Q") * block_size, block_size
 
 
 def _linux_size(descriptor: int) -> tuple[int, int]:
-    # stat tells a size of 0 for a block device; the end of the file is the end of the disk.
+    # stat reports a size of 0 for a block device; the end of the file is the end of the disk.
     size_bytes = os.lseek(descriptor, 0, os.SEEK_END)
     if not stat.S_ISBLK(os.fstat(descriptor).st_mode):
         raise OSError("no block device")  # /dev/zero and its like seek to 0
@@ -305,7 +305,7 @@ LARGEST: Final = 1 << 20
 
 
 class DirectDrive:
-    """A drive whose reads are timed: a device, or a file that stands in for one."""
+    """A drive whose reads are timed: a device, or a file in place of one."""
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)

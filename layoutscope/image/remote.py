@@ -1,7 +1,7 @@
 """Images on servers and in object stores: ``https://``, and what fsspec opens, as ``s3://``, ``sftp://`` and others.
 
-They are read by ranges, in blocks that are kept in a cache of bounded size; blocks that are wanted together and lie
-side by side are one request. What came over the network is counted, so that a scan says how little of a disk it took.
+They are read by ranges, in blocks that are kept in a cache of bounded size; adjacent blocks that are wanted together
+are one request. What came over the network is counted, so that a scan says how little of a disk it took.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Deadline:
 
     @property
     def missed(self) -> str:
-        """What is said of a server that does not meet it."""
+        """Message about a server that does not meet it."""
         return f"the server failed: it gave no whole answer within {self.seconds:,.3g} seconds"
 
 
@@ -179,7 +179,7 @@ class WebFile:
         try:
             self._origin = self._target = _place(address)
         except ValueError as error:
-            raise ImageError(f"{address}: is no address: {error}") from error
+            raise ImageError(f"{address}: is not an address: {error}") from error
         self.start = self._read((0, first_bytes), threading.Event())
 
     def read_ranges(
@@ -240,7 +240,7 @@ class WebFile:
                 failure = error
             except TimeoutError:
                 failure = ServerError(deadline.missed, may_pass=True)
-            # A connection that was refused is among these, and an answer that is no HTTP.
+            # A connection that was refused is among these, and an answer that is not HTTP.
             except (OSError, http.client.HTTPException, ValueError) as error:
                 may_pass = not isinstance(error, ssl.SSLCertVerificationError)
                 failure = ServerError(f"cannot be reached: {_reason(error)}", may_pass=may_pass)
@@ -293,7 +293,7 @@ class WebFile:
                 return connection, _send_request(connection, request)
             except BaseException as error:
                 connection.close()
-                # Servers close connections that were idle for a while: that is no failure.
+                # Servers close connections that were idle for a while: that is not a failure.
                 if kept is None or not isinstance(error, ConnectionError):
                     raise
 
@@ -373,7 +373,7 @@ class WebFile:
         changed = "changed on its server while it was read: its"
         if total != self.size_bytes:
             raise ServerError(f"{changed} length was {self.size_bytes:,} bytes, and is {total:,}")
-        # Of several machines behind one address each may have a time of its own, which counts only without an ETag.
+        # Several machines behind one address may each have a time of their own, which counts only without an ETag.
         name = "ETag" if "ETag" in self.facts else "Last-Modified"
         if name in self.facts and facts.get(name, self.facts[name]) != self.facts[name]:
             raise ServerError(f"{changed} {name} was {self.facts[name]}, and is {facts[name]}")

@@ -1,4 +1,4 @@
-"""What a file is that is no raw image: containers, archives, texts, and encrypted images, which are refused.
+"""What a file is that is not a raw image: containers, archives, texts, and encrypted images, which are refused.
 
 By content, not by name, so that a renamed file still gets the right advice.
 """
@@ -44,7 +44,7 @@ DISK_MAGICS: Final = (
 
 
 class Signature(NamedTuple):
-    """A container format, and the bytes that tell it at an offset of the head or of the last 512 bytes.
+    """A container format, and the bytes that identify it at an offset of the head or of the last 512 bytes.
 
     `reader` names what :mod:`layoutscope.image.containers` reads it with.
     """
@@ -139,7 +139,7 @@ LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 
 
 def refuse_containers(source: Source) -> None:
-    """Refuse what is no raw image."""
+    """Refuse anything but a raw image."""
     head = peek(source)
     if head.startswith(LFS_POINTER):
         raise UnsupportedError(
@@ -150,7 +150,7 @@ def refuse_containers(source: Source) -> None:
         found = AFF4
     if found is not None:
         raise UnsupportedError(
-            f"{source.name}: is no raw image but: {found.name}", code=found.code, advice=found.advice
+            f"{source.name}: is not a raw image but: {found.name}", code=found.code, advice=found.advice
         )
     if is_text(head):
         raise ImageError(f"{source.name}: is a text file, not a disk image")

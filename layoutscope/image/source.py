@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ReadCounter:
-    """How much was asked of the image: requests and bytes; bytes that lie in holes cost no request."""
+    """How much was asked of the image: requests and bytes; bytes in holes cost no request."""
 
     reads: int = 0
     bytes: int = 0
@@ -70,7 +70,7 @@ class Source(ABC):
     size_bytes: int  # length of the image
     sector_size_bytes: int = 512  # sector size of the device, 512 where unknown
     counter: ReadCounter  # requests and bytes that reached the underlying file
-    origin: int = 0  # where address 0 lies in the image, in bytes; not 0 in a window only
+    origin: int = 0  # place of address 0 in the image, in bytes; not 0 in a window only
     # gaps up to this between pieces are read over, in bytes: where that is quicker than a request of its own
     gap_bytes: int = 0
     # the source that this one was made of: the file of a container, or what failing areas are found in
@@ -105,7 +105,7 @@ class Source(ABC):
         return data
 
     def read_into(self, image_offset: int, target: memoryview) -> None:
-        """Fill a buffer; areas that were never read come as zeros (:meth:`touches_unread` tells)."""
+        """Fill a buffer; areas that were never read come as zeros (:meth:`touches_unread` finds them)."""
         self._check(image_offset, len(target))
         if self._fetch_into(image_offset, target) != len(target):
             raise self._shrunk(image_offset)
@@ -254,7 +254,7 @@ class FillingSource(Source):
         got = self._fetch_into(image_offset, memoryview(buffer))
         unread = first_overlap(self.unread_ranges(), image_offset, length_bytes)
         if unread is not None:
-            message = "lies in a part of the image that is missing or damaged"
+            message = "is in a part of the image that is missing or damaged"
             raise UnreadError(message, structure=f"{length_bytes} bytes", image_offset=unread)
         return bytes(buffer[:got] if got < length_bytes else buffer)
 
@@ -412,7 +412,7 @@ def overlaps(
 
 
 def first_overlap(ranges: I64, image_offset: int, length_bytes: int) -> int | None:
-    """Return the first byte of a stretch that lies in one of the ranges, which are as for :func:`overlaps`."""
+    """Return the first byte of a stretch that is in one of the ranges, which are as for :func:`overlaps`."""
     if not len(ranges) or not overlaps(ranges, np.array([image_offset]), np.array([length_bytes]))[0]:
         return None
     return max(image_offset, int(ranges[ranges.sum(axis=1) > image_offset][0, 0]))

@@ -49,7 +49,7 @@ class Scheme(NamedTuple):
     name: str  # of the set
     # a name in it, in lower case. All have the group `stem` in common, and the length of the group `suffix`.
     file: re.Pattern[str]
-    # what one of the names must be, where files that are no set have such names, too
+    # what one of the names must be, where files that are not a set have such names, too
     proof: re.Pattern[str] = re.compile(".*", re.DOTALL)
 
 
@@ -107,7 +107,7 @@ def band_number(name: str) -> int | None:
 
 
 def _has_bands(folder: Path) -> bool:
-    # Of a folder that this user may not list, nothing is known, and it is not the output's own.
+    # If this user may not list a folder, its content is unknown, and it does not belong to the output.
     with suppress(PermissionError), os.scandir(folder) as found:
         return any(band_number(each.name) is not None and each.is_file() for each in found)
     return False
@@ -145,7 +145,7 @@ def _key(scheme: Scheme, name: str) -> tuple[str, int] | None:
 def find_parts(path: Path) -> list[Path]:
     """Find all parts of the split image whose first part this is.
 
-    In order, those that are there; empty if the file is no part of a split image.
+    The existing parts, in order; empty if the file is not part of a split image.
     """
     match = NUMBERED.fullmatch(path.name) or LETTERED.fullmatch(path.name)
     if match is None:
@@ -163,7 +163,7 @@ def find_parts(path: Path) -> list[Path]:
     parts = [siblings[suffix] for suffix in expected if suffix in siblings]
     for part in parts:
         if not part.is_file():
-            raise ImageError(f"{part}: has the name of a part of {path}, and is no file")
+            raise ImageError(f"{part}: has the name of a part of {path}, and is not a file")
     return parts
 
 
@@ -231,7 +231,7 @@ class SplitFile(JoinedSource):
             raise
 
     def _place(self, paths: list[Path], parts: list[Source]) -> None:
-        """Set where each part begins: imagers cut at a fixed size, so that its number tells."""
+        """Set where each part begins: imagers cut at a fixed size, so its number gives the place."""
         full = parts[0].size_bytes
         first = paths[0].name.rpartition(".")[2]
         place = {suffix: number for number, suffix in enumerate(itertools.islice(_suffixes(first), 2 * len(paths)))}

@@ -41,7 +41,7 @@ LAYOUT_SCORE = Definition(
     "Layout score of files",
     unit="share",
     denominator="blocks of files, but first ones",
-    text="Share of file blocks that lie right behind the block before them: 1 is no fragmentation.",
+    text="Share of file blocks that directly follow the block before them: 1 means no fragmentation.",
     citation="Smith & Seltzer, SIGMETRICS 1997 (aggregate layout score)",
 )
 FRAGMENTS = Definition(
@@ -86,7 +86,7 @@ def file_metrics(layout: VolumeLayout) -> Iterator[Metric]:
 
 
 def user_extents(layout: VolumeLayout) -> Table:
-    """Extents of files; those of special files, with ids of the file system's own, may stand in the same table."""
+    """Extents of files; those of special files, with ids of the file system's own, may be in the same table."""
     extents = layout.columns("extents")
     return extents.take(extents["file_id"].data >= FIRST_USER_ID)
 
@@ -179,7 +179,7 @@ BACKWARD = Definition(
     "Backward steps",
     unit="share",
     denominator="leaves that have a successor",
-    text="Share of leaves whose successor in key order lies at a lower address: 0 in order, 0.5 at random.",
+    text="Share of leaves whose successor in key order is at a lower address: 0 in order, 0.5 at random.",
     citation="this project",
 )
 INVERSIONS = Definition(
@@ -187,7 +187,7 @@ INVERSIONS = Definition(
     "Inversions",
     unit="share",
     denominator="pairs of leaves (at random 50 %)",
-    text="Share of pairs of leaves that lie on disk against their key order: 0 in order, 0.5 at random, 1 reversed.",
+    text="Share of pairs of leaves that are on disk in reverse key order: 0 in order, 0.5 at random, 1 reversed.",
     citation="Kendall, Biometrika 30, 1938: (1 - tau) / 2",
 )
 RANK_DISTANCE = Definition(
@@ -230,7 +230,7 @@ COUNT_INVERSIONS: Final = Kernel("count_inversions", "LL")
 
 
 def inversions(permutation: NDArray[np.int64]) -> int:
-    """Count the pairs that stand in falling order."""
+    """Count the pairs in falling order."""
     values = np.array(permutation, np.int64)
     return COUNT_INVERSIONS(values, np.empty(len(values), np.int64))
 
@@ -454,8 +454,8 @@ def first_touches(
     """Nodes in the order in which reads touch them first."""
     if not len(start):
         return np.empty(0, np.int64)
-    # A driver that reads blocks smaller than a node touches it with the first of them. What lies in no node is bitmaps,
-    # superblocks and the data of files.
+    # A driver that reads blocks smaller than a node touches it with the first of them. Bytes outside of nodes are
+    # bitmaps, superblocks and file data.
     node = np.searchsorted(start, read_offset, side="right") - 1
     inside = (node >= 0) & (read_offset < stop[np.maximum(node, 0)])
     visited = node[inside]

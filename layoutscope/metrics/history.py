@@ -1,7 +1,7 @@
 """How a volume was written: in which order files came, in which transactions, and what of it is still as it was.
 
-Input: entries and nodes. File systems number files in the order in which these are created, and those that write nodes
-anew note in each of them the transaction that did it.
+Input: entries and nodes. File systems number files in the order in which these are created, and those that rewrite
+nodes record the transaction in each of them.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ BEHIND = Definition(
 )
 
 SAMPLED_FILES: Final = 100_000
-"""Of more files those of some folders are compared, about so many."""
+"""If there are more files, only about this many are compared, from some folders."""
 
 NAME_BYTES: Final = 24
-"""Names are told apart by so many bytes: those that agree in them may change places."""
+"""Names are compared by this many bytes; names that agree in them may change places."""
 
 SURE: Final = 4.0
 """Standard deviations from random order at which an order is taken for that of creation."""
@@ -183,7 +183,7 @@ def list_files(layout: VolumeLayout) -> FilesInOrder:
 
 
 def creation_metrics(layout: VolumeLayout) -> Iterator[Metric]:
-    """Tell in which order files were created."""
+    """Return in which order files were created."""
     files = list_files(layout)
     number = files.table["file_id"].signed()
     follows = (number[1:] == number[:-1] + 1)[files.is_behind[1:]]
@@ -199,7 +199,7 @@ AS_LISTED, BY_NAME, FOLDERS_FIRST = "hash", "alphabetical", "numbered"
 
 
 def order_of_creation(layout: VolumeLayout) -> str:
-    """Tell in which order the files of a volume were created; empty where its numbers do not show it.
+    """Return in which order the files of a volume were created; empty where its numbers do not show it.
 
     Where folders are listed by name, the order of listings is that of names.
     """
@@ -219,7 +219,7 @@ def order_of_creation(layout: VolumeLayout) -> str:
 
 
 def writing_metrics(layout: VolumeLayout) -> Iterator[Metric]:
-    """Tell in which transactions the leaves of the enumerated tree were written; nothing where nodes have none."""
+    """Return in which transactions the leaves of the enumerated tree were written; nothing where nodes have none."""
     tree = main_tree(layout)
     nodes = select_own_nodes(layout, tree)
     leaves = nodes.take(nodes["kind"].equals("leaf") & nodes["key_rank"].is_known & nodes["xid"].is_known)

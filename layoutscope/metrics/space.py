@@ -2,7 +2,7 @@
 
 Input: nodes, regions, extents and free. Where two tables claim the same byte, metadata wins over data, data over free.
 
-Apple's metadata zone of HFS+: the reason why its metadata lies together.
+Apple's metadata zone of HFS+: the reason why its metadata is close together.
 
 At each mount the kernel sets aside the front of a journaled volume of 10 GiB or more for the volume bitmap, the
 journal, the extents-overflow file, eleven clumps of the attributes and of the catalog file, and the hot files, rounded
@@ -120,7 +120,7 @@ def metadata_pieces(layout: VolumeLayout, device: int | None = None) -> Pieces:
 
 
 def is_on(table: Table, device: int) -> NDArray[np.bool_]:
-    """Mark what lies on one image of a set: the same byte of another is another place."""
+    """Mark the bytes on one image of a set: the same byte of another is another place."""
     return np.asarray(table["device"].filled(0) == device)
 
 
@@ -150,7 +150,7 @@ def merge_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
 
 
 def node_edges(layout: VolumeLayout, nodes: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find where each of some nodes starts and ends, in the order of the table, whatever lies between its pieces."""
+    """Find where each of some nodes starts and ends, in the order of the table, whatever is between its pieces."""
     start, fragments = nodes["image_offset"].data, layout.columns("node_fragments")
     stop = start + nodes["size_bytes"].data
     if not len(fragments):
@@ -180,7 +180,7 @@ CLUMP_MEDIAN = Definition(
     "Median clump",
     unit="bytes",
     denominator="runs with gaps up to 1 MiB, median",
-    text="Metadata bytes of the median clump; one node where every node lies alone.",
+    text="Metadata bytes of the median clump; one node if every node is alone.",
     citation=_CLUMPING,
 )
 CLUMP_LARGEST = Definition(
@@ -314,7 +314,7 @@ def _pieces(layouts: Sequence[VolumeLayout], device: int) -> tuple[Pieces, ...]:
     files = [_pieces_of_table(layout.columns("extents"), device) for layout in layouts]
     return (
         in_order(*(metadata_pieces(layout, device) for layout in layouts)),
-        # Most files lie one behind the other.
+        # Most files are contiguous.
         in_order(*(merge_pieces(in_order(each), 0) for each in files), *data),
         in_order(*(_pieces_of_table(layout.columns("free"), device) for layout in layouts)),
         in_order(*pending),
@@ -328,7 +328,7 @@ def _select_kinds(layout: VolumeLayout, kinds: tuple[str, ...]) -> Table:
 
 
 def _pieces_of_table(table: Table, device: int) -> Pieces:
-    """Runs of bytes on one device as they stand in a table; holes are none."""
+    """Runs of bytes on one device, in table order; holes are not runs."""
     held = table.take(table["image_offset"].is_known & is_on(table, device))
     start = held["image_offset"].data
     return Pieces(start, start + held["length_bytes"].data)
@@ -468,7 +468,7 @@ def _distances_to_reference(layout: VolumeLayout, tree: str, reference: str) -> 
     nodes, others = select_own_nodes(layout, tree), layout.columns("nodes")
     nodes = nodes.take(nodes[reference].is_known)
     place = find(others["row"].data.astype(np.int64), nodes[reference].data.astype(np.int64))
-    # A node that lies nowhere is at no distance.
+    # A node without a place has no distance.
     chosen = (place >= 0) & others["image_offset"].is_known[place]
     return edge_distance(*_edges(nodes.take(chosen)), *_edges(others.take(place[chosen])))
 

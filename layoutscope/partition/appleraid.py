@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
 
 HEADER_BYTES: Final = 4096
-"""Of a header with what follows it."""
+"""Size of a header with the data after it."""
 
 
 def member_content(
@@ -44,7 +44,7 @@ def member_content(
         return named
     findings, at = found.findings, offset + found.volume_offset
     if level == "concat" and num_members > 1:
-        message = f"is {about}; what lies on the others is not in this image"
+        message = f"is {about}; the data on the others is not in this image"
         findings += (Finding("image-incomplete", "error", label, image_offset + at, message),)
     return found._replace(volume_offset=at, layers=(label, *found.layers), findings=findings)
 

@@ -38,7 +38,7 @@ _REFUSED: Final = {
         "attach it to a Mac of macOS 10.15 or older, then read the logical volume's own device",
     ),
 }
-"""Code and advice of what lies around volumes and is not read."""
+"""Code and advice for layers around volumes that are not read."""
 
 
 def choose(
@@ -73,7 +73,7 @@ def _open_at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCand
     if known:
         return known[0]
     if not 0 <= volume_at < source.size_bytes:
-        raise UsageError(f"{source.name}: byte {volume_at:,} lies outside the image of {source.size_bytes:,} bytes")
+        raise UsageError(f"{source.name}: byte {volume_at:,} is outside the image of {source.size_bytes:,} bytes")
     content = recognise(source, volume_at, source.size_bytes - volume_at)
     start = volume_at + content.volume_offset
     found = to_candidate(content._replace(volume_offset=start, name=""), f"byte {volume_at}", *content.layers)

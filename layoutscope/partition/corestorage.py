@@ -1,7 +1,7 @@
-"""CoreStorage physical volumes: which logical volumes lie in them, where, and how these are encrypted.
+"""CoreStorage physical volumes: which logical volumes they hold, where, and how these are encrypted.
 
 libyal's description of FileVault Drive Encryption; Apple has none. Names, sizes and places of the logical volumes are
-encrypted with a key that stands in the header: AES is needed to read them, a password is not.
+encrypted with a key in the header: AES is needed to read them, a password is not.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MAX_UNITS: Final = 8192
 
 MAX_LABEL_BYTES: Final = 1 << 20
 MAX_TEXT_BYTES: Final = 1 << 24
-"""Of what tells how volumes are encrypted; pictures of users may be in it."""
+"""Limit of the encryption metadata of volumes; pictures of users may be in it."""
 
 HEADER_BYTES: Final = 512
 HEAD: Final = METADATA_BLOCK_HEAD
@@ -64,13 +64,13 @@ UNREADABLE: Final = "its metadata cannot be read, so that name and size of its l
 
 
 class LogicalVolume(Struct, frozen=True):
-    """A logical volume, as the metadata tell of it."""
+    """A logical volume, as the metadata describes it."""
 
     name: str  # its name; empty where it has none
     size_bytes: int  # its size; 0 where it is not known
     # UUID of its family, of which the second key of its blocks is made; empty where it is not known
     family: bytes = b""
-    is_encrypted: bool | None = None  # whether its blocks are, as under FileVault 2; None where nothing tells
+    is_encrypted: bool | None = None  # whether its blocks are, as under FileVault 2; None if unknown
     keys: bytes = b""  # XML text with the wrapped keys; empty where they are elsewhere, or there are none
     # where it starts in the physical volume, in bytes; None where that is not known, or it is not one piece
     volume_offset: int | None = None
@@ -78,14 +78,14 @@ class LogicalVolume(Struct, frozen=True):
 
 
 class PhysicalVolume(Struct, frozen=True):
-    """What a physical volume tells without a password."""
+    """What a physical volume shows without a password."""
 
     group: str  # UUID of the logical volume group; empty where it is not set
     key: bytes = b""  # first key of its metadata
     own_id: bytes = b""  # its UUID, which is the second one
     group_name: str = ""  # its name; empty where it cannot be read
     logical_volumes: tuple[LogicalVolume, ...] = ()
-    is_encrypted: bool | None = None  # whether they are; None where nothing tells
+    is_encrypted: bool | None = None  # whether they are; None if unknown
     reason: str = ""  # why the logical volumes are not known; empty where they are
     findings: tuple[Finding, ...] = ()  # what is wrong with the metadata
 
@@ -231,7 +231,7 @@ def _elsewhere(text: bytes, label: CoreStorage.DiskLabel) -> str:
 
 def _read_stretch(stretch: Source, offset: int, length: int) -> bytes:
     if not 0 <= offset <= stretch.size_bytes - length:
-        raise FormatError("it lies outside", structure=WHAT, image_offset=stretch.origin)
+        raise FormatError("it is outside", structure=WHAT, image_offset=stretch.origin)
     return stretch.read(offset, length)
 
 
@@ -256,12 +256,12 @@ class _Metadata(Struct, frozen=True):
 
     @property
     def by_bitmap(self) -> bool | None:
-        """Whether volumes are encrypted, where only a block tells that encrypted ones have."""
+        """Whether volumes are encrypted, if the only evidence is a block that encrypted ones have."""
         return True if (self.block_type == KINDS.encrypted_extents).any() else None
 
     @property
     def is_encrypted(self) -> bool | None:
-        """What the blocks tell of the volumes of the group where none is named."""
+        """Facts about the volumes of the group if none is named."""
         told = (_is_encrypted(data) for data in self.all_of(KINDS.logical_volume_family))
         return next((known for known in told if known is not None), self.by_bitmap)
 
@@ -281,7 +281,7 @@ NAMED: Final = (
 def _decrypt_metadata(stretch: Source, header: CoreStorage.PhysicalVolumeHeader, descriptor_at: int) -> _Metadata:
     """Read the encrypted metadata: of both copies what is whole, where the first one is not."""
     data = _read_stretch(stretch, descriptor_at, VOLUME_GROUPS_DESCRIPTOR.width)
-    # The descriptor lies in the clear; what it leads to is encrypted with keys that stand beside it, in the header.
+    # The descriptor is in the clear; the blocks it leads to are encrypted with keys next to it, in the header.
     # That hides nothing; it is how the format is (libfvde, documentation of the format).
     descriptor = grammar.parse(
         grammar.CoreStorage.VolumeGroupsDescriptor, data, structure="descriptor", image_offset=descriptor_at
@@ -328,7 +328,7 @@ def _whole_blocks(units: NDArray[np.uint8]) -> tuple[I64, I64]:
     """Return which units are blocks that are looked at and have their checksum, and which of them do not have it."""
     fields = HEAD.checksum, HEAD.version, HEAD.len_block, HEAD.block_type
     head = decode_columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
-    # What was never written is zeros, and what is no block has another head.
+    # Areas that were never written are zeros, and anything but a block has another header.
     is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES)
     rows = np.flatnonzero(is_block & np.isin(head["block_type"], NAMED))
     is_whole = (head["checksum"][rows] == WIPED) | (crc32c(units[rows]) == head["checksum"][rows])
@@ -342,7 +342,7 @@ def _report_damaged_copy(num_whole: int, bad: I64, image_offset: int) -> list[Fi
         told = f"{format_count(len(bad), 'block')} of this copy of the metadata without the right checksum"
         return [Finding("checksum-mismatch", "warning", WHAT, first, told)]
     if not num_whole:
-        told = "this copy of the metadata holds no block that tells of a logical volume"
+        told = "this copy of the metadata holds no block about a logical volume"
         return [Finding("structure-invalid", "warning", WHAT, image_offset, told)]
     return []
 
@@ -382,31 +382,31 @@ _VOLUME_VALUES: Final = (("name", "string"), ("size", "integer"))
 def _place(
     metadata: _Metadata, volume: CoreStorage.LogicalVolume, size_bytes: int, block_bytes: int, space_bytes: int
 ) -> tuple[int | None, str]:
-    """Return where a logical volume starts in the physical one, or why that cannot be said."""
+    """Return where a logical volume starts in the physical one, or why that is unknown."""
     extents = metadata.newest(volume.extents_object_id)
     if extents is None:
-        return None, "of which nothing tells where it lies"
+        return None, "whose place is not recorded"
     kind, data = extents
     entries = _entries(data, LOGICAL_EXTENT.width)
     if kind != KINDS.logical_extents or not entries:
-        return None, "which lies in many pieces"
+        return None, "which is in many pieces"
     base = 0
     if volume.base_object_id:
         found = metadata.newest(volume.base_object_id)
         places = _entries(found[1], BASE_EXTENT.width) if found and found[0] == KINDS.base_extents else []
         if not places:
-            return None, "of which nothing tells from where its blocks count"
+            return None, "without a record of where its blocks start"
         base = grammar.parse(grammar.CoreStorage.BaseExtent, places[0], structure="base extent").physical_block
     parsed = [grammar.parse(grammar.CoreStorage.LogicalExtent, entry, structure="logical extent") for entry in entries]
     parsed.sort(key=lambda each: each.logical_block)
     first, end = parsed[0], 0
     for entry in parsed:
         if entry.logical_block != end or entry.physical_block - first.physical_block != end:
-            return None, f"which lies in {format_count(len(parsed), 'piece')}"
+            return None, f"which is in {format_count(len(parsed), 'piece')}"
         end += entry.num_blocks
     offset = (base + first.physical_block) * block_bytes
     if any(entry.physical_volume_number for entry in parsed) or offset >= space_bytes:
-        return None, "which lies outside of this physical volume"
+        return None, "which is outside of this physical volume"
     if end * block_bytes < size_bytes:
         return None, f"of which only {format_bytes(end * block_bytes)} have a place"
     return offset, ""
@@ -447,7 +447,7 @@ def _decompress_text(text: bytes, stored_bytes: int, text_bytes: int) -> bytes:
 
 
 def _is_encrypted(text: bytes) -> bool | None:
-    """Tell by the ways in which keys are wrapped, or by what the family says of itself."""
+    """Find out by the ways in which keys are wrapped, or by what the family says of itself."""
     methods = set(re.findall(rb"<key>BlockAlgorithm</key>\s*<string[^>]*>([^<]*)<", text))
     if methods:
         return bool(methods - {b"None"})

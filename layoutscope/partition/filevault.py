@@ -1,7 +1,7 @@
 """FileVault 2: from a password to the plain text of logical volumes of CoreStorage.
 
 libyal's description of FileVault Drive Encryption. Keys made of passwords wrap keys, which wrap the one of the volume.
-The wrapped ones stand in the metadata of CoreStorage, or, of a volume that a Mac starts from, in an encrypted file on
+The wrapped ones are in the metadata of CoreStorage, or, for a volume that a Mac starts from, in an encrypted file on
 another partition, Recovery HD.
 """
 
@@ -76,7 +76,7 @@ def unlock_volumes(
 
 
 def _takes_secret(candidate: VolumeCandidate) -> bool:
-    """Whether a password may be meant for a volume itself, not for what it lies in."""
+    """Whether a password may be meant for a volume itself, not for the layers around it."""
     return candidate.is_readable and any(
         option.kind == "secret" for option in filesystem(candidate.kind).traits.options
     )
@@ -107,7 +107,7 @@ def _volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[byte
 
 
 def _list_data_of_key(text: bytes, name: str) -> Iterator[bytes]:
-    """Yield the data that stand behind a key in XML; keys that wrap nothing have none."""
+    """Yield the data after a key in XML; keys that wrap nothing have none."""
     for found in re.finditer(rb"<key>" + name.encode() + rb"</key>\s*<data[^>]*>([^<]*)<", text):
         try:
             data = binascii.a2b_base64(found[1])
@@ -126,7 +126,7 @@ def _key_files(source: Source, candidates: Sequence[VolumeCandidate], physical: 
         try:
             (layout,) = filesystem(candidate.kind).read(place)
         except LayoutscopeError:
-            continue  # what is wrong with that volume is told where it is read for its own sake
+            continue  # faults of that volume are reported when it is read itself
         for data in _contents(source, layout):
             text = _key_text(data, physical)
             if text is not None:

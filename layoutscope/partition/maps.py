@@ -4,7 +4,7 @@
   over its entries; the backup serves where the primary is damaged. Nothing names the sector size: the header in LBA 1
   gives it away.
 - Apple Partition Map (Inside Macintosh: Devices, chapter 3): one block an entry, from block 1 on; each entry knows how
-  many there are. The driver descriptor in block 0 tells the block size, but CDs may say 2048 there and have a map in
+  many there are. The driver descriptor in block 0 gives the block size, but CDs may say 2048 there and have a map in
   blocks of 512.
 - Master Boot Record with its chain of extended records (UEFI, chapter 5.2): it has no checksum, so it counts as one
   only where its entries make sense. Type 0xEE guards a GPT.
@@ -65,8 +65,7 @@ class VolumeCandidate(Struct, frozen=True):
 
     kind: str  # name of a file system that is read, the slug of one that is not, or `unknown`
     label: str  # the same for people
-    # image_offset, size_bytes: bytes from the start of the image; the size is that of the space it lies in, cut at the
-    # image's end
+    # image_offset, size_bytes: bytes from the start of the image; the size is that of its space, cut at the image's end
     image_offset: int
     size_bytes: int
     stack: tuple[str, ...]  # the layers from the image down, such as `("GPT", "partition 2", "NTFS")`
@@ -74,7 +73,7 @@ class VolumeCandidate(Struct, frozen=True):
     name: str = ""  # name of its partition, or of a wrapper
     type_name: str = ""  # declared type of its partition
     about: str = ""  # what else is known of something that is not read, in words
-    is_promised: bool = False  # whether the type of its partition is all that tells of it
+    is_promised: bool = False  # whether the type of its partition is the only evidence of it
 
     @property
     def is_readable(self) -> bool:
@@ -128,7 +127,7 @@ class _GptCopy(Struct, frozen=True):
 
 
 def read_gpt(source: Source) -> PartitionTable | None:
-    """Read the table whose primary header stands in LBA 1; None if there is none.
+    """Read the table whose primary header is in LBA 1; None if there is none.
 
     Damage of the primary leads to the backup, with a finding ``gpt-primary-damaged``.
     """
@@ -163,7 +162,7 @@ def read_backup_gpt(source: Source) -> PartitionTable | None:
 
 def _sector_sizes(source: Source) -> list[int]:
     """List the likely sector sizes, the device's own first."""
-    # The header lies in sector 1 (UEFI, 5.3.2), so that its address in bytes tells the size of a sector, which an image
+    # The header is in sector 1 (UEFI, 5.3.2), so its address in bytes gives the size of a sector, which an image
     # file does not know: an image of a 4Kn disk has it at byte 4,096.
     fitting = [size for size in SECTOR_SIZES if source.size_bytes >= 2 * size]
     return sorted(fitting, key=lambda size: (size != source.sector_size_bytes, size))
@@ -189,7 +188,7 @@ def _read_entries(source: Source, header: grammar.Gpt.Header, image_offset: int,
     if length > MAX_ENTRIES_BYTES:
         found = (f"at most {MAX_ENTRIES_BYTES:,} bytes", f"{length:,}")
         raise _bad_field("num_entries", image_offset, "the array of entries is too large", *found)
-    # The entries lie wherever the header says: behind it as a rule, but a table that was made smaller or that leaves
+    # The entries are wherever the header says: behind it as a rule, but a table that was made smaller or that leaves
     # room for a boot loader may start later.
     start = header.entries_lba * sector_size
     if start + length > source.size_bytes:
@@ -222,7 +221,7 @@ def _compare_with_backup(source: Source, primary: _GptCopy) -> PartitionTable:
     if place + primary.sector_size > end:
         field = log.at("GPT header", primary.image_offset + GPT_HEADER.alternate_lba.offset)
         message, expected = (
-            "the backup lies past the end of the image",
+            "the backup is past the end of the image",
             f"a place before byte {end:,}",
         )
         field.add("gpt-backup-missing", "warning", message, expected=expected, found=f"{place:,}")
@@ -294,7 +293,7 @@ def _gpt_partitions(source: Source, copy: _GptCopy, log: FindingLog) -> Iterator
         # The last sector belongs to the partition: an entry of one sector names it twice.
         start, stop = int(first) * copy.sector_size, (int(last) + 1) * copy.sector_size
         if not start < stop or start >= end:
-            message = f"partition {number} does not lie in the image"
+            message = f"partition {number} is not within the image"
             expected, outside = f"a range before byte {end:,}", f"{start:,} to {stop:,}"
             log.at(f"GPT entry {number}", place).add(
                 "partition-outside", "error", message, expected=expected, found=outside
@@ -358,9 +357,9 @@ NO_VOLUME: Final = ("Apple_partition_map", "Apple_Free", "Apple_Void", "Apple_Sc
 
 
 def list_apm_block_sizes(source: Source) -> list[int]:
-    """List the block sizes for which a partition map stands in block 1, the one of the driver descriptor first."""
+    """List the block sizes for which a partition map is in block 1, the one of the driver descriptor first."""
     # Maps of compact discs count in blocks of 2,048 bytes, and hybrid discs have one map for each size of block, each
-    # of which says where the same partitions lie. The driver descriptor's size is that of the disk itself.
+    # of which describes the same partitions. The driver descriptor's size is that of the disk itself.
     declared = _read_block_size(source)
     sizes = sorted({*BLOCK_SIZES, declared} - {0}, key=lambda size: (size != declared, BLOCK_SIZES.index(size)))
     return [size for size in sizes if parse_at(source, APM_PARTITION_ENTRY, size) is not None]
@@ -432,7 +431,7 @@ def _apm_partitions(
             )
         elif size:
             found = f"{start:,} to {start + size:,}"
-            message = f"partition {number} does not lie in the image"
+            message = f"partition {number} is not within the image"
             log.at("partition map entry", number * block_size).add("partition-outside", "error", message, found=found)
 
 
@@ -473,7 +472,7 @@ def read_mbr(
     def add(number: int, base_lba: int, entry: grammar.Mbr.PartitionRecord) -> None:
         start, size = (base_lba + entry.starting_lba) * sector_size, entry.num_sectors * sector_size
         if not size or start >= source.size_bytes:
-            message, found = f"partition {number} does not lie in the image", f"{start:,} to {start + size:,}"
+            message, found = f"partition {number} is not within the image", f"{start:,} to {start + size:,}"
             log.at("boot record", base_lba * sector_size).add("partition-outside", "error", message, found=found)
             return
         kind = _type_name(entry)
@@ -535,7 +534,7 @@ def _boot_record(source: Source, image_offset: int) -> grammar.Mbr.BootRecord:
 
 
 def _is_sane(record: grammar.Mbr.BootRecord, source: Source, sector_size: int) -> bool:
-    """Tell a partition table from boot code, as it stands in the boot sectors of FAT and NTFS."""
+    """Distinguish a partition table from the boot code in boot sectors of FAT and NTFS."""
     # The signature 55 AA ends boot sectors of every kind. A boot indicator is 00 or 80, where FAT and NTFS have code.
     used = [entry for entry in record.partitions if _type_name(entry) != "empty" and entry.num_sectors]
     return all(isinstance(entry.boot_indicator, grammar.Mbr.BootIndicator) for entry in record.partitions) and any(

@@ -179,20 +179,20 @@ def _entry(source: Source, content: Content, scheme: str) -> str:
 
 CORE_STORAGE: Final = "CoreStorage"
 FILEVAULT: Final = "FileVault 2 on CoreStorage"
-"""The layers that a logical volume lies in."""
+"""The layers around a logical volume."""
 
 START_BYTES: Final = 2048
-"""The sectors by which most contents are told."""
+"""The sectors by which most contents are recognised."""
 
 
 def recognise(source: Source, image_offset: int, size_bytes: int, *, thorough: bool = True) -> Content:
-    """Recognize by its content what lies at a place."""
+    """Recognize by its content what is at a place."""
     stretch = Window(source, image_offset, size_bytes)
     content = _readable(stretch)
     if content is None or _is_left_in_physical_volume(stretch, content):
         content = _core_storage(stretch) or _foreign(stretch)
     if content is not None and not content.findings:
-        return content  # whatever lies around what tells it is needed by nobody
+        return content  # nobody needs the data around its signature
     if content is None and thorough:
         content = _readable(stretch, thorough=True) or _core_storage(stretch, is_lost=True)
     content = content or Content("unknown", "unknown", 0, stretch.size_bytes)
@@ -200,7 +200,7 @@ def recognise(source: Source, image_offset: int, size_bytes: int, *, thorough: b
 
 
 def _unread_start(stretch: Window) -> tuple[Finding, ...]:
-    """Report that the sectors were never read by which most contents are told."""
+    """Report that the sectors by which most contents are recognised were never read."""
     try:
         stretch.read(0, min(START_BYTES, stretch.size_bytes))
     except UnreadError as error:
@@ -223,7 +223,7 @@ def _is_left_in_physical_volume(stretch: Window, content: Content) -> bool:
 
 
 def _core_storage(stretch: Window, *, is_lost: bool = False) -> Content | None:
-    """Find the volume in a physical volume of CoreStorage, which lies there as in a partition; or name what is there.
+    """Find the volume in a physical volume of CoreStorage, which is there as in a partition; or name what is there.
 
     What is encrypted looks like nothing; where it was unlocked, the source gives it in the clear.
     """
@@ -300,7 +300,7 @@ MAX_GAPS: Final = 64
 _STARTS: Final = (1, 4096, 1024**2)
 """Bytes that partitions are aligned to: behind the one before, at a whole physical sector, or at a whole MiB."""
 _NEAR_BYTES: Final = 1024**2
-"""Of a gap, searched sector by sector."""
+"""Largest gap that is searched sector by sector."""
 _APPLE_GAP: Final = 128 * 1024**2
 """What Disk Utility left free behind a partition (Technical Note TN2166)."""
 
@@ -344,7 +344,7 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
 
 
 def _search_without_map(source: Source, content: Content, depth: Depth) -> VolumeSearch:
-    """Find the volumes of an image without a map: one that its ends tell of, and what is beside it."""
+    """Find the volumes of an image without a map: one that its ends reveal, and others beside it."""
     found = _bare(content, [])
     if not found.readable:
         known = found.candidates if content.kind != "unknown" else ()
@@ -378,7 +378,7 @@ def _add_unmapped(
         for content in contents
         for finding in (*content.findings, missing_entry(source, content, scheme, has_map=has_map))
     ]
-    # A stretch without a map in which volumes were found is no content of its own.
+    # A stretch without a map in which volumes were found has no content of its own.
     left = tuple(item for item in found.candidates if has_map or not candidates or item.kind != "unknown")
     regions = [*found.regions, *(region for content in contents for region in content.regions)]
     return VolumeSearch(
@@ -392,7 +392,7 @@ def _add_unmapped(
 
 
 def _add_volumes_in_gaps(source: Source, found: VolumeSearch) -> VolumeSearch:
-    """Add the volumes that lie in all that no partition takes up; what reaches into one was there before it."""
+    """Add the volumes outside all partitions; a volume that reaches into a partition is older than it."""
     spaces = [item for item in found.partitions if may_hold_volume(item)]
     added = _add_unmapped(source, found, spaces, "everywhere", has_map=True)
     taken = stretches((item.image_offset, item.size_bytes) for item in spaces)
@@ -439,7 +439,7 @@ def _maps(source: Source) -> list[_Probed]:
     if found[-1] and not any(_count_recognised(item)[0] for tables in found for item in tables):
         rare = (read_mbr(source, size) for size in _RARE_SECTOR_SIZES)
         found[-1] += [_probe_partitions(source, table) for table in rare if table is not None]
-    # Nothing tells the unit of an APM or MBR for certain: the right one makes sense of most partitions.
+    # The unit of an APM or MBR is never certain: the right one makes sense of most partitions.
     return [max(tables, key=_count_recognised) for tables in found if tables]
 
 
@@ -450,7 +450,7 @@ def _probe_partitions(source: Source, table: PartitionTable) -> _Probed:
 
 
 def _content(source: Source, partition: Partition) -> Content:
-    """Return what lies in a partition."""
+    """Return the content of a partition."""
     place, size = partition.image_offset, partition.size_bytes
     is_member = partition.type_name.startswith(("Apple RAID", "Apple_RAID"))
     member = _member_content(source, place, size) if is_member else None
@@ -458,7 +458,7 @@ def _content(source: Source, partition: Partition) -> Content:
 
 
 def _member_content(source: Source, image_offset: int, size_bytes: int) -> Content | None:
-    """Return what lies in a member of an AppleRAID set; None if the stretch is none."""
+    """Return the content of a member of an AppleRAID set; None if the stretch is none."""
     return member_content(source, image_offset, size_bytes, partial(recognise, source))
 
 
@@ -573,7 +573,7 @@ def volumes_in_gaps(
 ) -> Iterator[VolumeCandidate]:
     """Yield what begins like a volume where a partition may have begun that no map names any more.
 
-    At most one for each place where a gap or an entry begins, told by a few bytes there, so that reading it may fail.
+    At most one for each place where a gap or an entry begins, recognised by a few bytes there, so reading it may fail.
     """
     found: dict[int, VolumeCandidate] = {}
     for start, stop in islice(_gaps(source, search, read), MAX_GAPS):
@@ -624,7 +624,7 @@ def _gaps(source: Source, search: VolumeSearch, read: Sequence[tuple[int, int]])
         elif found is None or not (found.is_promised or (found.kind == "unknown" and is_unnamed(item.type_name))):
             taken.append((item.image_offset, item.size_bytes))
         borders |= {item.image_offset, item.image_offset + item.size_bytes}
-    # Of a volume without a partition of its own, its own size counts once it was read, and else the space it may have.
+    # For a volume without a partition, its own size counts once it was read, and before that the space it may have.
     starts = {start for start, _ in read}
     taken += [(item.image_offset, item.size_bytes) for item in loose if item.image_offset not in starts]
     taken += [*read, *((region.image_offset, region.length_bytes) for region in search.regions)]

@@ -106,7 +106,7 @@ class Case:
         return trace_on(self.model, ORDERS[order], work or Work())
 
     def part(self, reads: AccessTrace, drive: DriveProfile | None = None, queue_depth: int = 1) -> Part:
-        """Say that a drive serves reads, on which the volume lies where it does."""
+        """Return work that a drive serves, with the volume at its present place."""
         return Part(reads, drive or self.drive, queue_depth, self.start_offset_bytes, self.knows_offset)
 
     def with_reads(self, reads: ReadsOfNodes, model: Model) -> Case:
@@ -126,7 +126,7 @@ class Case:
         return found
 
     def laid_out(self, name: str, lay_out: Callable[[VolumeLayout], VolumeLayout]) -> Case | None:
-        """Return the same work with the nodes elsewhere, by the name of the layout; None where they lie so already."""
+        """Return the same work with the nodes elsewhere, by the name of the layout; None if they are already there."""
         if name not in self._changed:
             made = lay_out(self.layout)
             self._changed[name] = None if made is self.layout else self._moved(made)
@@ -158,8 +158,8 @@ class Part(Struct, frozen=True):
     reads: AccessTrace  # in the order in which they come
     drive: DriveProfile  # which drive
     queue_depth: int = 1  # reads that are outstanding
-    start_offset_bytes: int = 0  # where the image lies on the drive
-    knows_offset: bool = True  # whether it lies there; else anywhere on the drive that it fits
+    start_offset_bytes: int = 0  # where the image begins on the drive
+    knows_offset: bool = True  # whether it is there; else anywhere on the drive that it fits
     times: float = 1.0  # how many times as long as these reads the part takes
 
 
@@ -171,8 +171,8 @@ class Changed(Struct, frozen=True):
     """What a change makes of the work."""
 
     parts: tuple[Part, ...]  # what is read then, drive by drive, one after the other
-    effort: Effort | None = None  # what making the change takes, once; None where no model tells
-    # the volume as it lies then, for remedies on top of this one; None where it stays as it is
+    effort: Effort | None = None  # what making the change takes, once; None if no model knows
+    # the volume's layout then, for remedies on top of this one; None where it stays as it is
     case: Case | None = None
     least_s: float = 0.0  # the computer's time, where it passes beside the drive's: the work takes no less
     # the same, if what nobody knows turns out otherwise: the draws take turns; empty where nothing can
@@ -228,7 +228,7 @@ class Served(Struct, frozen=True):
 
     @property
     def interval(self) -> Interval:
-        """Between which times the simulations lie."""
+        """The range of the simulated times."""
         return interval_of(self.draws_s, {}, LAYOUT, self.sampling_error)
 
 
@@ -267,7 +267,7 @@ def _serve_part(part: Part, host: Host, unknowns: Unknowns) -> Served:
 
 
 def nominal_seconds(changed: Changed) -> float:
-    """Say what changed work takes on the drives as their profiles stand."""
+    """Say what changed work takes on the nominal drives."""
     found = (
         part.times
         * service(
@@ -280,11 +280,11 @@ def nominal_seconds(changed: Changed) -> float:
 
 SAMPLE_FILES: Final = 2048
 STRETCHES: Final = 8
-"""Of more files so many are served, in so many stretches of the walk."""
+"""If there are more files, only this many are served, in this many stretches of the walk."""
 
 STREAM_READS: Final = 64
 STREAM_BYTES: Final = 1 << 20
-"""A stream is so many reads of this length, one behind the other."""
+"""A stream is this many contiguous reads of this length."""
 
 
 def stream_rate(drive: DriveProfile) -> float:
@@ -351,7 +351,7 @@ def metadata_bytes(case: Case) -> int:
 
 
 def rewriting_s(case: Case) -> float:
-    """Return what reading all nodes where they lie and writing them in one stream takes."""
+    """Return the time to read all nodes at their places and write them in one stream."""
     if "rewriting" not in case.efforts_s:
         reads = case.by_node.trace[case.by_node.by_place]
         served = service(reads, case.drive, start_offset_bytes=case.start_offset_bytes).seconds
@@ -362,7 +362,7 @@ def rewriting_s(case: Case) -> float:
 FILE: Final = Path(__file__).with_name("words.toml")
 
 ON_PAGES: Final = ("does", "helps", "unless", "links", "proof")
-"""What a remedy's page alone has: what it does, when it helps, when not, public sources, what it was held against."""
+"""What a remedy's page alone has: what it does, when it helps, when not, public sources, and how it was checked."""
 
 OTHER: Final = "on-other"
 """Entry of the remedy that there is one of for each file system."""
@@ -389,7 +389,7 @@ FIRST_NUMBER: Final = 16
 """The first number that files get (TN1150, "Catalog Node IDs"; the reference of Apple's other one, inode numbers)."""
 
 HEAD_BYTES: Final = 24
-"""Names are told apart by so many bytes: those that agree in them may change places."""
+"""Names are compared by this many bytes; names that agree in them may change places."""
 
 
 def in_walk_order(case: Case) -> I64:
@@ -429,14 +429,14 @@ def space_nodes(case: Case, made: VolumeLayout) -> VolumeLayout:
     """Leave as much room between the nodes of a new volume as there is between those of the old one.
 
     Where every node has a place of its own, a file system puts nodes among the data as these come, or keeps them
-    together; which of both it does is seen by how it did so before. A tree that is one file lies in one piece.
+    together; which of both it does is seen by how it did so before. A tree that is one file is in one piece.
     """
     found = placement(case.by_node, 0.0)
     if found is None or not filesystem_of(made).traits.maps_every_node:
         return made
     nodes = made.columns("nodes")
     start = made.facts.image_offset
-    # Nodes begin at multiples of their size, and the last one must lie on the volume.
+    # Nodes begin at multiples of their size, and the last one must be on the volume.
     room = max(made.facts.size_bytes // max(len(nodes), 1), 1)
     apart = nodes["size_bytes"].signed() * min(1 / found.density, room / NODE_BYTES)
     offset = start + np.arange(len(nodes)) * np.maximum(apart // NODE_BYTES, 1).astype(np.int64) * NODE_BYTES
@@ -468,7 +468,7 @@ def is_own_work(case: Case) -> bool:
 
 
 IN_ORDER: Final = 0.1
-"""Share of leaves whose successor lies before them, up to which they lie in order."""
+"""Largest share of leaves with a successor before them at which the leaves still count as ordered."""
 
 
 def fills_in_order(case: Case) -> bool:
@@ -483,8 +483,8 @@ def fills_in_order(case: Case) -> bool:
 def split_leaves(made: VolumeLayout) -> VolumeLayout:
     """Move every second leaf behind all others.
 
-    A leaf that is full is split, and half of it goes to a new node, which lies where the disk is being filled by then:
-    far from its neighbours, where names come to folders that were made long before.
+    A leaf that is full is split, and half of it goes to a new node at the current end of the used space. If names are
+    added to old folders, that is far from the leaf's neighbours.
     """
     nodes = made.columns("nodes")
     leaves = np.flatnonzero((nodes["level"].data == 0) & nodes["tree"].equals(filesystem_of(made).traits.main_tree))

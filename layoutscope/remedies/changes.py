@@ -70,8 +70,8 @@ UNKNOWN_NAMES: Final = "the order in the new tree depends on names, which were l
 WITH_CONTENTS: Final = "the placement of file contents in a copy is not modelled"
 
 FILLED_ERROR: Final = 0.13
-"""By which share of the time that was said a volume filled by a driver's rule took another one, at most: of 10,000
-files, of another seed than those of docs/remedies-proven.md (`tests.validation.remedies --files 10000 --seed 7`)."""
+"""Largest relative error of the time predicted for a volume that is filled by a driver's rule: 10,000 files, with
+another seed than those of docs/remedies-proven.md (`tests.validation.remedies --files 10000 --seed 7`)."""
 DAMAGED: Final = "part of the volume could not be read, so a copy cannot be modelled"
 
 OF_ATTRIBUTES: Final = ("du", "backup", "git-status")
@@ -110,20 +110,20 @@ def _laid_out(case: Case, name: str, lay_out: Callable[[VolumeLayout], VolumeLay
 
 @change
 def packed(case: Case) -> Changed | str:
-    """Lay the nodes end to end in key order."""
+    """Place the nodes end to end in key order."""
     return _laid_out(case, "packed", pack_nodes, "the nodes are contiguous and in key order already")
 
 
 @change
 def walk_order(case: Case) -> Changed | str:
-    """Lay the nodes end to end in the order in which they are read."""
+    """Place the nodes end to end in the order in which they are read."""
     lay_out = partial(lay_in_read_order, reads=case.reads)
     return _laid_out(case, "walk-order", lay_out, "the nodes are in that order already")
 
 
 @change
 def clumped_like_hfs(case: Case) -> Changed | str:
-    """Lay the nodes end to end as they follow one another."""
+    """Place the nodes end to end in their present order."""
     return _laid_out(case, "clumped", clump_nodes, "no data is between the nodes")
 
 
@@ -172,13 +172,12 @@ WHAT_IFS: Final = {
 """Changes that can be asked for as what-ifs, and what is different then, as a sentence's end."""
 
 LAYOUTS: Final = ("packed", "walk-order", "clumped-like-hfs")
-"""Those that lay out the nodes anew: the best of them, the layout as it is among them, is as near to a bound as is
-known."""
+"""Changes that move nodes: the best of these layouts and the present one is the nearest known to a bound."""
 
 
 @change
 def without_maps(case: Case) -> Changed | str:
-    """Leave out the reads that tell where nodes lie."""
+    """Leave out the reads that look up node addresses."""
     nodes = case.by_node
     trees = (nodes.nodes.tree_code(tree.name) for tree in case.traits.trees if tree.role == "map")
     is_map = np.isin(nodes.of_node(nodes.nodes.tree, -1), [code for code in trees if code >= 0])
@@ -275,7 +274,7 @@ def list_from_disk(case: Case) -> Changed | str:
 
 @remedy
 def files_by_place(case: Case) -> Changed | str:
-    """Walk, then read each file where the next one lies."""
+    """Walk, then read the files in disk order."""
     if not case.reads_data:
         return NO_DATA
     model = case.model
@@ -324,7 +323,7 @@ CHANGED_SHARE: Final = 20
 
 @remedy
 def remembered_walk(case: Case) -> Changed | str:
-    """Go down to every twentieth directory, and look at what lies in it."""
+    """Go down to every twentieth directory, and look at its content."""
     if case.order not in LISTINGS:
         return NO_LISTING
     if case.layout.facts.view != "live":
@@ -339,7 +338,7 @@ def remembered_walk(case: Case) -> Changed | str:
 
 @remedy
 def rewritten_in_key_order(case: Case) -> Changed | str:
-    """Lay the nodes out anew."""
+    """Place the nodes at new addresses."""
     return with_effort(packed(case), rewriting_s)
 
 
@@ -377,7 +376,7 @@ def _new(case: Case, target: FileSystem, order: Callable[[Case], NDArray[np.int6
 
 
 def _as_dense_as_now(case: Case, made: VolumeLayout | None, *, is_by_folder: bool) -> Changed | str:
-    """Say that the nodes come to lie as dense as they do now; whether they are as full and in order is not known.
+    """Place the nodes as densely as now; whether they are as full and in order is not known.
 
     Leaves of a new copy are at least as full as those of a volume that the same system wrote.
     """
@@ -442,7 +441,7 @@ ZONED_FROM: Final = 10 * GIB
 
 @remedy
 def metadata_zone_free(case: Case) -> Changed | str:
-    """Lay the nodes end to end as they follow one another."""
+    """Place the nodes end to end in their present order."""
     if case.traits.maps_every_node:
         return f"{case.traits.label} has no such zone"
     if case.layout.facts.size_bytes < ZONED_FROM or "journaled" not in case.layout.facts.features:
@@ -459,7 +458,7 @@ def outer_half(case: Case) -> Changed | str:
     if case.layout.facts.size_bytes > case.drive.capacity_bytes // 2:
         return "the volume is larger than half of the drive"
     if begins + case.layout.facts.size_bytes <= case.drive.capacity_bytes // 2:
-        return "as far as is known the volume lies in the outer half already (--start-offset says where)"
+        return "the volume is already in the outer half, as far as is known (--start-offset sets its place)"
     return with_effort(outer_zone(case), copying_s)
 
 
@@ -471,7 +470,7 @@ def files_defragmented(case: Case) -> Changed | str:
     extents = case.layout.columns("extents")
     made = _in_one_piece(extents)
     if np.array_equal(made.signed(), extents["image_offset"].signed()):
-        return "every file lies in one piece"
+        return "every file is already in one piece"
     return change_layout(case, case.layout.changed(extents=extents.changed("image_offset", made)), None)
 
 
@@ -521,13 +520,13 @@ def _on(case: Case, drive: DriveProfile) -> Changed | str:
 def metadata_on_flash(case: Case) -> Changed | str:
     """Serve nodes on flash, and the rest where it is."""
     if case.drive.geometry == "none" or case.drive.kind == "fusion":
-        return "the metadata lie on flash already, or may do so"
+        return "the metadata is on flash already, or may be"
     is_node = case.by_node.node >= 0
     flash = replace(case.reads[is_node], after_us=0.0)
     rest = case.part(case.reads[~is_node])
     drive = load_profile(FLASH)
     if int((flash.image_offset + flash.length_bytes).max(initial=0)) > drive.capacity_bytes:
-        # The nodes alone lie on it: where on flash they do makes no difference.
+        # Only the nodes are on it, and their place on flash makes no difference.
         flash = replace(flash, image_offset=flash.image_offset % (drive.capacity_bytes // 2))
     return Changed((Part(flash, drive), rest), copying_s)
 
@@ -553,7 +552,7 @@ def on_other_file_system(name: str) -> Change:
     """Return the remedy of a copy to another file system."""
 
     def copy_over(case: Case) -> Changed | str:
-        """Let the other file system lay the entries out, in the order of the walk."""
+        """Let the other file system place the entries, in the order of the walk."""
         if filesystem_of(case.layout).name == name:
             return "the volume has that file system already"
         return _new(case, filesystem(name), in_walk_order)
@@ -588,7 +587,7 @@ def _one_thread(count: int) -> NDArray[np.uint16]:
 
 
 def walk_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
-    """Go down to some folders of the walk, each by its path, and list and stat what lies in them."""
+    """Go down to some folders of the walk, each by its path, and list and stat their content."""
     model, descent = case.model, case.descent.take(np.flatnonzero(chosen))
     is_below = np.flatnonzero(descent.entry >= 0)
     needed, owner = find_needed_entries(case, descent.entry[is_below])

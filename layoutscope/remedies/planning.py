@@ -64,7 +64,7 @@ class Trial:
         case: Case,
         known: Prediction | None = None,  # what the work takes, if somebody has served it already
         *,
-        # changes to simulate, None for all: of others the drive as its profile stands tells, in proportion to `known`
+        # changes to simulate, None for all: others come from the nominal drive, in proportion to `known`
         simulated: Collection[str] | None = None,
     ) -> None:
         self.case, self._known, self._simulated = case, known, simulated
@@ -174,7 +174,7 @@ def _pair(trial: Trial, ranked: Sequence[PlannedRemedy]) -> RemedyPair | None:
     if not known:
         return None
     seconds, names = min(known)
-    # Two that save hardly more than the better of them are no pair.
+    # Two that save hardly more than the better of them are not a pair.
     if seconds > (1 - PAIR_FROM) * best.seconds:
         return None
     return RemedyPair(names, seconds, 1 - seconds / trial.now.seconds)
@@ -194,8 +194,8 @@ def _unknown(case: Case) -> Iterator[str]:
     elif len(case.reads) < FEW_READS:
         yield f"reads: {len(case.reads)}, too few to judge a remedy by"
     if case.traits.maps_every_node and len(case.reads):
-        taken = "as dense as now" if case.host.name == "macos" else "to lie where Linux's driver puts them"
-        yield f"where macOS puts the nodes of a new volume is not published: those of a copy are taken {taken}"
+        taken = "as dense as now" if case.host.name == "macos" else "where Linux's driver puts them"
+        yield f"where macOS stores nodes of a new volume is not documented: the model places those of a copy {taken}"
 
 
 NO_READS: Final = "the work reads nothing beyond the mount"

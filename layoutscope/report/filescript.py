@@ -6,7 +6,7 @@ import shlex
 from typing import Final
 
 SCRIPT: Final = r"""#!/bin/sh
-# Copies the files of a list in the order of the list, which is that in which they lie on the disk.
+# Copies the files of a list in the order of the list, which is the order of their data on the disk.
 #
 #   sh @NAME@ tar SOURCE TARGET.tar    an archive, read in that order
 #   sh @NAME@ cp SOURCE TARGET         a folder, read in that order
@@ -92,7 +92,7 @@ fi
 fresh=$(mktemp -d "$into/.layoutscope.XXXXXX")
 trap '[ ! -d "$fresh" ] || printf "%s: what was copied and not moved is in %s\n" "$0" "$fresh" >&2' EXIT
 
-# GNU tar has to be told to take names as they stand; that of macOS does.
+# GNU tar takes names literally only with an option; the tar of macOS always does.
 gnu=$(tar --version | grep GNU || true)
 archive() { names | tar --null ${gnu:+--no-unquote} --no-recursion -cf "$1" -T -; }
 
@@ -105,7 +105,7 @@ case $how in
         mv -n "$fresh/archive.tar" "$target"
         ;;
     cp)
-        # The cp of macOS cannot make the folders that a file lies in; its tar reads in the same order.
+        # The cp of macOS cannot create a file's parent folders; its tar reads in the same order.
         if cp --version 2>/dev/null | grep -q GNU; then
             names | xargs -0 cp -a --parents -t "$fresh" --
         else

@@ -66,7 +66,7 @@ class VolumeCard(Struct, frozen=True):
 
     @property
     def called(self) -> str:
-        """Its name, or what else tells which it is."""
+        """Its name, or something else that identifies it."""
         return self.name or self.volume or self.source
 
 
@@ -185,7 +185,7 @@ KINDS: Final = 4
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 STRIP_COLOURS: Final = ((0xD9, 0x66, 0x00), (0x6C, 0x8C, 0xB4))
-"""Of metadata and of files' data; visible on light and on dark."""
+"""Colours of metadata and of file data; visible on light and on dark."""
 
 
 def fleet_page(fleet: FleetPage) -> str:

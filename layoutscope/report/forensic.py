@@ -1,8 +1,8 @@
 """Files with their byte runs as Digital Forensics XML.
 
 https://github.com/dfxml-working-group/dfxml_schema, whose order of elements is kept. A file object has one list of byte
-runs: those of its data. Other forks (resource forks, attributes with extents of their own) stand behind it in this
-project's own namespace, as the schema allows.
+runs: those of its data. Other forks (resource forks, attributes with extents of their own) follow it in this project's
+own namespace, as the schema allows.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _volume(layout: VolumeLayout, files: Iterable[dict[str, Any]]) -> Iterator[s
 
 
 def _runs(layout: VolumeLayout) -> Runs:
-    """Collect the extents of each fork, in the order of the fork; what lies behind its end is left out."""
+    """Collect the extents of each fork, in the order of the fork; blocks after its end are left out."""
     extents = layout.columns("extents")
     chosen = extents.take((extents["flags"].filled(0) & FLAG_PAST_END) == 0)
     chosen = chosen.take(np.lexsort((chosen["logical_offset"].data, chosen["file_id"].data)))
@@ -239,7 +239,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     yield ""
     changed = sum(not file["unchanged"] for image in report["images"] for file in image["files"])
     yield (
-        f"Of the files examined {changed} differ{'s' if changed == 1 else ''} from before, or cannot be read again."
+        f"{changed} of the examined files differ{'s' if changed == 1 else ''} from before, or cannot be read again."
         if changed
         else "Every file examined has the same SHA-256 after the work as before it."
     )

@@ -279,7 +279,7 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         **name_fields(verdict.Cause),
         "is_named": Member(
             bool,
-            "whether it is said in words",
+            "whether the sentences mention it",
             lambda cause, volume: volume.verdict is not None and cause in volume.verdict.named_causes,
         ),
     },
@@ -323,8 +323,7 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         "layouts_tried": "tried",
         "what_ifs": Member(
             tuple[predict.Alternative, ...],
-            "the same work with one thing changed; "
-            "with the nodes side by side in key order first, where that was tried",
+            "the same work with one thing changed; first with the nodes contiguous in key order, if that was simulated",
             lambda case, _: case.what_ifs if case.packed is None else (case.packed, *case.what_ifs),
         ),
         "directories": "directories",
@@ -487,7 +486,7 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         ),
         "ratio_ranges": Member(
             list[tuple[float, float] | None],
-            "between which of these nine in ten drives like that lie, the same drive on both sides",
+            "the 90 % range of this difference, with the same simulated drive on both sides",
             lambda row, _: [None if found is None else (found.low, found.high) for found in row.ratios],
         ),
         "difference_s": (

@@ -1,6 +1,6 @@
-"""Objects of the library as HTML for notebooks: tables that sort by a click, without a network, and where nodes lie.
+"""Objects of the library as HTML for notebooks: tables that sort by a click, and strips of where nodes are, offline.
 
-What stands in them comes from an image: every text is made visible (:func:`layoutscope.report.escape_text`) and
+Their content comes from an image: every text is made visible (:func:`layoutscope.report.escape_text`) and
 escaped.
 """
 

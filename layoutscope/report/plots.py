@@ -38,7 +38,7 @@ COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e
 """One a volume; tellable apart by the colour-blind (Okabe & Ito)."""
 
 BAND_OPACITY: Final = 0.2
-"""Of the interval of a prediction."""
+"""Opacity of the interval of a prediction."""
 
 AXES: Final = {
     "order": "place in the order given",
@@ -48,10 +48,10 @@ AXES: Final = {
 """What the horizontal axes say."""
 
 DASHES: Final = ("solid", "dash", "dot")
-"""Of drives beyond as many as there are colours."""
+"""Colour of drives beyond the palette."""
 
 HEIGHT_PIXELS: Final = 560
-"""Of the page of drives, at least; and of each entry of its legend."""
+"""Least height of the page of drives, and height of each entry of its legend."""
 ENTRY_PIXELS: Final = 30
 
 SEEK_POINTS = 400
@@ -113,7 +113,7 @@ def _draw(figure: Figure, series: Series, panel: TimeRow | MetricRow, place: tup
         _draw_curve(figure, place, escape(escape_text(name)), around, scaled, colour)
     figure.update_yaxes(title_text=unit, row=place[0], col=place[1])
     if unit == "%":
-        # A line at 100 % would lie on the panel's edge.
+        # A line at 100 % would be on the panel's edge.
         figure.update_yaxes(range=[0, 102], row=place[0], col=place[1])
 
 

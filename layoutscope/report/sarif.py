@@ -1,4 +1,4 @@
-"""A check in SARIF, the format in which checkers tell code review tools and editors of what they found.
+"""A check in SARIF, the format in which checkers report findings to code review tools and editors.
 
 OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0". An image is an artifact, a place in it a
 region of bytes (3.30.9), a structure a logical location (3.33).

@@ -32,7 +32,7 @@ class CheckedVolume(Displayed, Struct, frozen=True):
 
     @property
     def is_all_checked(self) -> bool:
-        """Whether all metadata was read and every rule held against all that it is about."""
+        """Whether all metadata was read and every rule was checked on all its subjects."""
         return self.coverage == 1 and not self.skipped
 
     def reasons(self) -> dict[str, tuple[str, ...]]:
@@ -53,7 +53,7 @@ class CheckResult(Shown, Struct, frozen=True):
     findings: tuple[Finding, ...]  # what is wrong outside of them
     rules: tuple[str, ...] = ()  # codes that it was narrowed to; empty where it holds all
     before: str = ""  # name of the earlier image whose findings were taken away; empty where none were
-    other_contents: tuple[str, ...] = ()  # what else lies on the image and is not read, as layers from the image down
+    other_contents: tuple[str, ...] = ()  # what else is on the image and is not read, as layers from the image down
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -62,7 +62,7 @@ class CheckResult(Shown, Struct, frozen=True):
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing but information was found, and every rule was held against everything."""
+        """Whether only information was found, and every rule was checked on everything."""
         return all(finding.level == "info" for finding in self.every()) and not self.unchecked()
 
     def every(self) -> tuple[Finding, ...]:
@@ -191,16 +191,16 @@ ADVICE: Final = (
     ),
     (
         r"^changed-while-read$|^container-changed$|^not-unmounted$",
-        "Unmount the volume and make the image once more; what was read of a disk in use need not fit together.",
+        "Unmount the volume and image it again. An image of a mounted disk may be inconsistent.",
     ),
     (r"^journal-external$", "Mount and unmount the disk with the device that holds its journal, then image it."),
     (
         r"^journal-(replayed|pending)$",
-        "Nothing is wrong: the disk was not unmounted. --no-journal shows it as its bytes lie.",
+        "Nothing is wrong: the disk was not unmounted. --no-journal shows the raw bytes.",
     ),
     (
         r"^stale-|^superblock-older$|^hard-link-plain$|^tree-rebuilt$",
-        "There is nothing to do: it is told so that numbers can be understood.",
+        "There is nothing to do: this explains the numbers.",
     ),
     (
         r"^volume-unpartitioned$",
@@ -212,8 +212,8 @@ ADVICE: Final = (
     (
         r"^start-uncertain$",
         (
-            "If you know where the volume starts, --volume-at BYTES says so. Otherwise names and counts stand, but "
-            "addresses may all be off by the same distance."
+            "If you know where the volume starts, --volume-at BYTES says so. Otherwise names and counts are right, "
+            "but all addresses may be off by the same distance."
         ),
     ),
     (
@@ -237,8 +237,8 @@ ADVICE: Final = (
             r"|^(attribute|clump-size|flags|link|permissions|volume-field)-invalid$"
         ),
         (
-            "What was read stands, but two places disagree. Let the file system's own check (Disk Utility, fsck) "
-            "repair a copy of the disk; it may have been wrong for long."
+            "The data was read, but two places disagree. Let the file system's own check (Disk Utility, fsck) repair "
+            "a copy of the disk; the fault may be old."
         ),
     ),
     (

@@ -1,9 +1,9 @@
-"""What ``compare`` and ``series`` return: metrics and predictions side by side, what moved, and what explains that.
+"""What ``compare`` and ``series`` return: metrics and predictions per volume, what moved, and what explains that.
 
 The difference of two times is taken apart twice: by cause (seek, rotation …), and by reads. Reads of a kind whose
 number is n and that take c seconds each differ by (mean c) x (difference of n) and by (mean n) x (difference of c): by
-more of them, or by slower ones (Kitagawa, JASA 50, 1955). On drives with an arm, reads in sequence are told apart from
-the others. What stands behind more reads elsewhere is the factor that grew most: entries, nodes for each entry, or the
+more of them, or by slower ones (Kitagawa, JASA 50, 1955). On drives with an arm, sequential reads are counted
+separately. The cause of more reads elsewhere is the factor that grew most: entries, nodes for each entry, or the
 share of nodes that do not start where the last one ended.
 """
 
@@ -162,7 +162,7 @@ CHANGED_NODES: Final = (
 
 
 class Changes(Displayed, Struct, frozen=True):
-    """What changed between two states of one volume, told by node number, oid, CNID or inode number."""
+    """What changed between two states of one volume, by node number, oid, CNID or inode number."""
 
     rows: tuple[ChangeRow, ...]  # the enumerated tree, the other trees, entries, data of files
     followed: NodeChanges  # the nodes that did not stay
@@ -180,7 +180,7 @@ class Changes(Displayed, Struct, frozen=True):
 
 
 class Comparison(Shown, Struct, frozen=True):
-    """Volumes side by side."""
+    """A comparison of volumes."""
 
     frames: ClassVar = ("frame",)
 
@@ -228,7 +228,7 @@ class Series(Shown, Struct, frozen=True):
 
     by: str  # what they are ordered by: ``order``, ``xid`` or ``time``
     places: tuple[str, ...]  # place of each in that order, as text
-    volumes: tuple[str, ...]  # the volume of each: its curve, by a name that tells it from the others
+    volumes: tuple[str, ...]  # the volume of each: its curve, by a unique name
     found: Comparison  # metrics and times, one side a layout
 
     @property
@@ -359,7 +359,7 @@ def _groups(
 
 def _first_rows(group: I64, num_groups: int) -> I64:
     rows = np.full(num_groups, NONE, np.int64)
-    # Of several values for one place the last one stays: backwards, that is the first.
+    # The last of several values for one place stays: backwards, that is the first.
     rows[group[::-1]] = np.arange(len(group) - 1, -1, -1)
     return rows
 
@@ -423,7 +423,7 @@ def _data(layout: VolumeLayout) -> _Data:
 
 
 def _are_same(first: _Data, second: _Data, one: I64, other: I64) -> Mask:
-    """Tell which files of two states have the same extents."""
+    """Return which files of two states have the same extents."""
     (_, first_starts, first_counts, first_extents), (_, second_starts, second_counts, second_extents) = first, second
     same: Mask = first_counts[one] == second_counts[other]
     kept = np.flatnonzero(same)
@@ -435,7 +435,7 @@ def _are_same(first: _Data, second: _Data, one: I64, other: I64) -> Mask:
 
 
 MAIN: Final = "enumerated tree"
-"""Subject under which the main trees of different file systems stand side by side."""
+"""Subject that the main trees of different file systems share in a comparison."""
 
 SUBJECTS: Final = ("walk", MAIN, "metadata", "files", "free space")
 """Subjects that are compared, in the order in which they are shown."""
@@ -509,7 +509,7 @@ def _all_metrics(result: ScanResult, volume: VolumeScan) -> Iterator[Metric]:
 
 
 def _counts(volume: VolumeScan) -> Iterator[MetricRow]:
-    """Yield what the other figures must be held against: entries, reads and their bytes."""
+    """Yield the figures that the others refer to: entries, reads and their bytes."""
     entries = len(volume.layout.columns("entries"))
     yield MetricRow("entries", "Entries", "entries", "walk", (entries,))
     if volume.walk is not None:
@@ -579,14 +579,14 @@ CAUSE_WORDS: Final = {
     "overhead": "overhead (commands, and waiting for the look-ahead)",
     "host": "time of the computer",
 }
-"""Causes as a sentence tells them."""
+"""Causes in the words of a sentence."""
 
 KIND_WORDS: Final = {
     "reads": "reads",
     "reads-in-sequence": "reads in sequence",
     "reads-elsewhere": "reads that do not start where the last one ended",
 }
-"""Kinds of reads, likewise."""
+"""Kinds of reads, in the same way."""
 
 
 def growth_by_cause(fast: Cost, slow: Cost) -> dict[str, float]:
@@ -652,7 +652,7 @@ def _cause(fast: Cost, slow: Cost, more: float) -> str:
 
 
 def _part(seconds: float, more: float) -> str:
-    """Tell the share of a difference, or what others take back of a part that is larger than the whole."""
+    """Return the words for a share of a difference, or for what others take back of a part above the whole."""
     if seconds <= more * (1 + WHOLE):
         return f"{format_share(min(seconds / more, 1.0))} of the difference is"
     return f"{format_seconds(seconds)} more, of which other causes take back {format_seconds(seconds - more)}, is"

@@ -71,10 +71,10 @@ class ReadsOfNodes(Struct, frozen=True):
     layout: VolumeLayout  # the volume
     trace: AccessTrace  # the reads
     nodes: NodeTable  # the nodes of the volume
-    node: I64  # node that each read lies in, -1 where it lies in none
+    node: I64  # node of each read, -1 if there is none
     within: I64  # byte of that node at which the read starts
-    used: I64  # nodes that are read, in the order in which they lie on the disk
-    by_place: I64  # reads in the order in which they lie there
+    used: I64  # nodes that are read, in disk order
+    by_place: I64  # reads in disk order
 
     def of_node(self, values: NDArray[np.generic], missing: int) -> I64:
         """Return a value of the node of each read, and another one where there is no node."""
@@ -308,9 +308,9 @@ def state_word(findings: Sequence[Finding]) -> str:
 
 
 def conclusion(volume: VolumeScan, name: str = "") -> tuple[str, ...]:
-    """Conclude whether listing a volume is slow, in a sentence or two; empty where there is no time to judge by.
+    """Conclude whether listing a volume is slow, in a sentence or two; empty if there is no time to judge by.
 
-    A name tells the volume from others.
+    A name distinguishes the volume from others.
     """
     of = f" of {name}" if name else ""
     verdict, walk = volume.verdict, volume.walk
@@ -381,7 +381,7 @@ def _sentences(volume: VolumeScan, name: str) -> Iterator[str]:
 
 
 def is_all_read(layout: VolumeLayout) -> bool:
-    """Tell whether all of a volume was read, as far as anything tells, and nothing of it or its container is wrong."""
+    """Return whether all of a volume was read, as far as known, and nothing in it or its container is wrong."""
     return layout.coverage == 1 and not (layout.container or layout).num_errors
 
 
@@ -486,7 +486,7 @@ def _saved(before: float, after: float) -> float:
 
 
 def placement(reads: ReadsOfNodes, saved_by_nearness: float) -> Placement | None:
-    """Say how far apart the nodes of a walk lie, by their span and by what the drive's arm makes of it."""
+    """Say how far apart the nodes of a walk are, by their span and by the arm movement it costs."""
     nodes = reads.nodes
     order = reads.used[nodes.device[reads.used] == 0]
     if len(order) < 2:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 Status = Literal["complete", "damaged", "locked", "refused", "failed"]
 
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
-"""How a source may end: all of it was read; with damage; something is locked; it is no image that is read here; or it
-could not be read, such as for want of rights, memory or time."""
+"""How a source may end: all of it was read; with damage; something is locked; it is not an image that is read here; or
+it could not be read, such as for want of rights, memory or time."""
 
 
 class SourceEnd(Displayed, Struct, frozen=True):

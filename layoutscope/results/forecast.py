@@ -52,11 +52,10 @@ class ForecastPoint(Displayed, Struct, frozen=True):
 
 
 class Churn(Displayed, Struct, frozen=True):
-    """What several images of one volume tell of what happens to it."""
+    """What several images of one volume show about its changes."""
 
     replaced: tuple[float, ...]  # share of the files of each image but the first that were not there in the one before
-    # share of the leaves of the enumerated tree that were written since the one before; None where nodes do not
-    # tell
+    # share of the leaves of the enumerated tree that were written since the one before; None if nodes do not show it
     rewritten: tuple[float | None, ...]
     # share of files for the last step by the mean of those before it; None with fewer than three images
     expected: float | None
@@ -78,4 +77,4 @@ class ForecastResult(Shown, Struct, frozen=True):
     seeds: int  # how many draws there are
     points: tuple[ForecastPoint, ...]  # the volume after some of the cycles, the first as it is
     notes: tuple[str, ...]  # what is assumed or left out, a sentence each
-    churn: Churn | None = None  # what several images tell
+    churn: Churn | None = None  # measured from several images

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 DEVICE_BIT: Final = 56
-"""Addresses of the second device of a set are told from those of the first by a bit that no address has."""
+"""A bit that no address uses marks addresses of the second device of a set."""
 
 RECORDS: Final = ("entry_node_row", "inode_node_row", "thread_node_row", "xattr_node_row", "dstream_node_row")
 """Columns of entries that name nodes with records of the entry."""
@@ -64,7 +64,7 @@ def _pieces(layout: VolumeLayout) -> tuple[I64, I64, I64, Mask]:
     nodes, fragments, extents = live_nodes(layout), layout.columns("node_fragments"), layout.columns("extents")
     row, owner = nodes["row"].data, fragments["node_row"].data
     whole, split = nodes.take(~np.isin(row, owner)), fragments.take(np.isin(owner, row))
-    # Where trees lie in files of their own, these have extents and no entries; their nodes are counted as nodes.
+    # Where trees are in files of their own, these have extents and no entries; their nodes are counted as nodes.
     is_file = np.isin(extents["file_id"].data, layout.columns("entries")["file_id"].data)
     places = np.flatnonzero(extents["image_offset"].is_known & is_file)
     data = extents.take(places)
@@ -278,7 +278,7 @@ def _stacked(name: str, parts: Iterable[Iterable[dict[str, Any]]]) -> Rows:
 
 
 def _end_to_end(parts: Sequence[Any]) -> Any:
-    """Put arrays or lists of one column one behind the other."""
+    """Concatenate arrays or lists of one column."""
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else list(chain.from_iterable(parts))
 
 
@@ -327,7 +327,7 @@ TIMES: Final = ("access_time", "change_time")
 """Columns that inodes add to those of the table of entries."""
 
 PERMISSIONS: Final = 0o7777
-"""The bits of a mode that are no type (POSIX, sys/stat.h)."""
+"""The bits of a mode that are not the type (POSIX, sys/stat.h)."""
 
 
 def with_paths(layout: VolumeLayout) -> pl.DataFrame:

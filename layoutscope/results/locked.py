@@ -51,7 +51,7 @@ def locked_error(layouts: Sequence[VolumeLayout], name: str = "") -> LockedError
 
 def _options(secret: str) -> str:
     known = f"LAYOUTSCOPE_{secret.upper()}"
-    return f"--{secret} - asks for what opens it (--{secret}-file and {known} tell it, too)"
+    return f"--{secret} - asks for what opens it (or use --{secret}-file or {known})"
 
 
 def _describe_locked(layouts: Sequence[VolumeLayout]) -> tuple[str, str]:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 SOFTWARE: Final = "software"
 VOLUME: Final = "volume"
 HARDWARE: Final = "hardware"
-"""What a remedy changes: the program that reads, how the volume lies, the drive that it lies on."""
+"""What a remedy changes: the program that reads, the layout of the volume, or its drive."""
 
 FEW_READS: Final = 20
-"""Of fewer reads no remedy is to be judged."""
+"""Fewer reads are too few to judge a remedy."""
 
 
 class RemedyWords(Displayed, Struct, frozen=True):
@@ -36,7 +36,7 @@ class RemedyWords(Displayed, Struct, frozen=True):
 
     @property
     def page(self) -> str:
-        """The page of documentation with what it does on the disk, when it helps, and what that was held against."""
+        """The page of documentation with what it does on the disk, when it helps, and how that was checked."""
         name = "on-other" if self.name.startswith("on-") else self.name
         return f"docs/remedies.md#{name}"
 
@@ -45,12 +45,12 @@ class PlannedRemedy(Displayed, Struct, frozen=True):
     """One remedy on one volume."""
 
     words: RemedyWords  # what it is
-    seconds: float  # what the work would take then; the time as it is where it does not apply
-    interval: Interval | None = None  # between which times that lies; None where it does not apply
+    seconds: float  # what the work would take then; the present time if it does not apply
+    interval: Interval | None = None  # range of that time; None if it does not apply
     saved_s: float = 0.0  # seconds less, below 0 where it would take longer
     saved: Interval | None = None  # of the seconds that are saved, draw by draw on the same drives as the time without
     share: float = 0.0  # share of the time that it saves
-    effort_s: float | None = 0.0  # what the remedy itself takes, once, by the same models; None where no model tells
+    effort_s: float | None = 0.0  # what the remedy itself takes, once, by the same models; None if no model knows
     why_not: str = ""  # why it does not apply to this volume, this work or this drive; an empty string where it does
 
     @property
@@ -65,7 +65,7 @@ class PlannedRemedy(Displayed, Struct, frozen=True):
 
     @property
     def pays_after(self) -> float | None:
-        """How often the work must be done until the remedy has paid; None where it saves nothing or no model tells."""
+        """How often the work must be done until the remedy has paid; None if it saves nothing or no model knows."""
         return self.effort_s / self.saved_s if self.effort_s is not None and self.saved_s > 0 else None
 
 
@@ -95,7 +95,7 @@ class MissingFiles(Displayed, Struct, frozen=True):
 class EmittedOrder(Displayed, Struct, frozen=True):
     """A list of all files that was written, in the order in which they are best read."""
 
-    path: str  # where it lies
+    path: str  # where it is
     files: int  # names in it, each once
     missing: tuple[MissingFiles, ...]  # what is not in it, reason by reason
     windows: int  # pieces of the walk that were sorted by themselves
@@ -135,7 +135,7 @@ class VolumePlan(Displayed, Struct, frozen=True):
     title: str  # its title
     reads: int  # what the work reads
     seconds: float  # what it takes as it is
-    interval: Interval  # between which times that lies
+    interval: Interval  # range of that time
     # what saves most first, behind it what would not help, then what does not apply
     remedies: tuple[PlannedRemedy, ...]
     pair: RemedyPair | None = None  # the best two together; None where no two help more than one

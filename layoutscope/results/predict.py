@@ -55,7 +55,7 @@ class DriveCase(Displayed, Struct, frozen=True):
     """A workload on one drive."""
 
     prediction: Prediction  # time and causes
-    # the same nodes side by side in key order. No bound: work that goes by node numbers may take longer then.
+    # the same nodes, contiguous in key order. Not a bound: work that goes by node numbers may take longer then.
     packed: Alternative | None
     what_ifs: tuple[Alternative, ...]  # what was asked for
     directories: tuple[DirectoryCost, ...]  # the most expensive ones, the worst first
@@ -65,7 +65,7 @@ class DriveCase(Displayed, Struct, frozen=True):
     tried: int = 0  # how many these were
     drive_was_named: bool = False  # whether somebody said that it is this drive, and it is none of the usual ones
     is_measured: bool = False  # whether every figure of the drive was measured
-    # the interval of a volume like that, which lies anywhere on the drive; None where it was not asked for
+    # the interval of a similar volume anywhere on the drive; None if it was not requested
     volume: Interval | None = None
     # seconds of the layout in the outer and in the inner half of the drive; empty where `volume` was not asked
     # for, it has no halves, or the volume does not fit
@@ -104,7 +104,7 @@ class OrderCase(Displayed, Struct, frozen=True):
     why_not: str = ""  # why it does not apply; an empty string where it does
     reads: int = 0  # reads; 0 where it does not apply
     read_bytes: int = 0  # their bytes; 0 where it does not apply
-    entries: int | None = None  # entries that it goes through; None where that is no number of entries of the volume
+    entries: int | None = None  # entries that it goes through; None if that is not a number of entries of the volume
     times: tuple[Prediction, ...] = ()  # one a drive; none where it does not apply
 
     def seconds_per_1000(self, time: Prediction) -> float | None:
@@ -159,45 +159,45 @@ class DriveFacts(Displayed, Struct, frozen=True):
 
 
 NARROW: Final = 1.02
-"""Ends whose ratio is less than this lie too close together to ask what parts them."""
+"""Below this ratio the ends are too close together to explain their difference."""
 
 NAMED_SHARE: Final = 0.3
 """What contributes less than this share of the width is not named."""
 
 MAX_SHARE: Final = 0.99
-"""What contributes more than this is said to make the whole width."""
+"""An input that contributes more than this is shown as the source of the whole width."""
 
 PLACEMENT: Final = "placement"
-"""Group of what is not known of how the nodes of a volume came to lie."""
+"""Group of the unknowns in how the nodes of a volume were placed."""
 
 WORDS: Final = {
     DRIVE: "which drive it is",
     MODEL: "what the model is off on such drives",
-    OFFSET: "where on the drive the volume lies",
+    OFFSET: "where on the drive the volume is",
     HOST: "how fast the computer is",
     START: "the angle at which the disk stands at the start",
-    PLACEMENT: "how the nodes came to lie",
+    PLACEMENT: "how the nodes were placed",
 }
-"""Groups of inputs as a sentence tells them."""
+"""Groups of inputs in the words of a sentence."""
 
-PLACES: Final = {PLACEMENT: "how the nodes lie", OFFSET: "where on the drive"}
+PLACES: Final = {PLACEMENT: "where the nodes are", OFFSET: "where on the drive"}
 """What of a width is placement."""
 
 HALVES: Final = ("outer", "inner")
-"""Of a drive."""
+"""Share of a drive."""
 
 
 def width(case: DriveCase) -> tuple[str, ...]:
-    """Tell between which times a prediction lies, what parts them most, and what would narrow them.
+    """Give the range of a prediction, its main cause, and what would narrow it.
 
-    Of a volume like that, where it was asked for, likewise, with what part is placement.
+    Also for a similar volume, if requested, with the part of the placement.
     """
     told = [found for found in (case.prediction.interval, case.volume) if found is not None]
     return (*(sentence for found in told for sentence in _sentences(case, found)), *_places(case))
 
 
 def _places(case: DriveCase) -> Iterator[str]:
-    """Say what part of a time is how the nodes lie, and what the place on the drive makes of it."""
+    """Say what part of a time comes from the places of the nodes, and what from the place on the drive."""
     if case.volume is not None:
         shares = dict(case.volume.shares)
         parts = [
@@ -216,7 +216,7 @@ def _places(case: DriveCase) -> Iterator[str]:
 
 
 def share_words(share: float) -> str:
-    """Tell a share of a width; all of it from where nothing else is worth a word."""
+    """Return the words for a share of a width; all of it from where nothing else is worth a word."""
     return "all" if share > MAX_SHARE else f"{100 * share:.0f} %"
 
 
@@ -230,7 +230,7 @@ def _sentences(case: DriveCase, found: Interval) -> Iterator[str]:
 
 
 def ends(found: Interval) -> str:
-    """Say between which times half of the draws and nine in ten of them lie, and of what."""
+    """Give the ranges of half of the simulations and of nine in ten, and what they describe."""
     half = f"{format_seconds(found.quarter_s)} to {format_seconds(found.three_quarters_s)}"
     most = f"{format_seconds(found.low_s)} to {format_seconds(found.high_s)}"
     of = "a volume like that" if found.of == VOLUME else "this layout on a drive like that"
@@ -259,4 +259,4 @@ def bound(case: DriveCase) -> str:
 
 
 MIN_TRIED: Final = 2
-"""Of one layout there is no best."""
+"""A single layout has no best one."""

@@ -26,7 +26,7 @@ class Wanted(Struct, frozen=True):
     """What somebody says of a recording; None and empty where it is to be found out."""
 
     unit_bytes: int | None = None  # what a block number counts
-    at: int | None = None  # where block 0 lies, in bytes from the start of the image
+    at: int | None = None  # position of block 0, in bytes from the start of the image
     devices: tuple[str, ...] = ()  # whose reads count
     processes: tuple[str, ...] = ()  # whose reads count
 
@@ -36,15 +36,15 @@ class PlacedDevice(Displayed, Struct, frozen=True):
 
     place: Place  # unit and start
     reads: int  # its reads
-    tried: int  # those of metadata, by which it was placed; all where the recording tells none apart
-    # those of them that lie on nodes of the trees that are walked; of a device without any metadata that shares
+    tried: int  # those of metadata, by which it was placed; all if the recording does not mark them
+    # those of them on nodes of the trees that are walked; of a device without any metadata that shares
     # the disk of another one, on anything of the volume
     on_nodes: int
     is_alike: bool = False  # whether it was placed as another device of the same disk
 
     @property
     def share(self) -> float:
-        """Share of the reads tried that lie where they should, 0 to 1."""
+        """Share of the reads tried that are where they should be, 0 to 1."""
         return self.on_nodes / self.tried if self.tried else 0.0
 
 
@@ -54,17 +54,17 @@ class Recording(Displayed, Struct, frozen=True):
     form: str  # its format
     lines: LineCounts  # what became of its lines
     placed: tuple[PlacedDevice, ...]  # devices of the image
-    used: int  # reads that are served and held against the prediction
+    used: int  # reads that are served and compared with the prediction
     foreign: tuple[tuple[str, int], ...]  # reads of other disks, by device
-    # reads that another line tells, too: CoreStorage has one for the file system's read and one for that of the
+    # reads that another line also lists: CoreStorage has one for the file system's read and one for that of the
     # disk
     twice: int
     background: int  # reads of CoreStorage for itself
     others: tuple[tuple[str, int], ...]  # reads of the image's devices by other programs, by process
-    processes: tuple[str, ...]  # whose reads are used; empty where the recording does not tell
+    processes: tuple[str, ...]  # whose reads are used; empty if the recording does not show it
     overlapping: int  # of those used: under way together with another one
-    is_timed: bool  # whether it tells when reads were asked for and complete
-    problem: str = ""  # what must be wrong, where too few reads of metadata lie on nodes; else an empty string
+    is_timed: bool  # whether it records when reads were issued and complete
+    problem: str = ""  # what must be wrong, if too few reads of metadata are on nodes; else an empty string
     is_tried: bool = False  # whether there was an image to try it on
 
     @property
@@ -74,12 +74,12 @@ class Recording(Displayed, Struct, frozen=True):
 
     @property
     def on_nodes(self) -> int:
-        """Those of them that lie on nodes."""
+        """Those of them on nodes."""
         return sum(item.on_nodes for item in self.placed if not item.is_alike)
 
     @property
     def share(self) -> float:
-        """Share of the reads of metadata that lie on nodes, 0 to 1."""
+        """Share of the reads of metadata on nodes, 0 to 1."""
         return self.on_nodes / self.tried if self.tried else 0.0
 
     @property
@@ -169,7 +169,7 @@ class KitWalk(Displayed, Struct, frozen=True):
     """One recorded walk."""
 
     name: str  # as the kit calls it: ``find``, ``ls`` or ``bulk``; with ``-2`` where it was done a second time
-    order: str  # the order that it is held against
+    order: str  # the order that it is compared with
     why_not: str = ""  # why it cannot be scored; an empty string where it is
     real_s: float | None = None  # what `time` measured on the clock
     cpu_s: float | None = None  # what it measured of the processor, user and system
@@ -179,7 +179,7 @@ class KitWalk(Displayed, Struct, frozen=True):
 
     @property
     def is_hit(self) -> bool | None:
-        """Whether the time on the clock lies in the predicted interval; None where there is not both."""
+        """Whether the time on the clock is in the predicted interval; None if one of them is missing."""
         if self.replay is None or not self.replay.expected or self.real_s is None:
             return None
         expected = self.replay.expected[0]
@@ -187,7 +187,7 @@ class KitWalk(Displayed, Struct, frozen=True):
 
 
 class LeafPolicy(Displayed, Struct, frozen=True):
-    """How a volume came to lie as it does, as far as its leaves tell."""
+    """How a volume was written, as far as its leaves show."""
 
     leaves: int  # leaves of the tree that is walked
     adjacent_share: float | None  # share of them whose successor in key order starts where they end
@@ -204,7 +204,7 @@ class KitResult(Shown, Struct, frozen=True):
     machine: KitMachine  # what it was made on
     profile: str  # the drive that is predicted for, and why that one
     walks: tuple[KitWalk, ...]  # the recorded walks
-    policy: LeafPolicy | None  # what the leaves tell; None without a capture
+    policy: LeafPolicy | None  # figures of the leaves; None without a capture
     filesystem: str = ""  # of the volume, as people say
     missing: tuple[tuple[str, str], ...] = ()  # steps of the script that made nothing, and why
 
@@ -225,7 +225,7 @@ class ReplayResult(Shown, Struct, frozen=True):
     agreement: Score | None = None  # how well the predicted reads meet the real ones
     # of a recording by blocks: where these are on the image, and what was used of it
     recording: Recording | None = None
-    measured: tuple[MeasuredTimes, ...] = ()  # of a recording that tells times: these beside those of each drive
+    measured: tuple[MeasuredTimes, ...] = ()  # of a recording with times: these beside those of each drive
     host: HostTimes | None = None  # of such a one, with an image: the time between reads beside that of the model
     # the driver whose reads are predicted, where the trace meets another version better than the usual one, and
     # the properties of the host that say so

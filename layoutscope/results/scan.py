@@ -59,7 +59,7 @@ class ImageFacts(Displayed, Struct, frozen=True):
     other_contents: tuple[str, ...] = ()  # layer stacks of what is not read, such as ``GPT > partition 3 > NTFS``
     reads: int = 0  # requests that reached the file
     read_bytes: int = 0  # bytes read
-    hole_bytes: int = 0  # bytes that lie in holes of the file
+    hole_bytes: int = 0  # bytes in holes of the file
     metadata_sha256: str = ""  # SHA-256 of the metadata in address order; only in captures
     partitions: tuple[PartitionFacts, ...] = ()  # entries of its partition maps, in address order
 
@@ -72,7 +72,7 @@ class WalkFacts(Displayed, Struct, frozen=True):
 
     order: str  # name of the order
     host: str  # name of the host profile
-    # why this one: `asked`, `written-by` (it wrote the volume last), `unknown` (the volume does not tell), or
+    # why this one: `asked`, `written-by` (it wrote the volume last), `unknown` (the volume does not show it), or
     # `compared` (different systems wrote the volumes that are compared)
     host_from: HostFrom
     reads: int  # reads that reach the drive
@@ -88,7 +88,7 @@ class Prediction(Displayed, Struct, frozen=True):
     title: str  # its title
     rotates: bool  # whether the drive has an arm. Without an arm there are no seeks to report.
     seconds: float  # the median of the simulations of drives and computers like that
-    seconds_low: float  # lower end of the range in which nine in ten of them lie
+    seconds_low: float  # lower end of their 90 % range
     seconds_high: float  # upper end of that range
     causes_s: tuple[tuple[str, float], ...]  # seconds by cause; they sum up to `seconds`
     seeks: int  # reads that moved the arm
@@ -101,7 +101,7 @@ class Prediction(Displayed, Struct, frozen=True):
     interval: Interval | None = None  # what contributes to that range; None where it was not asked for
     # seconds of each simulation; those of two walks on one drive belong together one by one
     draws_s: tuple[float, ...] = ()
-    nominal_s: float = 0.0  # the time on the drive as its profile stands, on the computer whose costs are known
+    nominal_s: float = 0.0  # the time on the nominal drive, on the computer whose costs are known
     host_factor: float = 1.0  # how many times as long the computer takes there as the trace says
     # the drawn figure or habit that by itself explains most of the range, as `on_arrival`; empty where none was drawn
     largest_unknown: str = ""
@@ -169,7 +169,7 @@ class ScanResult(Shown, Struct, frozen=True):
 
     @property
     def volume(self) -> VolumeScan:
-        """The one volume that can be walked, whatever stands beside it.
+        """The one volume that can be walked, whatever else is on the image.
 
         Raises
         ------
@@ -206,7 +206,7 @@ class ScanResult(Shown, Struct, frozen=True):
     @property
     def exit_code(self) -> int:
         """0 if everything was read, 3 with damage, gaps or a locked tree, 1 if nothing at all could be read."""
-        # Of an image that ends early, all metadata may be there; it has a gap all the same.
+        # An image that ends early may hold all metadata; it has a gap all the same.
         damaged = any(finding.level == "error" or finding.code == CUT_OFF for finding in self.every())
         if not damaged and self.coverage == 1:
             return EXIT_COMPLETE
@@ -220,7 +220,7 @@ class ScanResult(Shown, Struct, frozen=True):
 
 
 def knows_offset(layout: VolumeLayout, start_offset_bytes: int = 0) -> bool:
-    """Tell whether a volume's place on its drive is known: from a partition map around it, or as stated."""
+    """Return whether a volume's place on its drive is known: from a partition map around it, or as stated."""
     return layout.facts.image_offset > 0 or start_offset_bytes > 0
 
 
@@ -231,10 +231,10 @@ def volume_name(layout: VolumeLayout) -> str:
 
 
 def volume_names(layouts: Sequence[VolumeLayout], chosen: Sequence[VolumeLayout] | None = None) -> tuple[str, ...]:
-    """Name the volumes of one image so that rows about one are no other's.
+    """Name the volumes of one image so that each row belongs to one volume.
 
     A container may hold several volumes of one name, and one without a name is called like its container: their numbers
-    tell these apart.
+    distinguish these.
     """
     times = Counter(map(volume_name, layouts))
     told = [(volume_name(layout), layout.facts.volume) for layout in (layouts if chosen is None else chosen)]

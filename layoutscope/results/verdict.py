@@ -68,18 +68,18 @@ class Remedy(Displayed, Struct, frozen=True):
 
 
 class Placement(Displayed, Struct, frozen=True):
-    """How far apart the nodes lie that a walk reads."""
+    """How far apart the nodes are that a walk reads."""
 
     span_bytes: int  # the smallest stretch of the volume that holds 90 % of their bytes
     volume_share: float  # that span as a share of the volume
     density: float  # share of the span that such nodes fill
-    # share of the time that the walk would save if nothing lay between the nodes: what the gaps cost on this
+    # share of the time that the walk would save if nothing were between the nodes: what the gaps cost on this
     # drive
     saved_by_nearness: float
 
     @property
     def is_close(self) -> bool:
-        """Whether they are close together: they fill most of their span, so that little lies between them."""
+        """Whether they are close together: they fill most of their span, so little is between them."""
         return self.density >= DENSE
 
     @property
@@ -111,7 +111,7 @@ class Verdict(Displayed, Struct, frozen=True):
     seconds_per_1000: float  # time for 1,000 entries
     causes: tuple[Cause, ...]  # all that were tried, the largest first
     remedies: tuple[Remedy, ...]  # those of the plan that need no other layout, what saves most first
-    placement: Placement | None  # how nodes lie; None where there are fewer than two, or the drive has no arm
+    placement: Placement | None  # where nodes are; None where there are fewer than two, or the drive has no arm
     yardsticks: tuple[Yardstick, ...] = ()  # the same files on other file systems, as far as that is modelled
 
     @property
@@ -126,9 +126,9 @@ class Verdict(Displayed, Struct, frozen=True):
 
     @property
     def named_causes(self) -> tuple[Cause, ...]:
-        """Those that carry enough to be named; what lies between nodes only where something does.
+        """Causes large enough to be named; gaps between nodes only if there are any.
 
-        Of nodes side by side a change of their places changes the turns of the disk alone.
+        Moving contiguous nodes changes only the turns of the disk.
         """
         if not self.is_noticeable:
             return ()

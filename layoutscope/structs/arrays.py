@@ -1,9 +1,9 @@
 """Arithmetic on arrays that every room shares: ragged rows, look-ups, sets of runs, bitmaps, columns.
 
 Nothing here knows a format. Ragged rows are lists of different lengths: `counts` says how many items each of n owners
-has, and the items of all owners lie end to end. Equal neighbours in an array are such owners too: :func:`heads` finds
-where each of their runs begins. Look-ups in sorted and unsorted keys do without hashing: numbers of inodes, files and
-streams hardly have gaps, so that a table of all numbers in their range leads to the rows.
+has, and the items of all owners follow each other. Equal neighbours in an array are such owners too: :func:`heads`
+finds where each of their runs begins. Look-ups in sorted and unsorted keys do without hashing: numbers of inodes, files
+and streams hardly have gaps, so that a table of all numbers in their range leads to the rows.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ COPY_PIECES: Final = Kernel("copy_pieces", "blllB")
 
 def copy_pieces(
     source: U8,
-    offsets: I64,  # offsets, lengths: where each piece lies there, in bytes
+    offsets: I64,  # offsets, lengths: place of each piece there, in bytes
     lengths: I64,
     places: I64,
     target: U8,
@@ -202,7 +202,7 @@ class Index(Struct, frozen=True):
         rows, found = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.bool_)
         for start in range(0, len(wanted), AT_ONCE):
             part = slice(start, start + AT_ONCE)
-            # What lies below the least wraps around to the greatest, so that one comparison tells both.
+            # Values below the least wrap around to the greatest, so one comparison covers both.
             place = (wanted[part] - wanted.dtype.type(self.base)).view(np.uint64)
             np.minimum(place, np.uint64(len(self.table) - 1), out=place)
             spot = self.table[place.view(np.int64)]
@@ -219,11 +219,11 @@ def index_of(keys: NDArray[Any]) -> Index:
     if span >= MAX_SPARSENESS * len(keys) or keys.dtype.itemsize != np.dtype(np.int64).itemsize:
         if is_ascending(keys):
             return Index(keys)
-        # Of a number that damage, or an old copy of a leaf, gave to two rows, the first row must be found.
+        # If damage or an old copy of a leaf gave a number to two rows, the first row must be found.
         order = order_of(keys)
         return Index(keys[order], order)
     table = np.full(span + 2, -1, np.int32)
-    # Of several values for one place the last one stays: backwards, that is the first.
+    # The last of several values for one place stays: backwards, that is the first.
     for start in reversed(range(0, len(keys), AT_ONCE)):
         part = keys[start : start + AT_ONCE]
         place = (part - keys.dtype.type(base)).view(np.int64)
@@ -252,7 +252,7 @@ def find(keys: NDArray[Any], wanted: NDArray[Any]) -> I64:
 
 
 def is_among(values: NDArray[np.integer[Any]], known: NDArray[np.integer[Any]]) -> Mask:
-    """Return which values are among some others: block addresses, which mostly lie close enough for a table of all."""
+    """Return which values are among some others: block addresses, which are mostly close enough for a table of all."""
     if not len(known):
         return np.zeros(len(values), bool)
     if int(known.max()) - int(known.min()) < MAX_PLACES * len(known):
@@ -272,7 +272,7 @@ def last_at_most(bounds: NDArray[np.uint64], keys: NDArray[np.uint64]) -> I64:
     """
     if len(keys) <= len(bounds) or not is_ascending(keys):
         return np.searchsorted(bounds, keys, side="right") - 1
-    # Of two ascending lists it is quicker to look the shorter one up in the longer one.
+    # It is quicker to look the shorter of two ascending lists up in the longer one.
     stops = np.searchsorted(keys, bounds, side="left")
     counts = np.diff(stops, prepend=0, append=len(keys))
     return np.repeat(np.arange(-1, len(bounds)), counts)
@@ -454,8 +454,8 @@ def clear_runs(bitmaps: U8, num_bits: I64, bit_order: Literal["big", "little"]) 
 def _edges(bitmaps: U8, bit_order: Literal["big", "little"]) -> tuple[I64, I64, U8]:
     """Rows and columns of words that hold bits other than the bit before, and their bytes with just these bits set.
 
-    Most of a bitmap is all zeros or all ones: words that are so, and equal to the word before, have no edges. What lies
-    before a row counts as set.
+    Most of a bitmap is all zeros or all ones: words that are so, and equal to the word before, have no edges.
+    Everything before a row counts as set.
     """
     words = bitmaps.view(np.uint64)[..., 0]
     is_mixed = (words != 0) & (words != ~np.uint64(0))

@@ -57,7 +57,7 @@ def decode_column(
 
 
 def _gather_in_place(_: RecordType, buffer: NDArray[np.uint8], positions: NDArray[np.int64]) -> Gather:
-    """Take each field from where the records lie."""
+    """Take each field from the places of the records."""
 
     def gather(field: Field) -> NDArray[Any]:
         spots = len(buffer) - field.offset - field.width + 1

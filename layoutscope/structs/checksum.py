@@ -1,6 +1,6 @@
 """Checksums over arrays of blocks.
 
-The only place outside the grammars that knows how words lie in bytes, because a checksum is defined over words.
+The only place outside the grammars that knows the byte order of words, because a checksum is defined over words.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Want(Struct, frozen=True):
-    """What a field must be, and what is said of that."""
+    """What a field must be, and the message if it is not."""
 
     # says of the values of a field in many structures, of shape (n,) or (n, k), which are as they must be
     is_met: Callable[[NDArray[Any]], NDArray[np.bool_]]
@@ -37,7 +37,7 @@ class FieldRule(Struct, frozen=True):
     """A rule about one field."""
 
     field: Field  # the field; of a repeated one every item must satisfy the rule
-    want: Want | None  # what it must be; None where nothing else on the volume tells
+    want: Want | None  # what it must be; None if nothing else on the volume shows it
     message: str  # what is wrong where it is broken
     # code, level: of the finding
     code: str
@@ -170,7 +170,7 @@ class Causes(Struct, frozen=True):
 
 
 def deduplicate(findings: Iterable[Finding]) -> list[Finding]:
-    """Leave out what is said of a byte again, or at a lower level, as reading does of what a check tells of."""
+    """Leave out repeated findings on a byte, or those at a lower level, where reading and a check report the same."""
     every = list(dict.fromkeys(findings))
     worst: dict[tuple[str, int, int | None], int] = {}
     for item in every:

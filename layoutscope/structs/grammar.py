@@ -50,12 +50,11 @@ def parse(
     data: bytes | memoryview,
     *,
     structure: str,
-    image_offset: int = 0,  # where the buffer lies, in bytes from the start of the image
+    image_offset: int = 0,  # place of the buffer, in bytes from the start of the image
     params: tuple[Any, ...] = (),
 ) -> T:
     """Parse one structure from the start of a buffer."""
-    # Compiled for debugging, classes note where each field lies, which findings need, and read only when they are told
-    # to.
+    # Compiled for debugging, classes note the place of each field, which findings need, and read only on request.
     parsed = cls(*params, KaitaiStream(io.BytesIO(data)))
     try:
         parsed._read()
@@ -76,7 +75,7 @@ def parser(record_type: RecordType) -> type[Struct]:
 def parse_prefix(
     record_type: RecordType,
     data: bytes | memoryview,
-    image_offset: int,  # where the buffer lies, in bytes from the start of the image
+    image_offset: int,  # place of the buffer, in bytes from the start of the image
     members: Collection[str],
 ) -> Struct:
     """Parse the fixed prefix of a record as far as some of its members reach; what follows them may be anything."""
@@ -144,7 +143,7 @@ def _format_field(value: object) -> str:
 
 def field_values(
     parsed: Any,
-    base: int,  # where its buffer lies, in bytes from the start of the image
+    base: int,  # place of its buffer, in bytes from the start of the image
     prefix: str = "",
 ) -> Iterator[FieldValue]:
     """Yield every field of a parsed structure with its address, length and value."""
@@ -191,7 +190,7 @@ class Described(display.Struct, frozen=True):
     """One structure, field by field."""
 
     title: str  # what it is, in the field's words
-    # start, stop: where it lies in its buffer, in bytes
+    # start, stop: its place in its buffer, in bytes
     start: int
     stop: int
     fields: tuple[FieldValue, ...]  # its fields; addresses count from the start of the buffer
@@ -209,11 +208,11 @@ class Described(display.Struct, frozen=True):
 def describe_structure(
     cls: type[Struct],
     data: bytes,
-    start: int,  # start, stop: where the structure lies in it, in bytes
+    start: int,  # start, stop: place of the structure in it, in bytes
     stop: int,
     title: str,
 ) -> Described:
-    """Parse one structure of a buffer; damage is told in its place."""
+    """Parse one structure of a buffer; damage is reported in its place."""
     try:
         parsed = parse(cls, data[start:stop], structure=title, image_offset=start)
         return Described(title, start, stop, tuple(field_values(parsed, start)))

@@ -1,9 +1,9 @@
 r"""Records of leaves, decoded by a kernel straight into columns that grow.
 
-A reader writes a :class:`~layoutscope.structs.leaves.LeafPlan` once, and adds batches of records, of which it knows
-where keys and values lie. Each record becomes a row of the table of its kind, in the order given. One that does not fit
-(it leaves the buffer, its kind is unknown, it is shorter than what it must have) has no row, and the reader says so.
-Plans for records of real formats are in ``tests/unit/native/test_leaves.py``.
+A reader writes a :class:`~layoutscope.structs.leaves.LeafPlan` once, and adds batches of records, with the places of
+keys and values. Each record becomes a row of the table of its kind, in the order given. One that does not fit (it
+leaves the buffer, its kind is unknown, it is shorter than what it must have) has no row, and the reader says so. Plans
+for records of real formats are in ``tests/unit/native/test_leaves.py``.
 
 Examples
 --------
@@ -75,7 +75,7 @@ Kind: TypeAlias = "tuple[Part, RecordType, RecordColumn]"
 
 NO_LEAF: Final = 255
 TEXT_DTYPE: Final = np.uint32
-"""Of the lengths of texts."""
+"""Type of the lengths of texts."""
 _NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
@@ -100,12 +100,12 @@ class Repeated(NamedTuple):
 
 
 class Items(NamedTuple):
-    """How collections lie behind the fixed part of values: a head, descriptions of all items, then their data."""
+    """How collections follow the fixed part of values: a head, descriptions of all items, then their data."""
 
     # head, entry: the head and one description
     head: RecordType
-    # num_items, kind, size, pace: of the head: number of items. Of a description: type, size, and bytes to the next
-    # item.
+    # num_items, kind, size, pace: of the head: number of items. Fields of a description: type, size, and bytes to the
+    # next item.
     num_items: RecordColumn
     entry: RecordType
     kind: RecordColumn
@@ -180,13 +180,13 @@ class LeafPlan:
 
 
 class LeafBatch(NamedTuple):
-    """Records, and the nodes that they lie in."""
+    """Records, and their nodes."""
 
     buffer: U8  # whole nodes
     node_bytes: int  # size of a node, which is how far apart nodes start in the buffer
     numbers: I64  # what the column `node` shall say of each
     node: I64  # place of each record's node in the batch
-    # key_start, key_length, val_start, val_length: where keys and values lie, in bytes from the start of the buffer;
+    # key_start, key_length, val_start, val_length: places of keys and values, in bytes from the start of the buffer;
     # none of it is trusted
     key_start: I64
     key_length: NDArray[np.integer[Any]]
@@ -425,7 +425,7 @@ def _reading(traced: _Traced, dtype: np.dtype[Any]) -> list[int]:
     """Where a field stands and what is done with it, for a column of a type."""
     field, scalar = traced.field, traced.field.scalar
     if scalar.kind not in "ui" or scalar.itemsize not in _WIDTHS or dtype.kind not in "uib":
-        raise ValueError(f"{field} is no number, or its column has none")
+        raise ValueError(f"{field} is not a number, or its column has none")
     test = traced.test
     # A flag that is stored as a number is set by any value, as numpy converts it.
     if dtype.kind == "b" and test == _NO_TEST:

@@ -110,7 +110,7 @@ def _function(name: str, takes: str) -> Any:
 
 
 def digest() -> str:
-    """Return what tells these C sources from all others; the library carries that of its own."""
+    """Return the digest of these C sources; the library carries that of its own."""
     # Against a library that an update left behind, not against forgers: four bytes are enough.
     sources = b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]")))
     return f"{zlib.crc32(sources):08x}"

@@ -102,7 +102,7 @@ class RecordType:
         counts: tuple[int, ...],
         strides: tuple[int, ...],
     ) -> RecordType:
-        """Return this type as it lies nested in another record."""
+        """Return this type as nested in another record."""
         nested = RecordType(self.type_name, **self._members)
         nested.path, nested.offset = path, offset
         nested._counts, nested._strides = counts, strides

@@ -83,7 +83,7 @@ def is_capture(path: Path) -> bool:
 
 
 def list_capture_files(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Tell the files of a capture from what else lies in its folder.
+    """Separate the files of a capture from others in its folder.
 
     The manifest and the tables of any version; everything else, which is all there is where the manifest is none of a
     capture.
@@ -125,7 +125,7 @@ def write_capture(
             ownfiles.write_new(folder / str(number) / f"{table}.parquet", parquet(layout.table(table)))
         volumes.append({"facts": to_builtins(layout.facts), "sha256": digests(folder / str(number))})
     manifest = {"format": FORMAT, **about, "volumes": volumes}
-    # Last of all: without a manifest a folder is no capture, and so is what an interrupted save leaves behind.
+    # Last of all: without a manifest a folder is not a capture, nor is the result of an interrupted save.
     ownfiles.write_new(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
 
 
@@ -158,7 +158,7 @@ def read_capture(folder: Path) -> tuple[tuple[VolumeLayout, ...], dict[str, Any]
 
 
 def _damage() -> tuple[type[BaseException], ...]:
-    """List what reading files that are no captures can raise."""
+    """List what reading files that are not captures can raise."""
     plain = (OSError, ValueError, KeyError, TypeError, RecursionError)
     # A panic of polars' core in Rust derives from BaseException: nothing but its own name catches it.
     return (*plain, pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -193,13 +193,13 @@ def _manifest(folder: Path) -> dict[str, Any]:
     # Python's reader takes NaN and Infinity, which JSON does not have.
     manifest = json.loads(text.decode("utf-8"), parse_constant=_refuse)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ImageError(f"{folder}: is no capture of the version {FORMAT}")
+        raise ImageError(f"{folder}: is not a capture of the version {FORMAT}")
     check_values("manifest", manifest, MANIFEST_TYPES)
     return manifest
 
 
 def _refuse(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _layout(folder: Path, volume: Mapping[str, Any]) -> VolumeLayout:
@@ -268,7 +268,7 @@ WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
 
 
 def read_table(path: Path, name: str) -> pl.DataFrame:
-    """Read a table and check what can be told from it alone."""
+    """Read a table and check what can be checked in it alone."""
     _check_claims(path, name)
     # By our own descriptor, which leaves the time of access alone; polars would open a path itself.
     with inputs.open_file(path) as file:
@@ -363,7 +363,7 @@ def _check_words(name: str, frame: pl.DataFrame) -> None:
 
 
 def check_references(tables: Mapping[str, pl.DataFrame]) -> None:
-    """Check that every reference leads to a node, and every parent lies above its child."""
+    """Check that every reference leads to a node, and every parent is above its child."""
     nodes = tables["nodes"]
     for name, columns in TABLES.items():
         for column in columns:
@@ -372,4 +372,4 @@ def check_references(tables: Mapping[str, pl.DataFrame]) -> None:
     parent = nodes["parent_row"].drop_nulls()
     child_level = nodes.filter(pl.col("parent_row").is_not_null())["level"]
     if not (nodes["level"].gather(parent) > child_level).all():
-        raise ValueError("a node's parent does not lie above it")
+        raise ValueError("a node's parent is not above it")

@@ -78,14 +78,14 @@ class Values(Displayed):
         return found if self.known is None else [n if k else None for n, k in zip(found, self.known, strict=True)]
 
     def equals(self, word: str) -> Mask:
-        """Tell which rows have a word; what is unknown has none."""
+        """Return which rows have a word; what is unknown has none."""
         if word not in self.words:
             return np.zeros(len(self.data), np.bool_)
         found: Mask = self.data == self.words.index(word)
         return found if self.known is None else found & self.known
 
     def is_in(self, words: Iterable[str]) -> Mask:
-        """Tell which rows have one of some words."""
+        """Return which rows have one of some words."""
         found = np.zeros(len(self.data), np.bool_)
         for word in words:
             found |= self.equals(word)
@@ -118,7 +118,7 @@ class Values(Displayed):
         return cls(column.to_physical().fill_null(0).to_numpy(), known)
 
     def take(self, rows: Any) -> Values:
-        """Return some rows, given by their places, by a mask, or as a slice, which is no copy and cannot be changed."""
+        """Return rows given by places, by a mask, or by a slice, whose result is a view and cannot be changed."""
         data = self.data[rows]
         if isinstance(rows, slice):
             data.flags.writeable = False
@@ -126,7 +126,7 @@ class Values(Displayed):
 
 
 class TextColumn:
-    """A column of texts or bytes, which may lie in another order than the rows."""
+    """A column of texts or bytes, which may be stored in another order than the rows."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class TextColumn:
         return found
 
     def is_ascii(self) -> bool:
-        """Tell whether no row's text has a byte beyond ASCII."""
+        """Return whether no row's text has a byte beyond ASCII."""
         if self.rows is None:
             return int(self.data.max(initial=0)) <= _ASCII_LAST
         return int(self.data[ranges(self._start[self.rows], self.length[self.rows])].max(initial=0)) <= _ASCII_LAST
@@ -268,7 +268,7 @@ class TextColumn:
         ]
 
     def equal_to(self, text: bytes) -> Mask:
-        """Tell which rows have a text."""
+        """Return which rows have a text."""
         wanted = np.frombuffer(text, np.uint8)
         same: Mask = self.lengths(-1) == len(wanted)
         rows = np.flatnonzero(same)
@@ -324,7 +324,7 @@ def _category_numbers(column: pl.Series) -> tuple[NDArray[np.uint32], tuple[str,
 def _number_codes(codes: NDArray[Any], num_codes: int) -> tuple[NDArray[np.uint32], I64]:
     """Number codes in the order of their first rows; return each row's number, and the first row of each number."""
     first = np.full(num_codes, -1)
-    # Of several values for one place the last one stays: backwards, that is the first.
+    # The last of several values for one place stays: backwards, that is the first.
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     present = np.flatnonzero(first >= 0)
     order = present[np.argsort(first[present])]
@@ -387,7 +387,7 @@ class Rows:
 
     @classmethod
     def listed(cls, columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Rows:
-        """Put rows, whose values stand in the order of columns, under these."""
+        """Append rows, whose values are in the order of the columns."""
         values = list(zip(*rows, strict=True)) or [()] * len(columns)
         data = {column.name: list(own) for column, own in zip(columns, values, strict=True)}
         return cls.under(columns, data)
@@ -470,7 +470,7 @@ class Table:
         """Return a column of texts."""
         column = self.column(name)
         if isinstance(column, Values):
-            raise TypeError(f"{name} is no column of texts")
+            raise TypeError(f"{name} is not a column of texts")
         return column
 
     def column(self, name: str) -> AnyColumn:
@@ -550,7 +550,7 @@ def _code_type(words: Sequence[str]) -> type[np.unsignedinteger[Any]]:
 
 
 def are_walked(nodes: Table) -> NDArray[np.bool_]:
-    """Tell which nodes have a place in the order of their tree and are read for it, damaged ones too.
+    """Return which nodes have a place in the order of their tree and are read for it, damaged ones too.
 
     A listing that is led to a damaged node reads it, and fails. Nothing reads what no image holds, and a node whose
     rank nobody knows comes up in no order.

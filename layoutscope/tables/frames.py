@@ -62,7 +62,7 @@ FRAMES: Final[dict[str, tuple[Column, ...]]] = {
     ),
     "comparison": (
         Column("side", "String", "", "A, B and so on, as they were given"),
-        Column("name", "String", "", "image of the side, and its volume where that tells it apart"),
+        Column("name", "String", "", "image of the side, with its volume if needed"),
         *_METRIC,
         Column("first_value", "Float64", "as `unit`", "the value of side A"),
         Column("difference", "Float64", "as `unit`", "the value less that of side A"),
@@ -97,7 +97,7 @@ FRAMES: Final[dict[str, tuple[Column, ...]]] = {
         _SECONDS,
     ),
     "file_costs": (
-        Column("file_id", "UInt64", "", "CNID or inode number; null in the row of what is no single file's"),
+        Column("file_id", "UInt64", "", "CNID or inode number; null in rows that belong to no single file"),
         _PATH,
         Column("kind", "String", "", "file, directory and so on, as in the table of entries"),
         Column("nodes", "UInt32", "count", "nodes with its records that are read"),
@@ -117,7 +117,7 @@ FRAMES: Final[dict[str, tuple[Column, ...]]] = {
         Column("saved_low_s", "Float64", "s", "lower end of what it saves, on the same drives"),
         Column("saved_high_s", "Float64", "s", "upper end of what it saves"),
         Column("share", "Float64", "", "share of the time that it saves"),
-        Column("effort_s", "Float64", "s", "what the remedy itself takes, once; null where no model tells"),
+        Column("effort_s", "Float64", "s", "what the remedy itself takes, once; null if no model knows"),
         Column("helps", "Boolean", "", "whether it saves at least 5 %"),
         Column("why_not", "String", "", "why it does not apply; empty where it does"),
     ),
@@ -135,8 +135,8 @@ class WalkCosts(Displayed, Struct, frozen=True):
     """What a walk costs on one drive, by node, by file and by directory; each sums up to the whole.
 
     A read is charged to the nodes that it brings, in proportion to their bytes in it. What a node costs is shared
-    equally by the files and directories that have a record in it; index nodes and maps, which everybody needs, are no
-    file's. A directory is charged with the reads that listing it caused.
+    equally by the files and directories that have a record in it; index nodes and maps, which everybody needs, belong
+    to no file. A directory is charged with the reads that listing it caused.
     """
 
     drive: str  # name of the profile
@@ -151,7 +151,7 @@ class WalkCosts(Displayed, Struct, frozen=True):
 def parquet(frame: pl.DataFrame) -> memoryview:
     """Return a table as Parquet, whole, for others to write.
 
-    It is made in memory: polars tells of a full disk or a closed pipe by errors of its own, which say neither.
+    It is made in memory: polars reports a full disk or a closed pipe by errors of its own, which name neither.
     """
     held = io.BytesIO()
     frame.write_parquet(held, compression="zstd", statistics=True)

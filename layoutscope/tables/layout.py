@@ -89,7 +89,7 @@ class VolumeLayout(Displayed):
     """Tables of one view of one volume; columns as in :data:`layoutscope.tables.schema.TABLES`.
 
     Each table is a frame to those who look at it, and arrays (:meth:`columns`) to those who compute with all of it.
-    Of a volume that shares a container, `container` is the layout of what belongs to no volume.
+    For a volume that shares a container, `container` is the layout of everything outside the volumes.
     """
 
     _costs: ClassVar[Callable[[VolumeLayout, Any, dict[str, Any]], WalkCosts]]
@@ -246,7 +246,7 @@ def layout_findings(layout: VolumeLayout) -> tuple[Finding, ...]:
 
 
 def attach_containers(layouts: Sequence[VolumeLayout]) -> list[VolumeLayout]:
-    """Let volumes know the container that they lie in: the layout of no volume that starts where they do."""
+    """Link volumes to their container: the layout without a volume that starts where they do."""
     own = {(one.facts.filesystem, one.facts.image_offset): one for one in layouts if one.facts.volume is None}
     shared = [own.get((one.facts.filesystem, one.facts.image_offset)) for one in layouts]
     return [one if own_of in (None, one) else one.inside(own_of) for one, own_of in zip(layouts, shared, strict=True)]

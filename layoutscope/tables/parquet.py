@@ -47,7 +47,7 @@ def _claims(data: mmap.mmap) -> tuple[int, int]:
     # The length is stored with its lowest byte first.
     length = sum(byte << 8 * place for place, byte in enumerate(data[stop : stop + LENGTH_BYTES]))
     if data[: len(MAGIC)] != MAGIC or data[-len(MAGIC) :] != MAGIC or length > stop - len(MAGIC):
-        raise ValueError("is no Parquet file")
+        raise ValueError("is not a Parquet file")
     footer = _Reader(data, stop - length, stop).struct()
     rows, unpacked = 0, 0
     for group in _members(footer, 4):

@@ -22,7 +22,7 @@ REFERENCE: Final = "row of nodes"
 
 
 FORKS: Final = ("data", "resource", "orphan")
-"""Words of the column ``fork`` that are no names of attributes."""
+"""Words of the column ``fork`` that are not names of attributes."""
 _ATTRIBUTE: Final = "attribute:"
 
 
@@ -85,13 +85,13 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         Column("last_key_id", "UInt64", "", "leading id of the last key"),
         _ref(
             "locator_row",
-            "leaf that tells where the node lies, if any: of the object map (APFS), the overflow tree (HFS+)",
+            "leaf that maps the address of the node, if any: of the object map (APFS), the overflow tree (HFS+)",
         ),
         Column(
             "state",
             "Categorical",
             "",
-            "live, snapshot (held only by one), stale, or inferred (live, as far as a sweep can tell)",
+            "live, snapshot (held only by one), stale, or inferred (live, as far as a sweep can find out)",
         ),
         Column("valid", "Categorical", "", "how it was verified: checksum, child-hash, structure or no"),
         Column(
@@ -105,7 +105,7 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         ),
     ),
     "node_fragments": (
-        _ref("node_row", "node that lies in several pieces"),
+        _ref("node_row", "node in several pieces"),
         _DEVICE,
         _OFFSET,
         _LENGTH,
@@ -199,7 +199,7 @@ CONDITIONS: Final = ("sound", "damaged", "unread", "locked")
 """Words of the column ``condition``."""
 
 LIVE_STATES: Final = ("live", "inferred")
-"""States of nodes that the view holds, or must hold as far as a sweep can tell."""
+"""States of nodes that the view holds, or must hold as far as a sweep can find out."""
 
 OPTIONAL: Final = frozenset(
     {

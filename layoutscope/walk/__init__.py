@@ -2,8 +2,8 @@
 
 An order says which nodes and pieces of files a program touches, one after the other (``orders``, with a module for
 each kind of program); what the host keeps is left out, and the rest becomes requests (``assemble``, ``cache``): the
-access trace that :mod:`layoutscope.drive` serves. No bytes are read here. What drivers do differently is told by file
-systems, in the words of :mod:`layoutscope.access`.
+access trace that :mod:`layoutscope.drive` serves. No bytes are read here. File systems describe what their drivers do
+differently, in the terms of :mod:`layoutscope.access`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """From touches to the nodes that are read: the way to each leaf, and the host's cache.
 
-A search of a leaf reads its index nodes from the root, and for each of them, as for the leaf, first the nodes that
-tell where it lies, from the root of their tree. Where leaves are chained, a listing that goes on to the next one
-touches no index node.
+A search of a leaf reads its index nodes from the root, and for each of them, as for the leaf, first the nodes that map
+its address, from the root of their tree. Where leaves are chained, a listing that goes on to the next one touches no
+index node.
 
 What the mount has read already is cached from the start.
 """
@@ -35,8 +35,8 @@ MAX_WAY = 64
 NodeCache: TypeAlias = "tuple[I32, I32, U8, U8]"
 """An unlimited cache of nodes and what it holds, as the kernels take it.
 
-What must be read before each node, -1 for nothing: its parent, and what tells where it lies. What was touched, by a
-search and from its neighbour; and what was read.
+What must be read before each node, -1 for nothing: its parent, and the node that maps its address. What was touched, by
+a search and from its neighbour; and what was read.
 """
 
 
@@ -77,7 +77,7 @@ def read_once_laid_out(touches: Touches, model: Model, size: int) -> tuple[Touch
 
 
 def along_chain(touches: Touches, model: Model) -> NDArray[np.bool_]:
-    """Tell which leaves are reached through the leaf before, not by a search."""
+    """Return which leaves are reached through the leaf before, not by a search."""
     chained: NDArray[np.bool_] = (touches.cause == CODE["next"]) & model.driver.leaves_are_chained
     return chained
 
@@ -93,7 +93,7 @@ def read_limited(
     """Reduce touches to what a cache of limited size reads.
 
     Every search touches its whole way again, so that index nodes stay. The least recently used goes first; of what it
-    would lack by that, it has a share where the host's cache is said to keep one. Returns as :func:`read_once` does.
+    would lack by that, it has a share if the host's cache keeps one. Returns as :func:`read_once` does.
     """
     cache = empty_limited_cache(model, len(known), piece_bytes)
     found, place = read_lacking_limited(cache, touches, model, known, room)
@@ -158,7 +158,7 @@ def _step(
     maps: NDArray[np.int32],
     mapped: np.uint8,
 ) -> tuple[Touches, NDArray[np.int64], NDArray[np.bool_]]:
-    """Insert parents and mappers before their nodes; tell which are new."""
+    """Insert parents and mappers before their nodes; return which are new."""
     node = np.stack([above, maps, touches.node], axis=1).ravel()
     upward = np.where(touches.cause == mapped, mapped, CODE["index"])
     cause = np.stack([upward, np.full(len(touches), mapped), touches.cause], axis=1).ravel().astype(np.uint8)
@@ -229,7 +229,7 @@ def select_spared(
     cache_bytes: int,
     keeps: float,  # how much of that chance counts: 0 for a cache that drops the least recently used
 ) -> NDArray[np.bool_]:
-    """Tell which misses a cache has none of that drops what it holds at random.
+    """Return which misses a cache has none of that drops what it holds at random.
 
     A node is still there with the chance that nothing that was read since its own last read took its place:
     ``exp(-bytes / cache_bytes)``. What is spared is not read, and what fills an empty cache takes no place of another.

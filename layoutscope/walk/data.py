@@ -167,7 +167,7 @@ def file_reads(
 ) -> AccessTrace:
     """Apply the cache, cut nodes into requests, and let the host's queue order them.
 
-    Of a cache of limited size a piece comes and goes as a whole.
+    In a cache of limited size, a piece comes and goes as a whole.
     """
     needed, window = concatenated([touched for touched, _ in passes]), np.concatenate([each for _, each in passes])
     made = requests(model).followed_by(parts.device, parts.image_offset, parts.length_bytes)

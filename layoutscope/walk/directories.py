@@ -193,7 +193,7 @@ def stat_walk(model: Model, descent: Descent, cut: Buffers, way: Touches | None 
 
 
 def type_asks_for_stat(model: Model) -> NDArray[np.bool_]:
-    """Mark directories, and what a listing cannot tell the type of."""
+    """Mark directories, and entries whose type a listing does not give."""
     table = model.entries
     return table.is_directory | table.is_hard_link if model.driver.hard_link_type_unknown else table.is_directory
 
@@ -291,7 +291,7 @@ def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_I
 
     Entries in the order of the components; -1 behind the last one, and from the first that does not exist.
     """
-    # A list of paths may hold bytes that are no text; no name in the tables has them.
+    # A list of paths may hold bytes that are not text; no name in the tables has them.
     words = [path.encode("utf-8", "surrogatepass").decode("utf-8", "replace") for path in wanted]
     split = [components_of(path) for path in words]
     depth = max(map(len, split), default=0)
@@ -370,7 +370,7 @@ def repeat_order(
 def cached_share(names: int, room: int) -> float:
     """Return the share of names that a cache still has when they are all asked for again, one after the other.
 
-    A cache that drops the least recently used would have none of them. Of one that drops any of its names with the same
+    A cache that drops the least recently used would have none of them. If a cache drops each of its names with the same
     chance, a name is left over from the last pass with the chance that none of the misses since then took its place:
     ``h = (1 - 1 / room) ** ((1 - h) * names)``, which is solved here.
 

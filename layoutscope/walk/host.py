@@ -200,7 +200,7 @@ def set_properties(profile: HostProfile, given: Mapping[str, object]) -> HostPro
 def read_value(
     name: str,
     value: object,
-    usual: object,  # a value that it has, which tells the kind; None stands for a size
+    usual: object,  # a value that it has, which gives the kind; None stands for a size
 ) -> object:
     """Read the value of a property."""
     if not isinstance(value, str):
@@ -210,7 +210,7 @@ def read_value(
     try:
         return _parse_value(value, usual)
     except (KeyError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name}: {value!r} is no {_kind(usual)}") from error
+        raise ValueError(f"{name}: {value!r} is not a {_kind(usual)}") from error
 
 
 def _parse_value(text: str, usual: object) -> object:

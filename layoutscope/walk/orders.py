@@ -64,7 +64,7 @@ NAME_BYTES: Final = 100
 def archive(model: Model, start_id: int) -> FileTouches:
     """List a directory whole, then stat each entry in the order of the listing, read it, and go down into it at once.
 
-    Of a hard link's names the first one is read; where symbolic links lead is read, too.
+    The first name of a hard link is read; the targets of symbolic links are read, too.
     """
     table = model.entries
     descent = drop_unlisted_entries(model, descend(table, start_id))
@@ -95,7 +95,7 @@ def _space_left(model: Model, descent: Descent, shown: NDArray[np.int64]) -> NDA
     """Bytes of the archive's record behind the header of each entry, in the order of the table."""
     table = model.entries
     name = _path_bytes(model, descent)[shown]
-    # A long name stands in a member of its own, with a zero byte behind it.
+    # A long name is in a member of its own, with a zero byte behind it.
     header = np.where(name > NAME_BYTES, 2 * BLOCK_BYTES + _round_up_to_pages(name + 1), BLOCK_BYTES)
     is_first = np.zeros(len(shown), bool)
     is_first[np.unique(table.file_id[shown], return_index=True)[1]] = True
@@ -281,7 +281,7 @@ class Order(Struct, frozen=True):
     takes: tuple[Literal["stat", "records"], ...] = ()
     is_done_once: bool = False  # whether it is done once, with nothing cached
     does: str = ""  # what a program gets by it, in a few words
-    # whether it goes through all entries of a volume, so that its time can be said of so many of them
+    # whether it goes through all entries of a volume, so that its time can be given per entry
     is_whole: bool = True
     # says what it cannot but write, which is not among its reads; None of orders that change nothing
     least_written: Callable[[Model, Work], LeastWritten] | None = None

@@ -129,7 +129,7 @@ def _turns(entries: EntryTable, descent: Descent, start_id: int) -> NDArray[np.i
 
 
 def _turns_of_buffers(cut: Buffers, descent: Descent, turn: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Doubled turns of buffers: odd, so that those of entries lie between them."""
+    """Doubled turns of buffers: odd, so those of entries are between them."""
     first, count = descent.first[cut.directory], descent.count[cut.directory]
     # The start of the walk has no turn of its own, and is listed before all others.
     when = 2 * turn[descent.entry[cut.directory]] + 1
@@ -263,10 +263,10 @@ class LeastWritten(Displayed, Struct, frozen=True):
 def least_written(model: Model, start_id: int) -> LeastWritten:
     """Count what the removal of a directory cannot but write, once, whenever that is.
 
-    Leaves that lose a record and keep another; of trees whose nodes move when they are written also what leads to
-    them, and what tells where they lie; pages of the bitmap. Left out are leaves that lose all their records, the
-    journal, headers and checkpoints, and all that is written a second time. Nodes are taken not to be merged, as no
-    driver does whose source was read.
+    Leaves that lose a record and keep another. If nodes move when they are written, also their parents and the maps of
+    their addresses; pages of the bitmap. Left out are leaves that lose all their records, the journal, headers and
+    checkpoints, and all that is written a second time. Nodes are taken not to be merged, as no driver does whose source
+    was read.
     """
     table, nodes = model.entries, model.nodes
     descent = descend(table, start_id)
@@ -313,7 +313,7 @@ def _rest_of_header(model: Model) -> FixedPlaces:
 
 
 def _list_extent_reads(model: Model, entries: I64, turn: I64, numbers: tuple[int, int]) -> tuple[Touches, I64]:
-    """Look for the extents of each file, the last one first, in overflow tree and bitmap; tell when that is done."""
+    """Look for the extents of each file, the last one first, in overflow tree and bitmap; return when that is done."""
     table = model.layout.columns("extents")
     offset, length = table["image_offset"].filled(-1).astype(np.int64), table["length_bytes"].data
     file, at = _files(model, entries)
@@ -334,7 +334,7 @@ def _list_extent_reads(model: Model, entries: I64, turn: I64, numbers: tuple[int
     else:
         searched = np.where(model.nodes.tree[node] == model.main_tree_code, -1, node).astype(np.int32)
         begin, count = _bits(model, offset[rows], length[rows], numbers)
-    # Of each extent the leaf that tells of it, then the pages with its bits, or the leaf that counts its users.
+    # For each extent, the leaf that records it, then the pages with its bits, or the leaf that counts its users.
     starts = np.cumsum(count + 1) - count - 1
     touched = np.empty(int((count + 1).sum()), np.int32)
     touched[starts] = searched
@@ -352,7 +352,7 @@ def _bits(model: Model, offset: I64, length: I64, numbers: tuple[int, int]) -> t
     block = model.layout.facts.block_size_bytes * 8 * PAGE_BYTES
     begin = (offset - model.layout.facts.image_offset) // block
     count = (offset + length - 1 - model.layout.facts.image_offset) // block - begin + 1
-    # Of a damaged file an extent may end where the volume has no blocks, and so no bits.
+    # An extent of a damaged file may end where the volume has no blocks, and so no bits.
     count[(begin < 0) | (begin + count > numbers[1] - numbers[0])] = 0
     return numbers[0] + begin, count
 
@@ -395,7 +395,7 @@ def _files(model: Model, entries: I64) -> tuple[NDArray[np.uint64], I64]:
 
 
 def _list_emptied_neighbours(model: Model, entries: I64, turn: I64, under: I64) -> tuple[NDArray[np.int32], I64]:
-    """Find the neighbours that are linked anew when a node has lost its last record, and when that is.
+    """Find the neighbours that are relinked when a node has lost its last record, and when that is.
 
     Both are read, as they are by then; the last child takes its index node along.
     """

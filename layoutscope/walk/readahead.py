@@ -33,16 +33,16 @@ class FileMap(Struct, frozen=True):
     # start, stop: positions of the extents
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
-    image_offset: NDArray[np.int64]  # where they lie, -1 for holes
+    image_offset: NDArray[np.int64]  # where they are, -1 for holes
     device: NDArray[np.uint8]  # image of a Fusion set
     node: NDArray[np.int32]  # leaf in which the host must look the extent up, -1 where the inode has it
 
 
 class FilePieces(Struct, frozen=True):
-    """Parts of windows that lie in one extent; arrays of shape (n_pieces,)."""
+    """Parts of windows within one extent; arrays of shape (n_pieces,)."""
 
     window: NDArray[np.int64]  # the window it is part of
-    # image_offset, length_bytes: where it lies, -1 for holes, and its length
+    # image_offset, length_bytes: where it is, -1 for holes, and its length
     image_offset: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
     device: NDArray[np.uint8]  # image of a Fusion set
@@ -53,7 +53,7 @@ class FilePieces(Struct, frozen=True):
 
 
 def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
-    """Lay the data forks of some files end to end."""
+    """Join the data forks of some files end to end."""
     ids = model.entries.file_id[entries]
     packed = model.entries.is_compressed[entries] & model.driver.reads_compressed
     table, file = _extents_of(model, ids, packed)
@@ -78,7 +78,7 @@ def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
 
 
 def _extents_of(model: Model, ids: NDArray[np.uint64], packed: NDArray[np.bool_]) -> tuple[Table, NDArray[np.int64]]:
-    """Extents of the forks that are read, and the places of their files; compressed data lie in the resource fork."""
+    """Extents of the forks that are read, and the places of their files; compressed data is in the resource fork."""
     extents = model.layout.columns("extents")
     if not len(ids):
         return extents.take(slice(0)), np.empty(0, np.int64)
@@ -107,7 +107,7 @@ def _sizes(
 
 
 def _list_extent_leaves(model: Model, table: Table) -> NDArray[np.int32]:
-    """Leaves in which extents must be looked up: not those that stand beside the inode."""
+    """Leaves in which extents must be looked up: not those next to the inode."""
     node = model.nodes.nodes_of(table["node_row"])
     if model.driver.inode_holds_extents:
         node[(node >= 0) & (model.nodes.tree[node] == model.main_tree_code)] = -1
@@ -115,7 +115,7 @@ def _list_extent_leaves(model: Model, table: Table) -> NDArray[np.int32]:
 
 
 def pieces(files: FileMap, start: NDArray[np.int64], stop: NDArray[np.int64]) -> FilePieces:
-    """Cut windows, given by their positions, into what lies in one extent."""
+    """Cut windows, given by their positions, at the borders of extents."""
     first = np.searchsorted(files.stop, start, side="right")
     count = np.maximum(np.searchsorted(files.start, stop, side="left") - first, 0)
     extent = ranges(first, count)
@@ -144,7 +144,7 @@ def growing_windows(
     asked, kind = np.unique(pages, return_inverse=True)
     edges = [_growing(int(count), limit) for count in asked.tolist()]
     deepest = max(map(len, edges), default=1)
-    # A place that no page reaches stands behind those that grow in fewer steps.
+    # A place that no page reaches comes after those that grow in fewer steps.
     table = np.array([[*each, *[AT_ONCE] * (deepest - len(each))] for each in [*edges, [0]]])
     step = np.array([*[limit * PAGE_BYTES] * len(edges), AT_ONCE])
     return _windows(files, np.where(files.is_packed, len(edges), kind), table, step)
@@ -171,7 +171,7 @@ def _windows(
     last_edge = (edges < AT_ONCE).sum(axis=1) - 1
 
     def number_windows(at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tell in which of its file's windows a place of each extent lies."""
+        """Return the window of its file that contains a place of each extent."""
         own = kind[files.file]
         known = (edges[own] <= at[:, None]).sum(axis=1) - 1
         over = (at - edges[own, known]) // step[own]
@@ -179,7 +179,7 @@ def _windows(
         return found
 
     def find_begins(file: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tell where windows begin in their files."""
+        """Return where windows begin in their files."""
         own = kind[file]
         found: NDArray[np.int64] = edges[own, np.minimum(number, last_edge[own])]
         found += np.maximum(number - last_edge[own], 0) * step[own]
@@ -346,7 +346,7 @@ class ReadAhead:
 def send(
     offset: NDArray[np.int64],
     length_bytes: NDArray[np.int64],
-    # read-ahead window that each is made for, data or the look-up of where they lie; those of a window stand together,
+    # read-ahead window that each is made for, data or the look-up of its address; those of a window are together,
     # and requests outside of any have -1
     window: NDArray[np.int64],
     waits: NDArray[np.bool_],

@@ -3,7 +3,7 @@
 Both are cut into blocks, and reduced to the first read of each block. *Blocks*: the share of the real blocks that
 were predicted. *Extra*: predicted blocks that were not real, over the real ones. *Pairs*: the share of the real steps
 from one block to the next that are steps of the prediction too. A listing of all leaves in key order has the right
-blocks; only the pairs tell it from a real prediction.
+blocks; only the pairs distinguish it from a real prediction.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _steps_predicted(there: NDArray[np.int64], here: NDArray[np.int64]) -> NDArr
 
 
 def bytes_by_owner(image_offset: NDArray[np.int64], layout: VolumeLayout) -> dict[str, int]:
-    """Count addresses by what lies there: a tree with its level, file data, other metadata, or unknown."""
+    """Count addresses by what is stored there: a tree with its level, file data, other metadata, or unknown."""
     names = np.full(len(image_offset), "unknown", dtype=object)
     for table, length_bytes, label in _label_places(layout):
         start = table["image_offset"].signed()

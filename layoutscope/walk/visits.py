@@ -121,7 +121,7 @@ class Visits(Struct, frozen=True):
         return self.listed.of(every, self.parent_id[every]), self.count * len(self.listed.nodes)
 
     def _leaves_entered(self) -> tuple[Touches, I64]:
-        """Leaves that each buffer's names lie in, one after the other."""
+        """Leaves of each buffer's names, one after the other."""
         ahead = self.count if self.ahead is None else self.ahead
         leaf = self.leaf[ranges(self.first, ahead)]
         is_new = np.ones(len(leaf), bool)
@@ -132,7 +132,7 @@ class Visits(Struct, frozen=True):
 
 
 def _sums(marks: NDArray[np.bool_], counts: I64) -> I64:
-    """How many marks each of some owners has, whose marks lie end to end."""
+    """How many marks each of some owners has, whose marks follow each other."""
     running = np.concatenate([[0], np.cumsum(marks)])
     begins = starts_of(counts)
     found: I64 = running[begins + counts] - running[begins]
@@ -155,7 +155,7 @@ def find_reads_laid_out(visits: Visits, model: Model) -> tuple[Touches, NDArray[
 
 
 def clock_at(needed: Touches, touch: I64, begin: int = 0) -> NDArray[np.float64]:
-    """Tell the host's time at a touch, before each of some others, and in the end, in microseconds."""
+    """Return the host's time at a touch, before each of some others, and in the end, in microseconds."""
     clock = np.zeros(len(needed) + 1)
     np.cumsum(needed.host_us, dtype=np.float64, out=clock[1:])
     return np.concatenate([clock[[begin]], clock[touch], clock[-1:]])
@@ -419,7 +419,7 @@ def _cut(
     """Cut pieces where the bytes of their unit cross a multiple of `largest`."""
     total = starts_of(length)
     first = np.searchsorted(owner, owner)
-    # The page cache counts pages from the start of the node or file, wherever on the drive that lies.
+    # The page cache counts pages from the start of the node or file, wherever on the drive that is.
     at = total - total[first]
     count = (at + length - 1) // largest - at // largest + 1
     source = np.repeat(np.arange(len(owner)), count)
@@ -485,7 +485,7 @@ def _join_steps(arrays: Sequence[NDArray[Any]], kind: type[np.integer[Any]]) -> 
 
 
 def name_places(trace: AccessTrace, place: NDArray[np.int32], pieces: Sequence[FixedPlaces]) -> AccessTrace:
-    """Say of each read place what lies there, in the column of trees."""
+    """Return what is stored at each read place, in the column of trees."""
     kinds = list(dict.fromkeys(each.kind for each in pieces))
     names = [*trace.trees, *(kind for kind in kinds if kind not in trace.trees)]
     codes = np.repeat([names.index(each.kind) for each in pieces], [len(each) for each in pieces]).astype(np.uint8)

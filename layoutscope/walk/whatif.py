@@ -1,4 +1,4 @@
-"""Layouts in which the nodes lie elsewhere, to ask what the same walk would cost then.
+"""Layouts with the nodes elsewhere, to compute what the same walk would cost then.
 
 Addresses change, contents do not: nobody reads a changed layout but the walks. A layout is returned as it is where
 nothing would change.
@@ -31,12 +31,12 @@ def walked_trees(layout: VolumeLayout) -> tuple[str, ...]:
 
 
 def _list_walked_maps(layout: VolumeLayout) -> list[str]:
-    """Return those of them that tell where nodes of the others lie."""
+    """Return those of them that map the addresses of the others."""
     return [tree.name for tree in filesystem_of(layout).traits.trees if tree.is_walked and tree.role == "map"]
 
 
 def pack_nodes(layout: VolumeLayout) -> VolumeLayout:
-    """Lay index nodes from the root down, then maps, then leaves in key order, end to end."""
+    """Place index nodes from the root down, then maps, then leaves in key order, end to end."""
     places = _walked_places(layout)
     moved = layout.columns("nodes").take(places)
     tree, level = moved["tree"], moved["level"].signed()
@@ -48,7 +48,7 @@ def pack_nodes(layout: VolumeLayout) -> VolumeLayout:
 
 
 def clump_nodes(layout: VolumeLayout) -> VolumeLayout:
-    """Lay the same nodes in the same order, on each device of a set its own, without the data between them."""
+    """Place the same nodes in the same order, each device of a set separately, without the data between them."""
     places = _walked_places(layout)
     ordered = places[_order_by_address(layout.columns("nodes").take(places))]
     return _lay_end_to_end(layout, ordered, keeps_device=True)
@@ -93,9 +93,9 @@ def _lay_end_to_end(
     layout: VolumeLayout,
     places: I64,  # of the nodes, in the table
     *,
-    keeps_device: bool = False,  # whether each lies on its own device; else all lie on that of the first
+    keeps_device: bool = False,  # whether each is on its own device; else all are on that of the first
 ) -> VolumeLayout:
-    """Lay nodes end to end from where the first of them lies now."""
+    """Lay nodes end to end from the present place of the first of them."""
     nodes, fragments = layout.columns("nodes"), layout.columns("node_fragments")
     maps_every_node = filesystem_of(layout).traits.maps_every_node
     before, device = nodes["image_offset"].signed(), nodes["device"].filled(0).copy()
@@ -112,7 +112,7 @@ def _lay_end_to_end(
         return layout
     moved = nodes.changed("image_offset", Values(offset, offset >= 0)).changed("device", Values(device))
     if not maps_every_node:
-        # Laid end to end, a tree lies within the first extents of its file.
+        # Laid end to end, a tree is within the first extents of its file.
         moved = moved.changed("locator_row", Values(np.zeros(len(nodes), np.uint32), np.zeros(len(nodes), np.bool_)))
     kept = fragments.take(~np.isin(fragments["node_row"].data, nodes["row"].data[places]))
     return layout.changed(nodes=moved, node_fragments=kept)

@@ -118,7 +118,9 @@ def test_a_lock_that_is_no_file_is_refused(run, made, fleet, kind):
     lock.unlink()
     os.mkfifo(lock) if kind == "pipe" else lock.mkdir()
     result = run("batch", made, "-o", fleet, "--resume")
-    assert (result.exit_code, "batch.lock: is no regular file. Remove it." in result.stderr) == (2, True), result.stderr
+    assert (result.exit_code, "batch.lock: is not a regular file. Remove it." in result.stderr) == (2, True), (
+        result.stderr
+    )
 
 
 def test_only_what_the_batch_made_goes_from_its_work(made, fleet):
@@ -225,7 +227,7 @@ def test_what_a_batch_wrote_itself_is_no_source_of_it(run, made, fleet, tmp_path
         named.symlink_to(fleet / "captures")
     result = run("batch", named, "-o", fleet, "--resume", "--drive", "generic-7200")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert f"is in the folder of this batch ({fleet}), which is no source" in result.stderr
+    assert f"is in the folder of this batch ({fleet}), which is not a source" in result.stderr
     assert result.stderr.count("\n") == 1
     assert states(fleet) | {"batch.lock": None} == before | {"batch.lock": None}
 

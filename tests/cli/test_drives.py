@@ -52,7 +52,7 @@ def test_a_fitted_drive_does_not_say_what_its_base_is(run, tmp_path):
     assert "Seek times of a published drive" not in made
     assert "Use it for" not in made
     assert "mine, fitted" in made
-    assert "what they do not tell is that of generic-7200" in " ".join(made.split())
+    assert "all other figures are those of generic-7200" in " ".join(made.split())
 
 
 def test_plot_is_one_page(run, tmp_path):
@@ -71,8 +71,8 @@ def test_plot_is_one_page(run, tmp_path):
         (["abacus"], "unknown drive profile"),
         (["fit"], "drives fit NAME"),
         (["fit", "mine"], "nothing to fit to"),
-        (["fit", "mine", "--datasheet", "rpm"], "is no figure"),
-        (["fit", "mine", "--fio", "/no/such"], "is no JSON report"),
+        (["fit", "mine", "--datasheet", "rpm"], "is not a figure"),
+        (["fit", "mine", "--fio", "/no/such"], "is not a JSON report"),
     ],
 )
 def test_wrong_wishes_are_usage_errors(run, words, reason):

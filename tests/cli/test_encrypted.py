@@ -73,7 +73,7 @@ def test_ways_to_give_a_password_are_equal(run, locked, tmp_path, monkeypatch):
     assert by_file.exit_code == 0
     assert by_file.stdout == by_environment.stdout == typed.stdout
     assert (by_file.stderr, by_environment.stderr) == ("", "")
-    assert "others on this machine can see what stands behind --password" in typed.stderr
+    assert "warning: a password on the command line is visible to other users" in typed.stderr
     assert PASSWORD not in typed.stderr
 
 

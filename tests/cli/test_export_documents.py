@@ -64,7 +64,7 @@ def test_all_tables_need_a_folder(run, image, tmp_path):
     assert "name the folder" in run("export", image, "--table", "all").stderr
     (tmp_path / "file").write_text("")
     result = run("export", image, "--table", "all", "-o", tmp_path / "file")
-    assert (result.exit_code, "is no folder" in result.stderr) == (2, True)
+    assert (result.exit_code, "is not a folder" in result.stderr) == (2, True)
 
 
 def test_documents_go_to_standard_output(run, image):

@@ -106,11 +106,11 @@ def test_data_leads_to_its_file(inspected, layout):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ([], "say one place"),
-        (["--at", "0", "--lba", "0"], "say one place"),
-        (["--node", "catalog"], "is no node"),
+        ([], "give exactly one place"),
+        (["--at", "0", "--lba", "0"], "give exactly one place"),
+        (["--node", "catalog"], "is not a node"),
         (["--node", "catalog:999999"], "no node catalog:999999"),
-        (["--at", "1TiB"], "lies outside the image"),
+        (["--at", "1TiB"], "is outside the image"),
         (["--cnid", "4000000000"], "no file with the number"),
         (["--path", "/no/such"], "no file at '/no/such'"),
     ],

@@ -78,7 +78,7 @@ def test_a_file_is_measured(run, disk, tmp_path):
     assert run("drives", "fit", "mine", "--reads", tmp_path / "mine.reads.csv", "-o", again).exit_code == 0
     assert tomllib.loads(again.read_text())["figures"] == tomllib.loads(target.read_text())["figures"]
     assert disk.read_bytes() == before
-    assert f"{disk} is a file: no drive is measured" in result.stderr
+    assert f"{disk} is a file: the figures include the file system above the drive" in result.stderr
     for profile in (target, again):
         made = tomllib.loads(profile.read_text())
         assert made["name"].endswith(" (a file, no drive)")
@@ -174,7 +174,7 @@ def test_mounted_parts_are_found():
         (["measure"], "drives measure DEVICE"),
         (["measure", "/dev/absent"], "no such file"),
         (["measure", "/dev/null"], "is not a disk"),
-        (["fit", "mine", "--reads", "/dev/null"], "is no log of a calibration"),
+        (["fit", "mine", "--reads", "/dev/null"], "is not a log of a calibration"),
     ],
 )
 def test_what_cannot_be_measured_is_one_line(run, words, said):

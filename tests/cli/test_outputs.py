@@ -185,7 +185,7 @@ def test_what_is_no_regular_file_is_not_replaced(run, disk, tmp_path):
     os.mkfifo(pipe)
     result = run("export", disk, "--table", "nodes", "-o", pipe, "--force")
     assert (result.exit_code, pipe.is_fifo()) == (2, True)
-    assert "no regular file" in result.stderr
+    assert "not a regular file" in result.stderr
 
 
 WRAPPED = {
@@ -206,7 +206,7 @@ def test_no_image_is_replaced_although_nobody_reads_it(run, disk, tmp_path, verb
     precious.write_bytes(WRAPPED[way](disk.read_bytes()))
     given = {"image": disk, "target": precious, "other": small_disk(tmp_path / "other.img")}
     told = refused(run, [precious, disk], *(word.format(**given) for word in VERBS[verb]))
-    assert "holds a disk" in told or "is no capture" in told
+    assert "holds a disk" in told or "is not a capture" in told
 
 
 def test_what_was_written_holds_no_disk(run, disk, tmp_path):

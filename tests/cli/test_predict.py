@@ -315,7 +315,7 @@ def test_ncdu_file_has_every_directory(run, image, tmp_path):
         (["--order", "read"], "needs its file"),
         (["--what-if", "magic"], "no what-if 'magic'"),
         (["--start", "/no/such"], "no file at '/no/such'"),
-        (["--memory", "lots"], "no number of bytes"),
+        (["--memory", "lots"], "not a number of bytes"),
     ],
 )
 def test_wrong_wishes_are_usage_errors(run, image, options, reason):

@@ -277,7 +277,7 @@ def test_a_batch_that_was_cut_off_or_is_damaged_is_one_line(fleet):
     with pytest.raises(UsageError, match="resume=True completes it"):
         layoutscope.query(fleet, "SELECT 1")
     (fleet / "batch.json").write_text('{"format": "something else"}')
-    with pytest.raises(UsageError, match="is no batch"):
+    with pytest.raises(UsageError, match="is not a batch"):
         layoutscope.query(fleet, "SELECT 1")
 
 
@@ -289,7 +289,7 @@ def test_columns_that_an_older_batch_has_not_are_null(fleet):
 
 @pytest.mark.parametrize(
     ("place", "said"),
-    [("nowhere.img", "no such file"), (".", "is no image"), ("@list", "is no image"), (__file__, "text file")],
+    [("nowhere.img", "no such file"), (".", "is not an image"), ("@list", "is not an image"), (__file__, "text file")],
 )
 def test_what_is_no_image_is_one_line(tmp_path, monkeypatch, place, said):
     """Nothing is answered of what cannot be read."""
@@ -300,7 +300,7 @@ def test_what_is_no_image_is_one_line(tmp_path, monkeypatch, place, said):
 
 def test_how_images_are_read_is_told_to_batch(written):
     """A batch is written, and heeds no password any more; of an image it is heeded."""
-    with pytest.raises(UsageError, match="password is told to batch"):
+    with pytest.raises(UsageError, match="give password to batch"):
         layoutscope.query(written, "SELECT 1", password="x")  # noqa: S106
     assert rows(written, "SELECT 1 AS n", names=True, cache_dir="x") == [(1,)]
     assert rows(HFS, "SELECT DISTINCT name FROM entries WHERE file_id > 20", names=False) == [(None,)]

@@ -77,7 +77,7 @@ def test_the_page_shows_what_is_printed(score, walk, disk):
     """docs/traces.md has the line of a container behind the partition of the firmware, word for word."""
     reads, took = walk
     printed = score(fs_usage_lines(reads, took, unit=4096, device="disk3"), image=disk, as_text=True)
-    (said,) = re.findall(r"disk3: .* lie on nodes", printed)
+    (said,) = re.findall(r"disk3: .* are on nodes", printed)
     assert f"\n    {said}\n" in (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
 
 
@@ -108,7 +108,7 @@ def test_reads_of_another_disk_are_left_out_and_counted(score, walk):
     text = score(mixed, as_text=True)
     assert "628 reads used by find; 209 of other disks" in text
     assert "other disks, left out: disk0s2 209" in text
-    assert "disk2s1: 628 reads, blocks of 512 bytes from byte 0; 628 of 628 lie on nodes" in text
+    assert "disk2s1: 628 reads, blocks of 512 bytes from byte 0; 628 of 628 are on nodes" in text
 
 
 def test_reads_by_other_programs_are_apart(score, walk):
@@ -206,7 +206,7 @@ def test_without_an_image_the_disk_with_most_reads_is_served(run, walk, tmp_path
         (["--trace-device", "disk7"], "no read of device 'disk7' (did you mean 'disk2s1'?); there are disk2s1"),
         (["--trace-process", "fnid"], "no read of process 'fnid' (did you mean 'find'?)"),
         (["--trace-unit", "0"], "a block of a disk has 1 to 1,048,576 bytes, not 0"),
-        (["--trace-at", "-x"], "is no number of bytes"),
+        (["--trace-at", "-x"], "is not a number of bytes"),
     ],
 )
 def test_wrong_wishes_are_refused_in_one_line(run, walk, tmp_path, options, message):

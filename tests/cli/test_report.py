@@ -210,7 +210,7 @@ def test_maps_lie_beside_the_page(fleet, tmp_path):
 def test_a_file_in_place_of_the_folder_of_maps_stays(fleet, tmp_path):
     """What is in the way is named, and what it is to be."""
     (tmp_path / "a-maps").write_text("mine")
-    with pytest.raises(UsageError, match="a-maps: is no folder, and maps are written into it"):
+    with pytest.raises(UsageError, match="a-maps: is not a folder, and maps are written into it"):
         layoutscope.write_report(fleet, tmp_path / "a.html", maps=True)
     assert [path.name for path in tmp_path.iterdir()] == ["a-maps"]
 
@@ -240,7 +240,7 @@ def test_a_damaged_capture_takes_its_strip_alone(fleet, tmp_path):
 def test_what_is_no_batch_is_refused(tmp_path):
     """A folder of images, or one that is not there, is one line."""
     for place in (tmp_path, tmp_path / "nowhere", Path(__file__)):
-        with pytest.raises(UsageError, match="is no batch"):
+        with pytest.raises(UsageError, match="is not a batch"):
             layoutscope.write_report(place, tmp_path / "a.html")
     with pytest.raises(UsageError, match="ends in"):
         layoutscope.write_report(tmp_path, tmp_path / "a.csv")

@@ -111,8 +111,8 @@ def test_drives_are_chosen_by_name(run, image):
         (["--partition", "7"], "no volume in partition 7"),
         (["--volume", "Nowhere"], "no volume 'Nowhere'"),
         (["--volume-at", "12"], "no volume starts at byte 12"),
-        (["--volume-at", "soon"], "no number of bytes"),
-        (["--volume-at", "-1"], "no number of bytes"),
+        (["--volume-at", "soon"], "not a number of bytes"),
+        (["--volume-at", "-1"], "not a number of bytes"),
     ],
 )
 def test_wrong_wishes_are_usage_errors(run, image, options, reason):

@@ -25,7 +25,7 @@ def in_short() -> None:
     peak = max(int(row["peak"].split()[0]) for row in told)
     print(  # noqa: T201
         f"In the longest campaign, {count['cases']:,} changed files of {len(told)} kinds were read. "
-        f"{count['exit 0']:,} gave a result, {count['exit 3']:,} one with damage told, "
-        f"{count['exit 1']:,} were refused in one line, and {count['failed']} failed and were mended. "
+        f"{count['exit 0']:,} gave a result, {count['exit 3']:,} one with damage reported, "
+        f"{count['exit 1']:,} were refused in one line, and {count['failed']} failed and were fixed. "
         f"The slowest took {slowest} s, the most memory was {peak} MiB."
     )

@@ -90,9 +90,7 @@ def omap() -> str:
         text(
             20, 105, "HFS+: the index node says which node of the catalog file it is; the place follows by arithmetic."
         ),
-        text(
-            20, 127, "APFS: it says a number. Where that lies, another tree tells, whose nodes have to be read first."
-        ),
+        text(20, 127, "APFS: it gives a number. Another tree, whose nodes must be read first, maps it to an address."),
         text(20, 149, "So a changed leaf can be written anywhere, and nothing above it changes but the map."),
     ]
     return drawing(165, "The object map of APFS", parts)
@@ -121,7 +119,7 @@ def scatter() -> str:
         marks = "".join(f"M{x:.1f} {top}v22" for x in sorted({round(at(place), 1) for place in places}))
         parts.append(f'<path d="{marks}" stroke="{INKS[name]}" stroke-width="0.8"/>')
         parts.append(line([(at(place), top + 30 + number) for number, place in enumerate(reads)], INKS[name]))
-    return drawing(400, "Where nodes lie, and the way between them", parts)
+    return drawing(400, "Places of nodes, and the way between them", parts)
 
 
 def times() -> str:

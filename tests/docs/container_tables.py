@@ -28,7 +28,7 @@ FORMS = (
     ("MacBinary file", "read", "its header and the checksum of that", ""),
     ("Disk Copy 4.2 image", "read", "its header and the length of the file", ""),
     ("IM4P file", "read", "a sequence in DER; a payload that is compressed or encrypted is named", ""),
-    ("list of CD tracks (.cue)", "read", "the words FILE and TRACK; the file lies beside it", ""),
+    ("list of CD tracks (.cue)", "read", "the words FILE and TRACK; the file is in the same folder", ""),
     ("AFF4 image", "named", "container.description or information.turtle in a zip archive", AFF4.advice),
     ("GPT, Apple partition map, MBR", "read", "its entries", ""),
     ("member of an AppleRAID mirror", "read", "the header of a member, at its end or its start", ""),

@@ -106,7 +106,7 @@ def in_short() -> str:
         rows = [r for r in _rows() if (r["filesystem"], r["metric"], r["held"]) == (filesystem, SECONDS, True)]
         worst = max(abs(row["off"]) for row in rows)
         inside = sum(row["inside"] for row in rows)
-        told.append(f"{worst:.0%} on {name}, where {inside} of {len(rows)} lay in their ranges".replace("%", " %"))
+        told.append(f"{worst:.0%} on {name}, where {inside} of {len(rows)} were in their ranges".replace("%", " %"))
     return f"Forecast seconds of volumes held out were off by at most {', and '.join(told)}."
 
 

@@ -24,10 +24,10 @@ HEAD = """\
 Each structure of the formats is described once, in `ksy`, in the language of [Kaitai Struct](https://kaitai.io).
 Parsers and the record types that read a million records at once are made from the same text, and so are these pages.
 They are under CC0-1.0, so that anybody may take them; each imports at most its neighbours here. What of Apple's
-documents they cover stands in [the coverage](../spec-coverage/README.md).
+documents they cover is in [the coverage](../spec-coverage/README.md).
 
 Numbers in the column *at* are bytes from the start of the structure; where a field before it varies, there is none.
-A diagram has a box for each structure with the same numbers: where a field lies, how long it is, its name and its type.
+A diagram has a box for each structure with the same numbers: its place, its length, its name and its type.
 `[8]` is eight times, `[n]` as often as another field says, `[…]` to the end, `?` only under a condition. An arrow leads
 from a field to the structure that it is, a broken one to what a field may be. What would be too wide goes on below.
 
@@ -44,7 +44,7 @@ Kaitai's [collection of formats](https://github.com/kaitai-io/kaitai_struct_form
 has nothing to say, general words on the format, and its [style guide](https://doc.kaitai.io/ksy_style_guide.html). A
 test (`tests/docs/test_grammar_style.py::test_keys_stand_as_the_guide_wants_them`) holds what of it a program can:
 identifiers and names of files, the keys of `meta` and their order, sorted tags and cross-references, the order of
-sections and of the keys of each field; others, that every structure has words and their source. What stands in `xref`
+sections and of the keys of each field; others, that every structure has words and their source. The content of `xref`
 was looked up in the wiki of file formats or in the collection; of APFS nothing was found there, so it has none. To
 offer them, this would have to change:
 
@@ -52,7 +52,7 @@ offer them, this would have to change:
   images of HFS+ and APFS and for disks with a GPT: they would go along, and become what is opened.
 - The collection has an `apm_partition_table`, a `gpt_partition_table` and an `mbr_partition_table`. `apm`, `gpt` and
   `mbr` would be proposed as changes of these, not beside them. `foreign` and `sparse_disks` describe just enough of
-  others' formats to tell them, and would stay here.
+  others' formats to recognise them, and would stay here.
 - Lines of words are up to 120 characters long here, and should be 80 there.
 - Each proposal is to name a file to try it on: those in `fixtures/images`, once decompressed, are small enough.
 """

@@ -45,9 +45,9 @@ says the same, and Tab shows it. Words are in the [glossary](glossary.md), table
   What they return shows itself in a notebook; its tables, such as `prediction.times`, are frames: extra `frames`.
 - A keyword that a verb does not have is a `TypeError`, which names what was meant.
 - Every verb that reads an image takes its path, a capture, or a session.
-- `volumes` of a scan is everything that was read, by place: on APFS the container stands before its volumes, and cannot
-  be walked. `volume` is the one volume that can be, whatever stands beside it. `session.volumes` holds volumes alone,
-  by name or by number from 1.
+- `volumes` of a scan is everything that was read, by place: on APFS the container comes before its volumes, and cannot
+  be walked. `volume` is the one volume that can be, whatever else is on the image. `session.volumes` holds volumes
+  alone, by name or by number from 1.
 - Every error that is raised on purpose is a `layoutscope.errors.LayoutscopeError`.
 """
 

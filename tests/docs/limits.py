@@ -74,7 +74,7 @@ LIMITS = tuple(
          f"{_LIMITS}test_property_lists_of_bundles"),
         ("image.containers.placed.MAX_DISK_BYTES", "arithmetic with 64 bits", "is impossible",
          f"{_UNITS}/containers/test_sparse.py::test_headers_that_cannot_be"),
-        ("image.containers.placed.MAX_TABLE_BYTES", "memory", "the table of blocks does not lie in the file",
+        ("image.containers.placed.MAX_TABLE_BYTES", "memory", "the table of blocks is not within the file",
          f"{_LIMITS}test_tables_of_blocks"),
         ("image.containers.sparse.MAX_DESCRIPTION_BYTES", "memory", "names no file of the disk",
          f"{_LIMITS}test_descriptions_of_parallels"),
@@ -180,7 +180,7 @@ LIMITS = tuple(
          "tests/unit/drive/test_limits.py::test_compressed_trace_cannot_fill_the_memory"),
         ("drive.geometry.MAX_PACKED_BYTES", "memory", "it is longer than",
          "tests/unit/drive/test_sectormap.py::test_a_map_without_end_is_not_read"),
-        *((f"drive.profile.{name}", protects, "spread is no list of figures",
+        *((f"drive.profile.{name}", protects, "spread is not a list of figures",
            "tests/unit/drive/test_spread.py::test_what_is_no_covariance_is_refused")
           for name, protects in (("MAX_FIGURES", "time and memory"), ("LARGEST", "arithmetic"))),
         *((f"drive.calibration.plan.{name}", protects, "has a number that no drive gives, or there are too many lines",

@@ -103,8 +103,9 @@ def _manual() -> Iterator[str]:
     yield ".SH NAME\nlayoutscope \\- inspect the on-disk layout of volumes, and predict what listing them costs"
     yield ".SH SYNOPSIS\n.B layoutscope\n.I VERB IMAGE\n[\\fIOPTIONS\\fR]\n.br\n.B layoutscope\n.I IMAGE"
     yield ".SH DESCRIPTION"
-    yield "Reads raw images of disks, never writes to them, and tells where metadata lies, how scattered it is, and how"
-    yield "long drives take to list it. An image without a verb is scanned. \\fIIMAGE\\fR may be \\fIIMAGE:VOLUME\\fR,"
+    yield "Reads raw images of disks, never writes to them, and shows where metadata is stored, how scattered it is,"
+    yield "and how long drives take to list it. An image without a verb is scanned."
+    yield "\\fIIMAGE\\fR may be \\fIIMAGE:VOLUME\\fR,"
     yield "with the name or the number of a volume."
     for title, commands in SECTIONS.items():
         yield f".SH {title.upper()}"

@@ -20,10 +20,10 @@ DRIVES = {"cheetah15k5": "Cheetah 15K.5", "generic-5400-2.5": "2.5-inch disk"}
 
 HEAD = """# Remedies, done for real
 
-What `layoutscope plan` says of remedies, held against remedies that real drivers did: Linux's hfsplus and
+Predictions of `layoutscope plan`, compared with remedies that real drivers did: Linux's hfsplus and
 linux-apfs-rw aged volumes of {sizes} files for ten cycles, in each of which 5 % were replaced. Each remedy was
 done on them, and what the work then read of the cold disk was recorded, request by request. Where those drivers
-are at hand, `python -m tests.validation.remedies` does all of it anew; `python -m tests.docs.proven` writes this
+are available, `python -m tests.validation.remedies` does all of it again; `python -m tests.docs.proven` writes this
 page.
 
 A plan sees the aged volume alone. *Blocks*, *extra* and *pairs* say how much of the recorded reads it predicted,
@@ -32,7 +32,7 @@ block a new node gets is predicted by the order of all that is written, not to t
 of copies are was taken from volumes of 10,000 files and of another seed, not from these. Savings are those of the
 recorded reads before and after, served by the drive models, with the computer's time between reads that is
 predicted; the Cheetah is known to the sector, and DiskSim says of recorded walks on it what the model says, within
-0.2 %. *Inside* is whether what was saved lies within the interval that the plan prints.
+0.2 %. *Inside* is whether the saved time is within the interval that the plan prints.
 """
 
 
@@ -54,7 +54,7 @@ def is_inside(found: dict[str, Any]) -> bool:
 
 NOTHING_S = 1e-4
 MANY = 0.1
-"""New volumes that need so many more or fewer reads than was said are named as misses."""
+"""New volumes that need so many more or fewer reads than predicted are named as misses."""
 
 
 def page() -> str:
@@ -70,18 +70,18 @@ def page() -> str:
     exact, walked = sum(map(is_exact, same)), sum(map(is_exact, new))
     told = (
         f"{len(same)} times the same volume was read otherwise: {exact} times as predicted, to 99.9 % of blocks and "
-        f"pairs. {len(new)} times a volume was made anew: {walked} times a walk of it reads what is predicted of it, "
+        f"pairs. {len(new)} times a volume was remade: {walked} times a walk of it reads what is predicted of it, "
         f"and {len(off)} times the plan had said over a tenth more or fewer reads ({_furthest(new):.1%} at most). "
         f"Of {len(times)} savings, "
-        f"{len(times) - len(misses)} lie within their intervals."
+        f"{len(times) - len(misses)} are within their intervals."
     )
     parts = [
         HEAD.format(sizes=sizes),
         fill(told, 110) + "\n",
         "## Missed\n",
-        _table(TIME_HEAD, misses) if misses else "No saving lies outside of its interval.\n",
+        _table(TIME_HEAD, misses) if misses else "No saving is outside of its interval.\n",
         _table(READS_HEAD, inexact) if inexact else "No reads were predicted to less than 99.9 %.\n",
-        "New volumes whose walk has over a tenth more or fewer reads than was said:\n",
+        "New volumes whose walk has over a tenth more or fewer reads than predicted:\n",
         _table(READS_HEAD, off) if off else "None.\n",
         "## Reads\n",
         _table(READS_HEAD, [_reads_line(row) for row in every]),

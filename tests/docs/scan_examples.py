@@ -27,7 +27,7 @@ the words are in [verdict.md](verdict.md).
 """
 
 COMMITTED = {
-    "fixtures/images/apfs-scattered.img.zst": "A small APFS volume whose nodes lie among its data",
+    "fixtures/images/apfs-scattered.img.zst": "A small APFS volume with nodes among its data",
     "fixtures/images/hfsplus-scattered.img.zst": "The same for HFS+: over in less than a second",
 }
 

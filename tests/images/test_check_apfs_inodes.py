@@ -108,7 +108,7 @@ FAULTS = {
     "a flag of the Finder": (is_of(DIRECTORY), _flag(0x100), "disagree about information"),
     "an origin of statistics": (is_of(DIRECTORY), _flag(0x4), "statistics begin here"),
     "flags that exclude each other": (is_of(DIRECTORY), _flag(0x3000), "pinned to both"),
-    "a stream of another file": (lambda i, p: has(8)(i, p) and is_of(FILE)(i, p), _another_stream, "is no clone"),
+    "a stream of another file": (lambda i, p: has(8)(i, p) and is_of(FILE)(i, p), _another_stream, "is not a clone"),
     "a key in a plain volume": (has(8), _key_of_stream, "a key that it cannot have"),
     "two fields of one type": (lambda i, p: has(4)(i, p) and has(8)(i, p), _kind(8, 4), "two extended fields"),
     "compression without a header": (is_of(DIRECTORY), _compressed, "called compressed"),

@@ -136,7 +136,7 @@ def test_one_volume_is_chosen_by_a_keyword(tmp_path):
     for ask in (layoutscope.predict, layoutscope.plan, lambda path: layoutscope.scan(path).volume):
         with pytest.raises(LockedError, match=r"locked: .* is encrypted and locked; password=TEXT opens it$") as locked:
             ask(tmp_path / "locked")
-        assert "--password - asks for what opens it (--password-file and" in locked.value.typed
+        assert "--password - asks for what opens it (or use --password-file or" in locked.value.typed
 
 
 @pytest.mark.parametrize("drive", [["generic-7200"], 7200])

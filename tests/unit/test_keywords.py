@@ -144,8 +144,8 @@ def test_keywords_stand_in_signature_and_help():
     assert set(ReadOptions.__annotations__) | {"drives", "host", "strict"} <= set(shown)
     assert (shown["host"].default, shown["sweep"].default, shown["volume"].default) == (None, False, None)
     text = layoutscope.scan.__doc__
-    assert "\nvolume_at : int, bytes, optional\n    Read what starts at this byte" in text
-    assert "\nnames : bool, default True\n    False: leave names out." in text
+    assert "\nvolume_at : int, bytes, optional\n    Read the volume that starts at this byte" in text
+    assert "\nnames : bool, default True\n    False: leave out file names." in text
     assert "\ndrives : str or sequence of str, optional\n" in text
     assert "\nddrescue_map : path, optional\n" in text
     assert "\nplacement : {'known', 'unknown'}, default 'known'\n" in layoutscope.predict.__doc__

@@ -127,7 +127,7 @@ def test_tables_of_blocks(limit):
     image = MemorySource(parallels(b"\1" * 4096, 512))
     assert open_parallels(image).size_bytes == 4096
     limit("image.containers.placed.MAX_TABLE_BYTES", 8 * 4 - 1)
-    with pytest.raises(FormatError, match="the table of blocks does not lie in the file"):
+    with pytest.raises(FormatError, match="the table of blocks is not within the file"):
         open_parallels(image)
 
 

@@ -2,8 +2,8 @@
 
 What a drive does by itself, such as reading ahead, shows in no single time. The settings of the drive model are chosen
 that give the times that were seen. Figures are fitted again to reads that are drawn from those that were made (the
-bootstrap), which says how well they are known. A short measurement, and that of disks that act as one drive, tell some
-figures alone; the others are those of the class of drives that is most alike.
+bootstrap), which says how well they are known. A short measurement, and that of disks that act as one drive, give only
+some figures; the others are those of the class of drives that is most alike.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SKEWS: Final = 64
 """Skews that are tried, shares of a turn."""
 LEAST_REACH: Final = 0.001
 LEAST_MS: Final = 1e-6
-"""Of a stream: a clock's tick."""
+"""Resolution of a stream's times: one clock tick."""
 MARGIN: Final = 8.0
 """Around the size of a track by equal steps, how far others are tried: a share, and so many of its errors."""
 SHORTEST_TURN_MS, LONGEST_TURN_MS = 3.5, 17.0
@@ -67,7 +67,7 @@ SHORTEST_TURN_MS, LONGEST_TURN_MS = 3.5, 17.0
 ALIKE: Final = 0.8
 """How alike the angles must be of reads of one place, as the length of their mean direction."""
 NEAR: Final = 0.02
-"""Of a turn, how far steps may differ that are called equal."""
+"""Share of a turn by which equal steps may differ."""
 
 
 class Tracks(Struct, frozen=True):
@@ -82,8 +82,8 @@ class Tracks(Struct, frozen=True):
 def fit_turn_ms(log: ReadLog) -> float:
     """Return the milliseconds of a turn.
 
-    Each read of a step lies lower than the one before it by a stride, and is complete a turn later, less what that
-    stride takes to pass. Two strides tell the two apart.
+    Each read of a step is one stride below the one before it. It completes a turn later, less the time that the stride
+    takes to pass. Two strides separate the two.
     """
     if "turn-wide" not in log.step:
         return fit_whole_turns(log.of("turn"))
@@ -92,7 +92,7 @@ def fit_turn_ms(log: ReadLog) -> float:
         part = log.of(name)
         steps = np.diff(part.done_ms)[2:]
         if len(steps) < 10:
-            raise UsageError("the log has too few reads that tell the turn of the disk")
+            raise UsageError("the log has too few reads to measure the rotation of the disk")
         middle = float(np.median(steps))
         regular = np.abs(steps - middle) < NEAR * middle
         if regular.sum() < len(steps) / 2:
@@ -107,13 +107,13 @@ def fit_whole_turns(log: ReadLog) -> float:
     """Return the turn of which whole numbers pass between two reads of a place; held ones come from the buffer."""
     half = len(log) // 2
     if half < FEWEST_TURNS:
-        raise UsageError("the log has too few reads that tell the turn of the disk")
+        raise UsageError("the log has too few reads to measure the rotation of the disk")
     first, last = log.where(np.arange(half)), log.where(np.arange(half, 2 * half)[::-1])
     from_medium = last.ms > float(np.median(first.ms)) / QUICK
     between = ((last.at_ns + last.ns - first.at_ns - first.ns) / 1e6)[from_medium]
     # Frequencies are tried by steps of which there are as many as the longest time has turns.
     if len(between) < FEWEST_TURNS or between.max() > 1000 * LONGEST_S:
-        raise UsageError("the log has too few reads that tell the turn of the disk")
+        raise UsageError("the log has too few reads to measure the rotation of the disk")
     # A tenth of a turn over the longest time is the step between the frequencies that are tried.
     tried = np.arange(1 / LONGEST_TURN_MS, 1 / SHORTEST_TURN_MS, 0.1 / float(between.max()))
     alike = np.array([np.abs(np.exp(2j * np.pi * frequency * between).mean()) for frequency in tried])
@@ -164,7 +164,7 @@ def fit_tracks(log: ReadLog, turn_ms: float) -> Tracks:
     """Return what tracks hold and how they are skewed, at each place where some were read downwards."""
     part = log.of("tracks")
     if not len(part):
-        raise UsageError("the log has no reads that tell the tracks of the disk")
+        raise UsageError("the log has no reads to measure the tracks of the disk")
     if ARRIVAL in log.step:
         upwards = np.sort(part.offset)
         place = np.searchsorted(upwards[1:][np.diff(upwards) > LARGE], part.offset, side="right")
@@ -176,7 +176,7 @@ def fit_tracks(log: ReadLog, turn_ms: float) -> Tracks:
         one = part.where(np.arange(first, last + 1))
         first = last + 1
         if len(one) < SWEEP_FEWEST:
-            raise UsageError("the log has too few reads that tell the tracks of the disk")
+            raise UsageError("the log has too few reads to measure the tracks of the disk")
         angle = one.done_ms / turn_ms % 1
         rows.append((float(one.offset.mean()), *one_place(one.offset + one.length, angle)))
     columns = np.array(rows).T
@@ -193,7 +193,7 @@ def one_place(ends: NDArray[np.int64], angle: NDArray[np.float64]) -> tuple[floa
     first = int(np.argmin(ordered[width:] - ordered[:-width]))
     equal = ordered[first : first + width + 1]
     share = float(equal.mean()) % 1
-    # Where the clock is exact the equal steps tell the track; where it jitters, all angles together tell it better.
+    # Where the clock is exact the equal steps give the track; where it jitters, all angles together give it better.
     reach = LEAST_REACH + MARGIN * float(equal.std()) / share / np.sqrt(width)
     best = (np.inf, 0.0, 0.0, 0.0)
     for rough in stride / share * np.linspace(1 - reach, 1 + reach, 33):
@@ -224,7 +224,7 @@ def _fit_line_between_steps(
     left = (left - centre + 0.5) % 1 - 0.5
     table = np.stack([np.ones(len(ends)), ends - ends.mean(), crossed - crossed.mean()], axis=1)
     change, *_ = np.linalg.lstsq(table, left, rcond=None)
-    # Where zones meet there is no line; then what was tried stays.
+    # Where zones meet there is no line, so the tried value stays.
     if (np.abs(left) < NEAR).all():
         misfit = 1 - float(np.abs(np.exp(2j * np.pi * (left - table @ change)).mean()))
         size, skew = 1 / (1 / size + float(change[1])), (skew + float(change[2])) % 1
@@ -237,7 +237,7 @@ KNEES: Final = (0.02, 0.05, 0.1, 0.2, 0.35)
 """Shares of the stroke at which the arm may reach its greatest speed; the likelihood chooses."""
 STRAY_SHARE: Final = 0.05
 STRAY_TURNS: Final = 4.0
-"""Of reads that lose a turn, cross a track, or were disturbed, and how far their times spread."""
+"""Reads that lose a turn, cross a track, or were disturbed, and how far their times spread."""
 BENDS: Final = 16
 BEND_SHARE: Final = 0.06
 """Places at which the curve may leave the formula, and by how much it is believed to do so (assumed)."""
@@ -347,9 +347,9 @@ ZONES: Final = 63
 SEEKS: Final = 32
 MAX_CYLINDERS: Final = 4e6
 LEAST_TRACKS: Final = 20.0
-"""How far from the read before a read must lie that tells of seeks, where it is none of the pairs: not read ahead."""
+"""Least distance between reads that shows a seek, outside the pairs: beyond the read-ahead."""
 UNKNOWN_SEGMENTS: Final = 4
-"""Segments of a buffer of which no read tells how many it has (assumed)."""
+"""Segments of a buffer if no read shows their number (assumed)."""
 SEGMENT_SECTORS: Final = tuple(round(128 * 2 ** (k / 2)) for k in range(13))
 """Sizes of segments that are tried first, besides one and two tracks: two an octave."""
 AHEADS: Final = ("none", "track", "segment")
@@ -360,19 +360,19 @@ FINER: Final = tuple([2 ** (k / parts) for k in sorted(range(-8, 9), key=abs)] f
 CHANCE: Final = 0.002
 """By how much settings that are as likely differ, since angles are chance; the more usual one is taken."""
 CLEAR_TURNS: Final = 0.1
-"""Of a turn, how far a stream's time for a track may be from what its skew says, where it loses no turn."""
+"""Share of a turn by which a stream's time for a track may differ from its skew, if no turn is lost."""
 ANGLES: Final = 4
 """Angles from which settings of the buffer are tried: what a read waits for the platter is chance."""
 STEP_SHARE: Final = 0.98
-"""Of the skew, how much the arm takes for a track at most where streams lose no turn (assumed)."""
+"""Largest share of the skew that the arm takes for a track, if streams lose no turn (assumed)."""
 SURE: Final = 0.03
-"""Of a turn, how well tracks fit at places whose skew is taken."""
+"""Share of a turn to which tracks must fit at places whose skew is used."""
 
 SOURCE: Final = "measured with layoutscope drives measure"
 
 
 class Disk(Struct, frozen=True):
-    """What the clock told of a disk."""
+    """What the timings show about a disk."""
 
     turn_ms: float
     tracks: Tracks  # at places
@@ -442,7 +442,7 @@ def disk_figures(log: ReadLog, disk: Disk) -> dict[str, Any]:
 
 
 def longest_step_ms(log: ReadLog, disk: Disk) -> float:
-    """Return how long the arm takes at most from track to track; infinite where no stream tells.
+    """Return how long the arm takes at most from track to track; infinite if no stream shows it.
 
     Where a stream takes for a track a turn and the skew, and no more, the arm was there before the skew had passed.
     """
@@ -508,7 +508,7 @@ def overheads(figures: dict[str, Any], share: float, step_ms: float) -> dict[str
 def count_segments(log: ReadLog) -> int:
     """Return how many segments the buffer has: of reads that came back, the last one first, so many were held.
 
-    That agrees with how many streams are kept up, or these tell it.
+    That agrees with how many streams are kept up, or these show it.
     """
     kept, lost = kept_streams(log)
     back = log.of("back")
@@ -647,7 +647,7 @@ class Calibrated(Struct, frozen=True):
 
 
 SHORT_LADDER, SHORT_REPEATED, SHORT_UNIFORM = 30, 120, 120
-"""Reads of a short measurement: of each stride that tells the turn, places that are read twice, reads anywhere."""
+"""Reads of a short measurement: of each stride that measures the turn, places that are read twice, reads anywhere."""
 SHORT_HITS, SHORT_STREAMS, SHORT_RATES = 6, 16, 3
 """Places at which the buffer is read from, streams at most, places at which rates are measured."""
 
@@ -691,7 +691,7 @@ def calibrate(
     until_s = LONGEST_S - (UNIFORM + 100 + len(walk)) * anywhere_s
     for number in range(ROUNDS):
         began_s = plan.seconds
-        # Of a track that the drive keeps, nothing is read from the medium again.
+        # A track that the drive keeps is not read from the medium again.
         plan.pairs(ROUND, float(tracks.track_bytes.min()) * (2 if keeps_track else 0.5))
         if number + 1 >= FEWEST_ROUNDS and 2 * plan.seconds - began_s > until_s:
             break
@@ -703,7 +703,7 @@ def calibrate(
 
 
 def judged(log: ReadLog, name: str) -> Calibrated:
-    """Make the profile of a log, of `calibrate` or the kit for Macs, and hold it against what was held back."""
+    """Make the profile of a log, of `calibrate` or the kit for Macs, and check it on the reads that were held back."""
     if len(log.of("sizes")):
         return _flash(log, name)
     if not len(log.of("tracks")):
@@ -810,7 +810,7 @@ def _fit_queue_window(log: ReadLog, profile: DriveProfile) -> DriveProfile:
     if not len(deep) or not len(alone):
         return profile
     quicker = float(alone.ms.mean()) / (float(deep.ms[0]) / (int(deep.length[0]) / SMALL))
-    # Of n places the nearest is met after about 1/n of the stroke and of the turn; seeks of such distances take longer
+    # The nearest of n places is met after about 1/n of the stroke and of the turn; seeks of such distances take longer
     # than their share, so that a drive that is quicker by a quarter chooses among two, by a half among four.
     window = int(2 ** np.clip(np.rint((quicker - 1) * 4), 0, 5))
     return replace(profile, figures={**profile.figures, **profile_of("", "hdd", {"queue_window": window}).figures})
@@ -858,7 +858,7 @@ LEAST_ERROR: Final = 1e-4
 
 
 def describe(log: ReadLog, profile: DriveProfile) -> list[str]:
-    """Say in sentences what the reads tell of a disk, and how well its figures are known."""
+    """Describe in sentences what the reads show about a disk, and how well its figures are known."""
     if profile.kind != "hdd":
         return []
     known: dict[str, str] = {}
@@ -880,18 +880,18 @@ def describe(log: ReadLog, profile: DriveProfile) -> list[str]:
         said.append(f"Streams that are read ahead at once: {count}{more}.")
     kind, free, pairs = count_arms(log)
     if kind != UNTRIED:
-        looks = "Cannot tell one disk from a stripe or a mirror" if kind == UNTOLD else f"Looks like {kind}"
+        looks = "Cannot distinguish one disk from a stripe or a mirror" if kind == UNTOLD else f"Looks like {kind}"
         said.append(f"{looks}: of {pairs} pairs of distant places, {free} were read without a seek between them.")
     return said
 
 
 def _is_class(profile: DriveProfile) -> bool:
-    """Tell whether a profile stands for many disks."""
+    """Return whether a profile stands for many disks."""
     return profile.geometry == "datasheet" and bool(profile.take_for) and not (profile.members or profile.models)
 
 
 def _like_class(log: ReadLog, name: str) -> Calibrated:
-    """Make the profile of the class of disks that is most alike, with the figures that the reads tell."""
+    """Make the profile of the class of disks that is most alike, with the figures that the reads show."""
     rates, random, hits = stream_rates(log) / 1000, log.of("kind", "uniform").ms, select_buffered(log)
     if len(rates) < 2 or len(random) < 2 or not len(hits):
         raise UsageError("the log has too few streams, reads anywhere or reads from the buffer")
@@ -939,7 +939,7 @@ def _like_class(log: ReadLog, name: str) -> Calibrated:
 
 
 def _flash(log: ReadLog, name: str) -> Calibrated:
-    """Make the profile of flash: latencies by size, the rate, and how many reads proceed side by side."""
+    """Make the profile of flash: latencies by size, the rate, and how many reads proceed at once."""
     sizes = np.unique(log.of("sizes").length)
     groups = [log.where((log.step == "sizes") & (log.length == size)).ms * 1000 for size in sizes]
     rates = log.of("rates")
@@ -949,7 +949,7 @@ def _flash(log: ReadLog, name: str) -> Calibrated:
         "latency_us": np.maximum.accumulate([float(np.mean(group)) for group in groups]).tolist(),
     }
     if not len(rates):
-        raise UsageError("the log has no streams, which tell the rate of flash")
+        raise UsageError("the log has no streams, which give the rate of flash")
     figures["bandwidth_mb_s"] = float(rates.length.sum() / rates.ns.sum() * 1000)
     together = [log.where(log.step == f"depth{depth}") for depth in FLASH_DEPTHS]
     taken = [float(part.ms[0]) for part in together if len(part)]

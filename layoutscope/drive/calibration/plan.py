@@ -32,7 +32,7 @@ _LARGEST: Final = 1 << 62
 
 
 class Readable(Protocol):
-    """A drive that reads can be timed on: a device, or something that stands in for one."""
+    """A drive that reads can be timed on: a device, or a substitute for one."""
 
     capacity_bytes: int
 
@@ -108,7 +108,7 @@ def read_log(text: str, name: str) -> ReadLog:
     capacity, rows, is_file = 0, [], False
     try:
         if tuple(next(lines, ())) != HEADER:
-            raise UsageError(f"{name}: is no log of a calibration; it begins with {','.join(HEADER)}")
+            raise UsageError(f"{name}: is not a log of a calibration; it begins with {','.join(HEADER)}")
         for number, (step, *fields) in enumerate(lines, 2):
             offset, length, at_ns, ns = map(int, fields)
             if min(offset, length, at_ns, ns) < 0 or max(offset, length, at_ns, ns) > _LARGEST or number > MAX_LINES:
@@ -122,7 +122,7 @@ def read_log(text: str, name: str) -> ReadLog:
             else:
                 rows.append((step[:16], offset, length, at_ns, ns))
     except (ValueError, csv.Error) as error:
-        raise UsageError(f"{name}: line {lines.line_num} is no timed read") from error
+        raise UsageError(f"{name}: line {lines.line_num} is not a timed read") from error
     if capacity < 1 or not rows or any(offset + length > capacity for _, offset, length, _, _ in rows):
         raise UsageError(f"{name}: has no capacity, no reads, or reads beyond the end of the drive")
     return replace(make_log(capacity, rows), is_file=is_file)
@@ -145,7 +145,7 @@ QUICK: Final = 3.0
 AGAIN: Final = 3
 """Times that what was just read is asked for again."""
 GIVE_UP: Final = 8
-"""Reads that are not held any more, one behind the other, after which none is looked for."""
+"""Consecutive reads that are no longer in the buffer, after which the search ends."""
 ARRIVAL: Final = "arrival"
 """Step of reads before the read before that came from the buffer."""
 REPEATED: Final = 300
@@ -155,7 +155,7 @@ REPEATED_OF_HELD: Final = 2400
 FEWEST_TURNS: Final = 50
 """Places at least whose second read comes from the medium, to tell the turn."""
 LADDER: Final = 100
-"""Reads of each stride that tell the turn."""
+"""Reads of each stride that measure the turn."""
 WAIT_MS: Final = 25.0
 """For which the drive may read ahead: more than two turns at 5,400 rpm."""
 HIT_BYTES: Final = (SMALL, 2 * SMALL, 4 * SMALL)
@@ -317,7 +317,7 @@ class Calibration:
                     self.read("again", start + SMALL + 3 * length, length)
 
     def streams(self) -> None:
-        """Read small pieces one behind the other, at once or at a program's pace, as a reader of a whole tree does."""
+        """Read small contiguous pieces, at once or at a program's pace, as a reader of a whole tree does."""
         for number, place in enumerate(self.near(16)):
             self.read("before", place)
             for k in range(STREAMED):
@@ -402,7 +402,7 @@ class Calibration:
             self.rows.append((f"depth{depth}", 0, count * SMALL, 0, ns))
 
     def sizes(self) -> None:
-        """Read sizes anywhere, as they tell of flash all that there is."""
+        """Read all sizes at random places, which is enough to describe flash."""
         for length in FLASH_BYTES:
             for offset in self.anywhere(60):
                 self.read("sizes", offset, length)
@@ -420,6 +420,6 @@ def quick_ms(hits: ReadLog, turn: ReadLog) -> float:
 
 
 def keeps_streams(log: ReadLog, count: int) -> bool:
-    """Tell whether the drive has read ahead of so many streams that are read in turn: most reads are in the buffer."""
+    """Return whether the drive read ahead of so many alternating streams: most reads are in the buffer."""
     followed = log.of(f"streams{count}").ms[count:]
     return len(followed) > 0 and float(np.median(followed)) <= quick_ms(log.of("hits"), log.of("turn"))

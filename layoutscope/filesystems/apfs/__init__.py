@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 CODES: Final[Mapping[str, str]] = declare(
     {
         "tree-unreadable": "The root of an APFS tree cannot be used; nothing of the tree is known.",
-        "node-missing": "An APFS node cannot be found or lies outside the image; its records are missing.",
+        "node-missing": "An APFS node cannot be found or is outside the image; its records are missing.",
         "record-invalid": "An APFS record is of an unknown type or contradicts its own lengths; it was left out.",
         "checkpoint-invalid": "An APFS checkpoint or superblock copy cannot be used; another one was taken.",
         "superblock-older": "The APFS superblock in block 0 is older than the checkpoint, as after a crash.",
@@ -21,11 +21,11 @@ CODES: Final[Mapping[str, str]] = declare(
         "spaceman-invalid": "The APFS space manager contradicts itself; free space may be incomplete.",
         "inode-missing": "An APFS directory entry names an inode that does not exist.",
         "count-differs": "A number in an APFS superblock or tree differs from what was counted.",
-        "fusion-half": "Half of an APFS Fusion set is missing; what lies on it is not read.",
+        "fusion-half": "Half of an APFS Fusion set is missing; its data is not read.",
         "seal-broken": "The seal of an APFS volume is broken.",
         "node-header-differs": "The head of an APFS node contradicts its tree; its records were read.",
         "record-differs": "APFS records that describe the same object do not agree.",
-        "extent-invalid": "Extents of APFS files are empty, odd, leave gaps or lie outside.",
+        "extent-invalid": "Extents of APFS files are empty, odd, leave gaps or are outside.",
         "reference-differs": "APFS extent references differ from the extents that refer to them.",
         "snapshot-differs": "The places that describe the snapshots of an APFS volume do not agree.",
         "superblock-differs": "A field of an APFS superblock contradicts what was read.",

@@ -41,14 +41,14 @@ class DirtyRuns(Struct, frozen=True):
     # start, stop: block addresses, with the mark of the second device; ascending and disjoint
     start: NDArray[np.uint64] = field(default_factory=_nothing)
     stop: NDArray[np.uint64] = field(default_factory=_nothing)
-    # where the first block of each lies on the main device
+    # place of each one's first block on the main device
     cached: NDArray[np.uint64] = field(default_factory=_nothing)
 
     def __len__(self) -> int:
         return len(self.start)
 
     def newest(self, paddrs: NDArray[Any]) -> NDArray[Any]:
-        """Return where the newest bytes of some blocks lie: mostly at their own addresses."""
+        """Return where the newest bytes of some blocks are: mostly at their own addresses."""
         if not len(self):
             return paddrs
         address = np.asarray(paddrs).astype(np.uint64)
@@ -76,7 +76,7 @@ class Blocks(Struct, frozen=True):
 
     def split(self, paddrs: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Return device and byte address on it, from the container's start, of block addresses."""
-        # A bit of the byte address tells the devices of a Fusion set apart; in block addresses it is shifted.
+        # A bit of the byte address distinguishes the devices of a Fusion set; in block addresses it is shifted.
         mark = np.uint64(self.tier2_mark)
         addresses = np.asarray(paddrs).astype(np.uint64, copy=False)
         if addresses.max(initial=0) < mark:
@@ -108,7 +108,7 @@ class Blocks(Struct, frozen=True):
 
     @contextmanager
     def concerning(self, paddr: int) -> Iterator[None]:
-        """Let errors say on which device the object lies that they are about."""
+        """Let errors name the device of their object."""
         try:
             yield
         except FormatError as error:
@@ -116,7 +116,7 @@ class Blocks(Struct, frozen=True):
             raise
 
     def present(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
-        """Tell which objects lie wholly inside an image that is there."""
+        """Return which objects are wholly inside a given image."""
         device, position = self.split(self.dirty.newest(paddrs))
         sizes = np.array([source.size_bytes if source else 0 for source in (*self.sources, None)], np.int64)
         position += size_bytes
@@ -124,7 +124,7 @@ class Blocks(Struct, frozen=True):
         return inside
 
     def claimed(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
-        """Tell which objects lie wholly inside the container, of whose image any part is there."""
+        """Return which objects are wholly inside the container, if any part of its image is given."""
         device, position = self.split(self.dirty.newest(paddrs))
         is_given = np.array([source is not None for source in (*self.sources, None)], np.bool_)
         inside: NDArray[np.bool_] = position + size_bytes <= self.num_claimed * self.block_size
@@ -133,7 +133,7 @@ class Blocks(Struct, frozen=True):
         return inside | self.present(paddrs, size_bytes)
 
     def readable(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
-        """Tell which objects lie wholly inside an image that is there, and were read into it."""
+        """Return which objects are wholly inside a given image, and were read into it."""
         result = self.present(paddrs, size_bytes)
         device, position = self.split(self.dirty.newest(paddrs))
         for number, source in enumerate(self.sources):
@@ -180,7 +180,7 @@ class Blocks(Struct, frozen=True):
             if paddr >= 0 and self.present(where, size)[0]:
                 reason = "could not be read"
             elif device >= len(self.sources):
-                reason = "it lies on the device whose image was not given"
+                reason = "it is on the device whose image was not given"
             error = FormatError(reason, structure=f"block {paddr}", image_offset=at)
             error.device = device
             raise error

@@ -161,7 +161,7 @@ def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
 
 
 def _make_unreadable_root(source: TreeSource, root: Places) -> NodeRows:
-    """Make a row of a root that cannot be used: what led to it tells its address, its size and its transaction."""
+    """Make a row of a root that cannot be used: its address, size and transaction come from the reference to it."""
     size, block = int(root.size_bytes[0]), source.blocks.block_size
     is_possible = block <= size <= LARGEST_NODE and size % block == 0
     known = {
@@ -198,7 +198,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     address = source.blocks.at(int(root.paddr[0]))
     problem = ""
     if not bool(head["is_root"][0]):
-        problem = "node is no root"
+        problem = "node is not a root"
     elif level >= MAX_LEVELS:
         problem = f"tree of {level + 1} levels"
     elif node_size != size:
@@ -263,7 +263,7 @@ def take_apart(
 
 
 def _check_bounds(source: TreeSource, places: Places, check: NodeCheck, found: nodes.Located) -> NodeCheck:
-    """Say which nodes and records lie outside of themselves; such a node does not count as read."""
+    """Say which nodes and records reach outside their bounds; such a node does not count as read."""
     torn = found.torn & check.is_sound
     for number in np.flatnonzero(torn).tolist():
         log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
@@ -489,7 +489,7 @@ def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: i
         found = {name: values[order] for name, values in found.items()}
     oid, xid = found["oid"], found["xid"]
     if not np.all((oid[1:] > oid[:-1]) | ((oid[1:] == oid[:-1]) & (xid[1:] > xid[:-1]))):
-        # Of a damaged map, which a finding tells of: look-ups by halves would miss objects that it knows.
+        # The map is damaged, which a finding reports: binary searches would miss objects that it knows.
         order = np.lexsort((xid, oid))
         found = {name: values[order] for name, values in found.items()}
     return ObjectMap(join_by_number(tree, parts), **found)

@@ -50,7 +50,7 @@ _MAPPING_FIELDS = (
 
 
 class Ephemeral(Struct, frozen=True):
-    """One ephemeral object of a checkpoint: type, where it lies and how large it is."""
+    """One ephemeral object of a checkpoint: type, place and size."""
 
     oid: int
     type: int
@@ -91,7 +91,7 @@ class Checkpoint(Struct, frozen=True):
 
 
 def read_descriptor_area(blocks: Blocks, paddrs: NDArray[np.uint64]) -> DescriptorArea:
-    """Read the ring and tell which of its blocks hold sound objects."""
+    """Read the ring and return which of its blocks hold sound objects."""
     kinds = grammar.ApfsObject.ObjectType
     claimed, kind, xid = np.zeros(len(paddrs), np.int64), np.zeros(len(paddrs), np.int64), np.zeros_like(paddrs)
     blank = np.zeros(len(paddrs), bool)
@@ -148,7 +148,7 @@ def open_checkpoint(
     wrong: list[FormatError] = []
     for row in rows[~are_maps][:1].tolist():
         at = blocks.at(int(area.paddr[row]))
-        wrong.append(FormatError("block is no map of this checkpoint", structure="checkpoint map", image_offset=at))
+        wrong.append(FormatError("block is not a map of this checkpoint", structure="checkpoint map", image_offset=at))
     for oid, item in ephemerals.items():
         try:
             _verify(item, blocks)
@@ -164,7 +164,7 @@ def open_checkpoint(
 def _map_rows(
     store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock
 ) -> NDArray[np.int64]:
-    """List the rows of the ring where the maps of a checkpoint lie."""
+    """List the rows of the ring with the maps of a checkpoint."""
     ring, where = len(area.paddr), store.blocks.at(paddr)
     first, count = superblock.xp_desc_index, superblock.num_desc_used
     if not 1 <= count <= ring:
@@ -174,7 +174,7 @@ def _map_rows(
 
 
 def _are_maps(area: DescriptorArea, rows: NDArray[np.int64], xid: int) -> NDArray[np.bool_]:
-    """Tell which blocks of the ring are sound maps of a transaction."""
+    """Return which blocks of the ring are sound maps of a transaction."""
     is_map = area.kind[rows] == int(grammar.ApfsObject.ObjectType.checkpoint_map)
     result: NDArray[np.bool_] = is_map & (area.xid[rows] == xid)
     return result
@@ -215,7 +215,7 @@ def _verify(item: Ephemeral, blocks: Blocks) -> None:
     if int(fletcher64(data[None, :])[0]) != head.cksum:
         raise FormatError("checksum differs", structure=name, image_offset=where)
     if head.oid != item.oid:
-        raise FormatError("another object lies there", structure=name, image_offset=where)
+        raise FormatError("another object is there", structure=name, image_offset=where)
 
 
 def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterator[Checkpoint]:
@@ -244,7 +244,7 @@ def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[
     if count > MAX_RING_BLOCKS:
         where = store.blocks.at(0)
         raise FormatError("impossibly large", structure="checkpoint area", image_offset=where, found=str(count))
-    # The highest bit of the superblock's number of blocks tells which (reference, nx_xp_desc_blocks).
+    # The highest bit of the superblock's number of blocks shows which (reference, nx_xp_desc_blocks).
     if not is_tree:
         return _run(base, count), []
     nodes, leaves = read_nodes(TreeSource(store, "checkpoint-area", base, 2**64 - 1))
@@ -258,7 +258,7 @@ def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[
 
 
 def _run(first: int, count: int) -> NDArray[np.uint64]:
-    """Addresses of blocks that follow one another; those beyond the largest number lie nowhere all the same."""
+    """Addresses of blocks that follow one another; those beyond the largest number have no place anyway."""
     return np.uint64(first % 2**64) + np.arange(count, dtype=np.uint64)
 
 
@@ -289,7 +289,7 @@ def find_younger(area: DescriptorArea, xid: int, copy_xid: int) -> Younger | Non
 
 
 def _lacks_superblock(area: DescriptorArea) -> NDArray[np.bool_]:
-    """Tell which maps were not followed by a superblock although something was written there.
+    """Return which maps were not followed by a superblock although something was written there.
 
     A superblock is written after its maps. Where its place still holds a sound block of a former round through the
     ring, the transaction was never finished: that is what a crash leaves, and nothing is lost. In the first round all

@@ -55,7 +55,7 @@ Halves = tuple[Half, Half | None]
 
 
 class NoMap(Struct, frozen=True):
-    """Stands in for the head of an object map that cannot be used."""
+    """Replaces the head of an object map that cannot be used."""
 
     tree_oid: int = 0
     snapshot_tree_oid: int = 0
@@ -73,7 +73,7 @@ class Container(Struct, frozen=True):
     view: OmapView  # it, as of the checkpoint
     omap_header: ApfsContainer.OmapPhys | NoMap  # head of the object map
     data_paddrs: NDArray[np.uint64]  # blocks of the checkpoint data area, in the ring's order
-    area_trees: list[NodeRows]  # trees that say where the checkpoint areas lie, if they lie in fragments
+    area_trees: list[NodeRows]  # trees that map the checkpoint areas, if these are fragmented
     device_blocks: tuple[int, ...]  # blocks of the main device, and of the second one of a Fusion set
     # a transaction after that of the checkpoint, of which there are traces and no more; None where an older state was
     # asked for
@@ -173,7 +173,7 @@ def _open_state(
 
 def _blocks(main: Half, superblock: ApfsContainer.NxSuperblock, second: Half | None) -> Blocks:
     source, image_offset = main
-    # Of a Fusion set this is the size of both devices: what is too much does not hurt, the image ends first.
+    # For a Fusion set this is the size of both devices. Too large is harmless, as the image ends first.
     windows: list[Source | None] = [Window(source, image_offset, superblock.num_blocks * superblock.len_block)]
     offsets = [image_offset]
     if second is not None:
@@ -220,7 +220,7 @@ def parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuper
     )
     if parsed.len_block & (parsed.len_block - 1):
         raise FormatError(
-            "block size is no power of two",
+            "block size is not a power of two",
             structure="container superblock",
             image_offset=image_offset,
             found=str(parsed.len_block),
@@ -264,7 +264,7 @@ def search_superblock(
 
 
 def _bear_magic(source: Source, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which blocks have a superblock's magic; all may, where some of them were never read."""
+    """Return which blocks have a superblock's magic; all may, where some of them were never read."""
     try:
         blocks = source.read_extents(starts, np.full(len(starts), MIN_BLOCK_BYTES, np.int64))
     except FormatError:
@@ -308,7 +308,7 @@ def report_changes(container: Container) -> None:
 
 
 NEAR_BYTES: Final = 64 * 4096
-"""How far superblocks are looked for where block 0 is damaged: those of a new container lie right behind it."""
+"""How far superblocks are looked for where block 0 is damaged: those of a new container follow it directly."""
 MAX_COPIES: Final = 8
 """Superblocks that are tried for one assumed start, the newest first: those of one container agree."""
 
@@ -442,10 +442,10 @@ def contents_at(stretch: Window, places: Iterable[int]) -> list[Content]:
 
 
 def probe_near(stretch: Window) -> Content | None:
-    """Tell a container by the superblocks near the start of a stretch, whose block 0 may be damaged."""
+    """Recognise a container by the superblocks near the start of a stretch, whose block 0 may be damaged."""
     places = [
         place for offset, data in stored_pieces(stretch, 0, NEAR_BYTES) for place in superblock_places(data, offset)
     ]
     found = next(iter(contents_at(stretch, places)), None)
-    # A container that begins with its stretch may fill it; that it is cut off is told when it is read.
+    # A container that begins with its stretch may fill it; a truncated one is reported when it is read.
     return found if found is None or found.volume_offset else found._replace(size_bytes=stretch.size_bytes)

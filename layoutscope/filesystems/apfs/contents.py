@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region]:
-    """Make regions of the objects that are no nodes of a tree that was read, by the type in their header."""
+    """Make regions of the objects that are not nodes of a tree that was read, by the type in their header."""
     blocks, omap = volume.store.blocks, volume.omap
     known = np.concatenate([nodes.paddr for nodes in claimed])
     rows = np.flatnonzero(~omap.is_deleted & ~is_among(omap.paddr, known))
@@ -107,7 +107,7 @@ def volume_regions(
 
 
 def keybag_regions(container: Container, volume: Volume) -> list[Region]:
-    """Where the key bag of an encrypted volume lies; the container's, which says so, needs no password."""
+    """Place of an encrypted volume's key bag; the container's key bag, which records it, needs no password."""
     try:
         run = volume_keybag_run(container_keybag(container), bytes(volume.superblock.vol_uuid))
     except FormatError as error:
@@ -139,7 +139,7 @@ class VolumeParts(Struct, frozen=True, dict=True):
     # nodes of the file-system trees of all states by their names, the live one first; parents are positions in it
     views: dict[str, NodeRows]
     snapshot_extents: list[RecordTree]  # extent-reference trees of the snapshots
-    regions: list[Region]  # metadata that is no tree node
+    regions: list[Region]  # metadata outside of tree nodes
     is_locked: bool  # whether the file-system tree could not be read for want of a key
     cipher: Cipher | None = None  # of an encrypted volume that was unlocked
     rolling: Rolling = field(default_factory=Rolling)  # of an encryption under way
@@ -214,7 +214,7 @@ def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDA
         return np.empty(0, np.int64), np.empty(0, np.int64)
     # As numbers with a sign they are the same bytes.
     first, length = extents["paddr"].view(np.int64), extents["len_extent"].view(np.int64)
-    # An extent at block 0 is a hole: the superblock lies there, so that no file can.
+    # An extent at block 0 is a hole: the superblock is there, so no file can be.
     is_hole = first == 0
     if is_hole.any():
         first, length = first[~is_hole], length[~is_hole]
@@ -329,12 +329,12 @@ def _hash_type(state: Volume) -> int:
 
 
 def _is_locked(volume: Volume, cipher: Cipher | None) -> bool:
-    """Tell whether the file-system tree cannot be read for want of a key."""
+    """Return whether the file-system tree cannot be read for want of a key."""
     return is_encrypted(volume) and cipher is None
 
 
 FEW_SIZES: Final = 4
-"""Of the objects of one volume, nodes of its trees and few others."""
+"""Owners of the objects of one volume, nodes of its trees and few others."""
 
 RESOURCE_FORK = "com.apple.ResourceFork"
 
@@ -346,7 +346,7 @@ DATA, ORPHAN = 0, 1
 class Streams(Struct, frozen=True):
     """Owners of data streams, in ascending order of the stream's identifier, by which the index finds them.
 
-    `are_files` tells that every stream is a file's of its own number.
+    `are_files` means that every stream belongs to the file of the same number.
     """
 
     index: Index
@@ -378,7 +378,7 @@ def _streams(records: RecordTables) -> Streams:
     if not is_strictly_ascending(stream_id):
         order = np.argsort(stream_id, kind="stable")
         stream_id, file_id, size, fork = stream_id[order], file_id[order], size[order], fork[order]
-    # Streams of files that are no clones have the number of their inode.
+    # Streams of files that are not clones have the number of their inode.
     is_plain = np.array_equal(stream_id, file_id) and len(parts) == 1
     index = records.index("inode") if is_plain else index_of(stream_id)
     return Streams(index, file_id, size, fork, tuple(forks), is_plain)
@@ -603,7 +603,7 @@ def _missing_children(parts: VolumeParts) -> int:
 
 
 def times_listed(numbers: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Count how many directory records each of some ascending numbers has; those of one directory lie together."""
+    """Count how many directory records each of some ascending numbers has; those of one directory are adjacent."""
     starts = np.flatnonzero(np.append(True, parents[1:] != parents[:-1])) if len(parents) else np.empty(0, np.int64)
     spot, found = match(numbers, parents[starts])
     counts = np.diff(starts, append=len(parents))

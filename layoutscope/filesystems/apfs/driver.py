@@ -36,7 +36,7 @@ FIRST_BYTES: Final = 4 * KIB
 """What is read of block 0 until its size is known (NX_DEFAULT_BLOCK_SIZE)."""
 
 RING: Final = ("checkpoint-map", "container-superblock", "checkpoint-descriptor")
-"""Types of the blocks of the descriptor area; a copy of the superblock lies in block 0, too."""
+"""Types of the blocks of the descriptor area; a copy of the superblock is in block 0, too."""
 
 
 def apfs_by_linux(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:  # noqa: ARG001  (as others)
@@ -68,7 +68,7 @@ def ephemeral(layout: VolumeLayout) -> list[FixedPlaces]:
 
 
 def first_write(layout: VolumeLayout) -> list[FixedPlaces]:
-    """Read what the first transaction needs, as far as the volume tells it.
+    """Read what the first transaction needs, as far as the volume shows it.
 
     linux-apfs-rw 0.3.0 ``transaction.c`` (apfs_transaction_start), ``spaceman.c`` (apfs_read_spaceman,
     apfs_spaceman_allocate_block): all ephemeral objects, then the internal pool's bitmap, the last chunk-info block,
@@ -116,7 +116,7 @@ def _volume(layout: VolumeLayout, entries: EntryTable) -> Iterator[MountStep]:
     yield _nodes_of(layout.container, "container-omap")
     yield regions_of(layout, "volume-superblock", lambda owner: owner == "live")
     yield regions_of(layout, "object-map")
-    # On the way to the first inode lie the object map's root and the tree's own.
+    # The object map's root and the tree's own are on the way to the first inode.
     for number in (PRIVATE_ID, ROOT_ID):
         yield entries.inode_node[np.flatnonzero(entries.file_id == number)[:1]], "inode"
 
@@ -140,7 +140,7 @@ def fsck_apfs_reads(
     nodes: NodeTable,
     entries: EntryTable,  # noqa: ARG001  (as others)
 ) -> list[FixedPlaces]:
-    """Say what fsck_apfs reads, as far as its printed lines tell."""
+    """Say what fsck_apfs reads, as far as its printed lines show."""
     pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_ephemeral(layout, "spaceman")]
     kinds = ("spaceman-cab", "spaceman-cib", "spaceman-bitmap", "internal-pool-bitmap")
     pieces += [regions_of(layout.container, kind) for kind in kinds]
@@ -343,7 +343,7 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "apfs": (
         "measured on one machine: 8 us to list and stat an entry; how much of it is listing is assumed",
         (
-            "assumed: two searches a look-up, Fletcher-64 and two trees a node, what is looked up anew as on HFS+; "
+            "assumed: two searches a look-up, Fletcher-64 and two trees a node, a new look-up as on HFS+; "
             "contention set to the 30.7 s of processor time of the same report, in 7.65 s"
         ),
     ),

@@ -1,7 +1,7 @@
 """Directory entries joined with their inodes: the table ``entries``.
 
-Apple File System Reference, File-System Objects. A directory's records lie together in the tree, in the order of the
-hash of their names; each inode lies elsewhere, in the order of inode numbers.
+Apple File System Reference, File-System Objects. A directory's records are together in the tree, in the order of the
+hash of their names; each inode is elsewhere, in the order of inode numbers.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _rows(position: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
 
 def _times(inode: _Matched, name: str) -> NDArray[np.int64]:
     nanoseconds: NDArray[np.int64] = inode[name]
-    # Nanoseconds since 1970 (reference, j_inode_val_t), taken as signed: times before lie below zero, where dividing
+    # Nanoseconds since 1970 (reference, j_inode_val_t), taken as signed: earlier times are below zero, where division
     # must round down, too.
     np.floor_divide(nanoseconds, 1000, out=nanoseconds)
     return nanoseconds
@@ -187,7 +187,7 @@ def _take_attribute_sizes(
     wanted: NDArray[np.bool_],
     file_id: NDArray[np.uint64],
     holders: NDArray[np.uint64],  # the file of each attribute
-    values: NDArray[np.int64],  # the size that it tells
+    values: NDArray[np.int64],  # the size that it gives
 ) -> NDArray[np.int64]:
     """Take the sizes of wanted files from attributes of theirs, where they have one."""
     spot, found = match(holders, file_id)
@@ -384,7 +384,7 @@ def _find_owners(streams: Index, wanted: NDArray[np.uint64]) -> _Owned:
 
 
 def _is_shared(paddr: NDArray[np.uint64], physical: Columns) -> NDArray[np.bool_]:
-    """Tell which addresses lie in a run of blocks that has several users."""
+    """Return which addresses are in a run of blocks that has several users."""
     if not len(physical["obj_id"]) or int(physical["refcnt"].max()) <= 1:
         return np.zeros(len(paddr), bool)
     spot = np.maximum(np.searchsorted(physical["obj_id"], paddr, side="right") - 1, 0)

@@ -178,7 +178,7 @@ ITEMS: Final = Items(
     X_FIELD.len_data,
     X_FIELD.len_padded,
 )
-"""How extended fields lie behind the fixed part of a value."""
+"""How extended fields follow the fixed part of a value."""
 
 
 _ASCII_LAST: Final = 0x7F
@@ -219,7 +219,7 @@ class Names(Struct, frozen=True):
         return TextColumn.of([name.decode(errors="replace") for name in self.raw()]), TextColumn(self.data, self.length)
 
     def is_text(self) -> bool:
-        """Tell whether every name is valid UTF-8: all in one piece, and none begins inside of a character."""
+        """Return whether every name is valid UTF-8: all in one piece, and none begins inside of a character."""
         if int(self.data.max(initial=0)) <= _ASCII_LAST:
             return True
         firsts = self.data[self.start[self.length > 0]]
@@ -230,7 +230,7 @@ class Names(Struct, frozen=True):
         return self.columns()[0]
 
     def equal_to(self, name: bytes) -> NDArray[np.bool_]:
-        """Tell which names are this one."""
+        """Return which names are this one."""
         wanted = np.frombuffer(name, np.uint8)
         same: NDArray[np.bool_] = self.length == len(wanted)
         rows = np.flatnonzero(same)
@@ -317,7 +317,7 @@ class RecordTables(Struct):
         return found
 
     def let_go(self) -> None:
-        """Let the columns go that the checks alone ask for: what is said of a field there names its place."""
+        """Drop the columns that only the checks need: their findings name the place of a field."""
         for table in self.tables.values():
             for name in _FOR_CHECKS:
                 table.pop(name, None)
@@ -612,7 +612,7 @@ def _objects(source: TreeSource, loss: Loss, records: RecordTables | None) -> st
     if source.kind.key_type is not J_KEY:
         low, high = loss.low, loss.high
         return f"keys from {low}" + ("" if high == NO_LIMIT else f" to {high}")
-    # The number of a record's type stands in the low bits of the sorting number.
+    # The number of a record's type is in the low bits of the sorting number.
     low, high = loss.low >> 4, loss.high >> 4
     text = f"objects from {low}" + ("" if loss.high == NO_LIMIT else f" to {high}")
     return text + _name_entries_in_range(low, high, records) if records is not None else text

@@ -89,7 +89,7 @@ def main_first(first: Half, second: Half | None, log: FindingLog) -> Halves:
 
 
 def _superblock_of(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock | FormatError:
-    """Parse the superblock of one half, or say what is wrong with it; opening the main device tells the rest."""
+    """Parse the superblock of one half, or say what is wrong with it; opening the main device reports the rest."""
     try:
         return find_superblock(source, image_offset, FindingLog())
     except FormatError as error:
@@ -103,19 +103,19 @@ def _order_halves(halves: tuple[Half, Half], *, first_is_main: bool) -> Halves:
 def _set_of(superblock: ApfsContainer.NxSuperblock) -> bytes:
     """Return what the identifiers of both devices share."""
     *shared, last = bytes(superblock.fusion_uuid)
-    # One bit tells the devices apart.
+    # One bit distinguishes the devices.
     return bytes([*shared, last & ~1])
 
 
 def report_missing(container: Container) -> None:
     """Say that the second device is missing."""
     if container.superblock.is_fusion and len(container.blocks.sources) < 2:
-        message = "the second device's image was not given; what lies on it is not read"
+        message = "the second device's image was not given; its data is not read"
         container.log.at("container superblock", 0).add("fusion-half", "error", message)
 
 
 def second_regions(container: Container) -> list[Region]:
-    """Return what lies at a fixed place on the second device."""
+    """Return the bytes at a fixed place on the second device."""
     if not container.superblock.is_fusion:
         return []
     return [Region("container-superblock", "copy on the second device", container.blocks.tier2_mark)]
@@ -159,7 +159,7 @@ def with_dirty(container: Container, dirty: DirtyRuns) -> Container:
 
 
 def _decode_cached_runs(container: Container, batch: ReadNodes) -> Cached:
-    """Decode the runs of one batch; one that lies on the wrong device is a finding, and left out."""
+    """Decode the runs of one batch; one on the wrong device is a finding, and left out."""
     slots = batch.slots
     values = batch.columns(
         "val", FUSION_MT_VAL, (FUSION_MT_VAL.paddr, FUSION_MT_VAL.num_blocks, FUSION_MT_VAL.is_dirty)
@@ -225,7 +225,7 @@ def _read_list(container: Container, oid: int) -> tuple[list[Region], int]:
 
 
 def _outside(cache: grammar.ApfsObject.Prange, mark: int, entries: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Tell which entries lie outside of the cache, or are for no block of the second device."""
+    """Return which entries are outside of the cache, or do not belong to a block of the second device."""
     base, room = cache.start_paddr, cache.num_blocks
     length = np.minimum(entries["num_blocks"], np.uint64(room + 1)).astype(np.int64)
     place = entries["wbc_paddr"]
@@ -284,7 +284,7 @@ def _mark_pending_blocks(regions: list[Region], space: Space) -> list[Region]:
 
 
 def _pending(space: Space, regions: list[Region]) -> list[Region]:
-    """Blocks that wait to become free, where nothing current lies."""
+    """Blocks that wait to become free, which hold nothing current."""
     taken = to_runs([item for item in regions if item.type != "internal-pool"])
     waiting = []
     for item in space.pending:

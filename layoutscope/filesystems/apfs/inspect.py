@@ -1,7 +1,7 @@
 """The bytes of an APFS container, and its nodes and objects as the grammar parses them, for people.
 
-Apple File System Reference, B-Trees and Encryption. Damage is told where it is. An encrypted node's checksum is that of
-its plain bytes: where the stored bytes have the right one, they are not encrypted.
+Apple File System Reference, B-Trees and Encryption. Damage is reported in its place. An encrypted node's checksum is
+that of its plain bytes: where the stored bytes have the right one, they are not encrypted.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _OBJECTS: Final = {
 
 
 class _Slot(NamedTuple):
-    """Where key and value of a record lie in the node; a ghost has a value of no bytes."""
+    """Where key and value of a record are in the node; a ghost has a value of no bytes."""
 
     key: tuple[int, int]
     val: tuple[int, int]
@@ -114,7 +114,7 @@ def _compare_node(data: bytes, tree: str) -> tuple[int, list[str]]:
     if is_fixed and tree not in _FIXED:
         # A damaged flag: records of this tree have no fixed sizes, so nothing says where they end.
         return int(str(head.value("num_keys"))), differences
-    # Only tables of contents with fixed sizes need to be told these.
+    # Only tables of contents with fixed sizes need these.
     key_bytes, val_bytes = _fixed_entry_sizes(tree, is_leaf=is_leaf) if is_fixed else (0, 0)
     located = toc.slots(buffer, toc.node_heads(buffer, zero), toc.Sizes(len(data), key_bytes, val_bytes))
     found, count = located.slots, len(located.slots) + len(located.strays.number)
@@ -155,7 +155,7 @@ def _extended_fields(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]:
-    """Yield where records lie: keys count from the end of the table upwards, values from `end` downwards."""
+    """Yield where records are: keys count from the end of the table upwards, values from `end` downwards."""
     named = {field.path: field.value for field in head.fields}
     table = records.BTREE_NODE.width + int(str(named["table_space.ofs_data"]))
     keys = table + int(str(named["table_space.len_data"]))
@@ -257,7 +257,7 @@ class Plaintext(Struct, frozen=True):
         self,
         data: bytes,
         device: int,
-        image_offset: int,  # where it lies on that image, in bytes
+        image_offset: int,  # its place on that image, in bytes
     ) -> bytes:
         """Return the plain bytes of a node that was read from a place."""
         if _is_sound(data):
@@ -271,7 +271,7 @@ class Plaintext(Struct, frozen=True):
 
 
 def _is_sound(data: bytes) -> bool:
-    """Tell whether an object's checksum is the right one."""
+    """Return whether an object's checksum is the right one."""
     head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure="object header", image_offset=0)
     return int(fletcher64(np.frombuffer(data, np.uint8)[None, :])[0]) == head.cksum
 
@@ -299,7 +299,7 @@ def plaintext_of(
 
 
 class ContainerView(Struct, frozen=True):
-    """The bytes of a container as they lie; nodes of an unlocked volume are decrypted."""
+    """The bytes of a container as stored; nodes of an unlocked volume are decrypted."""
 
     source: Source  # the image
     second: Source | None = None  # the other image of a Fusion set

@@ -1,8 +1,8 @@
 """Key bags: from a password to the key of a volume.
 
 Apple File System Reference, Encryption (Accessing Encrypted Objects). The container's key bag is encrypted with the
-container's UUID; it holds, of each volume, its wrapped key and where its own key bag lies, which is encrypted with the
-volume's UUID and holds one wrapped key for each user and each recovery key.
+container's UUID; it holds each volume's wrapped key and the place of the volume's own key bag, which is encrypted with
+the volume's UUID and holds one wrapped key for each user and each recovery key.
 """
 
 from __future__ import annotations
@@ -189,8 +189,8 @@ def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | 
             refused = record.iterations
             continue
         left -= record.iterations
-        # The password opens a key-encryption key in the volume's bag, and that one the volume's own key, which stands
-        # in the container's bag: so passwords change without the volume being written anew.
+        # The password opens a key-encryption key in the volume's bag, and that one the volume's own key, which is in
+        # the container's bag: so passwords change without rewriting the volume.
         key = _open_with_password(record, password)
         opened = volume_key[0].unwrapped_with(key) if key else None
         if opened:

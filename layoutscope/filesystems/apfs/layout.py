@@ -71,7 +71,7 @@ def tree_facts(trees: Sequence[NodeRows]) -> tuple[TreeFacts, ...]:
             root_node_id=int(nodes.node_id[0]),
         )
         for nodes in trees
-        # Of a root that cannot be used only its place is known.
+        # If a root cannot be used, only its place is known.
         if len(nodes) and not (nodes.level[0] == UNKNOWN_LEVEL and nodes.condition[0] != LOCKED)
     )
 
@@ -94,7 +94,7 @@ def role_name(role: int) -> str:
 
 
 def encryption_name(container: Container, superblock: grammar.ApfsVolume.ApfsSuperblock) -> str:
-    """Tell how a volume is encrypted, as far as superblocks say."""
+    """Return how a volume is encrypted, as far as superblocks say."""
     if superblock.is_unencrypted:
         return "none"
     where = "software" if container.superblock.is_crypto_sw else "hardware-bound or software"
@@ -147,7 +147,7 @@ def history_facts(superblock: grammar.ApfsVolume.ApfsSuperblock) -> Details:
 
 
 class Summary(NamedTuple):
-    """What reports are told of a volume or container beside its superblock."""
+    """Facts of a volume or container for reports, besides its superblock."""
 
     stack: tuple[str, ...]  # layers around the container, outermost first
     view: str  # what the state is called: `live`, `xid N` or `snapshot NAME`
@@ -274,7 +274,7 @@ def nodes_table(
         "size_bytes": _all(trees, "size_bytes"),
         "level": Values(level, level != UNKNOWN_LEVEL),
         "kind": (kind, KINDS),
-        # Physical nodes alone tell their transaction: no damaged one is believed, and 0 is none.
+        # Only physical nodes record their transaction: no damaged one is believed, and 0 is none.
         "xid": Values(xid, is_known | (xid > 0)),
         **{name: Values(_all(trees, name), is_known) for name in CONTENT_COLUMNS},
         "key_rank": Values(_all(trees, "key_rank"), level != UNKNOWN_LEVEL),
@@ -314,7 +314,7 @@ def add_stale_nodes(
     blocks: Blocks, swept: Swept, own: VolumeLayout, volumes: list[tuple[VolumeParts, VolumeLayout]]
 ) -> list[VolumeLayout]:
     """Add the nodes that no state holds to the layouts: of the volume whose object map knows them, or the container."""
-    # A node that is current for any state, of any volume, is no old copy: addresses are the same for all of them.
+    # A node that is current for any state, of any volume, is not an old copy: addresses are the same for all of them.
     known = _addresses([own, *(layout for _, layout in volumes)])
     nodes = swept.take(swept.is_node & (swept.level >= 0))
     where = blocks.image_offset(nodes.paddr)
@@ -380,9 +380,7 @@ def _report(log: FindingLog, tree: str, found: Swept) -> None:
     newest = [f"xid {xid}: {count}" for xid, count in zip(xids.tolist(), counts.tolist(), strict=True)][::-1]
     shown = ", ".join(newest[:SHOWN_TRANSACTIONS]) + (", ..." if len(newest) > SHOWN_TRANSACTIONS else "")
     copies = np.unique(found.oid, return_counts=True)[1]
-    message = (
-        f"{len(found)} old nodes of {len(xids)} transactions lie around, up to {copies.max()} copies of one ({shown})"
-    )
+    message = f"{len(found)} old nodes of {len(xids)} transactions remain, up to {copies.max()} copies of one ({shown})"
     log.at(f"{tree} tree", int(found.paddr[0])).add("stale-nodes", "info", message)
 
 
@@ -633,9 +631,9 @@ def second_half(
     *,
     sweeps: bool = False,
 ) -> VolumeLayout | None:
-    """Make a layout of what can be told from the second device alone; None if the image is no such device.
+    """Make a layout from the second device alone; None if the image is not such a device.
 
-    That is what its copy of the superblock says, and, if it is swept, the nodes that lie on it.
+    That is what its copy of the superblock says, and, if it is swept, the nodes on it.
     """
     source, image_offset = half
     try:

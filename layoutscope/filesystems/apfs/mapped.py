@@ -35,7 +35,7 @@ BATCH_BYTES: Final = 1 << 24
 
 
 class Mapped(Struct, frozen=True):
-    """What lies where the entries of an object map lead; one row an address."""
+    """The objects that the entries of an object map lead to; one row per address."""
 
     index: Index  # the addresses
     # oid, xid: what the headers of the objects say
@@ -59,7 +59,7 @@ class Mapped(Struct, frozen=True):
 def read_mapped(omap: ObjectMap, store: Store, known: Sequence[NodeRows] = (), cipher: Cipher | None = None) -> Mapped:
     """Read what an object map leads to, but for nodes that were read and are sound.
 
-    What is encrypted is left out where there is no key, and what could not be read or lies outside of the image.
+    Left out are encrypted objects without a key, and objects that could not be read or are outside of the image.
     """
     sound = [nodes.take(np.flatnonzero(nodes.valid)) for nodes in known]
     parts = [(nodes.paddr, nodes.node_id, nodes.xid, nodes.size_bytes) for nodes in sound]
@@ -146,7 +146,7 @@ def report_damaged_objects(
         (broken, "checksum-mismatch", "checksum differs", mapped.computed[row], mapped.stored[row]),
         (other, "node-invalid", "object is not the node that was looked for", omap.oid[rows], mapped.oid[row]),
         (older, "node-invalid", another, omap.xid[rows], mapped.xid[row]),
-        (none, "node-invalid", "no tree leads to it, and it is no B-tree node", None, None),
+        (none, "node-invalid", "no tree leads to it, and it is not a B-tree node", None, None),
     ):  # fmt: skip
         for place in np.flatnonzero(wrong).tolist():
             entry = rows[place]
@@ -174,7 +174,7 @@ _NEWEST: Final = (1 << 64) - 1
 
 
 def _rows_of_entries(omap: ObjectMap, entries: NDArray[np.int64]) -> list[NodeRows]:
-    """Make a row of each damaged node: the map tells its address, its size and its transaction, nothing its level."""
+    """Make a row of each damaged node: the map gives its address, size and transaction; its level is unknown."""
     known: dict[str, NDArray[Any]] = {
         "node_id": omap.oid[entries],
         "xid": omap.xid[entries],

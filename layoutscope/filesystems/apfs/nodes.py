@@ -170,7 +170,7 @@ class Slots(Struct, frozen=True):
 
 
 class Strays(NamedTuple):
-    """Records of leaves that lie outside of their node, and were left out; arrays of one length."""
+    """Records of leaves that reach outside of their node, and were left out; arrays of one length."""
 
     node: NDArray[np.int64]  # position of the node among those given
     number: NDArray[np.int64]  # of the record in its node
@@ -201,7 +201,7 @@ def node_heads(buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str
 
 
 def slots(buffer: NDArray[np.uint8], head: dict[str, NDArray[Any]], sizes: Sizes) -> Located:
-    """Locate every record of nodes that lie one after the other."""
+    """Locate every record of consecutive nodes."""
     flags = head["is_root"] + head["is_leaf"] * np.uint8(2) + head["is_fixed"] * np.uint8(4)
     counts = np.minimum(head["num_keys"], MAX_LENGTH).astype(np.int64)
     room = int(np.minimum(counts, sizes.node // KVOFF.width).sum())

@@ -28,7 +28,7 @@ T = TypeVar("T", bound="Struct")
 
 
 class ObjectPlace(NamedTuple):
-    """Where an object lies, whether a region of the checkpoint already shows it, and its transaction if a map says."""
+    """Where an object is, whether a region of the checkpoint already shows it, and its transaction if a map says."""
 
     paddr: int
     size_bytes: int
@@ -49,7 +49,7 @@ class Objects(display.Struct, frozen=True):
 
     container: Container
     view: OmapView  # object map that knows the virtual ones
-    log: FindingLog  # is told of those that cannot be used
+    log: FindingLog  # receives those that cannot be used
 
     def find(self, oid: int) -> ObjectPlace:
         """Locate an object."""
@@ -158,7 +158,7 @@ def _read_entries(container: Container, own: ApfsReaper.ReapListPhys, paddr: int
     while slot != NO_SLOT and slot not in seen:
         if slot >= len(own.entries):
             log = container.log.at(name, paddr, plus=REAP_LIST_HEAD.first.offset)
-            log.add("structure-invalid", "warning", "an entry lies outside of the list", found=slot)
+            log.add("structure-invalid", "warning", "an entry is outside of the list", found=slot)
             break
         seen.add(slot)
         entry = own.entries[slot]
@@ -178,7 +178,7 @@ def _is_known(kind: int) -> bool:
 
 
 def _state(container: Container, reaper: ApfsReaper.ReaperPhys, paddr: int) -> Details:
-    """Tell how far the reaping of an object has come; a state of an unknown kind is a finding."""
+    """Return how far the reaping of an object has come; a state of an unknown kind is a finding."""
     head, types = reaper.head, grammar.ApfsReaper
     details: Details = {"being reaped": f"{type_name(head.object_type)} {head.oid}"}
     by_type: dict[int, Any] = {

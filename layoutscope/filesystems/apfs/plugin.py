@@ -83,7 +83,7 @@ class Apfs:
         return HOST_SOURCES
 
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
-        """Tell a container by the superblock in its first block, or by those of its checkpoints."""
+        """Recognise a container by the superblock in its first block, or by those of its checkpoints."""
         from layoutscope.filesystems.recognition import Content, parse_at
         from layoutscope.structs.records import APFS_CONTAINER
 
@@ -145,7 +145,7 @@ class Apfs:
         return ContainerView(request.source, second, plaintext)
 
     def is_second(self, request: VolumeRequest) -> bool:
-        """Tell the devices of a Fusion set apart."""
+        """Distinguish the devices of a Fusion set."""
         from layoutscope.filesystems.apfs.reader import is_second
 
         return is_second((request.source, request.image_offset), request.second)
@@ -157,7 +157,7 @@ class Apfs:
         return list_states(request.source, image_offset=request.image_offset, second=request.second)
 
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
-        """Lay entries into trees that were filled with them in the order of their numbers."""
+        """Put entries into trees that were filled with them in the order of their numbers."""
         from layoutscope.filesystems.apfs.writing import remade
 
         return remade(layout)
@@ -181,7 +181,7 @@ class Apfs:
         return read_apfs(layout, policy_of(layout, host))
 
     def written_by(self, layout: VolumeLayout) -> str:
-        """Tell Linux and macOS by what they leave in the volume's header."""
+        """Distinguish Linux and macOS by their traces in the volume's header."""
         from layoutscope.filesystems.apfs.driver import written_by
 
         return written_by(layout)

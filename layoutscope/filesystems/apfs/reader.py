@@ -1,7 +1,7 @@
 """APFS containers, opened as a caller asks: read into tables, checked, or their states listed.
 
 Tables are one layout of the container itself, then one of each volume. What belongs to no volume (checkpoint areas, the
-container's object map, the space manager, free space) stands in the first one, whose ``facts.volume`` is None.
+container's object map, the space manager, free space) is in the first one, whose ``facts.volume`` is None.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def read_container(
 def _open_or_salvage(half: Half, options: Options) -> tuple[Container, Swept | None]:
     """Open a container and sweep it if that is wanted.
 
-    With nothing to open the sweep has to tell all, and likewise where an older state alone can be opened: the nodes of
+    If nothing can be opened, or only an older state, the sweep must find everything: the nodes of
     the last one are still there, as a rule.
     """
     log = FindingLog()
@@ -238,7 +238,7 @@ def _open_halves(halves: Halves, options: Options, log: FindingLog) -> Container
 
 
 def _wants_live(container: Container, options: Options) -> bool:
-    """Tell whether no snapshot was asked for: neither by its name nor by a transaction that is no checkpoint's."""
+    """Return whether no snapshot was requested: neither by its name nor by a transaction without a checkpoint."""
     return options.snapshot is None and options.xid in (None, container.xid)
 
 
@@ -267,7 +267,7 @@ def _read_volumes(
             parts.lost.extend(store.lost)  # of its object map
     volumes = [item for _, item in sorted(found.items()) if item is not None]
     for item in volumes:
-        # A map that is mended leads to what is sound alone.
+        # A repaired map leads only to sound objects.
         if item.log.has_errors and not item.is_locked:
             report_unreached(item)
     return [rebuilt(item, evidence, volumes) for item in volumes]

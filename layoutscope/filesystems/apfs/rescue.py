@@ -75,7 +75,7 @@ SEARCHED_BYTES: Final = 1024**3
 class Evidence(Struct):
     """What is found of lost objects, looked for when it is first asked for."""
 
-    container: Container  # the container; its log is told what was looked at
+    container: Container  # the container; its log records what was checked
     space: Space | None  # what the space manager says, if it can be read
     volumes: list[VolumeParts]  # volumes that could be opened: they know which blocks hold data
     swept: Swept | None  # all that there is, where a sweep was asked for
@@ -158,7 +158,7 @@ def reopen_volume(container: Container, store: Store, oid: int, number: int, evi
     # What a transaction wrote that was never committed is younger than the checkpoint, and no part of any state.
     copies = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid == np.uint64(oid))).newest(container.xid)
     if not len(copies):
-        # Its place was told already, if anything names one; what is left nowhere has none.
+        # Its place was reported already, if anything names one; an object that exists nowhere has no place.
         raise FormatError(_none_left(evidence), structure=f"volume superblock {oid}", image_offset=None)
     paddr = int(copies.paddr[0])
     superblock = read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid)
@@ -259,9 +259,7 @@ def salvage_container(halves: Halves, log: FindingLog, error: FormatError) -> tu
         return salvage_container(((source, start + shift * store.blocks.block_size), second), log, error)
     log.at_error(error).add("checkpoint-invalid", "error", error.reason)
     if shift is None:
-        message = (
-            "addresses are uncertain: where the container starts is inferred, and no object lies at its own number"
-        )
+        message = "addresses are uncertain: where the container starts is inferred, and no object is at its own number"
         store.log.at("container", 0).add("start-uncertain", "error", message)
     left = _superblocks(store.blocks, swept)
     paddr, superblock = left[0] if left else (0, _stand_in(store.blocks, volumes))
@@ -287,7 +285,7 @@ def reopen_container(
 
     The youngest copies of volume superblocks in use take the map's place.
 
-    None if no later superblock is left, or not the one that was asked for, if the checkpoint does not tell which blocks
+    None if no later superblock is left, or not the one that was asked for, if the checkpoint does not show which blocks
     are in use, if these are more than are searched unasked, or if a volume is not found.
     """
     apart = log.branch()
@@ -323,7 +321,7 @@ def reopen_container(
 
 
 def _find_displacement(swept: Swept) -> int | None:
-    """Say by how many blocks the container starts behind the place from which it was swept; None if nothing tells.
+    """Say by how many blocks the container starts behind the place from which it was swept; None if that is unknown.
 
     Heads of object maps are physical objects: their numbers are their addresses.
     """
@@ -489,7 +487,7 @@ def _list_named_objects(state: Volume) -> NDArray[np.uint64]:
 
 
 def _is_index_lost(parts: VolumeParts) -> bool:
-    """Tell whether leaves are cut off, of which nothing else is known to be wrong.
+    """Return whether leaves are cut off, of which nothing else is known to be wrong.
 
     That is so where an index node or a part of the object map is lost, or where no index node names an object that the
     map has; what a lost leaf held is lost with it.
@@ -498,7 +496,7 @@ def _is_index_lost(parts: VolumeParts) -> bool:
     if not has_root or any(loss.level for loss in losses) or (losses and not _is_map_whole(parts)):
         return True
     if not any(item.level == "error" and item.structure.startswith("fs tree") for item in parts.log.findings):
-        # Whatever else the map has is no part of a tree that is whole.
+        # Whatever else the map has is not part of a complete tree.
         return False
     known = np.concatenate([parts.fs.nodes.node_id, np.array([loss.node_id for loss in losses], np.uint64)])
     return not np.isin(parts.state.view.oid, known).all()
@@ -532,7 +530,7 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     views = parts.views | {parts.view: tree.nodes}
     name = "lost" if parts.view == LIVE else "lost_of_snapshots"
     rows = join(source.tree, [as_rows(batch) for batch in batches if not batch.level])
-    # Where trees led to a node, they tell its level.
+    # Trees that led to a node give its level.
     lost: dict[str, Any] = {name: [*find_unusable(rows), *find_unusable(parts.fs.nodes), *getattr(parts, name)]}
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
 
@@ -540,7 +538,7 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
 def _list_candidate_places(state: Volume) -> Places:
     """Return all objects of a state as leaves may be found among them: where an object map says, or a sweep.
 
-    A virtual object that is no node of the file-system tree, such as a seal, fails when it is read as one.
+    A virtual object that is not a node of the file-system tree, such as a seal, fails when it is read as one.
     """
     view, omap = state.view, state.omap
     places = _places_of(view.oid, omap.xid[view.row], omap.paddr[view.row], omap.size_bytes[view.row])
@@ -572,7 +570,7 @@ def _ends(batch: ReadNodes) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDAr
 
 
 def _choose_trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[tuple[int, int]], NDArray[np.uint64]]:
-    """Tell which nodes of a tree are those that the object map names, and all nodes above them too.
+    """Return which nodes of a tree are those that the object map names, and all nodes above them too.
 
     Another copy of a node than the named one is older. It may order the nodes below it, but says nothing of what was
     written since: leaves there count by their own transactions, like all others that a sweep found.

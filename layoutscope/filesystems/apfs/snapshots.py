@@ -1,7 +1,7 @@
 """States that can be read: checkpoints still in the ring, and snapshots with the nodes and data that each holds.
 
 Apple File System Reference, Snapshot Metadata. A snapshot's file-system tree is found through the volume's object map
-as of the snapshot's transaction; data that left the live volume stand in an extent-reference tree of its own.
+as of the snapshot's transaction; data that left the live volume is in an extent-reference tree of its own.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def count_dropped_nodes(
     if newest is None:
         return {}
     held = np.empty(0, np.uint64)
-    # Of a volume that is gone, all nodes are.
+    # For a deleted volume, this means all nodes.
     with suppress(FormatError):
         held = open_volume(newest, newest.store.apart(), state.superblock.hdr.oid, state.number).omap.paddr
     return {"nodes given up since": int((~np.isin(nodes.paddr, held)).sum())}
@@ -107,7 +107,7 @@ def _snapshot_states(container: Container) -> list[ReadableState]:
             rows.append(
                 ReadableState("snapshot", item.name, item.xid, volume.name, item.create_time, is_complete, *found)
             )
-        # A lost list of snapshots is no list without any.
+        # A lost list of snapshots is not an empty list.
         lost = int(volume.superblock.num_snapshots) - len(listed)
         if lost > 0:
             rows.append(ReadableState("snapshot", f"{lost:,} lost", 0, volume.name, 0, False, 0, 0))
@@ -220,7 +220,7 @@ def open_snapshot(volume: Volume, snapshot: Snapshot) -> Volume:
     """Open the state of a volume that a snapshot keeps."""
     superblock, paddr = volume.superblock, snapshot.sblock_paddr
     if paddr:
-        # The transaction in its header is no witness of the snapshot's: in an image of macOS (offsite_source_2snaps)
+        # The transaction in its header does not identify the snapshot's: in an image of macOS (offsite_source_2snaps)
         # both copies were written again in transaction 26, while the snapshots are of 10 and 22.
         name, cls = f"superblock of {snapshot.view}", grammar.ApfsVolume.ApfsSuperblock
         superblock = read_object(volume.store.blocks, cls, paddr, name)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 LEADING_NUMBERS: Final = Kernel("leading_numbers", "bnnnlL")
 
 TYPE_BITS: Final = 4
-"""Of a record's type in the order of keys."""
+"""Position of a record's type in the order of keys."""
 
 
 class Store(Struct, frozen=True):
@@ -98,7 +98,7 @@ KINDS: Final = {
 class TreeSource(Struct, frozen=True):
     """What is needed to read one tree.
 
-    A tree is physical unless more is said: its nodes are named by their addresses.
+    A tree is physical by default: its nodes are named by their addresses.
     """
 
     store: Store  # where it is read
@@ -138,7 +138,7 @@ NO_ROW: Final = -1
 class Places(Struct, frozen=True):
     """Nodes of one level before they are read; arrays of one length, in key order.
 
-    Of those that are unread the place is known, and no image has their bytes.
+    The place of unread ones is known, but no image has their bytes.
     """
 
     node_id: NDArray[np.uint64]
@@ -222,7 +222,7 @@ def locate_nodes(
 
 def _direct(source: TreeSource, oids: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """Addresses of physical nodes, or of ephemeral ones, and which are unknown."""
-    # A physical object is named by its address; where an ephemeral one lies, the maps of the checkpoint say.
+    # A physical object is named by its address; the maps of the checkpoint give the place of an ephemeral one.
     if source.ephemerals is None:
         return oids, np.zeros(len(oids), bool)
     known = source.ephemerals
@@ -241,11 +241,11 @@ def _report_unlocated(
     present = source.blocks.present(places.paddr, int(places.size_bytes.max(initial=0)))
     for number in np.flatnonzero(outside & ~missing).tolist():
         log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
-        code, message = ("node-missing", "the node's address lies outside the image")
+        code, message = ("node-missing", "the node's address is outside the image")
         if present[number]:
-            code, message = ("unread-area", "the node lies in an area that could not be read; its records are missing")
+            code, message = ("unread-area", "the node is in an area that could not be read; its records are missing")
         elif log.device >= len(source.blocks.sources):
-            message = "the node lies on the device whose image was not given"
+            message = "the node is on the device whose image was not given"
         log.add(code, "error", message)
 
 

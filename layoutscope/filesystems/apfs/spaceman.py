@@ -1,4 +1,4 @@
-"""The space manager: which blocks are free, and where its own structures lie.
+"""The space manager: which blocks are free, and where its own structures are.
 
 Apple File System Reference, Space Manager. It is an ephemeral object; behind its fixed part stand the addresses of
 chunk-info blocks (or of blocks with such addresses), whose entries name one bitmap block for each chunk.
@@ -129,8 +129,8 @@ class Chunks(Struct, frozen=True):
 def device_blocks(store: Store, checkpoint: Checkpoint) -> tuple[int, ...]:
     """Count the blocks of each device of a container.
 
-    The superblock of a Fusion set counts the blocks of both devices, which the space manager tells apart. Where that
-    cannot be read, what the second image does not hold is the main device's.
+    The superblock of a Fusion set counts the blocks of both devices, which the space manager counts separately. Where
+    that cannot be read, what the second image does not hold is the main device's.
 
     Blocks of the main device, and of the second one of a Fusion set.
     """
@@ -174,7 +174,7 @@ def _read_header(store: Store, checkpoint: Checkpoint) -> tuple[int, ApfsSpacema
     header = grammar.parse(
         grammar.ApfsSpaceman.SpacemanPhys, data, structure="space manager", image_offset=blocks.at(item.paddr)
     )
-    # The arrays of addresses, ring positions and transactions lie where the header's offsets say. A versioned space
+    # The arrays of addresses, ring positions and transactions are at the header's offsets. A versioned space
     # manager has its allocation zones, 2,176 bytes, between the header and them (reference, p. 161 and 162).
     return item.paddr, header, np.frombuffer(data, np.uint8)
 
@@ -194,7 +194,7 @@ def _read_device(
     """Read the chunk information and bitmaps of one device: its regions, free runs, and whether all counts agree."""
     owner, where = QUEUE_NAMES[number + 1], store.blocks.at(paddr)
     cabs = np.empty(0, np.uint64)
-    # Where the addresses of all chunk-info blocks do not fit into the space manager, they stand in blocks of their own.
+    # If the addresses of all chunk-info blocks do not fit into the space manager, they are in blocks of their own.
     if device.num_cabs:
         cabs = _addresses(spaceman, device.ofs_addresses, device.num_cabs, where)
         cibs = _cab_addresses(store, cabs)
@@ -259,7 +259,7 @@ def _free(store: Store, chunks: Chunks, owner: str) -> tuple[NDArray[np.int64], 
     # A chunk without bitmap is free throughout.
     whole = (chunks.bitmap_paddr == 0) | (chunks.free_count == chunks.num_blocks)
     parts = [arrays.runs_of(chunks.paddr[whole], chunks.num_blocks[whole])]
-    # The bitmap of a chunk that is wholly used or free tells nothing that its count does not.
+    # The bitmap of a chunk that is wholly used or free adds nothing to its count.
     mixed = np.flatnonzero(~whole & (chunks.free_count > 0))
     for start in range(0, len(mixed), BATCH_BITMAPS):
         rows = mixed[start : start + BATCH_BITMAPS]

@@ -1,8 +1,8 @@
 """Finding APFS nodes by looking at the whole container, whatever its maps and trees say.
 
 Apple File System Reference, Objects and B-Trees. A node is a block-aligned object of a node's type with a checksum that
-matches; its header tells number, transaction and tree. Nodes that have no header (sealed volumes) or are encrypted
-cannot be found this way. Old copies lie around until their blocks are used again.
+matches; its header gives number, transaction and tree. Nodes that have no header (sealed volumes) or are encrypted
+cannot be found this way. Old copies remain until their blocks are used again.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Swept(Struct, frozen=True):
 def sweep(blocks: Blocks, within: NDArray[np.int64] | None = None) -> Swept:
     """Look at blocks once, each as what it may be; holes and areas that were never read are passed over.
 
-    What is no sound block but begins like a node is tried as one of several blocks, up to 64 KiB.
+    A damaged block that begins like a node is tried as a node of several blocks, up to 64 KiB.
     """
     parts = [
         _objects_in(data, place, blocks, number)
@@ -203,7 +203,7 @@ def _objects_in(data: NDArray[np.uint8], place: NDArray[np.int64], blocks: Block
 def _try_size(
     blocks: Blocks, paddr: NDArray[np.uint64], stored: NDArray[np.uint64], size: NDArray[np.int64], larger: int
 ) -> None:
-    """Verify what is no sound block as an object of several blocks."""
+    """Verify damaged blocks as objects of several blocks."""
     rows = np.flatnonzero(size == 0)
     if len(rows):
         rows = rows[blocks.readable(paddr[rows], larger)]

@@ -86,7 +86,7 @@ def check_nodes(
 
 
 def _identity(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Tell which nodes are another object, of another type, or from after the state that is read."""
+    """Return which nodes are another object, of another type, or from after the state that is read."""
     kinds = grammar.ApfsObject.ObjectType
     is_tree = (head["hdr.type"] == int(kinds.btree)) | (head["hdr.type"] == int(kinds.btree_node))
     wrong = (head["hdr.oid"] != places.node_id) | ~is_tree | (head["hdr.xid"] > source.max_xid)
@@ -97,11 +97,11 @@ def _identity(source: TreeSource, places: Places, head: dict[str, NDArray[Any]])
 
 
 def _other_version(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Tell which nodes are another version than the one that an object map names."""
+    """Return which nodes are another version than the one that an object map names."""
     if source.view is None:
         return np.zeros(len(places), bool)
-    # A virtual object is written anew, to another place, by each transaction that changes it, and mapped from that
-    # transaction on: its header and the mapping's key name the same one, in all maps that macOS and Linux wrote.
+    # Each transaction that changes a virtual object rewrites it at another place, and maps it from that transaction on:
+    # its header and the mapping's key name the same one, in all maps that macOS and Linux wrote.
     result: NDArray[np.bool_] = head["hdr.xid"] != places.xid
     return result
 
@@ -109,10 +109,10 @@ def _other_version(source: TreeSource, places: Places, head: dict[str, NDArray[A
 def _check_header(
     level: int, head: dict[str, NDArray[Any]], problems: _Problems, sound: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Tell which heads contradict the place of their node; the records are used all the same."""
+    """Return which heads contradict the place of their node; the records are used all the same."""
     kinds = grammar.ApfsObject.ObjectType
     places = problems.places
-    # Leaves that a sweep put in their place have no parent either: the number alone tells.
+    # Leaves that a sweep put in their place have no parent either: only the number identifies them.
     is_root = places.node_id == np.uint64(problems.source.root_oid)
     # A root is an object of another type than all other nodes of its tree, and a tree of one node is root and leaf.
     kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))

@@ -40,7 +40,7 @@ class Volume(Struct, frozen=True):
     store: Store  # where it is read; findings about this volume go there
     number: int  # its number on the image
     superblock: ApfsVolume.ApfsSuperblock  # of the state that is read
-    paddr: int  # where that lies
+    paddr: int  # its place
     xid: int  # transaction of the state that is read
     omap_header: ApfsContainer.OmapPhys | NoMap  # head of its object map
     omap: ObjectMap  # all versions of all objects
@@ -72,7 +72,7 @@ def decode_stored_name(superblock: ApfsVolume.ApfsSuperblock) -> str:
 
 def list_volumes(container: Container) -> list[tuple[int, int]]:
     """List slot and oid of every volume of a container."""
-    # A slot without a volume is 0; such slots may lie between others.
+    # A slot without a volume is 0; such slots may be between others.
     return [(slot, oid) for slot, oid in enumerate(container.superblock.fs_oid) if oid]
 
 
@@ -108,7 +108,7 @@ class Seal(Struct, frozen=True):
 
 
 def read_seal(
-    store: Store,  # where it is read; its log is told of a broken seal, or why there is none to verify
+    store: Store,  # where it is read; its log records a broken seal, or why there is none to verify
     view: OmapView,
     superblock: ApfsVolume.ApfsSuperblock,
     of_state: str = "",
@@ -215,7 +215,7 @@ def walk_fext_tree(volume: Volume) -> Reading[RecordTree]:
 
 
 def is_encrypted(volume: Volume) -> bool:
-    """Tell whether the nodes of the file-system tree are encrypted."""
+    """Return whether the nodes of the file-system tree are encrypted."""
     # Each mapping says of its own object whether it is encrypted: while a volume is being encrypted some are, some not.
     found = volume.view.find(np.array([volume.superblock.root_tree_oid], np.uint64))
     return bool(found.is_encrypted[0] and not found.is_missing[0])
@@ -237,7 +237,7 @@ def cipher_of(
                 return cipher
         except FormatError as error:
             volume.log.survive(error)
-        message = "the password opens none of the volume's keys"
+        message = "wrong password: it opens none of the volume's keys"
     elif container.superblock.is_crypto_sw:
         message = "the volume is encrypted; a password or recovery key unlocks it"
     else:

@@ -1,7 +1,8 @@
-"""APFS as it ages: three trees whose nodes are written anew with every transaction that changes them.
+"""APFS as it ages: three trees whose nodes are rewritten by every transaction that changes them.
 
-The file-system tree holds names, inodes and extents; the object map where its nodes lie; the extent references whose
-blocks are whose. Of all three each changed node gets another block, and the old one is free after the transaction.
+The file-system tree holds names, inodes and extents; the object map holds the places of its nodes; the extent
+references hold the owners of blocks. In all three, each changed node gets another block, and the old one is free after
+the transaction.
 """
 
 from __future__ import annotations
@@ -379,7 +380,7 @@ def _fs_edits(volume: ApfsVolume, cycle: Cycle) -> Edits:
     )
     temporary = cycle.is_replaced
     longer = entry_name_bytes(new.letters[temporary] + rec.TEMPORARY_LETTERS)
-    # Names that were pinned to a leaf are no records of their own.
+    # Names that were pinned to a leaf are not separate records.
     deleted = volume.trees["fs"].select_records(gone, gone_turn)
     return Edits(*inserted, *deleted, entry[temporary], longer, turn[temporary])
 
@@ -442,7 +443,7 @@ def _are_apart(nodes: I64, data: I64) -> bool:
 
 
 def lies_apart(layout: VolumeLayout) -> bool:
-    """Whether the nodes of a volume lie behind all data."""
+    """Whether the nodes of a volume are after all data."""
     read = find_tree(layout, "fs")
     data = read_data(layout, numbers_of(layout))
     return read is not None and _are_apart(node_blocks(layout, np.concatenate(read)), data.start[data.ident != NOWHERE])
@@ -452,7 +453,7 @@ def _find_snapshot_blocks(layout: VolumeLayout, read: dict[str, TreeRows], data:
     """Return the blocks that snapshots of the volume hold, too: they are not free when they are replaced.
 
     What was written when the last snapshot was made, or before, is its own: nodes, by their transactions, and the data
-    of files whose inodes lie in such leaves. Of files of other leaves it is not known.
+    of files whose inodes are in such leaves. For files of other leaves it is unknown.
     """
     nodes = layout.columns("nodes")
     xid = nodes["xid"].signed()
@@ -575,7 +576,7 @@ def _lay_out(
     maps: Sequence[FilledLevel],
     map_leaf: Sequence[I64],  # for each level of the tree the leaves of the object map that lead to its nodes
 ) -> VolumeLayout:
-    """Lay the entries of a volume into a tree that was filled with them, and its nodes into an object map."""
+    """Put the entries of a volume into a tree that was filled with them, and its nodes into an object map."""
     columns, block = build_filled_nodes({"omap": maps, "fs": tree})
     num_maps = sum(len(level.block) for level in maps)
     locator = num_maps - len(maps[0].block) + np.concatenate(map_leaf[::-1])
@@ -660,7 +661,7 @@ def _list_writes(table: Table) -> tuple[RecordWrites, I64, tuple[I64, I64], tupl
     every, files = np.flatnonzero(is_own), np.flatnonzero(size > 0)
     plain = inode_bytes(letters, np.zeros(len(letters), bool))
     grows = (inode_bytes(letters, size > 0) - plain)[files]
-    # Of which entries, the record, how much longer it gets, and the room that this leaves in pieces: the inode, the
+    # The entries, the record, how much longer it gets, and the fragments that this leaves: the inode, the
     # name, the stream, with which the contents are written; at the end of the transaction the extents, and the inode
     # again.
     steps: list[tuple[I64, I64, I64 | int, I64 | int]] = [
@@ -748,7 +749,7 @@ def _find_last_blocks(
     placed = [np.zeros(len(each.born), np.int64) for each in levels]
     for number, each in enumerate(placed):
         mine = level == number
-        # Of several blocks the last one stays.
+        # The last of several blocks stays.
         each[node[mine]] = block[mine]
     return placed
 

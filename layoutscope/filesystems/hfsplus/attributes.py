@@ -1,6 +1,6 @@
 """The attributes file: extended attributes, their extents, and the headers of compressed files.
 
-TN1150, "Attributes File"; records of values that stand in the tree follow the system's hfs_format.h.
+TN1150, "Attributes File"; records of values in the tree follow the system's hfs_format.h.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class AttributeLeaves(Struct):
 
     def _keep_owner(self, buffer: U8, data: I64, own: dict[str, I64], number: int) -> None:
         """Keep whose extents they are; only the first record of an attribute knows its size."""
-        # Extents behind the eighth stand in records of their own, under the same name, with nothing but extents.
+        # Extents after the eighth are in records of their own, under the same name, with nothing but extents.
         size = np.full(len(data), -1, np.int64)
         if number == _TYPES.fork_data:
             size = decode_column(FORK, buffer, data, FORK.the_fork.len_logical)
@@ -132,7 +132,7 @@ class AttributeLeaves(Struct):
 
 
 def _types(buffer: U8, data: I64, stop: I64) -> tuple[I64, Mask]:
-    """Tell the type of each leaf record, and whether it is known and all of its fixed part is there."""
+    """Return the type of each leaf record, and whether it is known and all of its fixed part is there."""
     holds_type = data + TYPE.width <= stop
     kind = decode_column(TYPE, buffer, np.where(holds_type, data, 0), TYPE.record_type)
     wide = kind.astype(np.int64)

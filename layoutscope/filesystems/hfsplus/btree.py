@@ -50,7 +50,7 @@ HEADER_NODE_BYTES: Final = HEADER_NODE.width
 
 
 class TreePlace(NamedTuple):
-    """Which tree it is and where its file lies: what leads to it says no more."""
+    """Which tree it is and where its file is: nothing else is known before it is opened."""
 
     tree: str  # name as in the tables
     file_id: int  # CNID of the tree's file
@@ -81,7 +81,7 @@ class TreeFile(Struct, frozen=True):
     num_nodes: int  # nodes that the fork holds
     used: Mask  # from the header's and the map nodes' bitmaps; nodes behind their end are not
     map_nodes: I64  # numbers of the map nodes
-    # where the parts of the map lie: bytes from the start of the file, and length in bytes
+    # where the parts of the map are: bytes from the start of the file, and length in bytes
     map_parts: tuple[tuple[int, int], ...]
     readable: Mask  # nodes all of whose bytes are on the image
     # nodes in the chain of map nodes that are none, or could not be read: the chain ends there
@@ -108,7 +108,7 @@ class Decoded(Struct):
 
 
 def pieces_of(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) -> ForkPieces:
-    """Where nodes lie; a node may lie in several pieces.
+    """Where nodes are; a node may be in several pieces.
 
     `part` is a place in `numbers`; a node that ends behind the last extent has none.
     """
@@ -136,7 +136,7 @@ def open_tree(volume: Volume, place: TreePlace) -> TreeFile | None:
 
 def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> HfsplusBtree.HeaderNode:
     structure = f"{tree} B-tree header node"
-    # The node size stands in the node itself: its start is read first, from the first extent.
+    # The node size is in the node itself: its start is read first, from the first extent.
     pieces = locate(volume, fork, np.array([0]), np.array([HEADER_NODE_BYTES]))
     try:
         data = read_parts(volume, pieces).tobytes()
@@ -155,7 +155,7 @@ def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> Hfsplus
         )
     if int(node.descriptor.kind) != HEADER:
         volume.log.at(structure, at + DESCRIPTOR.kind.offset).add(
-            "node-invalid", "error", "node 0 is no header node", expected=HEADER, found=int(node.descriptor.kind)
+            "node-invalid", "error", "node 0 is not a header node", expected=HEADER, found=int(node.descriptor.kind)
         )
     return node
 

@@ -88,7 +88,7 @@ EPOCH_SECONDS: Final = 2_082_844_800
 
 
 def unix_seconds(dates: NDArray[Any], is_expanded: Mask) -> I64:
-    """Turn dates into seconds since 1970-01-01: newer systems write those so that lie beyond 2040."""
+    """Turn dates into seconds since 1970-01-01: newer systems write dates beyond 2040 in this way."""
     seconds: I64 = dates.astype(np.int64) - np.where(is_expanded, 0, EPOCH_SECONDS)
     return seconds
 
@@ -133,7 +133,7 @@ _NAME: Final = Text("key", KEY.num_name_units, names.UNIT_BYTES)
 
 
 def _extents(fork_type: int, start_block: Field, block_count: Field) -> Repeated:
-    """Make rows of the used ones among the eight extents that stand in a file's record."""
+    """Make rows of the used ones among the eight extents in a file's record."""
     # A fork uses its extents from the first one on: the first of no blocks ends the list (TN1150, Fork Data Structure).
     return Repeated(
         "forks", block_count, {"fork_type": fork_type, "start_block": start_block, "block_count": block_count}
@@ -211,7 +211,7 @@ class CatalogLeaves(Struct):
         found = self.tables.add(batch, records.nodes.to_come)
         is_thread, is_sound = found.leaf >= _FIRST_THREAD, found.leaf != NO_LEAF
         columns: Columns = {"node": numbers}
-        # Records stand in the order of their nodes.
+        # Records are in the order of their nodes.
         stops = np.searchsorted(batch.node, np.arange(len(numbers)), side="right")
         for table, chosen in (("entries", ~is_thread), ("threads", is_thread & is_sound)):
             counts = np.diff(np.append(0, np.cumsum(chosen))[stops], prepend=0)
@@ -254,7 +254,7 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     chosen, threads = (_Chosen(leaves.tables, table, tree) for table in ("entries", "threads"))
     forks = _order_extents(leaves, chosen)
     decoded, own = _names_in(leaves, "entries"), _names_in(leaves, "threads")
-    # Names of sound volumes stand in both places, in different orders: their sums are compared before the names are.
+    # Sound volumes have names in both places, in different orders: their sums are compared before the names are.
     is_same = chosen.has_all and threads.has_all and names.sum_of_units(*own) == names.sum_of_units(*decoded)
     entries, known = chosen.numbers(), threads.numbers()
     thread_ids = known["file_id"].astype(np.int64)
@@ -317,7 +317,7 @@ class _Chosen:
             self.order += np.repeat((first - starts_of(counts)).astype(np.uint32), counts)
 
     def places(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
-        """Return where some rows stand in the table."""
+        """Return the positions of some rows in the table."""
         return rows if self.order is None else self.order[rows]
 
     def numbers(self) -> Columns:
@@ -332,7 +332,7 @@ class _Chosen:
 
 
 def _order_extents(leaves: CatalogLeaves, chosen: _Chosen) -> Columns:
-    """Extents of the entries that were reached; those of a fork stand in its order."""
+    """Extents of the entries that were reached; those of a fork are in its order."""
     found = leaves.tables.table("forks")
     forks: Columns = {"entry": found.pop("owner"), **found}
     if chosen.order is None:
@@ -367,7 +367,7 @@ class Links(Struct, frozen=True):
     # is_link, is_directory_link: hard links of files, and of directories
     is_link: Mask
     is_directory_link: Mask
-    is_private: Mask  # the private directories and what lies directly in them
+    is_private: Mask  # the private directories and their direct content
     is_inode: Mask  # indirect nodes: files and folders whose `special` field counts their links
 
     def follow(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -415,7 +415,7 @@ def bear_a_links_type(
 ) -> tuple[Mask, Mask]:
     """Say which files call themselves hard links, of files and of folders."""
     is_of_file: Mask = (finder_type == _TYPE.hard_link) & (finder_creator == _CREATOR.hfs_plus)
-    # The Finder's own aliases have the same type and creator: only the flag tells a directory link.
+    # The Finder's own aliases have the same type and creator: only the flag marks a directory link.
     is_of_folder: Mask = (finder_type == _TYPE.directory_alias) & (finder_creator == _CREATOR.macs) & has_link_chain
     return is_of_file, is_of_folder
 
@@ -432,7 +432,7 @@ def bear_a_links_date(catalog: Catalog, may_be_link: Mask) -> Mask:
 
 
 def _private_directory(catalog: Catalog, name: str) -> tuple[I64, I64]:
-    """Rows of a private directory, one at most, and of what lies in it."""
+    """Rows of a private directory, one at most, and of its content."""
     entries = catalog.entries
     rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & entries["is_folder"])
     home = rows[catalog.name.take(rows).equal_to(name.encode())][:1]

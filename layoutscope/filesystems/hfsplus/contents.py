@@ -110,7 +110,7 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
 
         found = sweep(opened)
     contents = read_contents(opened, journal, found)
-    # The header as it lies: what the journal does to it in memory is no change.
+    # The header as stored: the journal's changes in memory do not count.
     report_change(below)
     return opened, contents
 
@@ -205,7 +205,7 @@ class _Trees(Struct):
     def _is_broken(self, place: TreePlace, tree: Tree | None) -> bool:
         """Whether part of a tree may not have been reached.
 
-        Every volume has a catalog; the other trees may have come and gone, unless nothing tells that there are none.
+        Every volume has a catalog; the other trees may have come and gone, unless it is unknown that there are none.
         """
         if tree is not None:
             return not is_whole(tree)
@@ -239,7 +239,7 @@ class _Trees(Struct):
         self.volume.log.extend(volume.log.findings)
         field = f"{place.tree.split('-')[0]}_file"
         self.volume.header_field(field).add(
-            "volume-header-invalid", "error", f"the {place.tree} file lies where the copy of the header says"
+            "volume-header-invalid", "error", f"the {place.tree} file is where the copy of the header says"
         )
         return tree, leaves
 
@@ -410,7 +410,7 @@ def find_without_thread(
 
 
 def _wrong_threads(_: Volume, contents: Contents) -> Mask:
-    """Every folder has a thread record; those of files may be missing on old volumes, but not lie."""
+    """Every folder has a thread record; those of files may be missing on old volumes, but must not be wrong."""
     entries, threads = contents.catalog.entries, contents.catalog.threads
     place = contents.catalog.thread_of
     elsewhere = (place >= 0) & (np.append(threads["parent_id"], 0)[place] != entries["parent_id"])
@@ -419,7 +419,7 @@ def _wrong_threads(_: Volume, contents: Contents) -> Mask:
 
 
 def _check_orphans(volume: Volume, contents: Contents) -> None:
-    """A thread names the file or folder that it belongs to, and where that lies: it is what is left of a lost one."""
+    """A thread names its file or folder and the parent folder, so it can identify a lost one."""
     threads, catalog = contents.catalog.threads, contents.trees["catalog"]
     rows = contents.catalog.orphans
     if len(rows):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 PAGE_BYTES: Final = 4 * KIB
-"""Linux's page; also the physical sector that macOS is taken to be told of, as that of all larger disks is."""
+"""Linux's page; also the assumed physical sector size on macOS, which is that of all larger disks."""
 
 SCAN_BYTES: Final = 1 * MIB
 """MAXBSIZE of xnu: what is read at once of the bitmap."""
@@ -82,7 +82,7 @@ def hfsplus_by_macos(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
     for tree in HEADERS:
         header = _header(nodes, tree)
         physical = np.minimum(nodes.size_bytes[header], PAGE_BYTES)
-        # The first read tells the size of nodes; its buffer is thrown away (kTrashBlock), and the node read whole.
+        # The first read gives the size of nodes; its buffer is thrown away (kTrashBlock), and the node read whole.
         steps.append(FixedPlaces(tree, nodes.device[header], nodes.image_offset[header], physical))
         larger = header[nodes.size_bytes[header] != PAGE_BYTES]
         steps.append(FixedPlaces(tree, nodes.device[larger], nodes.image_offset[larger], nodes.size_bytes[larger]))
@@ -112,7 +112,7 @@ def _journal(layout: VolumeLayout) -> Iterator[MountStep]:
 
     Lists and blocks are read in their order to verify them, and each block once more in the order in which they belong
     on the volume, which is taken to be the same. The place of each, which is read before it is overwritten
-    (update_fs_block), is left out: the lists alone tell it.
+    (update_fs_block), is left out: only the lists give it.
     """
     info, journal = regions_of(layout, "journal-info-block"), regions_of(layout, "journal")
     yield FixedPlaces(info.kind, info.device, info.image_offset, np.minimum(info.length_bytes, PAGE_BYTES))
@@ -170,7 +170,7 @@ def checked_reads(
     extents = cache.way[overflow[0]] if overflow else []
     cache.nodes([*cache.others(OVERFLOW, is_header=True), *extents])
     cache.nodes(cache.others(CATALOG, is_header=True))
-    # The volume's name stands in the record of the root, which is the first of all.
+    # The volume's name is in the record of the root, which is the first of all.
     cache.nodes(first)
     cache.regions("alternate-volume-header")
     cache.nodes([*extents, *cache.others(ATTRIBUTES, is_header=True)])
@@ -194,9 +194,9 @@ def checked_reads(
 
 
 def _tree(cache: _Cache, tree: str, behind: Sequence[list[int]]) -> None:
-    """Go down to each leaf, index nodes anew for each child, then over all nodes that are not in use."""
+    """Go down to each leaf, reading index nodes again for each child, then over all unused nodes."""
     header = cache.others(tree, is_header=True)
-    # Of a journaled volume nodes must lie in one piece: whether it is one is read anew.
+    # Nodes of a journaled volume must be in one piece: whether it is journaled is read again.
     cache.regions("volume-header")
     cache.nodes(header)
     cache.regions("volume-header")
@@ -272,7 +272,7 @@ def _hierarchy(cache: _Cache, entries: EntryTable, catalog: list[int]) -> Iterat
     if not len(root):
         return
     first, end = thread.tolist(), last.tolist()
-    # Of each folder that is open: its number, the next of its folders, and the leaf that is looked at.
+    # For each open folder: its number, the next of its folders, and the leaf that is looked at.
     seen = {int(root[0])}
     stack = [[int(root[0]), starts[int(root[0])], first[int(root[0])]]]
     yield from cache.way[catalog[first[int(root[0])]]]
@@ -329,7 +329,7 @@ class _Cache:
         return found
 
     def nodes(self, wanted: Iterable[int]) -> None:
-        """Read nodes, before each what tells of extents behind the eighth of its tree."""
+        """Read nodes, and before each the records of its tree's extents after the eighth."""
         for node in wanted:
             mapper = self._mapper[node]
             if mapper >= 0:
@@ -370,11 +370,11 @@ class _Cache:
 
 
 def _spans(layout: VolumeLayout, nodes: NodeTable) -> list[Sequence[int]]:
-    """Blocks that each node lies in."""
+    """Blocks of each node."""
     begin = nodes.image_offset - layout.facts.image_offset
     end = begin + np.maximum(nodes.size_bytes, 1)
     low = begin // BLOCK_BYTES
-    # Of a cut image some nodes lie nowhere.
+    # On a truncated image, some nodes have no place.
     high = np.where(nodes.image_offset >= 0, (end - 1) // BLOCK_BYTES + 1, low)
     spans: list[Sequence[int]] = [range(one, other) for one, other in zip(low.tolist(), high.tolist(), strict=True)]
     split = layout.columns("node_fragments")
@@ -398,7 +398,7 @@ class HfsplusProperties(Struct, frozen=True):
     hfs_looks_up_thread: bool  # whether a new HFS+ inode is found through its thread record
     hfs_stops_at_valence: bool  # whether an HFS+ listing ends after as many entries as the folder record says
     hidden_names: tuple[str, ...]  # directories of an HFS+ root that a listing passes over
-    # whether a listing cannot tell the type of HFS+ hard links, so that they are stat'ed in any case
+    # whether a listing does not give the type of HFS+ hard links, so they are always stat'ed
     hard_link_type_unknown: bool
     hfs_scans_bitmap: bool  # whether a mount of HFS+ reads the journal and the whole bitmap, as Apple's does
     hfs_fsck_cache_blocks: int  # blocks of 32 KiB in the cache of fsck_hfs
@@ -474,7 +474,8 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "hfsplus": (
         "measured on one machine: 8 us to list and stat an entry; how much of it is listing is assumed",
         (
-            "assumed: two searches a look-up, 10 us a node read; what is looked up anew set to the 8.5 s of processor "
+            "assumed: two searches a look-up, 10 us a node read; the cost of a new look-up is set to the 8.5 s of "
+            "processor "
             "time that 250,000 files take in the 2017 report on git status"
         ),
     ),

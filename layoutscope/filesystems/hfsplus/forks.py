@@ -1,7 +1,7 @@
-"""Forks: where the bytes of a file lie on the volume; and the allocation file, which tells the blocks that are free.
+"""Forks: where the bytes of a file are on the volume; and the allocation file, which records the free blocks.
 
 TN1150, "Fork Data Structure", "Extents Overflow File" and "Allocation File". A fork is a list of extents; the first
-eight stand in the volume header or the catalog record, the others in the extents-overflow file.
+eight are in the volume header or the catalog record, the others in the extents-overflow file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 STRETCH_BYTES: Final = 8 * 1024**2
-"""Of the allocation file, so much is held at once."""
+"""Part of the allocation file that is in memory at once."""
 
 BLOCKS_A_BYTE: Final = 8
 
@@ -35,7 +35,7 @@ class Fork(Struct, frozen=True):
     # start_blocks, block_counts: extents, in allocation blocks from the start of the volume
     start_blocks: I64
     block_counts: I64
-    # node of the extents-overflow file with the extent's record; -1 where it stands in the volume header
+    # node of the extents-overflow file with the extent's record; -1 where it is in the volume header
     record_nodes: I64
 
     @property
@@ -44,7 +44,7 @@ class Fork(Struct, frozen=True):
         return int(self.block_counts.sum())
 
     def is_same(self, other: Fork) -> bool:
-        """Whether another fork is as long and lies in the same blocks."""
+        """Whether another fork is as long and uses the same blocks."""
         return (
             self.logical_size_bytes == other.logical_size_bytes
             and np.array_equal(self.start_blocks, other.start_blocks)
@@ -56,7 +56,7 @@ class ForkPieces(Struct, frozen=True):
     """Contiguous pieces of parts of a fork, in the order of the parts."""
 
     part: I64  # which part the piece belongs to
-    # volume_offset, length_bytes: where it lies
+    # volume_offset, length_bytes: its place
     volume_offset: I64
     length_bytes: I64
 
@@ -112,7 +112,7 @@ def read_parts(volume: Volume, pieces: ForkPieces, workspace: Workspace | None =
     where = joined_pieces(pieces)
     try:
         data = volume.source.read_extents(*where, workspace)
-        # What was never read came as zeros, which are no bits of a map and no header.
+        # Areas that were never read are zeros, and must not count as map bits or as a header.
         for first in np.flatnonzero(volume.source.touches_unread(*where))[:1].tolist():
             volume.source.read(int(where[0][first]), int(where[1][first]))
     except FormatError as error:

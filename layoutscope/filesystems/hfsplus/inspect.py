@@ -1,6 +1,6 @@
 """One node or region of an HFS+ volume as its grammar parses it, for people.
 
-TN1150, "B-Trees". Input: the bytes of a node or region. Names come out as text; damage is told where it is.
+TN1150, "B-Trees". Input: the bytes of a node or region. Names come out as text; damage is reported in its place.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The journal: where it lies, whether it holds transactions, and replaying them in memory.
+"""The journal: where it is, whether it holds transactions, and replaying them in memory.
 
 TN1150, "Journal"; block checksums and sequence numbers follow XNU, vfs_journal.h. The journal is in the byte order
 of its writer. Its buffer is circular: it starts behind the journal header and goes on there after its end.
@@ -50,8 +50,8 @@ BLOCK_INFO_BYTES: Final = BLOCK_INFO_BE.width
 class Journal(Struct, frozen=True):
     """A journal on this volume."""
 
-    info_offset: int  # where the journal info block lies, in bytes from the start of the volume
-    # journal_offset, size_bytes: where the journal lies: its header and its buffer
+    info_offset: int  # place of the journal info block, in bytes from the start of the volume
+    # journal_offset, size_bytes: place of the journal: its header and its buffer
     journal_offset: int
     size_bytes: int
     # its header, in whichever byte order; None where it is damaged or was never written
@@ -125,20 +125,20 @@ def find_journal(volume: Volume) -> Journal | None:
 
 
 def _contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -> str:
-    """Say how the flags contradict each other, or what lies on the volume; nothing where they do not."""
+    """Say how the flags contradict each other or the volume; nothing if they do not."""
     if int(info.flags) & ~sum(grammar.HfsplusJournal.JournalInfoFlag):
         return f"the flags {int(info.flags):#x} hold bits that mean nothing"
     if info.is_on_other_device and info.is_in_file_system:
-        return "the journal lies on this volume and on another device"
+        return "the flags place the journal on this volume and on another device"
     if not info.is_on_other_device and not info.is_in_file_system:
-        return "the journal lies neither on this volume nor on another device"
+        return "the flags place the journal neither on this volume nor on another device"
     if (info.is_on_other_device or info.needs_initialisation) and is_pending(volume, int(info.ofs_journal)):
-        return "the journal is said to be elsewhere or empty, and lies here with transactions"
+        return "the flags say that the journal is elsewhere or empty, but it is here and holds transactions"
     return ""
 
 
 def is_pending(volume: Volume, at: int) -> bool:
-    """Whether a sound journal header at a place tells of transactions that were not written to their places."""
+    """Whether a sound journal header at a place shows transactions that were not written to their places."""
     try:
         data = read_at(volume.source, at, HEADER_BYTES, "journal header")
         header, _ = _parse_header(data, at)
@@ -148,10 +148,10 @@ def is_pending(volume: Volume, at: int) -> bool:
 
 
 def _has_place(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -> bool:
-    """Say whether the journal lies on the volume; if not, report the field that is wrong."""
+    """Say whether the journal is on the volume; if not, report the field that is wrong."""
     start, size = int(info.ofs_journal), int(info.len_journal)
     if start + HEADER_BYTES > volume.size_bytes:
-        field, message, found = "ofs_journal", "the journal lies outside the volume", start
+        field, message, found = "ofs_journal", "the journal is outside the volume", start
     elif size < HEADER_BYTES or start + size > volume.size_bytes:
         field, message, found = "len_journal", "the journal has an impossible size", size
     else:
@@ -176,7 +176,7 @@ def _report_external(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: 
 def _read_header(
     volume: Volume, at: int
 ) -> tuple[HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe | None, bool]:
-    """Read the journal header in the byte order that its magic tells, and verify its checksum."""
+    """Read the journal header in the byte order of its magic, and verify its checksum."""
     try:
         data = read_at(volume.source, at, HEADER_BYTES, "journal header")
         header, is_little = _parse_header(data, at)

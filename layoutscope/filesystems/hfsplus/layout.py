@@ -159,7 +159,7 @@ def add_orphans(table: Table, volume_number: int | None, catalog: Catalog, catal
         **dict.fromkeys(("size_bytes", "create_time", "modify_time"), unknown),
         "link_count": np.ones(len(rows), np.uint32),
         "flags": np.full(len(rows), FLAG_INFERRED, np.uint32),
-        # They stand behind the entries that are there: where between them, only their names would tell.
+        # They follow the existing entries: only their names would show where between these they belong.
         "entry_rank": np.arange(len(table), len(table) + len(rows)),
         **dict.fromkeys(("entry_node_row", "inode_node_row", "thread_node_row"), row),
     }
@@ -176,7 +176,7 @@ def _kinds(catalog: Catalog, links: Links) -> NDArray[np.uint8]:
 
 
 def _sizes(catalog: Catalog, links: Links, attributes: Attributes, is_compressed: Mask) -> I64:
-    """Logical sizes; those of compressed files stand in an attribute."""
+    """Logical sizes; those of compressed files are in an attribute."""
     sizes = links.follow(catalog.entries["data_size"])
     rows = np.flatnonzero(is_compressed)
     if not len(rows):
@@ -193,7 +193,7 @@ def _times(dates: NDArray[np.uint32], is_expanded: Mask) -> Values:
 
 
 def _link_counts(catalog: Catalog, links: Links) -> NDArray[np.uint32] | int:
-    """Links of each file; what is no indirect node has one."""
+    """Links of each file; anything but an indirect node has one."""
     if not links.is_inode.any():
         return 1
     return np.where(links.follow(links.is_inode), links.follow(catalog.entries["special"]), np.uint32(1))
@@ -275,7 +275,7 @@ _COLUMNS: Final = {
     **dict.fromkeys(("file_id", "fork", "fork_block", "start_block", "block_count", "size"), np.int64),
     "node_row": np.uint32,
 }
-"""What is told of each extent, in allocation blocks; ``size`` is that of its fork in bytes, -1 where unknown."""
+"""Columns of each extent, in allocation blocks; ``size`` is that of its fork in bytes, -1 where unknown."""
 
 _OF_FILES: Final = FORKS[:2]
 """Forks in the catalog, by whether they are the second one."""
@@ -308,14 +308,14 @@ def _table(
     volume: Volume, number: int | None, column: Callable[[str], NDArray[Any]], fork_names: tuple[str, ...]
 ) -> Table:
     block, file_id, fork = volume.block_size_bytes, column("file_id"), column("fork")
-    # Within each part the extents of a fork stand in its order, and overflow extents come behind the others.
+    # Within each part the extents of a fork are in its order, and overflow extents follow the others.
     order = order_of(file_id * len(fork_names) + fork)
     logical = column("fork_block")
     logical *= block
     size = column("size")
     is_past_end = (size >= 0) & (logical >= size)
     del size
-    # Of files that lie in one piece each, both are 0 throughout.
+    # For files in one piece each, both are 0 throughout.
     flags = is_past_end[order] * np.uint8(FLAG_PAST_END) if is_past_end.any() else 0
     logical_offset = logical[order] if logical.any() else 0
     del logical
@@ -339,7 +339,7 @@ def _table(
 
 
 def _inline(catalog: Catalog, first_row: int, name: str) -> NDArray[Any]:
-    """Return one column of the extents that stand in the records of their files."""
+    """Return one column of the extents in the records of their files."""
     forks, entries = catalog.forks, catalog.entries
     found: NDArray[Any]
     match name:
@@ -424,7 +424,7 @@ def _attributes(attributes: Attributes) -> Columns:
 
 
 def _special(special: dict[int, Fork], first_row: int) -> Columns:
-    """Extents of the special files; those beside their sizes stand in no node."""
+    """Extents of the special files; those beside their sizes are in no node."""
     parts = [_special_rows(file_id, fork, first_row) for file_id, fork in special.items()]
     return {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
 
@@ -461,7 +461,7 @@ SOUND, DAMAGED, UNREAD, _ = range(len(CONDITIONS))
 
 
 def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple[Table, Table]:
-    """Build the tables of nodes and of fragments of nodes that lie in several pieces."""
+    """Build the tables of nodes and of fragments of nodes in several pieces."""
     rows = first_rows(trees)
     parts = [_nodes_of(volume, number, tree, rows[tree.file.tree]) for tree in trees]
     if not parts:
@@ -524,7 +524,7 @@ SPECIAL_FILES: Final = {"catalog": CNID.catalog_file, "attributes": CNID.attribu
 
 
 def add_locators(nodes: Table, extents: Table) -> Table:
-    """Tell of nodes beyond the eighth extent of their file which overflow leaf leads there."""
+    """Return which overflow leaf leads to each node beyond the eighth extent of its file."""
     owner = extents["file_id"].data
     locator = np.full(len(nodes), NULL_ROW, np.uint32)
     node_offset = nodes["node_id"].data.astype(np.int64) * nodes["size_bytes"].data
@@ -554,9 +554,9 @@ def _node_kinds(tree: Tree, damaged: Mask) -> I64:
 
 
 def _places_of_lost(tree: Tree, is_unreadable: Mask) -> tuple[I64, I64]:
-    """Level, and parent of every node; what is lost has those that the pointer to it tells, or the header of the root.
+    """Level, and parent of every node; lost nodes have those from the pointer to them, or from the header for the root.
 
-    Both are -1 where nothing tells.
+    Both are -1 if unknown.
     """
     file, table, reach = tree.file, tree.nodes, tree.reach
     parent, level = table.parent.copy(), np.full(file.num_nodes, -1, np.int64)
@@ -584,7 +584,7 @@ def list_lost_headers(volume: Volume, number: int | None, contents: Contents) ->
         tree = contents.trees.get(name)
         if (tree is not None and tree.file.fork.is_same(fork)) or not fork.num_blocks:
             continue
-        # The header alone tells the size of nodes, and no leaf is left that shows it: a block, or the usual 4 KiB.
+        # Only the header gives the size of nodes, and no leaf is left that shows it: a block, or the usual 4 KiB.
         size = min(max(volume.block_size_bytes, int(SIZES.minimum)), USUAL_NODE_BYTES)
         start = int(fork.start_blocks[0]) * volume.block_size_bytes
         if start + size > volume.size_bytes:
@@ -613,7 +613,7 @@ def list_lost_headers(volume: Volume, number: int | None, contents: Contents) ->
 
 
 def _fill(tree: Tree) -> tuple[I64, I64]:
-    """Bytes of records, and bytes that further records could take; -1 where it cannot be told."""
+    """Bytes of records, and bytes that further records could take; -1 where it is unknown."""
     table = tree.nodes
     limit = tree.file.node_size_bytes - OFFSET_BYTES * (table.num_records + 1)
     known = table.free_offset >= 0
@@ -624,7 +624,7 @@ Region = tuple[str, str, int, int]
 """Type, owner, volume offset, length in bytes."""
 
 NEEDED_BY_NOBODY: Final = frozenset({"boot-blocks", "reserved", "startup-file", "bad-blocks"})
-"""Types of regions of whose bytes nothing is told: what starts other systems, Apple's factories, and bad blocks."""
+"""Types of regions whose bytes are not shown: boot code of other systems, Apple's factories, and bad blocks."""
 
 
 def find_regions(
@@ -636,14 +636,14 @@ def find_regions(
         ("volume-header", "", HEADER_OFFSET, HEADER_BYTES),
     ]
     if volume.end_offset is not None:
-        # The copy takes the last sector but one; behind it lie 512 bytes that Apple keeps for its factories.
+        # The copy takes the last sector but one; it is followed by 512 bytes that Apple keeps for its factories.
         reserved = volume.end_offset + HEADER_BYTES
         regions.append(("alternate-volume-header", "", volume.end_offset, HEADER_BYTES))
         regions.append(("reserved", "", reserved, END_BYTES - HEADER_BYTES))
     regions += fork_regions(volume, "allocation-file", special[CNID.allocation_file])
     regions += fork_regions(volume, "startup-file", special[CNID.startup_file])
     none = np.empty(0, np.int64)
-    # Neither the volume header nor the catalog knows this file: all of its extents stand in the overflow file.
+    # Neither the volume header nor the catalog knows this file: all of its extents are in the overflow file.
     bad_blocks = extend_fork(Fork(0, none, none, none), overflow, CNID.bad_block_file, DATA_FORK)
     regions += fork_regions(volume, "bad-blocks", bad_blocks)
     return regions + (journal_regions(volume, journal) if journal is not None else [])
@@ -681,7 +681,7 @@ def free_table(volume: Volume, number: int | None, starts: I64, counts: I64) -> 
 
 
 def regions_table(volume: Volume, number: int | None, regions: list[tuple[str, str, int, int]]) -> Table:
-    """Build the table of metadata that is no tree node."""
+    """Build the table of metadata that is not in tree nodes."""
     ordered = sorted(regions, key=lambda region: region[2])
     return build_table(
         "regions",
@@ -779,7 +779,7 @@ def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:
     for tree in contents.trees.values():
         known += int(tree.file.used.sum()) * tree.file.node_size_bytes
         read += int((tree.file.used & tree.file.readable & ~_is_lost(tree)).sum()) * tree.file.node_size_bytes
-    # Of a volume that only a sweep brought out, the header's place is known, and nothing of what it said.
+    # If only a sweep found the volume, the header's place is known, but not its content.
     read -= HEADER_BYTES if volume.is_inferred else 0
     return known + _lost_tree_bytes(volume, contents), read
 

@@ -57,7 +57,7 @@ class StoredNames(NamedTuple):
     """Names as they stand on the disk."""
 
     data: U8  # big-endian UTF-16
-    # start, length: where each name lies among these, in bytes
+    # start, length: place of each name among these, in bytes
     start: I64
     length: I64
 
@@ -87,23 +87,22 @@ def differ(first: StoredNames, second: StoredNames) -> NDArray[np.bool_]:
 
 def to_shown(texts: Texts) -> U8:
     """Turn names in UTF-8 into those that people see, in which ``/`` becomes ``:``; returns the same bytes."""
-    # HFS separates names by colons, so that a slash may stand in one; Unix paths, which it would split, show a colon.
+    # HFS separates names by colons, so a name may contain a slash; Unix paths, which it would split, show a colon.
     texts.data[texts.data == _SLASH] = _COLON
     return texts.data
 
 
 class KeptNames(NamedTuple):
-    """Names as people see them, and as stored where these do not tell it: most names take half the bytes so."""
+    """Names as people see them, and as stored if these do not determine it: so most names take half the bytes."""
 
-    shown: TextColumn  # UTF-8, in which a colon stands for a slash
-    # as stored, in the order of the texts of `shown`: nothing of names that are told by these. No row where all are.
-    others: Texts
+    shown: TextColumn  # UTF-8, with a colon for each stored slash
+    others: Texts  # as stored, in the order of `shown`, if that is ambiguous; no row if no name is
 
     @classmethod
     def of(cls, text: Texts, others: Texts, rows: NDArray[np.integer[Any]] | None) -> KeptNames:
         """Keep names that were decoded, whose UTF-8 becomes what people see."""
         # A colon on the disk, which is none of a name's characters, is shown as one, and so is a slash: where one is,
-        # what is shown tells nothing.
+        # the shown form is ambiguous.
         if (text.data == _COLON).any():
             others = widened(text, others)
         shown = TextColumn(to_shown(text), text.length, rows)
@@ -150,7 +149,7 @@ def sum_of_units(text: Texts, others: Texts) -> tuple[int, int]:
     units, plain = others.data.view(np.uint16), text.data
     if len(units):
         plain = plain[np.repeat(others.length == 0, text.length)]
-    # Units are added up as they lie, without changing the order of their bytes.
+    # Units are added up as stored, without changing the order of their bytes.
     one = int(swap_to_disk_order(np.array([1], np.uint16))[0])
     return len(plain) + len(units), one * int(plain.sum(dtype=np.uint64)) + int(units.sum(dtype=np.uint64))
 
@@ -215,7 +214,7 @@ def case_table() -> NDArray[np.uint16]:
         table[first : last + 1 : step] += np.uint16(shift)
     for first, last in _IGNORABLE:
         table[first : last + 1] = 0
-    # NUL may stand in a name, and so must not be ignorable: it sorts behind everything.
+    # A name may contain NUL, so it must not be ignorable: it sorts after everything.
     table[0] = _LAST_UNIT
     return table
 

@@ -1,7 +1,7 @@
-"""Nodes of B-trees, as they are read and as rows, and where their records lie.
+"""Nodes of B-trees, as they are read and as rows, and where their records are.
 
 TN1150, "B-Trees", Node Structure and Keyed Records. Input: whole nodes, many at once. Output: where each record's key
-and data lie. What contradicts the format is left out and named.
+and data are. What contradicts the format is left out and named.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class NodeRows(Struct, frozen=True):
         return cls(**columns)
 
     def put(self, records: RecordBatch, id_of: Callable[[I64], I64]) -> None:
-        """Write the rows of nodes that were read; `id_of` tells of places of keys what these start with."""
+        """Write the rows of nodes that were read; `id_of` returns what keys at some places start with."""
         nodes = records.nodes
         for name in ("f_link", "b_link", "kind", "height", "num_records"):
             getattr(self, name)[nodes.number] = getattr(nodes, name)
@@ -117,15 +117,15 @@ class NodeRows(Struct, frozen=True):
 class RecordBatch(Struct, frozen=True):
     """Records of leaf or index nodes, in node order."""
 
-    nodes: ReadNodes  # the nodes they lie in
+    nodes: ReadNodes  # their nodes
     node: I64  # place of each record's node in the batch
     slot: I64  # number of the record in its node
-    # key, data, stop: where the key, what follows it and the end of the record lie, in bytes from the start of the
+    # key, data, stop: place of the key, of the data after it and of the record's end, in bytes from the start of the
     # buffer
     key: I64
     data: I64
     stop: I64
-    free_offset: I64  # start of the free space, in bytes from the start of each node; -1 where it cannot be told
+    free_offset: I64  # start of the free space, in bytes from the start of each node; -1 where it is unknown
     damaged: Mask  # nodes with records that were left out
 
     def of(self, chosen: Mask) -> tuple[I64, I64, I64, I64]:
@@ -133,7 +133,7 @@ class RecordBatch(Struct, frozen=True):
         return self.nodes.number[self.node[chosen]], self.key[chosen], self.data[chosen], self.stop[chosen]
 
     def in_leaves(self, leaf: Mask) -> LeafBatch:
-        """Return the records that stand in leaves, in the form that tables are made from."""
+        """Return the records in leaves, in the form that tables are made from."""
         places = (self.node, self.key, self.data, self.stop)
         node, key, data, stop = places if leaf.all() else (values[leaf] for values in places)
         nodes = self.nodes
@@ -155,7 +155,7 @@ class Bounds(Struct, frozen=True):
     # first, stop: where each record starts and ends, in bytes from the start of its node, sound or not
     first: I64
     stop: I64
-    is_sound: Mask  # records that can lie there
+    is_sound: Mask  # records that fit there
 
 
 def decode_nodes(buffer: U8, node_size_bytes: int, numbers: I64, to_come: float = 0.0) -> ReadNodes:
@@ -199,7 +199,7 @@ def locate_records(
 def record_bounds(nodes: ReadNodes) -> Bounds:
     """Read the offset tables of leaf and index nodes; other kinds have no keyed records and are passed over."""
     keyed = (nodes.kind == LEAF) | (nodes.kind == INDEX)
-    # The offset of the free space stands behind those of the records: one entry more than these.
+    # The offset of the free space follows those of the records: one entry more than these.
     table_space = (nodes.node_size_bytes - DESCRIPTOR_BYTES) // OFFSET_BYTES - 1
     counts = np.where(keyed, np.minimum(nodes.num_records, table_space), 0)
     first, stop = _bounds(nodes, counts)
@@ -223,7 +223,7 @@ def _bounds(nodes: ReadNodes, counts: I64) -> tuple[I64, I64]:
 
 
 def _sound(first: I64, stop: I64, limit: I64) -> Mask:
-    """Records lie behind the descriptor, before the offset table, and start at even offsets."""
+    """Records are between the descriptor and the offset table, and start at even offsets."""
     # Keys and data take an even number of bytes each, so that an odd offset is none (TN1150, Keyed Records).
     sound: Mask = (first >= DESCRIPTOR_BYTES) & (first + LENGTH_BYTES <= stop) & (stop <= limit) & (first % 2 == 0)
     return sound
@@ -235,7 +235,7 @@ _UNIT_MASK: Final = (1 << _UNIT_BITS) - 1
 _WORD_UNITS: Final = 4
 _PAIRS_AT_ONCE: Final = 1 << 16
 _MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32, 16, 0))], np.uint64)
-"""Of a word, the part that so many units fill."""
+"""Return the part of a word that so many units fill."""
 
 
 MISPLACED_NAMES: Final = Kernel("misplaced_names", "lblibliiB")
@@ -293,7 +293,7 @@ class Keys(Struct, frozen=True):
 
     ident: I64  # what comes first in the order
     units: NDArray[np.uint16]  # what comes second, one key after the other
-    # start, count: where each key's units lie
+    # start, count: where each key's units are
     start: I64
     count: I64
 
@@ -337,7 +337,7 @@ def read_keys(
     buffer: U8,
     key: I64,  # where each key starts, at its length field; even, in bytes from the start of the buffer
 ) -> Keys:
-    """Read keys that lie in a buffer as a whole."""
+    """Read keys that are wholly in a buffer."""
     length = (form.key_type.column("num_name_units"),) if form.has_name else ()
     columns = decode_columns(form.key_type, buffer, key, (form.ident, *form.tail, *length))
     found = {name: values.astype(np.int64) for name, values in columns.items()}
@@ -356,7 +356,7 @@ def _append_tails(
     words = [part for value in tail for part in (value >> _UNIT_BITS, value & _UNIT_MASK)]
     if has_name:
         # A name comes before all that begin with it, so what ends it must be less than any unit: all move up by one.
-        # U+FFFF, which would leave 16 bits, is no character.
+        # U+FFFF, which would leave 16 bits, is not a character.
         units = np.minimum(units, np.uint16(_UNIT_MASK - 1)) + np.uint16(1)
         words.insert(0, np.zeros(len(counts), np.int64))
     longer = counts + len(words)
@@ -384,7 +384,7 @@ def join_keys(parts: Sequence[Keys]) -> Keys:
 
 
 def fold_case(keys: Keys) -> Keys:
-    """Fold the names of keys, as volumes do that do not tell cases apart."""
+    """Fold the names of keys, as on volumes that ignore case."""
     return Keys(keys.ident, *fold_names(keys.units, keys.start, keys.count))
 
 

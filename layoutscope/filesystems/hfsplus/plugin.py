@@ -66,9 +66,9 @@ class MountedView(Struct, frozen=True):
     """The bytes of a volume as they are after the journal's replay."""
 
     source: Source  # the image, or the volume alone
-    origin: int  # where its address 0 lies on the image, in bytes
+    origin: int  # its address 0 on the image, in bytes
 
-    def read(self, row: Row, piece: Piece) -> bytes:  # noqa: ARG002  (every row lies on the one image)
+    def read(self, row: Row, piece: Piece) -> bytes:  # noqa: ARG002  (every row is on the one image)
         """Read a piece."""
         return self.source.read(piece[0] - self.origin, piece[1])
 
@@ -124,7 +124,7 @@ class Hfsplus:
         return HOST_SOURCES
 
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
-        """Tell HFS+, HFSX, a wrapper around either, and classic HFS, which is only named."""
+        """Recognise HFS+, HFSX, a wrapper around either, and classic HFS, which is only named."""
         from layoutscope.filesystems.hfsplus.probe import probe
 
         return probe(stretch, thorough=thorough)
@@ -167,11 +167,11 @@ class Hfsplus:
         try:
             return MountedView(mounted(request.source, start, layout.facts.size_bytes), start)
         except FormatError:
-            # Of a volume that only a sweep brought out, no journal was applied.
+            # If only a sweep found the volume, no journal was applied.
             return MountedView(request.source, 0)
 
     def is_second(self, request: VolumeRequest) -> bool:  # noqa: ARG002  (none of any)
-        """Return False: a volume lies on one image."""
+        """Return False: a volume is on one image."""
         return False
 
     def states(self, request: VolumeRequest) -> list[ReadableState]:  # noqa: ARG002  (none of any)
@@ -197,7 +197,7 @@ class Hfsplus:
         return read_hfsplus(layout, POLICIES[host])
 
     def written_by(self, layout: VolumeLayout) -> str:
-        """Tell Linux and macOS by what they leave in the volume's header."""
+        """Distinguish Linux and macOS by their traces in the volume's header."""
         from layoutscope.filesystems.hfsplus.driver import written_by
 
         return written_by(layout)

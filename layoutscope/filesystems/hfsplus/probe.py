@@ -1,4 +1,4 @@
-"""How HFS+ and HFSX are told: by the volume header, by its copy, or inside a volume of classic HFS.
+"""How HFS+ and HFSX are recognised: by the volume header, by its copy, or inside a volume of classic HFS.
 
 TN1150, "Volume Header" and "HFS Wrapper".
 """
@@ -48,7 +48,7 @@ WRAPPER_HEADER_OFFSET: Final = HFS_WRAPPER_VOLUME_START.header.offset
 _SIGNATURES: Final = grammar.HfsWrapper.Signature
 _READ: Final = (_SIGNATURES.hfs_plus, _SIGNATURES.hfsx)
 _NEAR_BYTES: Final = 1024**2
-"""How far a header is looked for where the copy does not tell the start for certain."""
+"""How far a header is looked for if the copy does not give the start for certain."""
 _SIZES: Final = (VOLUME_HEADER.len_block, VOLUME_HEADER.num_blocks)
 
 
@@ -57,7 +57,7 @@ def _magic(signature: grammar.HfsWrapper.Signature) -> bytes:
 
 
 def probe(stretch: Window, *, thorough: bool = False) -> Content | None:
-    """Tell HFS+, HFSX, a wrapper with either in it, and classic HFS, which is only named."""
+    """Recognise HFS+, HFSX, a wrapper with either in it, and classic HFS, which is only named."""
     signature = _hfs_signature(stretch, WRAPPER_HEADER_OFFSET)
     if signature == "hfs":
         return _wrapper(stretch)

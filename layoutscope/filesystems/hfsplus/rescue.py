@@ -1,10 +1,10 @@
 """Putting a broken B-tree together again from its leaves.
 
-TN1150, "B-Trees". Everything that a tree holds stands in its leaves, and their keys tell their order; index nodes and
+TN1150, "B-Trees". The content of a tree is in its leaves, and their keys give their order; index nodes and
 links only help to find them. Leaves are taken from the tree's own file where that is known, else from wherever a
 sweep found them. Where the header is lost, the size of nodes is that of those in the file, and the root is the highest
-that leads to most leaves. Of leaves with overlapping keys only one can belong to the tree: those that the tree still
-reaches come first, then those that their neighbours link to.
+that leads to most leaves. Among leaves with overlapping keys, only one can belong to the tree: those that the tree
+still reaches come first, then those that their neighbours link to.
 """
 
 from __future__ import annotations
@@ -113,12 +113,13 @@ def order_leaves(
     links: LeafLinks,
     keys: LeafKeys,
     reached: Mask,
-    written: Ages,  # tells of some nodes which write of a journal they are from; -1 of what none is known of
+    written: Ages,  # returns for some nodes which write of a journal they are from; -1 if unknown
 ) -> I64:
     """Choose leaves whose keys do not overlap, in key order.
 
-    Of leaves with the same keys those that the index leads to come first, then those of the longest chain: an old copy
-    links to leaves that do not link back to it; then those that the journal wrote last, then those with more records.
+    Among leaves with the same keys, those that the index leads to come first, then those of the longest chain: an old
+    copy links to leaves that do not link back to it; then those that the journal wrote last, then those with more
+    records.
     """
     numbers, first, last = keys
     chain = _chain_lengths(links, numbers)
@@ -153,7 +154,7 @@ def _find_contested(first: list[Key], last: list[Key]) -> I64:
 
 
 def _chain_lengths(links: LeafLinks, numbers: I64) -> I64:
-    """How many leaves stand in the chain of each, which are those that link to one another both ways."""
+    """How many leaves are in the chain of each; a chain consists of leaves that link to each other both ways."""
     place = np.full(len(links.forward), -1, np.int64)
     place[numbers] = np.arange(len(numbers))
     following = links.forward[numbers]
@@ -196,9 +197,9 @@ def renumber_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: LeafK
     """Turn links into the numbers that nodes were given here, where the extents of the file are lost.
 
     Nodes that follow one another on the volume have numbers that do, so that one number is enough for a run of them.
-    Leaves tell it of one another: the number of a leaf is what the one before it by key links forward to, and the one
-    behind it back. Each run takes what most of its leaves are told; of two runs with the same numbers, as a copy of a
-    leaf elsewhere has them, the longer one has the tree.
+    Leaves record it for each other: the number of a leaf is what the one before it by key links forward to, and the one
+    behind it back. Each run takes the number that most of its leaves have; of two runs with the same numbers, as a copy
+    of a leaf elsewhere has them, the longer one has the tree.
 
     -1 where no node has the number.
     """
@@ -311,7 +312,7 @@ def rebuild(
     tree: Tree | None,
     leaves: LeafDecoder,
     found: Swept | None,  # nodes of the volume; without them nodes are looked for in the tree's own file alone
-    # tells which of two leaves with the same keys it wrote later, where neither the index nor their neighbours do
+    # finds the later of two leaves with the same keys, if neither the index nor their neighbours do
     journal: Journal | None = None,
 ) -> Tree | None:
     """Rebuild a tree from its leaves; None where there are none, or where that changes nothing."""
@@ -359,7 +360,7 @@ def _decode_all_nodes(volume: Volume, file: TreeFile, leaves: LeafDecoder) -> De
     nodes = NodeRows.blank(file.num_nodes)
     decoded = Decoded(nodes)
     used = file.used.copy()
-    # Of nodes behind the map's end nobody knows whether they are in use.
+    # Whether nodes after the map's end are in use is unknown.
     used[file.num_mapped :] = True
     decode_tree(volume, file, np.flatnonzero(used & file.readable), leaves, decoded)
     if _leads_to_free_nodes(nodes):
@@ -386,7 +387,7 @@ def _leads_to_free_nodes(nodes: NodeRows) -> bool:
 
 
 def _rank_leaves(nodes: NodeRows, reach: Reach, order: I64, dropped: I64) -> Reach:
-    """Rank the leaves anew; index nodes keep their ranks, and all nodes their parents.
+    """Rank the leaves again; index nodes keep their ranks, and all nodes their parents.
 
     Pointers to leaves that are dropped lead to nodes of others, as they do where a node was overwritten by a copy.
     """
@@ -456,7 +457,7 @@ def _infer_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFi
     readable = np.zeros(num_nodes, np.bool_)
     readable[pieces.part] = True
     readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
-    # HFSX names compare either way, as the lost header said; those who format it that way want cases told apart.
+    # HFSX names compare either way, as the lost header said; those who format it that way want case to matter.
     compare = _COMPARE.binary if volume.is_hfsx else _COMPARE.case_folding
     header = cast(
         "HfsplusBtree.HeaderRecord", InferredHeader(size, num_nodes, int(compare), FORMS[name].max_length or 0)
@@ -501,7 +502,7 @@ def _usual_size(nodes: Swept) -> int:
 
 
 def _fork_over(volume: Volume, nodes: Swept) -> Fork:
-    """Make a fork of the blocks that nodes lie in, in address order."""
+    """Make a fork of the blocks of nodes, in address order."""
     block = volume.block_size_bytes
     first = nodes.volume_offset // block
     last = (nodes.volume_offset + nodes.node_size - 1) // block
@@ -535,7 +536,9 @@ def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[s
     if len(stale.tree):
         listed = ", ".join(f"{count:,} of the {name} tree" for name, count in counts.items() if count)
         volume.log.at("volume", int(stale.volume_offset[0])).add(
-            "stale-nodes", "info", f"{len(stale.tree):,} nodes lie outside of the trees, as old copies do: {listed}"
+            "stale-nodes",
+            "info",
+            f"{len(stale.tree):,} nodes were found outside the trees, such as old copies: {listed}",
         )
     return counts
 
@@ -593,14 +596,15 @@ def salvage_volume(
     )
     if is_doubtful:
         message = (
-            f"addresses are uncertain: where the volume starts is inferred, and neither a header nor {CONFIRMING} tell"
+            f"addresses are uncertain: where the volume starts is inferred, and neither a header nor {CONFIRMING} "
+            f"confirm it"
         )
         volume.log.at("volume", 0).add("start-uncertain", "error", message)
     return volume, found
 
 
 def _start(volume: Volume, header: HfsplusVolume.VolumeHeader) -> int | None:
-    """Tell at which byte of the swept space the volume starts that a copy of its header is of; None if nothing does."""
+    """Return the byte of the swept space at which the volume of a header copy starts; None if unknown."""
     if confirming(volume.source, [0], header)[0]:
         return 0
     left = volume.source.size_bytes - int(header.num_blocks) * int(header.len_block)
@@ -652,7 +656,7 @@ def _fitting(volume: Volume, at: int, size_bytes: int) -> HfsplusVolume.VolumeHe
         return None
     left = size_bytes - int(header.num_blocks) * int(header.len_block)
     is_catalog_there = int(header.catalog_file.extents[0].num_blocks) > 0
-    # A volume fills its partition up to a block, and its catalog lies in it.
+    # A volume fills its partition up to a block, and its catalog is in it.
     return header if is_catalog_there and 0 <= left < max(LARGEST_BLOCK_BYTES, int(header.len_block)) else None
 
 
@@ -675,7 +679,7 @@ def _num_misplaced(volume: Volume, catalog: Catalog) -> int:
 
 
 def _infer_header(volume: Volume, catalog: Catalog, found: Swept) -> HfsplusVolume.VolumeHeader:
-    """Make up a header of what the catalog tells."""
+    """Make up a header from the catalog."""
     entries = catalog.entries
     is_folder = entries["is_folder"].astype(bool)
     # The root folder does not count.
@@ -691,7 +695,7 @@ def _infer_header(volume: Volume, catalog: Catalog, found: Swept) -> HfsplusVolu
 
 
 def _block_size(catalog: Catalog, found: Swept, size_bytes: int) -> int:
-    """Find the size of allocation blocks with which most files are as long as they say, and lie where no node is."""
+    """Find the size of allocation blocks with which most files are as long as they say, and are where no node is."""
     sizes = [STEP_BYTES << shift for shift in range((LARGEST_BLOCK_BYTES // STEP_BYTES).bit_length())]
     fits = [_num_fitting(catalog, found, size, size_bytes) for size in sizes]
     best = [size for size, count in zip(sizes, fits, strict=True) if count == max(fits)]
@@ -699,7 +703,7 @@ def _block_size(catalog: Catalog, found: Swept, size_bytes: int) -> int:
 
 
 def _num_fitting(catalog: Catalog, found: Swept, block_size: int, size_bytes: int) -> int:
-    """How many data forks need as many blocks as they have, less the extents outside and those where nodes lie."""
+    """How many data forks need as many blocks as they have, less the extents outside and those where nodes are."""
     length, blocks = (catalog.entries[name].astype(np.int64) for name in ("data_size", "data_blocks"))
     start, count = (catalog.forks[name].astype(np.int64) * block_size for name in ("start_block", "block_count"))
     outside = start + count > size_bytes

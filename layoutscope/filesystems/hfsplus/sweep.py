@@ -1,8 +1,8 @@
 """Finding B-tree nodes by looking at the whole volume, whatever its header and trees say.
 
 TN1150, "B-Trees". A node is known by its descriptor, by a table of ascending offsets at its end, and by its first key,
-which also tells the tree. Nodes start at multiples of 512 bytes. Old copies of nodes, those in the journal, and
-nodes of volumes that lie in files are found like all others.
+which also identifies the tree. Nodes start at multiples of 512 bytes. Old copies of nodes, those in the journal, and
+nodes of volumes within files are found like all others.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _COLUMNS: Final = ("volume_offset", "node_size", "tree", "height", "num_records"
 class Swept(Struct, frozen=True):
     """Nodes that were found, in address order."""
 
-    # volume_offset, node_size: where each lies, and its size in bytes
+    # volume_offset, node_size: place of each, and its size in bytes
     volume_offset: I64
     node_size: I64
     tree: I64  # place of its tree in `TREES`
@@ -152,7 +152,7 @@ def _nodes_in(buffer: U8, length: int, volume_offset: int) -> Columns:
     likely = ((kind == LEAF) & (height == 1)) | ((kind == INDEX) & (height > 1) & (height <= tree.MAX_HEIGHT))
     starts = starts[likely & (reserved == 0) & (num_records > 0)]
     parts = []
-    # The header node tells how long nodes are, and may be what is lost. The smallest size fits first: a node of 4 KiB
+    # The header node gives the size of nodes, and may itself be lost. The smallest size fits first: a node of 4 KiB
     # that is followed by another one ends in an offset table, while its double ends in that of its neighbour.
     for size in NODE_SIZES:
         part = _keep_sized_nodes(buffer, starts[starts + size <= len(buffer)], size)
@@ -165,7 +165,7 @@ def _nodes_in(buffer: U8, length: int, volume_offset: int) -> Columns:
 
 
 def _keep_sized_nodes(buffer: U8, starts: I64, size: int) -> Columns:
-    """Keep the places where a node of this size lies, with what its descriptor says."""
+    """Keep the places that hold a node of this size, with its descriptor."""
     counts = decode_column(DESCRIPTOR, buffer, starts, DESCRIPTOR.num_records).astype(np.int64)
     starts = starts[_ends_in_table(buffer, starts, counts, size)]
     data = buffer[ranges(starts, np.full(len(starts), size, np.int64))]
@@ -194,7 +194,7 @@ def _offset(buffer: U8, places: I64) -> I64:
 
 
 def _trees(nodes: ReadNodes) -> I64:
-    """Tell the tree of each node by its first record; -1 where the node is none."""
+    """Recognise the tree of each node by its first record; -1 for anything but a node."""
     tree = np.full(len(nodes.number), -1, np.int64)
     records = locate_records(nodes, None)
     found = np.bincount(records.node, minlength=len(tree))

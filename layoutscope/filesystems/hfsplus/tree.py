@@ -139,7 +139,7 @@ def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach, d
     # Where the node is damaged that a pointer leads to, the pointer is right.
     for number in distinct(reach.astray[~np.isin(reach.astray[:, 1], damaged), 0]).tolist()[:MAX_REPORTED]:
         node_log(volume, file, number).add(
-            "pointer-invalid", "error", "pointers lead to nodes that are no children of this one"
+            "pointer-invalid", "error", "pointers lead to nodes that are not children of this one"
         )
     for number in np.flatnonzero(nodes.damaged & (nodes.key_rank >= 0)).tolist()[:MAX_REPORTED]:
         node_log(volume, file, number).add("records-invalid", "error", "record offsets or keys contradict the format")
@@ -174,7 +174,7 @@ MAX_HEIGHT: Final = 16
 
 
 def may_be_node(nodes: NodeRows) -> Mask:
-    """Tell by kind, height and count which nodes may be leaves or index nodes."""
+    """Return by kind, height and count which nodes may be leaves or index nodes."""
     is_leaf = (nodes.kind == LEAF) & (nodes.height == 1)
     is_index = (nodes.kind == INDEX) & (nodes.height > 1) & (nodes.height <= MAX_HEIGHT)
     found: Mask = (is_leaf | is_index) & (nodes.num_records > 0)
@@ -207,7 +207,7 @@ def _check_links(volume: Volume, file: TreeFile, nodes: NodeRows, chain: I64, fi
 
 
 MAX_REPORTED = 100
-"""Findings of one kind in one tree; more tell nothing new."""
+"""Findings of one kind in one tree; more add nothing new."""
 
 
 def follow_chain(file: TreeFile, nodes: NodeRows, reach: Reach) -> Reach:
@@ -254,7 +254,7 @@ def node_log(
 
 def header_log(volume: Volume, file: TreeFile, field: str) -> FindingLog:
     """Bind the log to a field of a tree's header record."""
-    # The header node is node 0, so its record lies at the start of the file.
+    # The header node is node 0, so its record is at the start of the file.
     at = int(file.fork.start_blocks[0]) * volume.block_size_bytes
     plus = HEADER_NODE.offset_of(f"header.{field}")
     return volume.log.at(f"{file.tree} B-tree header node", at, plus=plus)
@@ -326,7 +326,7 @@ def find_damaged_nodes(tree: Tree) -> Mask:
 
 
 def is_unusable(tree: Tree, damaged: Mask) -> Mask:
-    """Tell of which damaged nodes no record is used: neither kind nor counts of such a node are believed."""
+    """Return the damaged nodes whose records are not used: neither kind nor counts of such a node are trusted."""
     table = tree.nodes
     is_header = (table.kind == HEADER) & (np.arange(len(table.kind)) == 0)
     is_believed = may_be_node(table) | (table.kind == LEAF)
@@ -413,7 +413,7 @@ def _report_short_map(volume: Volume, file: TreeFile, nodes: NodeRows) -> None:
 
 
 def map_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
-    """Where the byte with a node's bit lies on the volume.
+    """Return the place of the byte with a node's bit on the volume.
 
     In bytes from the start of the volume; None where the map ends before it.
     """
@@ -432,7 +432,7 @@ def _report_unreadable(volume: Volume, file: TreeFile) -> None:
         node_log(volume, file, first).add(
             "node-unreadable",
             "error",
-            f"{len(lost):,} nodes in use lie outside the image or in areas that could not be read",
+            f"{len(lost):,} nodes in use are outside the image or in areas that could not be read",
         )
 
 

@@ -44,7 +44,7 @@ HEADER_BYTES: Final = VOLUME_HEADER.width
 END_BYTES: Final = VOLUME_END.width
 
 MAX_BLOCK_BYTES: Final = 1024**2
-"""Of allocation blocks; a larger size is none of HFS+."""
+"""Largest allocation block; HFS+ has no larger size."""
 _LONGEST_KEY: Final = grammar.HfsplusBtree.KeyLengthLimit
 _LONGEST_KEYS: Final = {
     "catalog": int(_LONGEST_KEY.catalog),
@@ -88,7 +88,7 @@ class Volume(Struct, frozen=True):
     # `volume_offset` of the last 1024 bytes, which hold the alternate volume header; None where it was not found
     end_offset: int | None
     log: FindingLog  # what is wrong, by address in the volume; every part of the reader writes into it
-    is_inferred: bool = False  # whether no header stood where it should, so that a sweep had to tell what is known
+    is_inferred: bool = False  # whether no header stood where it should, so a sweep had to find everything
     is_by_copy: bool = False  # whether the copy takes the place of a header that cannot be used
 
     @property
@@ -212,7 +212,7 @@ def report_change(volume: Volume) -> None:
 
 def read_at(
     source: Source,
-    volume_offset: int,  # volume_offset, length_bytes: where it lies, in bytes from the start of the source
+    volume_offset: int,  # volume_offset, length_bytes: its place, in bytes from the start of the source
     length_bytes: int,
     structure: str,
 ) -> bytes:
@@ -282,7 +282,7 @@ def starts_by_copy(place: int, copy: HfsplusVolume.VolumeHeader) -> range:
 
 
 def start_by_copy(source: Source, place: int, copy: HfsplusVolume.VolumeHeader) -> tuple[int | None, bool]:
-    """Tell where the volume starts whose copy of the header is at a place, and whether its header is there.
+    """Return where the volume starts whose copy of the header is at a place, and whether its header is there.
 
     None if nothing confirms any of the sectors where it may start.
     """
@@ -386,7 +386,7 @@ def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> No
         return
     if alternate is None:
         volume.log.at("alternate volume header", _expected_copy_offset(volume)).add(
-            "alternate-header-missing", "warning", "no copy of the volume header lies at the end of the volume"
+            "alternate-header-missing", "warning", "there is no copy of the volume header at the end of the volume"
         )
         return
     first = {field.path: field.value for field in grammar.field_values(volume.header, 0)}
@@ -409,7 +409,7 @@ def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> No
 
 
 def _expected_copy_offset(volume: Volume) -> int | None:
-    """Where the copy should start, as far as the blocks tell; None where that is outside the image."""
+    """Where the copy should start, from the blocks; None where that is outside the image."""
     at = int(volume.header.num_blocks) * volume.block_size_bytes - END_BYTES
     return at if 0 <= at <= volume.source.size_bytes - END_BYTES else None
 

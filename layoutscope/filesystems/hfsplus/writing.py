@@ -199,7 +199,7 @@ def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
 
 
 def _free_nodes(layout: VolumeLayout) -> tuple[I64, I64]:
-    """Return the numbers of free nodes, and where every node lies."""
+    """Return the numbers of free nodes, and the place of every node."""
     nodes = layout.columns("nodes")
     mine = np.flatnonzero(nodes["tree"].equals(CATALOG) & nodes["image_offset"].is_known)
     number = nodes["node_id"].signed()[mine]
@@ -245,7 +245,7 @@ _DESCRIPTOR_BYTES: Final = 14
 
 
 def remade(layout: VolumeLayout) -> VolumeLayout:
-    """Lay the entries of a volume into a catalog in one piece, as full as measured ones, in the order of its keys."""
+    """Put the entries of a volume into a catalog in one piece, as full as measured ones, in the order of its keys."""
     return _lay_out(layout, _fill_evenly)
 
 
@@ -269,7 +269,7 @@ def _lay_out(
     # index nodes, to the leaf of each record and the levels
     fill: Callable[[NDArray[np.uint64], I64, I64, I64], tuple[I64, list[FilledLevel]]],
 ) -> VolumeLayout:
-    """Lay the entries of a volume into a catalog: of each its thread record, and its own."""
+    """Put the entries of a volume into a catalog: for each its thread record, and its own."""
     table = layout.columns("entries")
     table = table.take(_order_by_catalog_key(table, is_of_catalog=layout.facts.filesystem == "hfsplus"))
     is_folder = table["kind"].equals("directory")
@@ -306,8 +306,8 @@ def _lay_out(
 def _order_by_catalog_key(table: Table, *, is_of_catalog: bool) -> I64:
     """Order of the entries in a catalog: by folder, then as they are in that of HFS+, else by name without case.
 
-    Of the latter, names that agree in their first bytes, and letters that ASCII has not, may change places: they do so
-    within a leaf or beside it, and the number of leaves is the same.
+    Names that agree in their first bytes or have letters outside ASCII may change places. They move within a leaf or to
+    the next, and the number of leaves is the same.
     """
     if is_of_catalog:
         return np.lexsort((table["entry_rank"].signed(), table["parent_id"].data))

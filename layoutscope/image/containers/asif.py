@@ -102,17 +102,17 @@ class AsifSource(StoredSource):
             if place + length <= source.size_bytes and any(source.read(place, length))
         ]
         if not places:
-            raise _contradiction("no directory lies in the file", header.ofs_first_directory)
+            raise _contradiction("the file has no directory", header.ofs_first_directory)
         # A writer changes the directory that does not count, and then gives it the higher number.
         place = max(places, key=lambda place: read_structure(grammar.Asif.Sequence, SEQUENCE, source, place).number)
         fields = (DIRECTORY_ENTRY.chunk,)
         return read_table(source, place + SEQUENCE.width, count, DIRECTORY_ENTRY, fields, "ASIF directory")[0]
 
     def _list_chunks(self, tables: I64) -> tuple[I64, I64, I64, I64]:
-        """Read the tables: the chunks that are stored, and runs of chunks of which nothing can be told.
+        """Read the tables: the chunks that are stored, and runs of chunks whose state is unknown.
 
-        Of each its number on the disk and in the file, and in the file that of its bitmap, which says what sectors were
-        written; 0 where all were.
+        For each, its number on the disk and in the file, and the number of its bitmap in the file, which says what
+        sectors were written; 0 where all were.
         """
         source, used = self._around, np.flatnonzero(tables)
         length = self._groups * (self._references + 1) * REFERENCE.width  # a table may end before its chunk does
@@ -137,7 +137,7 @@ class AsifSource(StoredSource):
     def _is_lost(self, number: I64, stored: I64, bitmap: I64, tables: I64) -> NDArray[np.bool_]:
         """Whether a chunk cannot be where its reference says: outside of the file, or where something else is."""
         chunks_of_file = self._around.size_bytes // self._len_chunk
-        # Two names for one chunk of the file: one of them is wrong, and nothing tells which.
+        # Two names for one chunk of the file: one of them is wrong, and it is unknown which.
         pairs = np.unique(np.stack([number // self._references, bitmap], axis=1), axis=0)
         claims = np.concatenate([stored, pairs[:, 1], tables])
         shared = np.unique(claims[is_repeated(claims)])

@@ -45,7 +45,7 @@ WRAP_KEY_BYTES: Final = 24
 HMAC_KEY_BYTES: Final = 20
 IV_BYTES: Final = 16
 DES_BYTES: Final = 8
-"""Of a block of 3DES."""
+"""Bytes of a block of 3DES."""
 
 KEY_MARK: Final = b"CKIE\0"
 """What follows the keys that are unwrapped (not documented; in all images seen)."""
@@ -122,7 +122,7 @@ def _refuse_rounds(rounds: int, image_offset: int) -> None:
 def _open_chunks(
     source: Source, start: int, stop: int, described: EncryptedImage.Header | EncryptedImage.FormerTrailer, keys: Keys
 ) -> Source:
-    """Open the image whose chunks lie between two places of a file."""
+    """Open the image whose chunks are between two places of a file."""
     return DecryptedSource(source, start, stop, described.len_block, described.len_data, keys)
 
 

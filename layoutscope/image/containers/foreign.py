@@ -74,7 +74,7 @@ def _refuse_short_table(what: str, found: int, wanted: int) -> None:
 def _read_second_tables(
     source: Source,
     what: str,
-    places: I64,  # where the tables lie in the file, in bytes, in the order of the disk; 0 where there is none
+    places: I64,  # places of the tables in the file, in bytes, in the order of the disk; 0 where there is none
     count: int,  # entries of a table
     record: RecordType,
     fields: Sequence[RecordColumn],
@@ -103,7 +103,7 @@ def _read_second_tables(
     is_cut = bool((places[used] > source.size_bytes - length).any())
     message = (
         f"{int(lost.sum()):,} tables of its blocks are named twice, or cannot be read from the file, which ends at "
-        f"byte {source.size_bytes:,}; what they tell of counts as not read"
+        f"byte {source.size_bytes:,}; what they describe counts as not read"
     )
     told = Finding("image-incomplete" if is_cut else "container-invalid", "error", what,
                    source.size_bytes if is_cut else int(places[used][lost].min()), message)  # fmt: skip
@@ -232,7 +232,7 @@ def open_vhdx(source: Source) -> Source:
 
 
 def _regions(source: Source, what: str, at: int) -> tuple[int, int]:
-    """Where the metadata and the table of blocks lie in the file."""
+    """Where the metadata and the table of blocks are in the file."""
     kinds = grammar.SparseDisks
     named = (kinds.VhdxRegions, VHDX_REGIONS), (kinds.VhdxRegion, VHDX_REGION)
     metadata, table = _read_named_table(source, what, at, *named, [METADATA, BAT])
@@ -291,7 +291,7 @@ def open_vmdk(source: Source) -> Source:
 
 
 def open_description(source: Source) -> Source:
-    """Open the disk that a description of VMware tells of; its extents are looked up by their names beside it."""
+    """Open the disk of a VMware descriptor; its extents are looked up by name in the same folder."""
     extents = list_extents(source)
     sizes = [size for size, *_ in extents]
     refuse_sizes(VMDK, sum(sizes), SECTOR_BYTES)
@@ -394,7 +394,7 @@ def _inflate_grain(data: bytes, length: int) -> bytes:
 
 
 def _find_differing_table(source: Source, header: grammar.SparseDisks.VmdkHeader, places: I64) -> int | None:
-    """Find the first table that differs from its copy: where it lies in the file."""
+    """Find the first table that differs from its copy, and return its place in the file."""
     fields, count = (VMDK_REFERENCE.sector,), header.num_references
     at = header.second_directory_sector * SECTOR_BYTES
     try:

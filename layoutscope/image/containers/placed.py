@@ -43,8 +43,8 @@ MAX_PIECE_BYTES: Final = 64 * 1024**2
 """What one piece that is packed becomes: hdiutil makes 1 MiB at most, other programs up to 16 MiB."""
 
 KEPT_BYTES: Final = MAX_PIECE_BYTES
-"""Of pieces that are unpacked; the last one stays, however long it is. Pieces that several passes touch are unpacked
-once as far as there is room for them."""
+"""Limit of unpacked pieces; the last one stays, however long it is. Pieces that several passes touch are unpacked once
+as far as there is room for them."""
 
 PIECE: Final = np.dtype(
     [
@@ -190,12 +190,12 @@ def open_placed(
     unread: Sequence[I64] = (),  # ranges of the disk of which nothing is known: offset and length in bytes
     findings: Sequence[Finding] = (),
 ) -> Source:
-    """Open a disk by the places of its blocks; what lies behind the end of the file counts as never read."""
+    """Open a disk by the places of its blocks; blocks after the end of the file count as never read."""
     told, lost = list(findings), list(unread)
     starts = numbers * unit_bytes
     packed = np.zeros(len(numbers), np.int64) if stored is None else stored
     pieces = make_pieces(starts, np.minimum(unit_bytes, size_bytes - starts), offsets, stored=packed, codec=packed > 0)
-    # Two names for one block of the file, or two places of one block of the disk: one is wrong, and nothing tells
+    # Two names for one block of the file, or two places of one block of the disk: one is wrong, and it is unknown
     # which.
     doubtful = is_repeated(numbers) | is_repeated(offsets) | (offsets < first_offset)
     if doubtful.any():
@@ -261,7 +261,7 @@ def read_table(
     length = count * record.width
     if length > MAX_TABLE_BYTES or not 0 <= at <= source.size_bytes - length:
         raise FormatError(
-            "the table of blocks does not lie in the file", structure=what, image_offset=at,
+            "the table of blocks is not within the file", structure=what, image_offset=at,
             expected=f"an end at or before byte {min(source.size_bytes, at + MAX_TABLE_BYTES):,}",
             found=f"{at + length:,}",
         )  # fmt: skip

@@ -98,7 +98,7 @@ def open_sparse_image(source: Source) -> Source:
     if not inside.all():
         findings.append(Finding(
             "container-invalid", "warning", what, int(offset[~inside][0]),
-            f"{int((~inside).sum()):,} bands lie behind the end of the disk",
+            f"{int((~inside).sum()):,} bands are after the end of the disk",
         ))  # fmt: skip
     number, offset = number[inside], offset[inside]
     starts = number * unit
@@ -111,7 +111,7 @@ def _following_table(source: Source, at: int, visited: set[int]) -> int:
     if at in visited:
         raise FormatError("the tables of bands lead in a loop", structure="sparse image", image_offset=at)
     if at + TABLE_BYTES > source.size_bytes:
-        raise FormatError("a table of bands does not lie in the file", structure="sparse image", image_offset=at)
+        raise FormatError("a table of bands is not within the file", structure="sparse image", image_offset=at)
     kind = grammar.SparseDisks.SparseImageIndex
     return int(read_structure(kind, SPARSE_IMAGE_INDEX, source, at, "sparse image").ofs_next_index)
 
@@ -168,7 +168,7 @@ def is_parallels_folder(path: Path) -> bool:
 
 
 def open_parallels_folder(path: Path) -> Source:
-    """Open the disk that a folder's description tells of."""
+    """Open the disk that a folder's description describes."""
     inputs.note(path)
     text = _description(path)
     if re.search(r"<Encryption>\s*<Engine>\s*\{?(?!0{8}-)[0-9A-Fa-f]", text):
@@ -289,7 +289,7 @@ class SparseBundle(PieceSource):
         return found
 
     def _refused_bands(self, log: FindingLog) -> set[int]:
-        """Compare the bands with their size; those of which nothing can be said."""
+        """Compare the bands with their size, and return those whose state is unknown."""
         lengths = {number: max(_length(self._bands / name) for name in names) for number, names in self._stored.items()}
         longest, last = max(lengths.values(), default=0), max(lengths, default=0)
         size = self._band_bytes
@@ -312,7 +312,7 @@ class SparseBundle(PieceSource):
                 log.add(CODE, "error", f"{what}, and are not read: {_quote_names(names)}")
         beyond = [names[0] for number, names in self._stored.items() if number * self._band_bytes >= self.size_bytes]
         if beyond:
-            log.add(CODE, "warning", f"bands lie behind the end of the disk: {_quote_names(beyond)}")
+            log.add(CODE, "warning", f"bands are after the end of the disk: {_quote_names(beyond)}")
         return {number for numbers in wrong.values() for number in numbers}
 
     def _inside(self, bands: Iterable[int]) -> list[int]:
@@ -349,7 +349,7 @@ class SparseBundle(PieceSource):
 
 
 def _lock(path: Path, size_bytes: int, password: str | None) -> Callable[[Source], Source] | None:
-    """Return what opens the bands of a bundle whose token tells that they are encrypted; None of another one."""
+    """Return what opens the bands of a bundle whose token says that they are encrypted; None for another one."""
     try:
         with inputs.open_file(path / "token") as file:
             token = file.read(MAX_PLIST_BYTES)
@@ -409,5 +409,5 @@ def _sizes_in(path: Path) -> tuple[int, int]:
             plistlib.InvalidFileException) as error:  # fmt: skip
         raise ImageError(f"{path.name} is not that of a sparse bundle") from error
     if not isinstance(size, int) or not isinstance(band, int) or not (0 < band <= size + band <= MAX_DISK_BYTES):
-        raise ImageError(f"{path.name} tells impossible sizes")
+        raise ImageError(f"{path.name} gives impossible sizes")
     return size, band

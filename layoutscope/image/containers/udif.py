@@ -60,8 +60,8 @@ LZFSE_PLAIN_HEADER_BYTES: Final = 772
 
 def open_udif(source: Source, trailer_at: int | None = None) -> Source:
     """Open the disk inside of a disk image; its trailer is looked for if nobody did."""
-    # A writer knows only at the end where everything lies, so that the header of the file is its last 512 bytes
-    # ("koly"). Images that are written in one go have it first.
+    # A writer knows all places only at the end, so the header of the file is its last 512 bytes ("koly"). Images that
+    # are written in one go have it first.
     found = udif_trailer_at(source) if trailer_at is None else trailer_at
     at = source.size_bytes - TRAILER.width if found is None else found
     trailer = grammar.parse(
@@ -251,7 +251,7 @@ def _maps_in(text: bytes, where: int) -> list[bytes]:
         ) from error
     # A number in this place would be taken for a length by whoever makes bytes of it.
     if not all(isinstance(each, bytes) for each in maps):
-        raise FormatError("a block map is no data", structure="disk image property list", image_offset=where)
+        raise FormatError("a block map is not data", structure="disk image property list", image_offset=where)
     return maps
 
 
@@ -322,8 +322,8 @@ def _lzfse(data: bytes, limit: int) -> bytes:
 def lzfse_length(data: bytes) -> int:
     """Add up what the blocks of an LZFSE stream say that they become, without decompressing them.
 
-    Each begins with four letters and its length decompressed; how long it is itself stands in its header, whose form
-    the letters tell (``ksy/lzfse.ksy``).
+    Each begins with four letters and its length decompressed; its own length is in its header, whose form depends on
+    the letters (``ksy/lzfse.ksy``).
     """
     kinds, total, at = grammar.Lzfse.BlockKind, 0, 0
     while at + BLOCK_HEAD.width <= len(data):

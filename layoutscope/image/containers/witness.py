@@ -1,4 +1,4 @@
-"""Expert Witness images (E01, S01), read in place, in as many segments as lie beside the first one.
+"""Expert Witness images (E01, S01), read in place, with all segments in the folder of the first one.
 
 A table names where the chunks of a disk are in its segment; a chunk is stored as it is, with a checksum, or as a stream
 of zlib, which has one. Chunks are numbered through all segments, so that those behind a missing one are counted from
@@ -42,7 +42,7 @@ MAX_CHUNK_BYTES: Final = 16 * 1024**2
 
 CHECKSUM_BYTES: Final = 4
 SMALL_VOLUME_BYTES: Final = 94
-"""What a section has that tells the sizes as SMART does."""
+"""The fields of a section that gives the sizes as SMART does."""
 
 QUOTED_SEGMENTS: Final = 4
 WHAT: Final = "Expert Witness image"
@@ -66,19 +66,19 @@ def segment_names(path: Path) -> Iterator[str]:
 
 
 def find_segments(path: Path) -> dict[int, Path]:
-    """List the segments of an image that lie beside its first, by their numbers from 1, which may leave some out."""
+    """List the segments in the folder of an image's first, by their numbers from 1; some may be missing."""
     names = {item.name for item in path.parent.iterdir()}
     found = {number: path.with_name(name) for number, name in enumerate(segment_names(path), 1) if name in names}
     return {1: path, **found}
 
 
 def segments_of(path: Path) -> list[Path]:
-    """List the segments of an image that lie beside its first, in their order."""
+    """List the segments in the folder of an image's first, in their order."""
     return list(find_segments(path).values())
 
 
 def open_witness(source: Source) -> Source:
-    """Open the disk in an image, with all segments that lie beside the first."""
+    """Open the disk in an image, with all segments in the folder of the first."""
     first = _header(source)
     if first.segment_number != 1:
         raise ImageError(f"{source.name}: is segment {first.segment_number} of an {WHAT}; open the first one")
@@ -182,7 +182,7 @@ class Segment:
         self._waiting = None
 
     def _walk(self) -> None:
-        """Go through chunks that no table names, as of a file that was cut: each is told by its checksum."""
+        """Go through chunks that no table names, as in a truncated file: each is recognised by its checksum."""
         if self._waiting is None or not 0 < self._chunk_bytes <= MAX_CHUNK_BYTES:
             return
         at, stop = self._waiting
@@ -286,7 +286,7 @@ def _sizes(first: Segment, name: str) -> tuple[int, int]:
     """Sizes of a chunk and of the disk, in bytes."""
     volume = first.volume
     if volume is None:
-        raise ImageError(f"{name}: the {WHAT} does not tell the size of its disk")
+        raise ImageError(f"{name}: the {WHAT} does not give the size of its disk")
     chunk = volume.num_chunk_sectors * volume.len_sector
     size = (volume.num_sectors_short if first.is_small else volume.num_sectors) * volume.len_sector
     if not 0 < chunk <= MAX_CHUNK_BYTES or not 0 < size <= MAX_DISK_BYTES:
@@ -319,7 +319,7 @@ def _number_chunks(segments: dict[int, Segment], whole: int) -> NDArray[np.void]
     joined = np.concatenate(parts)
     joined = joined[np.argsort(joined["start"], kind="stable")]
     joined = joined[(joined["start"] >= 0) & (joined["start"] < whole)]
-    # Where both counts meet there are more chunks than the disk has; which are too many nothing tells.
+    # Where both counts meet there are more chunks than the disk has; it is unknown which are too many.
     return joined[np.diff(joined["start"], prepend=-1) > 0]
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 WHAT_CD: Final = "CD image"
 CD_BYTES: Final = 2048
-"""Of data in a sector of a CD."""
+"""Bytes of data in a sector of a CD."""
 
 STRIDES: Final = 2352, 2448
 """Bytes of a sector, without and with the subchannels."""
@@ -114,7 +114,7 @@ def _apple_single(source: Source, head: bytes) -> Source | None:
 def _disk_copy(source: Source, head: bytes) -> Source | None:
     what = "Disk Copy 4.2 image"
     found = _parse_head(grammar.FileWrappers.DiskCopy, head, what)
-    # Two bytes tell little: the file must be as long as it says, but for what fills it.
+    # Two bytes are weak evidence: the file must be as long as it says, but for what fills it.
     if found is None or not found.len_data or found.len_data % 512:
         return None
     left = source.size_bytes - DISK_COPY.width - found.len_data - found.len_tags
@@ -218,7 +218,7 @@ def _wrong_sectors(source: Source, start: int, stop: int, stride: int, mode: int
 
 
 def _about_wrong_sectors(wrong: NDArray[np.int64], count: int, start: int, stride: int, mode: int) -> list[Finding]:
-    """Report sectors that count as not read; at the end of a file without a list lie other tracks."""
+    """Report sectors that count as not read; other tracks are at the end of a file without a list."""
     is_behind = wrong == np.arange(count - len(wrong), count)
     found = []
     if not is_behind.all():
@@ -241,7 +241,7 @@ _MODES: Final = {
     "MODE2/2336": (2336, 8, 0),
     "MODE2/2352": (2352, 24, 2),
 }
-"""Bytes of a sector, and of it before its data; its mode where that stands in it."""
+"""Bytes of a sector, and of it before its data; its mode if it contains that."""
 
 
 def is_cue(head: bytes) -> bool:
@@ -251,7 +251,7 @@ def is_cue(head: bytes) -> bool:
 
 
 def data_track(source: Source) -> tuple[Path, int, int | None, int, int, int]:
-    """Find the first track with data of those that a list names; its file lies beside the list.
+    """Find the first track with data of those that a list names; its file is in the list's folder.
 
     The file, its first and last frame, the length of its sectors, the bytes before the data of each, and their mode.
     """

@@ -1,4 +1,4 @@
-"""Layout maps: where everything lies, what a walk does, and what it costs, in one offline page."""
+"""Layout maps: where everything is stored, what a walk does, and what it costs, in one offline page."""
 
 from __future__ import annotations
 

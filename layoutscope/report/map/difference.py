@@ -82,7 +82,7 @@ def _between(before: MapDisk, now: MapDisk, labels: tuple[str, str], alone: int)
         num_earlier=len(before.layouts),
     )
     if now.device:
-        return replace(made, facts=[])  # told of the set's main device
+        return replace(made, facts=[])  # shown for the set's main device
     held = {share.item.key: share.size_bytes for share in share_by_change(made)}
     return replace(made, story=tuple(_story(table, held, labels, (before, now))))
 
@@ -127,8 +127,8 @@ def _story(
     stayed, moved, came, went = sum(table.values(), np.zeros(4, np.int64)).tolist()
     if not any(held.get(item.key, 0) for item in (*CHANGES, classes.NOT_TOLD)):
         yield (
-            f"Nothing moved, came or went between {labels[0]} and {labels[1]}: {_nodes(stayed)} and all file data lie "
-            "where they lay."
+            f"Nothing moved, came or went between {labels[0]} and {labels[1]}: {_nodes(stayed)} and all file data are "
+            f"where they were."
         )
     else:
         yield (
@@ -139,7 +139,7 @@ def _story(
         yield f"{data[0]} hold file data that was not there before; from {data[1]} file data is gone."
     if held.get(classes.NOT_TOLD.key):
         hidden = format_bytes(held[classes.NOT_TOLD.key])
-        yield f"Of {hidden} it cannot be told: one of the two states was not read there."
+        yield f"Unknown for {hidden}: one of the two states was not read there."
     walks = [first_walks(disk) for disk in disks]
     if len({(walk.order, walk.drive) for own in walks for walk in own}) == 1 and all(walks):
         before, now = (format_seconds(sum(walk.seconds for walk in own)) for own in walks)
@@ -172,7 +172,7 @@ class State(Struct, frozen=True):
         return union([share.runs for share in self.shares if share.item.key in keys])
 
     def nodes(self, change: int, image_offset: int) -> Runs:
-        """Return where the nodes lie to which something happened."""
+        """Return the places of the nodes that changed."""
         owner = self.segments.owner
         chosen = owner > 0
         chosen[chosen] = self.change[owner[chosen] - 1] == change
@@ -224,7 +224,7 @@ def _twin(layout: VolumeLayout, others: Sequence[VolumeLayout]) -> VolumeLayout 
 def _followed(
     layout: VolumeLayout, twin: VolumeLayout | None, *, is_later: bool
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Tell of each node of a layout what happened to it, and its address in the other state, -1 where it has none."""
+    """Return what happened to each node of a layout, and its address in the other state, or -1."""
     start = layout.facts.image_offset
     nodes = layout.columns("nodes")
     if twin is None:
@@ -284,7 +284,7 @@ def share_by_change(disk: MapDisk) -> tuple[Share, ...]:
 
 
 def _same_files(disk: MapDisk, before: State, now: State, data: Runs, was_data: Runs) -> Runs:
-    """Return where data of one file lies in both states; of data whose file is not known, where it lies in both."""
+    """Return where data of one file is in both states; for data of unknown files, where both states have data."""
     kept, owned, was_owned = [], [], []
     for earlier, later in _twins(before.layouts, now.layouts):
         old, new = (_extents(disk, layout) for layout in (earlier, later))

@@ -96,7 +96,7 @@ def asset(name: str) -> str:
 
 
 OWNER_BUDGET: Final = 800_000
-"""Stretches whose file or node the page tells in any case; past it those of files only where all are asked for."""
+"""Stretches whose file or node the page always names; past it those of files only where all are asked for."""
 
 TILE_SEGMENTS: Final = 16_384
 
@@ -114,7 +114,7 @@ def disk_data(
     item: MapDisk, segments: Segments, shares: Sequence[Share], *, names: bool, all_paths: bool = False
 ) -> dict[str, Any]:
     """Return what the page draws of one disk, ready for JSON."""
-    # What is told of nodes is told of so many; places of the others are in the pyramid.
+    # The page lists at most this many nodes; the places of the others are in the pyramid.
     owned = merge_touching(segments.take(np.flatnonzero((segments.owner != 0) & (segments.owner <= NODE_BUDGET))))
     tells_files = all_paths or len(owned) <= OWNER_BUDGET
     nodes = stacked([layout.columns("nodes") for layout in item.layouts])

@@ -1,8 +1,8 @@
 """What the panels beside the address map show.
 
 As counts on grids of fixed size: distances between what belongs together (along the walk, along the keys, and from
-metadata to data), and when nodes were written, for file systems that number their transactions. Of a walk where the
-head is over time, and what it costs.
+metadata to data), and when nodes were written, for file systems that number their transactions. Panels of a walk: the
+position of the head over time, and the cost.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 KINDS: Final = ("leaf", "index", "header", "map", "free", "locked", "unreadable")
 
 NODE_BUDGET: Final = 250_000
-"""Nodes whose records, keys and xid the page can tell."""
+"""Nodes whose records, keys and xid the page can show."""
 
 NOT_KNOWN: Final = 255
 """In place of a level, or of how full a node is in per cent."""
 
 DIGITS: Final = 3
-"""So many digits of a cost are kept: more are never told, and would not compress."""
+"""Digits of a cost that are kept: more are never shown, and would not compress."""
 
 
 def pack_nodes_table(nodes: Table, item: MapDisk, segments: Segments, classes: list[str]) -> dict[str, Any]:
@@ -172,7 +172,7 @@ POINTS: Final = 40_000
 
 BINS: Final = 300
 READS_A_BIN: Final = 10
-"""Spans of time that rates are told of: so many at most, with so many reads each on average."""
+"""Rates are shown for at most this many spans of time, with this many reads each on average."""
 
 
 def density(x: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
@@ -291,7 +291,7 @@ def _to_data(item: MapDisk) -> dict[str, Any]:
 def _to_first_extents(layout: VolumeLayout, device: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return distances within a volume, and the nodes they begin at; a file is where its first entry says.
 
-    Of a set, an inode on one device and its data on another have no distance.
+    In a set, an inode on one device and its data on another have no distance.
     """
     extents, entries, nodes = (layout.columns(name) for name in ("extents", "entries", "nodes"))
     is_here = extents["device"].data == device
@@ -325,7 +325,7 @@ def written_when(item: MapDisk, nodes: Table) -> dict[str, Any] | None:
 
 
 TICKS_PER_SECOND: Final = 100_000
-"""Of the times of reads: what is drawn is coarser by far."""
+"""Resolution of the times of reads: the drawing is far coarser."""
 
 
 def first_of(trace: AccessTrace, walks: Sequence[MapWalk]) -> int:
@@ -381,7 +381,7 @@ def _rates(seconds: float, begin: NDArray[np.float64], trace: AccessTrace) -> di
     """Seeks and bytes per second in equal spans of time."""
     if not len(begin):
         return {"width": 0.0, "seeks": [], "bytes": []}
-    # A span of a read or two would tell of them as if thousands a second went on like that.
+    # A span of one or two reads would show a rate of thousands per second.
     spans = max(1, min(BINS, len(begin) // READS_A_BIN))
     edges = np.linspace(0.0, seconds or 1.0, spans + 1)
     width = edges[1] - edges[0]
@@ -421,7 +421,7 @@ class Directories(Struct, frozen=True):
 
     volume: int  # place of the volume's layout on its disk
     ids: NDArray[np.uint64]  # their numbers
-    parent: NDArray[np.int64]  # place of the directory that each lies in; -1 where there is none
+    parent: NDArray[np.int64]  # place of each one's parent directory; -1 where there is none
     name_row: NDArray[np.int64]  # row of entries that names each; -1 where there is none
     seconds: NDArray[np.float64]  # of the walk, caused by each
     # entries, held_bytes: what each lists, and the sizes of that
@@ -432,7 +432,7 @@ class Directories(Struct, frozen=True):
 def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
     """Return the costliest directories of a disk with their ancestors: time of a walk, entries and bytes.
 
-    Of each volume its first walk counts. None where nothing was walked.
+    The first walk of each volume counts. None where nothing was walked.
     """
     walks = {walk.volume: walk for walk in reversed(item.walks)}
     volumes = [_of_volume(number, item.layouts[number], walks[number]) for number in sorted(walks)]
@@ -463,7 +463,7 @@ def _of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
     folder_rows = np.flatnonzero(entries["kind"].equals("directory"))
     folders = entries["file_id"].data[folder_rows]
     parents = entries["parent_id"].data
-    # What the root lies in is no directory, unless damage made it one: nobody lists it.
+    # The root's parent is not a directory unless damage made it one, and no walk lists it.
     above = parents[folder_rows[folders == ROOT_ID]]
     inside = ~np.isin(parents, above[~np.isin(above, folders)])
     (listing, folder, caused), bound = dense_codes(parents, folders, walk.trace.directory_id)
@@ -474,7 +474,7 @@ def _of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
     numbers = np.concatenate([parents[inside], folders, walk.trace.directory_id])
     ids = np.sort(numbers[first_places(codes, bound)])
     name_row, parent = np.full(len(ids), -1), np.full(len(ids), -1)
-    # Of a directory that several entries name, as damage and links to directories have it, the first one counts.
+    # If several entries name a directory (damage, links to directories), the first one counts.
     own = place[folder][::-1]
     name_row[own] = folder_rows[::-1]
     parent[own] = place[listing[folder_rows]][::-1]
@@ -492,7 +492,7 @@ def _of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
 
 
 def _circles(parent: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which directories have no topmost one: damage made one of their ancestors lie in itself."""
+    """Return which directories have no topmost one: damage made an ancestor its own descendant."""
     above = np.append(parent, -1)  # -1 stands for the last place, too: what has no parent stays there
     for _ in range(len(parent).bit_length()):
         above = above[above]
@@ -508,7 +508,7 @@ def _costliest(volumes: Sequence[Directories]) -> list[NDArray[np.int64]]:
 
 
 def _with_ancestors(volume: Directories, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Add what lies between directories and the root; a damaged tree's circles end where they began."""
+    """Add the directories between these and the root; cycles in a damaged tree end where they began."""
     chosen = np.zeros(len(volume.ids), np.bool_)
     while len(rows):
         chosen[rows] = True

@@ -191,7 +191,7 @@ def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Col
     nodes, pieces = layout.columns("nodes"), _on(layout.columns("node_fragments"), device)
     rows = nodes["row"].data
     whole = np.flatnonzero((nodes["device"].data == device) & ~np.isin(rows, pieces["node_row"].data))
-    # Of a node whose pieces lie on several drives of a set, the row names the first piece's drive alone.
+    # If the pieces of a node are on several drives of a set, the row names only the first piece's drive.
     of_piece, has_node = match(rows.astype(np.int64), pieces["node_row"].signed())
     codes = _codes(nodes["tree"], collector.codes, 0)
     for word, item in BY_CONDITION.items():
@@ -204,7 +204,7 @@ def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Col
 
 
 def _on(table: Table, device: int) -> Table:
-    """Return what lies on a drive of a set."""
+    """Return the content of one drive of a set."""
     here = table["device"].data == device
     return table if here.all() else table.take(here)
 
@@ -278,7 +278,7 @@ def partition(
 ) -> tuple[Share, ...]:
     """Give each byte of a range to one class.
 
-    What is told of twice belongs to the first that claims it: damaged and locked nodes, then the classes in the order
+    What is claimed twice belongs to the first claim: damaged and locked nodes, then the classes in the order
     of the legend, so that a node counts as its tree's and not as data of the file that holds the tree.
     """
     left = np.array([[0, size_bytes]], np.int64)
@@ -343,7 +343,7 @@ def _cells(runs: Runs, width: int) -> Cells:
 
 
 def _summed(cell: NDArray[np.int64], held: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Add what lies in the same cell."""
+    """Add the values of the same cell."""
     order = np.argsort(cell, kind="stable")
     cell, held = cell[order], held[order]
     heads = np.flatnonzero(np.diff(cell, prepend=-1))

@@ -51,7 +51,7 @@ class MapWalk(Struct, frozen=True):
     draws_s: tuple[float, ...] = ()  # seconds of each simulation, which belong to those of other walks one by one
     entries: int = 0  # files and directories that it lists
     volume: int = 0  # place of the volume that it goes through among its disk's layouts
-    name: str = ""  # what tells that volume from others of its disk; empty where there is one
+    name: str = ""  # unique name of that volume on its disk; empty if there is one
 
     @property
     def seconds(self) -> float:
@@ -89,7 +89,7 @@ class MapDisk(Struct, frozen=True):
     # checkpoints and snapshots with their transactions, where the file system has them
     states: list[tuple[str, int]] = field(default_factory=list)
     device: int = 0  # which image of a set it is; 0 for all others
-    # what tells its volumes apart, by the places of their layouts; empty where there is one
+    # what distinguishes its volumes, by the places of their layouts; empty where there is one
     called: Mapping[int, str] = field(default_factory=dict)
     # so many of the last layouts are an earlier state of the disk, which the others are set against
     num_earlier: int = 0
@@ -101,7 +101,7 @@ def first_walks(disk: MapDisk) -> list[MapWalk]:
 
 
 def images_of(disks: Sequence[MapDisk]) -> list[MapDisk]:
-    """Return the disks without the further devices of sets: what is told once of each volume is told of these."""
+    """Return the disks without the further devices of sets, for facts that are shown once per volume."""
     return [disk for disk in disks if not disk.device]
 
 
@@ -174,7 +174,7 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
     facts = named[0].layout.facts
     called = _called(volumes, names=names)
     slowest = sorted(enumerate(volumes), key=lambda item: -_slowness(item[1]))
-    # What is wrong with the image itself is said once, before all else.
+    # Problems of the image itself are shown once, before all else.
     outside = _errors("The image", result.findings) if volumes[0] is result.volumes[0] else ()
     return MapDisk(
         title=_title(result, named) if names else "volume",
@@ -205,7 +205,7 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
 
 
 def _called(volumes: Sequence[VolumeScan], *, names: bool) -> dict[int, str]:
-    """Name the volumes by their places, where there are several, so that each is told from all others."""
+    """Name the volumes by their places if there are several, so that the names differ."""
     facts = [volume.layout.facts for volume in volumes]
     own = {place: escape_text(one.name) if names else "" for place, one in enumerate(facts) if one.volume is not None}
     if len(own) < 2:
@@ -218,7 +218,7 @@ def _called(volumes: Sequence[VolumeScan], *, names: bool) -> dict[int, str]:
 
 
 def _slowness(volume: VolumeScan) -> float:
-    """How long listing a volume takes on the first drive: what takes longest is told first."""
+    """How long listing a volume takes on the first drive: the longest is shown first."""
     return volume.predictions[0].seconds if volume.predictions else 0.0
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = 1200
 MAX_TOLD: Final = 2
-"""Of so many disks the legend tells what they hold."""
+"""The legend shows the content of at most this many disks."""
 UPPER, LOWER = 38, 14
 """Heights of the two parts of a band."""
 
@@ -38,14 +38,14 @@ HATCH: Final = (
 )
 HATCHED_SWATCH: Final = '<rect width="12" height="12" fill="url(#hatch)"/>'
 HATCHED: Final = frozenset({"damaged", "unknown"})
-"""What must be told from all else without its colour."""
+"""Classes that must be recognisable without colour."""
 
 SHADES: Final = ((0.5, 1.0), (0.2, 0.85), (0.05, 0.68), (0.02, 0.52), (0.005, 0.38), (0.0, 0.25))
 """Least share of each shade, strongest first, and its opacity; those of the map's cells (``web/src/cells.ts``)."""
 
 
 class BandPart(Struct, frozen=True):
-    """What a layman tells apart: its key, its name, which classes of the map it takes, and its colour in the style."""
+    """A category of the legend: its key, label, map classes, and colour."""
 
     key: str
     label: str
@@ -172,7 +172,7 @@ def _shaded(part: BandPart, shares: NDArray[np.float64], top: int, height: int) 
 
 
 def file_list_reach(shares: Sequence[Share]) -> str:
-    """Say in how many pieces the file list lies and how far they reach; nothing where there is none."""
+    """Say in how many pieces the file list is and how far they reach; nothing if there is none."""
     runs = (
         union([shares[place].runs for place in parts_of(shares).get("main", [])])
         if shares
@@ -185,7 +185,7 @@ def file_list_reach(shares: Sequence[Share]) -> str:
 
 
 def _amounts(shares: Sequence[Share], size_bytes: int) -> Iterator[tuple[str, str]]:
-    """Tell what each part holds: bytes, share of the disk, pieces; parts that hold nothing are left out."""
+    """Return what each part holds: bytes, share of the disk, pieces; parts that hold nothing are left out."""
     parts = parts_of(shares)
     for part in parts_for(shares):
         runs = [shares[place].runs for place in parts[part.key] if len(shares[place].runs)]
@@ -199,7 +199,7 @@ def _amounts(shares: Sequence[Share], size_bytes: int) -> Iterator[tuple[str, st
 def legend(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
     """Return the colours of the bands with what each disk holds of them, disks apart by a bar."""
     told = [dict(_amounts(held, disk.size_bytes)) for disk, held in zip(disks, shares, strict=True)]
-    # Of many disks the amounts are read in a table of their own.
+    # If there are many disks, a table of its own shows the amounts.
     amounts = [{part.label: "" for part in PARTS}] if len(told) > MAX_TOLD else told
     entries = (
         f'<span><svg class="swatch" viewBox="0 0 12 12"><rect class="part-{part.style}" width="12" height="12"/>'
@@ -214,7 +214,7 @@ def legend(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
 WORTH_TELLING: Final = 1.1
 """Disks whose times differ by less are not compared in words."""
 
-NO_TIME: Final = "Nothing can be listed here, so there is no time to predict."
+NO_TIME: Final = "No listing time: nothing can be listed here."
 
 SAME: Final = 0.01
 """Numbers of entries that differ by no larger share count as the same."""
@@ -301,7 +301,7 @@ def _band(place: int, disk: MapDisk, shares: Sequence[Share], span: int, first: 
 
 
 def clock_words(walk: MapWalk) -> str:
-    """Tell how long a walk takes, with its volume where the disk has several; as ``web/src/band.ts`` does."""
+    """Return how long a walk takes, with its volume where the disk has several; as ``web/src/band.ts`` does."""
     return escape(f"{walk.name}: " if walk.name else "") + format_seconds(walk.seconds)
 
 
@@ -318,7 +318,7 @@ def _unread(disk: MapDisk, shares: Sequence[Share], first: str) -> str:
 
 
 def _scale(span: int, disks: Sequence[MapDisk]) -> str:
-    """Tell how much of the disks the bands show: of those that are nearly empty, the part in use."""
+    """Return how much of the disks the bands show: of those that are nearly empty, the part in use."""
     whole = max((disk.size_bytes for disk in disks), default=span)
     end = format_bytes(span) + (f" of {format_bytes(whole)}" if span < whole else "")
     return f'<div class="bar under muted"><span>0</span><span>{end}</span></div>'
@@ -332,7 +332,7 @@ def _times(disks: Sequence[MapDisk]) -> str:
     if not most:
         return ""
     kinds = [disk.kind for disk in listed]
-    # Two disks of one file system are told apart by their titles.
+    # The titles distinguish two disks of one file system.
     are_apart = all(kinds) and len(set(kinds)) == len(kinds)
     rows = "".join(
         _time(" ".join(filter(None, [disk.kind if are_apart else disk.title, walk.name])), walk, most)
@@ -387,7 +387,7 @@ PANELS: Final = {
     "walk": ("The walk", "Where the head is while the files are enumerated, coloured by what is read."),
     "directories": ("Directories by cost", "Each read is charged to the directory that caused it."),
     "history": ("History", "When nodes were written."),
-    "distances": ("Distances", "How far apart lies what belongs together."),
+    "distances": ("Distances", "How far related data is apart."),
 }
 """Parts of the page that are drawn, by their anchors: title and explanation. Each has a card per disk."""
 
@@ -408,7 +408,7 @@ CHANGED_PANEL: Final = (
 
 
 def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
-    """Return the page's sections as HTML: what can be read at once, and cards for what is drawn, side by side.
+    """Return the page's sections as HTML: what can be read at once, and cards for drawings, next to each other.
 
     `shares` is what each disk holds, by class; every text from an image is escaped.
     """
@@ -431,7 +431,7 @@ def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str
 
 
 def _has(anchor: str, disks: Sequence[MapDisk]) -> bool:
-    """Tell whether there is anything to draw; what the panel's card would say instead is not worth a title."""
+    """Return whether there is anything to draw; what the panel's card would say instead is not worth a title."""
     if any(disk.num_earlier for disk in disks):
         return anchor == "map"
     if anchor == "history":

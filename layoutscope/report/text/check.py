@@ -59,7 +59,7 @@ def print_check(result: CheckResult) -> Iterator[RenderableType]:
 
 
 def _shared(result: CheckResult) -> Iterator[Text]:
-    """Count what follows from one of several causes, of which nobody can tell which."""
+    """Count what follows from one of several causes, if it is unknown which."""
     codes = dict[int, list[str]]()
     for item in result.every():
         if len(item.causes) > 1:
@@ -70,7 +70,7 @@ def _shared(result: CheckResult) -> Iterator[Text]:
 
 
 def _not_checked(volume: CheckedVolume) -> Iterator[Text]:
-    """Say what of a volume nothing is said about, and why."""
+    """State which part of a volume was not checked, and why."""
     name = escape_text(volume.volume)
     if volume.coverage != 1:
         yield Text(f"Part of {name} could not be checked.")
@@ -85,7 +85,7 @@ def _verdict(result: CheckResult) -> str:
     """Say whether the image is clean, or that this is not known, and of what, where not everything was asked for."""
     limits = [f"for {', '.join(result.rules)} only"] if result.rules else []
     limits += [f"beyond the findings of {escape_text(result.before)}"] if result.before else []
-    # What is locked cannot be looked at, and is no fault.
+    # Locked data cannot be checked, and is not a fault.
     if any(finding.level != "info" and not finding.code.endswith("-locked") for finding in result.every()):
         return " ".join(["not clean", *limits])
     if result.is_clean:

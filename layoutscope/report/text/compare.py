@@ -25,7 +25,7 @@ MAX_RATIOS: Final = 3
 """Up to so many sides each has its ratio to the first; with more of them the last one has."""
 
 MAX_SIDES: Final = 4
-"""So many sides stand in one table of 80 columns."""
+"""A table of 80 columns has room for this many sides."""
 
 TITLE_COLUMNS: Final = 30
 """Width of the column of metrics' titles."""

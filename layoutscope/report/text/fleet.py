@@ -140,7 +140,7 @@ def cache_text(
     freed: int | None,  # bytes that removing them gave back; None where they are only shown
     as_json: bool,
 ) -> str:
-    """Tell what is kept, or what was removed."""
+    """Return what is kept, or what was removed."""
     if as_json:
         listed = [
             {"name": name, "size_bytes": size, "stored_bytes": stored, "used": _format_used(used)}

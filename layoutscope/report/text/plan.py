@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 MAX_TOLD: Final = 5
-"""Remedies whose ways, risks and assumptions are told without being asked for."""
+"""Number of remedies whose steps, risks and assumptions are shown by default."""
 
 
 @make_printer
@@ -70,7 +70,7 @@ def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     if found.high_s < WORTH_S:
         yield Text("Under a second: nothing to improve.", style="bold")
     notes = [line for sentence in volume.unknown for line in _wrapped(f"Note: {sentence}")]
-    # What makes the table worth little stands above it.
+    # Warnings that limit the value of the table are shown above it.
     if volume.reads < FEW_READS:
         yield from notes
     yield from _helpful(volume, MAX_TOLD if not shows_all else len(volume.remedies))

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 MINUTES_FROM, HOURS_FROM = 120, 7200
-"""Seconds from which intervals are told in minutes."""
+"""Seconds from which intervals are shown in minutes."""
 
 UNRECORDED: Final = {"macos": " (by published sources, not by recordings)"}
-"""Hosts whose reads nobody has recorded yet, and how that is said."""
+"""Hosts without recorded reads, and the sentence that says so."""
 
 TOLD_STROKES: Final = 0.001
-"""Ways of the arm that are less are not told apart."""
+"""Smaller differences in arm travel are not shown."""
 
 DOUBTED: Final = 0.5
 """Share of the blocks of a trace; where less is predicted, another image or order is likelier than a bad model."""
@@ -39,7 +39,7 @@ DOUBTED: Final = 0.5
 def prediction_table(
     predictions: Sequence[Prediction], title: str = "Predicted listing time, with the share of each cause"
 ) -> RenderableType:
-    """Show predicted times with the shares of their causes; no seeks where there is no arm."""
+    """Show predicted times with the shares of their causes; no seeks for drives without an arm."""
     causes = [(name.capitalize(), True) for name, _ in predictions[0].causes_s]
     columns = [*heads("Drive", ">Time", ">90 % interval"), *causes]
     rows = [(item.drive, format_seconds(item.seconds), _interval(item), *_causes(item)) for item in predictions]
@@ -110,7 +110,7 @@ def _about(volume: predict.VolumeCase | predict.OrdersCase) -> Iterator[Text]:
 
 
 def _missing(paths: Sequence[str]) -> Iterator[Text]:
-    """Tell how many paths of a list are not on the volume, and the first of them."""
+    """Return how many paths of a list are not on the volume, and the first of them."""
     if paths:
         told = f"{format_count(len(paths), 'path')} of the list {'is' if len(paths) == 1 else 'are'} not on the volume"
         yield Text(f"{told}. The existing part of each path is looked up:", style="bold red")
@@ -120,7 +120,7 @@ def _missing(paths: Sequence[str]) -> Iterator[Text]:
 
 
 MAX_MISSING: Final = 5
-"""Paths that are told which are not on the volume."""
+"""Number of paths listed that are not on the volume."""
 
 
 def _volume(volume: predict.VolumeCase) -> Iterator[RenderableType]:
@@ -143,7 +143,7 @@ def _volume(volume: predict.VolumeCase) -> Iterator[RenderableType]:
 
 
 def _in_sequence(walk: WalkFacts) -> Iterator[Text]:
-    """Tell which part of a walk a disk serves at once: of its reads, and of the nodes behind them."""
+    """Return which part of a walk a disk serves at once: of its reads, and of the nodes behind them."""
     shares = {metric.name: metric.value for metric in walk.metrics}
     reads, nodes = (shares.get(name) for name in ("request-layout-score", "enumeration-layout-score"))
     if reads is not None:
@@ -152,7 +152,7 @@ def _in_sequence(walk: WalkFacts) -> Iterator[Text]:
 
 
 def _host_line(volume: predict.VolumeCase) -> Text:
-    """Tell processor and wall time of the host apart: on flash this is most of the time."""
+    """Show processor and wall time of the host separately: on flash this is most of the time."""
     time = volume.host_time
     return Text(f"Computer: {format_seconds(time.cpu_s)} of processor time, {format_seconds(time.wall_s)} elapsed")
 
@@ -263,7 +263,7 @@ def _side_by_side(result: recorded.ReplayResult) -> RenderableType:
 
 
 def _drive_seconds(item: Prediction) -> float:
-    """Return the seconds of the drive alone; a trace may not tell those of its host."""
+    """Return the seconds of the drive alone; a trace may not include those of its host."""
     return sum(seconds for name, seconds in item.causes_s if name != "host")
 
 
@@ -372,7 +372,7 @@ def _placed(item: recorded.PlacedDevice, *, is_tried: bool) -> str:
     if not is_tried:
         return f"{text}; assumed, because there is no image to check it against"
     where = "on what the volume holds" if item.is_alike else "on nodes"
-    return f"{text}; {item.on_nodes:,} of {item.tried:,} lie {where}"
+    return f"{text}; {item.on_nodes:,} of {item.tried:,} are {where}"
 
 
 def _named(counts: Sequence[tuple[str, int]]) -> str:
@@ -413,7 +413,7 @@ WALK_COLUMNS: Final = heads(
     *("Walk", "As", ">Clock", ">Predicted", "Inside", ">On nodes", ">Blocks", ">Extra", ">Pairs", ">Drive"),
     *(">Host us", ">Model us"),
 )
-"""Columns of the walks: time on the clock, the predicted interval, whether the first lies in it; shares of metadata
+"""Columns of the walks: time on the clock, the predicted interval, whether the first is in it; shares of metadata
 reads on nodes, of blocks and steps predicted; measured over predicted time of the drive; the host's for an entry."""
 
 
@@ -443,7 +443,7 @@ def print_kit(result: recorded.KitResult) -> Iterator[RenderableType]:
 
 
 def _machine(machine: recorded.KitMachine, filesystem: str) -> str:
-    """Say what was measured, as far as the kit tells."""
+    """Say what was measured, as far as the kit reports it."""
     kind = {True: ", flash", False: ", rotating", None: ""}[machine.solid_state]
     drive = f" ({machine.drive}{kind})" if machine.drive or kind else ""
     whose = " on ".join(filter(None, (machine.system, machine.model))) or "an unnamed Mac"
@@ -495,7 +495,7 @@ def _policy(policy: recorded.LeafPolicy) -> Iterator[Text]:
 
 
 def leaf_cells(policy: recorded.LeafPolicy | None) -> tuple[str, str, str]:
-    """Tell what the leaves tell: share next to each other, transactions and leaves of each, transactions by tenths."""
+    """Describe the leaves: share next to each other, transactions and leaves of each, transactions by tenths."""
     if policy is None:
         return NOTHING, NOTHING, NOTHING
     adjacent = NOTHING if policy.adjacent_share is None else format_share(policy.adjacent_share)
@@ -507,7 +507,7 @@ def leaf_cells(policy: recorded.LeafPolicy | None) -> tuple[str, str, str]:
 
 
 def table_rows(result: recorded.KitResult) -> Iterator[tuple[str, ...]]:
-    """Yield a row a walk, with what it was measured on and what the leaves tell."""
+    """Yield one row per walk, with its machine and the figures of the leaves."""
     machine, leaves = result.machine, leaf_cells(result.policy)
     memory = machine.cache_sizes.get("hw.memsize", "")
     size = format_bytes(int(memory)) if memory.isdecimal() else NOTHING

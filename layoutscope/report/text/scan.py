@@ -84,7 +84,7 @@ def scan_parts(result: ScanResult, *, explain: bool = False) -> Iterator[Rendera
 
 
 def volumes_first(volumes: Sequence[VolumeScan]) -> Iterator[VolumeScan]:
-    """Put each container behind its volumes, which tell the story."""
+    """Put each container after its volumes, which matter more."""
     container: VolumeScan | None = None
     for volume in volumes:
         facts = volume.layout.facts
@@ -141,7 +141,7 @@ def stack_line(facts: VolumeFacts) -> Text:
 
 
 def headline(facts: VolumeFacts) -> list[str]:
-    """Tell how large a volume is and how many files it has."""
+    """Return how large a volume is and how many files it has."""
     size = f"{format_bytes(facts.size_bytes)} in blocks of {format_bytes(facts.block_size_bytes)}"
     lines = [f"{facts.variant}, {size}, from byte {facts.image_offset:,} of the image"]
     if facts.volume is not None:

@@ -94,7 +94,7 @@ def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text
 
 
 def _fitted(result: ScanResult, volume: VolumeScan, room: int, *, is_ascii: bool) -> list[Text]:
-    """Lay out a volume that has the screen for itself: rows go before empty lines, and sections never."""
+    """Format a volume that has the screen for itself: rows go before empty lines, and sections never."""
     for rows, is_aired in ((MAX_ROWS, True), (2, True), (2, False), (1, False)):
         block = list(_alone(result, volume, rows, is_aired=is_aired, is_ascii=is_ascii))
         if len(block) <= room:
@@ -341,7 +341,7 @@ def _locked(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
 
 
 def _with_image(text: str, result: ScanResult, room: int = COLUMNS) -> str:
-    """Put the image into a command as it was given, so that it can be copied; a placeholder where there is no room."""
+    """Put the image into a command as it was given, so that it can be copied; a placeholder if it does not fit."""
     name = result.image.name
     filled = text.replace("{}", quote(name))
     return filled if name.isprintable() and cell_len(filled) <= room else _cut(text.replace("{}", "IMAGE"), room)

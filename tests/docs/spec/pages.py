@@ -32,7 +32,7 @@ Every line is computed. *At* and *bytes* are the document's; a test holds the gr
 - **findings**: what `check` says of a sound image in which this field alone has another value (the checksum made
   right); *not opened* where it is not read any more.
 - **tests**: `p` the field's place, by the test above; `d` record type and grammar read the same on random bytes
-  (`tests/differential`); `t` another value changes a table or a fact, which tests hold against the plan of an image
+  (`tests/differential`); `t` another value changes a table or a fact, which tests compare with the plan of an image
   that was written without the reader (`tests/images`); `c` another value is a finding.
 - **seen**: where it is not zero, or there at all if its size varies: `f` on fixtures, `d` on images that Linux's
   drivers, newfs_hfs or xorriso made, `m` on images that macOS made.

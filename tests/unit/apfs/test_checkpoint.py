@@ -130,7 +130,7 @@ def test_a_map_has_no_more_mappings_than_room():
     ("size", "oid", "spoil", "reason"),
     [
         (1024, 9, b"\0", None),
-        (1024, 8, b"\0", "another object lies there"),
+        (1024, 8, b"\0", "another object is there"),
         (1024, 9, b"\1", "checksum differs"),
         (0, 9, b"\0", "impossible size"),
         (1000, 9, b"\0", "impossible size"),

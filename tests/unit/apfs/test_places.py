@@ -174,7 +174,7 @@ def test_an_uncertain_start_is_told_where_it_is():
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"size": LARGE + 512}, "block size is no power of two"),
+        ({"size": LARGE + 512}, "block size is not a power of two"),
         ({"type": 0x80000002}, "object of another type"),
     ],
 )

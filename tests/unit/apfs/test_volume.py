@@ -123,5 +123,5 @@ def test_a_password_opens_a_volume_or_is_told_not_to(monkeypatch, key):
     volume = volume_of(encrypted=True)
     container = SimpleNamespace(superblock=SimpleNamespace(is_crypto_sw=True))
     assert cipher_of(container, volume, "secret") == key
-    words = ["the password opens none of the volume's keys"] * (key is None)
+    words = ["wrong password: it opens none of the volume's keys"] * (key is None)
     assert [item.message for item in volume.log.findings] == words

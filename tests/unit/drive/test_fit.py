@@ -204,5 +204,5 @@ def test_the_error_of_a_job_goes_into_the_profile():
 def test_a_share_that_is_none_is_refused():
     """Sizes of fio may be shares, which are numbers."""
     job = {"job options": {"rw": "randread", "size": "x%"}, "read": {"clat_ns": {"mean": 15e6}}}
-    with pytest.raises(UsageError, match="no share"):
+    with pytest.raises(UsageError, match="not a share"):
         from_fio({"jobs": [job]}, from_datasheet("x", **SHEET))

@@ -64,11 +64,11 @@ def changed(row, column, value):
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (None, "no map of sectors"),
-        (b"not compressed", "no map of sectors"),
-        (packed(ROWS)[:-4], "no map of sectors"),
-        (packed([]), "0 bytes are no 6 columns"),
-        (packed(range(7)), "28 bytes are no 6 columns"),
+        (None, "not a map of sectors"),
+        (b"not compressed", "not a map of sectors"),
+        (packed(ROWS)[:-4], "not a map of sectors"),
+        (packed([]), "0 bytes do not make 6 columns"),
+        (packed(range(7)), "28 bytes do not make 6 columns"),
         (changed(0, 1, 0), "a run has no sector"),
         (changed(4, 2, 0), "more than its track"),
         (changed(0, 3, 21), "more than its track"),
@@ -92,7 +92,7 @@ def test_only_a_file_beside_the_profile_is_read(disk, tmp_path, name):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     profile = disk(packed(ROWS))
-    with pytest.raises(UsageError, match="no map of sectors"):
+    with pytest.raises(UsageError, match="not a map of sectors"):
         read_mapped_runs(profile.with_figures(map_file=name))
 
 

@@ -69,8 +69,8 @@ def test_a_window_sees_its_own_unread_areas(rescued):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is no ddrescue map file"),
-        ("# only comments\n", "is no ddrescue map file"),
+        ("", "not a ddrescue map file"),
+        ("# only comments\n", "not a ddrescue map file"),
         ("0x0 ?\n0x0 0x100\n", "line 2"),
         ("0x0 ?\nzero 0x100 +\n", "line 2"),
         ("0x0 ?\n0x0 0x100 !\n", "line 2"),

@@ -145,7 +145,7 @@ def test_a_part_that_is_no_file_is_named(tmp_path):
     write_parts(tmp_path, ["001", "002"])
     (tmp_path / "disk.002").unlink()
     os.mkfifo(tmp_path / "disk.002")
-    with pytest.raises(ImageError, match=r"disk\.002: has the name of a part of .*, and is no file"):
+    with pytest.raises(ImageError, match=r"disk\.002: has the name of a part of .*, and is not a file"):
         open_image(tmp_path / "disk.001")
     (tmp_path / "disk.002").unlink()
     (tmp_path / "disk.002").mkdir()

@@ -410,8 +410,8 @@ def test_https_leads_to_no_http():
 
 @pytest.mark.parametrize("address", ["http://", "http:///disk.img", "http://host:99999/x", "http://[::1/x"])
 def test_an_address_without_a_host_is_one_line(address):
-    """What is no address is never looked up."""
-    with pytest.raises(ImageError, match="is no address"):
+    """What is not an address is never looked up."""
+    with pytest.raises(ImageError, match="is not an address"):
         WebFile(address, FIRST)
 
 

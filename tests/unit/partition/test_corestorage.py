@@ -362,7 +362,7 @@ def test_a_logical_volume_begins_inside_of_its_physical_volume(blocks, is_inside
     found, _ = opened(physical_volume(plan), size=blocks * BLOCK_BYTES)
     (volume,) = found.logical_volumes
     assert volume.volume_offset == (CONTENT_BLOCK * BLOCK_BYTES if is_inside else None)
-    assert (volume.reason == "which lies outside of this physical volume") != is_inside
+    assert (volume.reason == "which is outside of this physical volume") != is_inside
     assert (volume.size_bytes, volume.is_encrypted) == (4 * BLOCK_BYTES, False)
 
 
@@ -373,9 +373,9 @@ def test_a_logical_volume_begins_inside_of_its_physical_volume(blocks, is_inside
         (((2, 2, 302), (0, 2, 300)), 300, ""),  # in any order
         (((0, 3, 300),), None, "of which only 12.0 KiB have a place"),
         (((0, 5, 300),), 300, ""),
-        (((0, 2, 300), (3, 1, 303)), None, "which lies in 2 pieces"),
-        (((0, 2, 300), (2, 2, 303)), None, "which lies in 2 pieces"),
-        (((1, 3, 300),), None, "which lies in 1 piece"),
+        (((0, 2, 300), (3, 1, 303)), None, "which is in 2 pieces"),
+        (((0, 2, 300), (2, 2, 303)), None, "which is in 2 pieces"),
+        (((1, 3, 300),), None, "which is in 1 piece"),
     ],
 )
 def test_pieces_of_a_logical_volume(extents, place, reason):

@@ -377,7 +377,7 @@ def test_a_volume_by_its_place_at_the_ends_of_an_image():
     found = find_volumes(source, depth="maps")
     (volume,) = choose(source, found, volume_at=512)
     assert (volume.image_offset, volume.size_bytes) == (512, MIB - 512)
-    for place, words in ((0, "no volume starts at byte 0"), (MIB - 1, "no volume starts at"), (MIB, "lies outside")):
+    for place, words in ((0, "no volume starts at byte 0"), (MIB - 1, "no volume starts at"), (MIB, "is outside")):
         with pytest.raises(UsageError, match=words):
             choose(source, found, volume_at=place)
 

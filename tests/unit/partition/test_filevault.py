@@ -131,7 +131,7 @@ def test_without_a_password_it_is_named(written):
 
 
 NOT_READ = {
-    "which lies in 2 pieces": {"extents": ((0, 50, 256), (50, 50, 400))},
+    "which is in 2 pieces": {"extents": ((0, 50, 256), (50, 50, 400))},
     "which is spread over 2 physical volumes": {"physical_volumes": 2},
     "which is encrypted or decrypted in part": {"status": "Converting"},
     "of which only 40.0 KiB have a place": {"extents": ((0, 10, 256),)},
@@ -150,7 +150,7 @@ def test_what_is_not_read_is_said(written, words):
 def test_places_outside_of_the_volume_are_told(written):
     """An extent that leads out of the physical volume is no place."""
     data = physical_volume(plan_of())
-    with pytest.raises(UnsupportedError, match="lies outside"):
+    with pytest.raises(UnsupportedError, match="is outside"):
         read_layouts(written(changed(data, 0x305, 64 + 8 + 32, (1 << 40).to_bytes(6, "little"))), password=PASSWORD)
 
 

@@ -202,7 +202,7 @@ def test_defragmented_files_lie_where_they_begin():
     made = layout(nodes=leaves(1), entries=rows, extents=data((20, 90, 1), (20, -1, 1), (20, 30, 1)))
     found = files_defragmented(case_of(made, "copy"))
     assert found.case.layout.extents["image_offset"].to_list() == [90 * NODE, None, 92 * NODE]
-    assert files_defragmented(case_of(three_files(), "copy")) == "every file lies in one piece"
+    assert files_defragmented(case_of(three_files(), "copy")) == "every file is already in one piece"
     assert "a listing reads none" in files_defragmented(case_of(made))
 
 
@@ -220,7 +220,7 @@ def test_defragmented_files_lie_where_they_begin():
         (on_other_file_system("hfsplus"), "apfs", "copy", "not modelled"),
         (copied_in_walk_order, "hfsplus", "copy", "not modelled"),
         (stat_by_inode, "hfsplus", "copy", "more than names"),
-        (outer_half, "hfsplus", "fts", "in the outer half already"),
+        (outer_half, "hfsplus", "fts", "already in the outer half"),
     ],
 )
 def test_a_remedy_that_does_not_apply_says_why(layouts, treatment, name, order, why):

@@ -177,7 +177,7 @@ def test_help_has_what_is_written_at_the_fields():
         "How long an enumeration takes on a drive, and why.\n\nAttributes\n----------\ndrive : str\n"
     )
     assert "\nseeks : int\n    Reads that moved the arm.\n" in text
-    assert "\nseconds_low : float\n    Lower end of the range in which nine in ten of them lie." in text
+    assert "\nseconds_low : float\n    Lower end of their 90 % range." in text
     made = type(CAUSE)("order", 1.0, 0.5)
     assert made.__doc__ == "What part of the time is there for one reason."
     typed = {"Struct": LibraryStruct}

@@ -74,12 +74,14 @@ def test_of_a_volume_like_that_it_is_said_what_is_placement():
     said = width(case(interval(("drive", 0.7)), volume=found, halves_s=(4.0, 5.0)))
     assert said[0].startswith("this layout on a drive like that: ")
     assert said[2].startswith("a volume like that: ")
-    assert said[3] == "60 % of the width: how the nodes came to lie"
-    assert said[4] == "placement, of the width of a volume like that: how the nodes lie, 60 %; where on the drive, 10 %"
+    assert said[3] == "60 % of the width: how the nodes were placed"
+    assert (
+        said[4] == "placement, of the width of a volume like that: where the nodes are, 60 %; where on the drive, 10 %"
+    )
     assert said[5].endswith("takes 4.00 s, on the inner half 5.00 s (+25%)")
     still = case(interval(("drive", 0.7)), volume=found)
     flash = replace(still, prediction=replace(still.prediction, rotates=False))
-    assert width(flash)[-1] == "placement, of the width of a volume like that: how the nodes lie, 60 %"
+    assert width(flash)[-1] == "placement, of the width of a volume like that: where the nodes are, 60 %"
     assert not any("placement" in sentence or "half of the drive" in sentence for sentence in width(case(found)))
 
 

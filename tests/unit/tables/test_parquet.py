@@ -46,7 +46,7 @@ def test_a_table_without_rows(tmp_path):
 def test_what_is_no_table(tmp_path, data):
     """Too short, no magic, a footer that is longer than the file or empty: refused."""
     (tmp_path / "a").write_bytes(data)
-    with pytest.raises(ValueError, match=r"is no Parquet|too short|end early"):
+    with pytest.raises(ValueError, match=r"is not a Parquet|too short|end early"):
         read_claims(tmp_path / "a")
 
 

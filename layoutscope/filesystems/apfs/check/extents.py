@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _NO_OBJECT: Final = np.uint64(2**60 - 1)
-"""What stands in keys of names in place of an object's number (reference, j_snap_name_key_t)."""
+"""The value in keys of names in place of an object's number (reference, j_snap_name_key_t)."""
 
 
 def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
@@ -96,7 +96,7 @@ def check_seals(subject: Subject, parts: VolumeParts) -> None:
     blocks, seal, nodes = subject.container.blocks, parts.state.seal, parts.fs.nodes
     if seal is None or not seal.hash_type or not len(nodes):
         return
-    # Each hash of a child stands in its parent; the root has none, and so its hash stands apart from the tree.
+    # A node's hash is in its parent; the root has no parent, so its hash is stored outside the tree.
     data = blocks.read(nodes.paddr[:1], int(nodes.size_bytes[0]))
     found = hash_objects(seal.hash_type, data).tobytes()
     if found != seal.root_hash:
@@ -161,13 +161,13 @@ def check_shape(
     extents: Columns,
     report: Report,
 ) -> None:
-    """Extents are whole blocks, follow each other without gap, and lie inside the container."""
+    """Extents are whole blocks, follow each other without gap, and are inside the container."""
     # As numbers with a sign they are the same bytes.
     length, logical = (extents[name].view(np.int64) for name in ("len_extent", "logical_addr"))
     add = report.of(extents, "extent of data stream", "extent-invalid")
     add(length == 0, "it is empty", LENGTH)
     odd = _is_odd(length, blocks.block_size) | _is_odd(logical, blocks.block_size)
-    add(odd, "it is no whole number of blocks", LENGTH, found=length)
+    add(odd, "it is not a whole number of blocks", LENGTH, found=length)
     # Holes have records of their own, so that nothing is left out between two extents of a stream.
     expected = np.zeros(len(length), np.int64)
     np.add(logical[:-1], length[:-1], out=expected[1:])
@@ -181,11 +181,11 @@ def check_shape(
     outside = position > (sizes[device] if device.any() else sizes[0])
     outside |= ~blocks.present(extents["paddr"], 0)
     outside &= extents["paddr"] != 0
-    add(outside, "it lies outside the image", "val.file_extent_val.paddr", found=extents["paddr"])
+    add(outside, "it is outside the image", "val.file_extent_val.paddr", found=extents["paddr"])
 
 
 def _is_odd(values: NDArray[np.int64], block_size: int) -> NDArray[np.bool_]:
-    """Tell which are no multiple of the block size; a power of two needs no division."""
+    """Return which are not multiples of the block size; a power of two needs no division."""
     is_power = block_size & (block_size - 1) == 0
     odd: NDArray[np.bool_] = (values & (block_size - 1) if is_power else values % block_size) != 0
     return odd
@@ -227,7 +227,7 @@ def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int6
 
 
 def _match_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
-    """Tell whether references and extents are the same blocks, each of them once: as it is where nothing is cloned."""
+    """Return whether references and extents are the same blocks, each once: the case without clones."""
     held, referred = parts.file_runs(parts.state.store.blocks.block_size), parts.data_runs()
     is_once = arrays.total(held) == length.sum() and arrays.total(referred) == count.sum()
     return bool(is_once and np.array_equal(held, referred))
@@ -279,7 +279,7 @@ def is_touched(
     start: NDArray[np.int64],
     length: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Tell which stretches touch a set of runs.
+    """Return which stretches touch a set of runs.
 
     >>> is_touched(np.array([[5, 2], [9, 1]]), np.array([3, 4, 7, 8]), np.array([2, 2, 2, 2])).tolist()
     [False, True, False, True]

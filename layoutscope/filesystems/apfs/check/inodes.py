@@ -53,7 +53,7 @@ _TYPES: Final = {
 class Extended(Struct, frozen=True):
     """Extended fields of records, one row a field."""
 
-    rows: CheckedRows  # records whose fields could be told apart
+    rows: CheckedRows  # records whose fields could be separated
     owner: NDArray[np.int64]  # position of each field's record among them
     # kind, flags: as stored
     kind: NDArray[np.uint8]
@@ -68,7 +68,7 @@ class Extended(Struct, frozen=True):
 
 
 def check_extended(rows: CheckedRows, name: str, width: int) -> Extended | None:
-    """Hold the extended fields of records against the rules.
+    """Check the extended fields of records.
 
     The fields of those records that keep the rules of lengths; None if there are none.
     """
@@ -199,10 +199,10 @@ def check_inodes(rows: CheckedRows, fields: Extended | None, notes: Notes | None
     wrong = np.isin(form, _DEVICES) != has[int(FIELD.rdev)]
     rows.report(wrong, "val", "inode: a device's number is there without a device, or a device without it")
     wrong = has[int(FIELD.dstream)] & (form != int(_FORMAT.file))
-    rows.report(wrong, "val", "inode: it has a data stream, but is no regular file")
+    rows.report(wrong, "val", "inode: it has a data stream, but is not a regular file")
     wrong = (found[INODE.private_id] != number) & (flags & _CLONED == 0)
     sides = (number, found[INODE.private_id])
-    rows.report(wrong, "val", "inode: it has the stream of another, but is no clone", sides, INODE.private_id)
+    rows.report(wrong, "val", "inode: it has the stream of another, but is not a clone", sides, INODE.private_id)
     sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
     if fields is not None:
         _check_streams(rows, fields, place, flags, is_plain=is_plain)
@@ -358,7 +358,7 @@ class _Inodes:
         self.cases(wrong, "its flags and the directory of what may be purged disagree", _FLAGS)
 
     def check_holes(self) -> None:
-        """An inode counts the bytes of its stream that lie in holes."""
+        """An inode counts the bytes of its stream that are in holes."""
         extents = self.parts.file_extents()
         if "paddr" not in extents:
             return
@@ -367,7 +367,7 @@ class _Inodes:
         found = np.zeros(len(self.rows), np.uint64)
         spot, known = streams.find(extents["obj_id"][empty])
         np.add.at(found, spot[known], extents["len_extent"][empty][known].astype(np.uint64))
-        # Of clones, which share a stream, the first one is found.
+        # Clones share a stream; the first one is found.
         found = found[streams.find(self.inodes["private_id"][self.rows])[0]]
         wrong = (found != self.notes["sparse"]) & ~self.is_waiting
         self.cases(wrong, "it counts other sparse bytes than its holes have", _STREAM)
@@ -410,7 +410,7 @@ def compare_volume(parts: VolumeParts, slot: int) -> None:
     """
     check_identity(parts, slot)
     report = Report(parts.log, parts.fs.nodes)
-    # What a hash says of a name stands in the same record: it holds whatever else is lost.
+    # The hash of a name is in the same record, so it can be checked whatever else is lost.
     compare_names(parts, report, plain_alone=not parts.log.has_errors)
     if parts.is_locked or parts.log.has_errors:
         return
@@ -464,7 +464,7 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     _check_link_counts(parts, report, inodes, drecs, np.bincount(named, minlength=len(inodes["obj_id"])))
     parents = drecs["obj_id"] if named is spot else drecs["obj_id"][found]
     wrong = ~_is_listed(named, parents, inodes["parent_id"]) & ~is_deleted(inodes)
-    # The root and the private directory lie in directory 1, which has entries but no inode that could count them
+    # The root and the private directory are in directory 1, which has entries but no inode that could count them
     # (reference, ROOT_DIR_PARENT).
     is_top, parents = inodes["parent_id"] == int(_NUMBER.root_dir_parent), inodes["parent_id"]
     add(wrong & ~is_top, "the directory that it names does not list it", _PARENT, found=parents)
@@ -553,7 +553,7 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
 
 
 def _check_linked_names(report: Report, links: Columns, drecs: Columns) -> None:
-    """The name of a hard link stands in its directory and at its inode."""
+    """The name of a hard link is in its directory and at its inode."""
     rows = np.flatnonzero(drecs["sibling_id"]) if "sibling_id" in drecs else np.empty(0, np.int64)
     if not len(rows) or "name" not in links:
         return
@@ -586,7 +586,7 @@ def check_identity(parts: VolumeParts, slot: int) -> None:
     empty = int((state.omap.size_bytes[~state.omap.is_deleted] == 0).sum())
     role = superblock.role if superblock.role in roles else "a known role"
     for message, expected, found, field in (
-        ("stands in another slot", slot, superblock.fs_index, "fs_index"),
+        ("is in another slot", slot, superblock.fs_index, "fs_index"),
         ("is younger than its container", state.xid, max(superblock.hdr.xid, state.xid), "hdr.xid"),
         ("has an unknown role", role, superblock.role, "role"),
         ("is not encrypted, but its object map says encrypted", 0, encrypted, "fs_flags"),
@@ -617,7 +617,7 @@ def check_streams(parts: VolumeParts, report: Report) -> None:
 
 
 def _is_one_to_one(owners: NDArray[np.uint64], streams: Columns) -> bool:
-    """Tell whether each stream has one owner and says so, and each owner its stream."""
+    """Return whether each stream has one owner and says so, and each owner its stream."""
     is_same = is_strictly_ascending(owners) and np.array_equal(owners, streams["obj_id"])
     return bool(is_same and "refcnt" in streams and (streams["refcnt"] == 1).all())
 
@@ -647,7 +647,7 @@ def check_numbers(container: Container) -> None:
 
 
 def check_maps(container: Container) -> None:
-    """Mappings say what lies where they lead, and the last map of a checkpoint, and no other, says that it is."""
+    """Mappings describe the objects they lead to, and only the last map of a checkpoint is marked as the last."""
     blocks, paddrs = container.blocks, np.array(container.checkpoint.map_paddrs, np.uint64)
     if len(paddrs):
         data = blocks.read(paddrs, blocks.block_size).reshape(-1)
@@ -685,7 +685,7 @@ def check_queue_counts(container: Container, space: Space) -> None:
     limit = container.device_blocks[0]
     for item in space.pending:
         if item.paddr < container.blocks.tier2_mark and item.paddr + item.num_blocks > limit:
-            log.add(code, "warning", f"block {item.paddr} waits to become free, but lies outside")
+            log.add(code, "warning", f"block {item.paddr} waits to become free, but is outside")
 
 
 def check_space_blocks(container: Container, parts: ContainerParts) -> None:

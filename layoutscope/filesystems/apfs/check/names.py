@@ -1,7 +1,7 @@
 """Hashes of names in directory records.
 
 Apple File System Reference, File-System Objects, j_drec_hashed_key_t: CRC-32C of the name, decomposed and, where case
-does not count, folded, as 32-bit characters; 22 bits of it stand in the key. Plain names are hashed in whole arrays.
+does not count, folded, as 32-bit characters; 22 bits of it are in the key. Plain names are hashed in whole arrays.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _is_settled(raw: bytes) -> bool:
 
 
 def _report_bytes(drecs: Columns, is_plain: NDArray[np.bool_], report: Report) -> None:
-    """Report names that are no text: drivers refuse to store them."""
+    """Report names that are not text: drivers refuse to store them."""
     names: Names = drecs["name"]
     if is_plain.all() or names.is_text():
         return
@@ -124,7 +124,7 @@ def _report_bytes(drecs: Columns, is_plain: NDArray[np.bool_], report: Report) -
 
 
 def is_utf8(raw: bytes) -> bool:
-    """Tell whether a name is UTF-8."""
+    """Return whether a name is UTF-8."""
     try:
         raw.decode()
     except UnicodeDecodeError:
@@ -166,7 +166,7 @@ _OF_SYSTEM: Final = {
 
 
 def check_names(rows: CheckedRows, name: str, kind: RecordType, volume: ApfsVolume.ApfsSuperblock | None) -> None:
-    """Hold the names in keys of one kind against the rules."""
+    """Check the names in keys of one kind."""
     start, stop = rows.starts("key") + kind.width, rows.starts("key") + rows.lengths("key")
     _check_ends(rows, "key", name, start, stop)
     if name == "xattr":
@@ -177,7 +177,7 @@ def check_names(rows: CheckedRows, name: str, kind: RecordType, volume: ApfsVolu
 
 
 def check_texts(rows: CheckedRows, name: str) -> None:
-    """Hold the names in values of one kind against the rules."""
+    """Check the names in values of one kind."""
     if name in IN_VALUES:
         start = rows.starts("val") + IN_VALUES[name].width
         _check_ends(rows, "val", name, start, rows.starts("val") + rows.lengths("val"))

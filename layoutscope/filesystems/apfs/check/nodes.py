@@ -1,7 +1,7 @@
 """Nodes of every tree as a driver keeps them: head, free lists, room, and what the root says of its tree.
 
 Apple File System Reference, B-Trees. A reader needs little of this, yet a driver that changes a node takes its free
-space as the head tells it, and would write over records where that is wrong.
+space from the header, and would write over records where that is wrong.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
     gap = keys + head["free_space.ofs_data"]
     values, end = gap + head["free_space.len_data"], starts + size - np.where(batch.head["is_root"], INFO.width, 0)
     slots = batch.slots
-    # A ghost has no value, and stands nowhere.
+    # A ghost has no value, so it has no place.
     has_value = slots.val_len > 0
     # Name of each area, where it starts and ends, and where its records are; positions in the buffer.
     areas = (
@@ -212,7 +212,7 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
         ("val", values, end, np.where(has_value, slots.val_start, end[slots.node]), slots.val_len.astype(np.int64)),
     )
     sound = batch.check.is_sound.copy()
-    message = "the free space does not lie between keys and values"
+    message = "the free space is not between keys and values"
     wrong = sound & ((values > end) | (gap > end))
     outside = np.zeros(len(slots), bool)
     for _, first, stop, start, length in areas:
@@ -352,7 +352,7 @@ def check_lost_volumes(subject: Subject) -> None:
             log = subject.log.at(f"volume {oid}", paddr, plus=VOLUME.omap_oid.offset)
             _ = read_object(container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
         except FormatError as error:
-            message = f"the volume in slot {slot} cannot be opened as it stands: {error.reason}"
+            message = f"the volume in slot {slot} cannot be opened: {error.reason}"
             log.add("volume-unreadable", "error", message)
 
 
@@ -409,7 +409,7 @@ def _mapping_problem(subject: Subject, mapping: dict[str, int]) -> tuple[str, st
     blocks = subject.container.blocks
     size = mapping["len_object"]
     if not 0 < size <= checkpoints.MAX_OBJECT_BYTES or size % blocks.block_size:
-        return "len_object", "its size is no whole number of blocks, or impossibly large"
+        return "len_object", "its size is not a whole number of blocks, or impossibly large"
     try:
         data = np.frombuffer(blocks.read_object(mapping["paddr"], size), np.uint8)
     except FormatError as error:
@@ -493,7 +493,7 @@ def _check_entries(
 
     # An error loses the object that the entry names; what a warning is about was read all the same.
     report(future, "key.xid", "its transaction is younger than the container", found=entry["xid"], level="error")
-    message = "its size is no whole number of blocks"
+    message = "its size is not a whole number of blocks"
     report(odd, "val.len_object", message, found=entry["len_object"], level="error")
     row, is_sound = mapped.of(entry["paddr"])
     is_sound &= ~(deleted | outside)
@@ -504,7 +504,7 @@ def _check_entries(
     message = "it says deleted, but no older entry is there to delete"
     report(alone, "val.flags", message, level="error")
     report(strange, "val.flags", "it says encrypted on a volume that is not")
-    # Where the block fails its own checksum, what stands in it contradicts nothing.
+    # If the block fails its own checksum, its content does not count as a contradiction.
     found = {name: entry[name].copy() for name in ("oid", "xid")}
     plain = np.flatnonzero(is_sound & ~(future | odd))
     found["oid"][plain], found["xid"][plain] = mapped.oid[row[plain]], mapped.xid[row[plain]]
@@ -518,7 +518,7 @@ def _check_entries(
 
 
 def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    # Keys are object and transaction: versions of one object stand side by side, the oldest first.
+    # Keys are object and transaction: versions of one object are adjacent, the oldest first.
     result = np.ones(len(oid), bool)
     result[1:] = oid[1:] == oid[:-1]
     return result

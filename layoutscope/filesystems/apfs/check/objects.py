@@ -88,7 +88,7 @@ def read_block(container: Container, paddr: int) -> NDArray[np.uint8]:
 
 
 def is_readable(container: Container, paddr: int, size_bytes: int = 0) -> bool:
-    """Tell whether an object can be read; its default size is one block."""
+    """Return whether an object can be read; its default size is one block."""
     size_bytes = size_bytes or container.blocks.block_size
     return bool(container.blocks.readable(np.array([paddr], np.uint64), size_bytes)[0])
 
@@ -96,18 +96,18 @@ def is_readable(container: Container, paddr: int, size_bytes: int = 0) -> bool:
 def columns_of(
     container: Container, record_type: RecordType, paddr: int, fields: Sequence[Field]
 ) -> dict[str, NDArray[Any]]:
-    """Decode fields of one object that lies at an address."""
+    """Decode fields of one object at an address."""
     return decode_columns(record_type, read_block(container, paddr), np.zeros(1, np.int64), tuple(fields))
 
 
 def numbers_of(container: Container, record_type: RecordType, paddr: int, *fields: Field) -> list[int]:
-    """Decode numbers of one object that lies at an address."""
+    """Decode numbers of one object at an address."""
     found = columns_of(container, record_type, paddr, fields)
     return [int(found[field][0]) for field in fields]
 
 
 def hold(subject: Subject, name: str, record_type: RecordType, paddrs: Sequence[int], declared: Rules) -> None:
-    """Hold objects of one type and name, each in a block, against rules, if all of them can be read."""
+    """Check objects of one type and name, each in a block, if all of them can be read."""
     blocks, places = subject.container.blocks, np.array(paddrs, np.uint64)
     if len(places) and blocks.readable(places, blocks.block_size).all():
         data = blocks.read(places, blocks.block_size).reshape(-1)
@@ -223,7 +223,7 @@ _SUPERBLOCK_OID: Final = 1
 _CONTAINER_FLAGS: Final = int(grammar.ApfsContainer.ContainerFlag.crypto_sw)
 """The two others are reserved."""
 _EPHEMERAL: Final = 4 << 16 | 1
-"""Of the first number about ephemeral objects: how many structures a volume has, and the version."""
+"""Parts of the first number about ephemeral objects: how many structures a volume has, and the version."""
 _VOLUME_BYTES: Final = 512 << 20
 _MOST_VOLUMES: Final = int(NX.fs_oid.counts[0])
 
@@ -397,7 +397,7 @@ def check_jumpstart(subject: Subject) -> None:
         cls = grammar.ApfsContainer.EfiJumpstart
         record = grammar.parse(cls, container.blocks.read_object(paddr), structure="EFI jumpstart", image_offset=0)
     except FormatError:
-        # What is no boot record is found while it is read.
+        # Anything but a boot record is reported while it is read.
         return
     for number, run in enumerate(record.extents):
         if not run.num_blocks:

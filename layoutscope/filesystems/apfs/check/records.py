@@ -116,7 +116,7 @@ def check_directories(subject: Subject, parts: VolumeParts) -> None:
     wrong = np.zeros(len(inodes["obj_id"]), bool)
     wrong[rows[step[:-1] != top]] = True
     add = subject.records(parts).of(inodes, "directory")
-    add(wrong, "it lies in a directory that lies in it", "val.inode_val_fixed.parent_id")
+    add(wrong, "it is in a directory that is in it", "val.inode_val_fixed.parent_id")
     root = int(grammar.ApfsInode.InodeNumber.root_dir)
     if not match(inodes["obj_id"], np.array([root], np.uint64))[1][0]:
         log = subject.log.at(f"inode {root}", parts.state.paddr)
@@ -186,7 +186,7 @@ VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
     "crypto_state": rules(
         INVALID,
         (KEY_STATE.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
-        # Of the state that stands for software encryption, macOS writes no version.
+        # For the state of software encryption, macOS writes no version.
         (KEY_STATE.major_version, one_of(0, _CRYPTO_VERSION), "the only version"),
         (KEY_STATE.minor_version, ZERO, "the only version"),
         (KEY_STATE.cpflags, ZERO, UNKNOWN),
@@ -230,7 +230,7 @@ def value_rules(rows: CheckedRows, name: str, volume: Superblock | None) -> tupl
 
 
 def is_plain(volume: Superblock | None) -> bool:
-    """Tell whether a volume is neither encrypted nor sealed."""
+    """Return whether a volume is neither encrypted nor sealed."""
     return volume is not None and bool(volume.is_unencrypted and not volume.is_sealed)
 
 
@@ -260,7 +260,7 @@ def fixed_rules(xid: int) -> dict[str, tuple[str, RecordType, tuple[FieldRule, .
 
 
 def check_records(subject: Subject, batch: ReadNodes, volume: Superblock | None, notes: Notes | None = None) -> None:
-    """Hold the records of a batch against the rules of their fields."""
+    """Check the records of a batch by the rules of their fields."""
     source, slots = batch.tree.source, batch.slots
     if not len(slots):
         return
@@ -377,7 +377,7 @@ def check_keys(subject: Subject, parts: VolumeParts) -> None:
 
 
 def check_tree(
-    # the container under check; its log is told which keys are out of order and which nodes are empty
+    # the container under check; its log records which keys are out of order and which nodes are empty
     subject: Subject,
     source: TreeSource,
     state: Volume | None = None,
@@ -410,8 +410,8 @@ def check_tree(
 def whole_keys(batch: ReadNodes, *, hashed_names: bool) -> WholeKeys:
     """Decode the keys of a batch of nodes."""
     source, slots = batch.tree.source, batch.slots
-    # Whole keys do not sort by their bytes: numbers are little-endian, and the type of a record stands above its
-    # object's number in one field, but counts after it (reference, j_key_t).
+    # Whole keys do not sort by their bytes: numbers are little-endian, and the type of a record is above its object's
+    # number in one field, but counts after it (reference, j_key_t).
     lead = low_keys(source, batch.buffer, slots.key_start)
     second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
     if source.kind.key_type is records.J_KEY:
@@ -473,7 +473,7 @@ def _check_order(subject: Subject, batch: ReadNodes, keys: WholeKeys, last: tupl
         )
     ties = [row for row, one, other in pairs if one[:2] == other[:2] and other[2] < one[2] and row not in rows]
     for row in ties[:MAX_CASES]:
-        message = "of names with one hash, this one stands after one with greater bytes"
+        message = "of names with one hash, this one is after one with greater bytes"
         _locate_key(subject, batch, row).add(UNORDERED, "info", message)
 
 
@@ -482,9 +482,9 @@ def _rows(chosen: NDArray[np.bool_]) -> list[int]:
 
 
 def _falls(tree: str, one: tuple[int, int, bytes], other: tuple[int, int, bytes]) -> bool:
-    """Tell whether a key is not after the one before it.
+    """Return whether a key is not after the one before it.
 
-    Names of one hash may stand in any order: apfsck asks for that of their bytes, while linux-apfs-rw leaves them as
+    Names of one hash may be in any order: apfsck asks for that of their bytes, while linux-apfs-rw leaves them as
     they were created and finds them by the hash alone. What macOS does is not documented.
     """
     is_hashed = one[1] != 0 or tree not in {"fs", "snapmeta"}
@@ -510,7 +510,7 @@ def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, above: Wh
     ):
         for number, row in zip(node[chosen].tolist(), entry[chosen].tolist(), strict=True):
             log = batch.at(number, log=subject.log)
-            # The finding is about the node; the key that may be wrong stands in its parent.
+            # The finding is about the node; the key that may be wrong is in its parent.
             at = log.at_byte(log.structure, int(where[row]), log.device)
             at.add(UNORDERED, how_bad, message)
 
@@ -521,7 +521,7 @@ def _check_empty(subject: Subject, batch: ReadNodes) -> None:
     for number in np.flatnonzero(wrong)[:MAX_CASES].tolist():
         at = number * batch.size_bytes + records.BTREE_NODE.num_keys.offset
         log = batch.at(number, at, log=subject.log)
-        log.add("node-header-differs", "error", "a node that is no root is empty")
+        log.add("node-header-differs", "error", "a node that is not a root is empty")
 
 
 def _locate_key(subject: Subject, batch: ReadNodes, row: int) -> FindingLog:

@@ -2,7 +2,7 @@
 
 Apple File System Reference. A check reads everything that a scan reads and compares all that a scan compares; then it
 reads every tree once more with whole keys, and counts every block. Each finding carries the address of the field that
-contradicts the others; where two places disagree and neither can be told to be the wrong one, it is at one of them, as
+contradicts the others; if two places disagree and the wrong one is unknown, it is at one of them, as
 the message says.
 """
 
@@ -51,7 +51,7 @@ def unread_trees(parts: VolumeParts) -> dict[str, str]:
             name = tree[1] if tree and tree[1] in _EVERY else ""
             what = f"the {name} tree" if name else f"the {item.structure}"
             found.setdefault(name, f"{what} has errors ({item.code})")
-    # Names, extents of files and all that stands beside them are encrypted together; the maps are not.
+    # Names, extents of files and the records next to them are encrypted together; the maps are not.
     return {"fs": "the volume is locked"} | found if parts.is_locked else found
 
 
@@ -61,7 +61,7 @@ def reasons(needs: tuple[str, ...], unread: Mapping[str, str]) -> list[str]:
 
 
 def unchecked_rules(checks: Mapping[str, tuple[Any, tuple[str, ...]]], unread: Mapping[str, str]) -> list[Unchecked]:
-    """List the checks that could not be held against everything."""
+    """List the checks that could not cover all their subjects."""
     found = {name: reasons(needs, unread) for name, (_, needs) in checks.items()}
     return [Unchecked(name, ", ".join(why)) for name, why in found.items() if why]
 
@@ -161,14 +161,14 @@ _ROOTS: Final = {
 """The trees that fields lead to, by the names of the fields."""
 
 _BY_PLACE: Final = {"chunk information": "chunk", "container object map": "container-omap"}
-"""What has no number, and is told by its address."""
+"""Objects without a number, which are identified by their address."""
 
 _VIRTUAL: Final = {"omap": "fs", "container-omap": "volume"}
 """Which objects are found through an object map."""
 
 
 def about(item: Finding) -> About:
-    """Tell which object a finding is about: readers and checks name nodes, objects and volumes by their numbers."""
+    """Return which object a finding is about: readers and checks name nodes, objects and volumes by their numbers."""
     if found := _NODE.match(item.structure):
         # Nodes of free queues are ephemeral objects, which the maps of a checkpoint lead to.
         names = (("ephemeral", int(found[2])),) if found[1] == "spaceman" else ()
@@ -273,7 +273,7 @@ OF_STATES: Final = (
 
 VOLUME_CHECKS: Final[dict[str, tuple[Callable[[Subject, VolumeParts], None], tuple[str, ...]]]] = {
     "roots": (nodes.check_roots, _EVERY),
-    # These are about objects of their own, of which reading tells.
+    # These are about other objects, which reading reports.
     "map-heads": (objects.check_volume_omap, ()),
     "superblocks": (volume_fields.check_superblocks, ()),
     "integrity-metadata": (volume_fields.check_integrity, ()),
@@ -322,7 +322,7 @@ class CheckedContainer(Struct, frozen=True):
 
     outside: list[Finding]  # outside of volumes
     volumes: dict[str, list[Finding]]  # of each volume, by its UUID as people write it
-    # rules that were not held against everything, by the same UUIDs; those of the container itself by ""
+    # rules that could be applied only in part, by the same UUIDs; those of the container itself by ""
     unchecked: dict[str, list[Unchecked]] = field(default_factory=dict)
 
     def findings(self) -> list[Finding]:
@@ -338,7 +338,7 @@ class CheckedContainer(Struct, frozen=True):
 
 
 def name_causes(found: CheckedContainer) -> CheckedContainer:
-    """Tell everything once, and name causes, which may lie in another part of the container."""
+    """Report everything once, and name causes, which may be in another part of the container."""
     outside, *volumes = [deduplicate(findings) for findings in (found.outside, *found.volumes.values())]
     of = ["" for _ in outside] + [uuid for uuid, each in zip(found.volumes, volumes, strict=True) for _ in each]
     told = iter(name_causes_of([*outside, *(item for each in volumes for item in each)], CAUSES, of))

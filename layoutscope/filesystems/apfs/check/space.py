@@ -108,7 +108,7 @@ def check_sizes(subject: Subject) -> None:
     if found != expected:
         log, message = subject.reporting.at_superblock("num_blocks"), "counts other blocks than the space manager"
         log.add("superblock-differs", "warning", message, expected=expected, found=found)
-    # A chunk is what one block of bitmap can tell of, so that its size follows from the block's.
+    # A chunk is the range of one bitmap block, so its size follows from the block size.
     bits = container.blocks.block_size * 8
     compare(subject, "len_block", "len_block", container.blocks.block_size, header.len_block)
     compare(subject, "num_blocks_per_chunk", "num_blocks_per_chunk", bits, header.num_blocks_per_chunk)
@@ -136,8 +136,8 @@ def check_pool(subject: Subject) -> None:
     space = subject.parts.space
     if space is None:
         return
-    # Bitmaps are written to new places like everything else, and could not say of themselves where: their pool lies
-    # apart from what they speak of, and has a bitmap of its own.
+    # Bitmaps are written to new places like everything else, and could not say of themselves where: their pool is apart
+    # from the blocks they describe, and has a bitmap of its own.
     header = space.header
     parts = sum(int(item.num_chunks) + int(item.num_cibs) + int(item.num_cabs) for item in header.devices)
     compare(subject, "size of the internal pool", "num_ip_blocks", POOL_FACTOR * parts, header.num_ip_blocks)
@@ -322,7 +322,7 @@ def check_zones(subject: Subject, paddr: int) -> None:
         (ZONES.previous, np.repeat((index != 0)[:, None], _PREVIOUS, axis=1)),
     ):
         start, stop = found[part.start_paddr][0], found[part.stop_paddr][0]
-        # Of earlier places some may be free; a zone that is used has blocks.
+        # Some earlier places may be free; a zone that is used has blocks.
         is_set = np.ones(start.shape, bool) if part is ZONES.current else (start | stop) != 0
         for field, wrong, message in (
             (part.start_paddr, ~is_used & (start != 0), "blocks of a zone that is not used"),
@@ -339,7 +339,7 @@ _WHOLE: Final = SPACE.width + DATAZONE.width
 """Bytes of a versioned space manager before its arrays: its allocation zones follow the fixed part."""
 _LIST_END, _VERSIONED = 0xFFFF, 1
 _COUNT_BITS: Final = (1 << 20) - 1
-"""Of the number of blocks of a chunk, and of its free blocks."""
+"""Masks of the number of blocks of a chunk, and of its free blocks."""
 _QUEUE_LIMITS: Final = ((0, 0, 4544, 1), (1 << 18, 261281, 2272, 116), (1 << 20, 0, 1 << 63, 512))
 """Nodes that a device's free queue may have: from so many blocks on, one more for so many blocks behind a start."""
 
@@ -417,7 +417,7 @@ def space_rules(
         (SPACE.free_queues.oldest_xid, _expect_items(oldest), "not the oldest transaction in the queue"),
         (
             SPACE.free_queues.tree_node_limit,
-            # Of nodes of other sizes nobody says how many there may be.
+            # The limit for nodes of other sizes is not documented.
             _expect_items(limits) if block_size == _BLOCK_BYTES else None,
             "not the nodes that a queue of this size may have",
         ),
@@ -564,11 +564,11 @@ def _array(data: NDArray[np.uint8], field: Field, kind: RecordType, place: tuple
 
 
 def _fit(places: tuple[tuple[Field, int, int], ...], first: int, stop: int, tell: Callable[[int], FindingLog]) -> bool:
-    """The arrays lie behind the structure, eight bytes apart, in the object, and none in another."""
+    """The arrays follow the structure within the object, aligned to eight bytes, without overlap."""
     fits, end = True, first
     for field, start, length in sorted(places, key=lambda each: each[1]):
         if start % 8 or start < end or start + length > stop:
-            message = f"{field}: the array is not aligned, lies in another, or leaves the space manager"
+            message = f"{field}: the array is not aligned, overlaps another, or leaves the space manager"
             tell(field.offset).add(INVALID, "warning", message, found=start)
             fits = False
         end = max(end, start + length)
@@ -746,7 +746,7 @@ def _bit_place(chunks: dict[str, NDArray[Any]], paddr: int) -> tuple[int, int] |
 
 
 def check_queues(subject: Subject) -> None:
-    """Free queues count what they hold; what waits in them lies in the container and is used by nothing current."""
+    """Free queues count what they hold; their blocks are in the container and nothing current uses them."""
     space = subject.parts.space
     if space is None:
         return
@@ -768,7 +768,7 @@ def _check_queued(subject: Subject, batch: ReadNodes, claims: NDArray[np.int64],
     outside = ~blocks.present(paddr, blocks.block_size)
     start = np.minimum(paddr, np.uint64(2**62)).astype(np.int64)
     used = ~outside & is_touched(claims, start, length)
-    for wrong, message in ((outside, "lies outside"), (used, "is in use")):
+    for wrong, message in ((outside, "is outside"), (used, "is in use")):
         for row in np.flatnonzero(wrong)[:MAX_CASES].tolist():
             node = int(batch.slots.node[row])
             plus = int(batch.slots.key_start[row]) - node * batch.size_bytes + QUEUE_KEY.paddr.offset

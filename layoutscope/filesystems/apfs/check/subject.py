@@ -48,7 +48,7 @@ class Subject(Struct, frozen=True):
     volumes: list[VolumeParts]  # every volume that could be opened
     slots: dict[int, int]  # place of each volume in the container's list, by its number
     is_whole: bool  # whether every structure could be read, so that what is not claimed belongs to nothing
-    log: FindingLog  # is told what is wrong
+    log: FindingLog  # receives the faults
     # what was seen of inodes while trees were read, by number of the volume and view
     inodes: dict[tuple[int, str], Notes] = field(default_factory=dict)
 
@@ -80,12 +80,12 @@ class Subject(Struct, frozen=True):
 
 
 def extent_nodes(parts: VolumeParts) -> NodeRows:
-    """Return the nodes with the extents of files: on sealed volumes they lie in a tree of their own."""
+    """Return the nodes with the extents of files: on sealed volumes they are in a tree of their own."""
     return parts.fext.nodes if len(parts.fext.nodes) else parts.fs.nodes
 
 
 def open_subject(contents: ContainerContents) -> Subject:
-    """Say what can be told of a container that was read."""
+    """Say what can be checked in a container that was read."""
     container, volumes = contents.container, contents.volumes
     num_whole = sum(not parts.is_locked and not parts.log.has_errors for parts in volumes)
     is_half = container.superblock.is_fusion and len(container.blocks.sources) < 2

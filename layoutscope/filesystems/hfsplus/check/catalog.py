@@ -1,8 +1,8 @@
 """Checks of catalog records: links, single fields, threads, counts, hot files, compressed files.
 
 TN1150, "Catalog File" and "Hard Links"; for links of folders, which came later, hfs_format.h. Free are all dates but
-those of hard links, owners and groups outside of chains, and most of what the Finder keeps: nothing on the volume tells
-what they must be.
+those of hard links, owners and groups outside of chains, and most of what the Finder keeps: nothing on the volume
+determines them.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _family(catalog: CatalogRecords, noun: str, directory: str, prefix: str) -> 
     is_link = links_by_kind(catalog)[not is_of_files]
     holders = catalog.files if is_of_files else catalog.folders
     home = home_of(catalog, directory)
-    # The number of an inode stands in its name. It need not be its CNID (TN1150, "Hard Links").
+    # The number of an inode is in its name. It need not be its CNID (TN1150, "Hard Links").
     inside = np.flatnonzero(catalog.parent_id[holders["row"]] == home)
     numbers = np.array([_number(catalog.name(int(row)), prefix) for row in holders["row"][inside]], np.int64)
     inside, numbers = inside[numbers >= 0], numbers[numbers >= 0]
@@ -159,7 +159,7 @@ def check_link_chains(subject: Subject, catalog: CatalogRecords) -> None:
         links, _, _, place = _chains(catalog, family)
         for field in (FORWARD, BACKWARD):
             lost = np.flatnonzero((catalog.files[field][links] != 0) & (place[field] < 0))
-            message = "a link's neighbour in the chain is no link of the same inode"
+            message = "a link's neighbour in the chain is not a link of the same inode"
             _report(subject, catalog, field, links[lost], message)
             wrong = np.setdiff1d(_one_sided(place, field), lost)
             message = "a link's neighbours in the chain do not name it as theirs"
@@ -217,7 +217,7 @@ def _first_of_files(catalog: CatalogRecords, family: Family) -> I64:
 
 
 def _first_of_folders(subject: Subject, family: Family) -> I64:
-    """First link that each inode's attribute names; 0 where that is no number, -1 where there is none."""
+    """First link that each inode's attribute names; 0 where that is not a number, -1 where there is none."""
     attributes = subject.attributes
     if attributes is None:
         return np.full(len(family.inode_ids), -1, np.int64)
@@ -304,7 +304,7 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
     report("folders", field, lacks(folders, field, bit) & subject.volume.is_hfsx, message, f"bit {bit:#x}", code)
     # hfs_format.h; fsck_hfs: E_LinkChainNonLink, E_DirInodeBadFlags.
     bit = int(FLAG.link_chain)
-    broken, message = files["has_link_chain"] & ~may_be_links, "a file that is no hard link is in a chain of links"
+    broken, message = files["has_link_chain"] & ~may_be_links, "a file that is not a hard link is in a chain of links"
     report("files", field, broken, message, f"no bit {bit:#x}", code)
     broken, message = is_folder_inode & ~folders["has_link_chain"], "the inode of a folder is in no chain of links"
     report("folders", field, broken, message, f"bit {bit:#x}", code)
@@ -337,7 +337,7 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
     broken = of_folders & lacks(files, field, bit)
     report("files", field, broken, "a link of a folder may be changed", f"bit {bit:#x}", code)
     broken, bit = of_folders & ~files["user_info.is_alias"], int(FINDER.is_alias)
-    message = "a link of a folder is no alias to the Finder"
+    message = "a link of a folder is not an alias to the Finder"
     report("files", "user_info.finder_flags", broken, message, f"bit {bit:#x}", code)
 
     code = "permissions-invalid"
@@ -402,7 +402,7 @@ def check_ids(subject: Subject, catalog: CatalogRecords) -> None:
     """CNIDs of files and folders are not reserved, and no two are the same."""
     _, ids, is_folder = catalog.entries()
     is_root = is_folder & (ids == CNID.root_folder)
-    # Below 16 there are only the root folder and special files, which stand in no catalog.
+    # Below 16 there are only the root folder and special files, which are in no catalog.
     reserved = np.flatnonzero((ids < CNID.first_user) & ~is_root)
     order = np.argsort(ids, kind="stable")
     same = np.zeros(len(ids), np.bool_)
@@ -417,7 +417,7 @@ def check_ids(subject: Subject, catalog: CatalogRecords) -> None:
 
 
 def check_parents(subject: Subject, catalog: CatalogRecords) -> None:
-    """Every file and folder lies in a folder that exists."""
+    """Every file and folder is in a folder that exists."""
     rows, ids, is_folder = catalog.entries()
     parent = catalog.parent_id[rows]
     key = catalog.located.row("key", KEY.parent_id.offset)
@@ -606,7 +606,7 @@ def check_compressed_files(subject: Subject, catalog: CatalogRecords) -> None:
         level="warning",
     )
     place = find(ids, attributes["file_id"][rows])
-    # Without the flag the attribute is one like others, and the file is read as it lies.
+    # Without the flag the attribute is one like others, and the file is read as stored.
     known = (place >= 0) & np.append(is_compressed, False)[place]
     _check_headers(subject, attributes, rows[known], files["resource_fork.len_logical"][place[known]])
 
@@ -628,13 +628,13 @@ def _check_headers(subject: Subject, attributes: LeafRecords, rows: I64, resourc
         (
             "compression_type",
             is_used & np.isin(kind, IN_RESOURCE) & (resource == 0),
-            "the bytes should lie in the resource fork, which is empty",
+            "the bytes should be in the resource fork, which is empty",
             "a resource fork",
         ),
         (
             "compression_type",
             is_used & np.isin(kind, IN_ATTRIBUTE) & (behind <= 0),
-            "the bytes should lie behind the header, where nothing is",
+            "the bytes should follow the header, but nothing is there",
             "bytes behind the header",
         ),
         (

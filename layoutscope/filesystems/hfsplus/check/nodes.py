@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _FLAWS: Final = {
     OFFSET_FLAW: "a record offset contradicts the one before, or leaves the node",
-    COUNT_FLAW: "the node counts other records than its offsets tell",
+    COUNT_FLAW: "the node's record count differs from its offsets",
     KEY_FLAW: "a key has an impossible length",
     NAME_FLAW: "a name is not as long as its key",
 }
@@ -76,7 +76,7 @@ def _check_descriptors(subject: Subject, located: TreeRecords) -> None:
     wrong = np.flatnonzero(compared & ~fits & ~is_empty)
     for number in subject.cases("node-invalid", wrong, f"{located.name} nodes"):
         height, kind, expected = int(table.height[number]), int(table.kind[number]), int(wanted[number])
-        # A leaf of height 0 is no header or map node: these are known by their place.
+        # A leaf of height 0 is not a header or map node: these are known by their place.
         by_height = not is_known[number] or height == expected or (height == 1 and kind == INDEX)
         field = "kind" if by_height else "height"
         located.at(number * file.node_size_bytes + DESCRIPTOR.offset_of(field)).within(f"descriptor.{field}").add(
@@ -168,7 +168,7 @@ def check_pointers(subject: Subject) -> None:
 
 
 def _is_wrong_pointer(located: TreeRecords, rows: I64) -> I64:
-    """Find pointers that lie; where a node contradicts itself, its descriptor is to blame and not the pointer."""
+    """Find wrong pointers; if a node contradicts itself, its descriptor is wrong and not the pointer."""
     table = located.tree.nodes
     child, level = located.rows["child"][rows], located.rows["level"][rows]
     inside = (child > 0) & (child < located.tree.file.num_nodes)
@@ -180,7 +180,7 @@ def _is_wrong_pointer(located: TreeRecords, rows: I64) -> I64:
     order = np.argsort(place, kind="stable")
     is_repeated = np.zeros(len(rows), np.bool_)
     same = np.flatnonzero(place[order[1:]] == place[order[:-1]])
-    # Of two pointers to one node that one is right whose key is the node's first.
+    # If two pointers lead to one node, the one with the node's first key is right.
     first, second = order[same], order[same + 1]
     heads_of = _first_rows(located)[place[second]]
     known = heads_of >= 0
@@ -200,9 +200,9 @@ def check_index_keys(subject: Subject) -> None:
         below = index[~located.keys.not_after(index, first)]
         sides: tuple[tuple[I64, Level, str], ...] = (above, "error", "above"), (below, "warning", "below")
         # A search follows the last pointer whose key is not behind what it looks for. One above its node's first key
-        # hides what lies between; one below it leads there all the same.
+        # hides the keys between; one below it leads there all the same.
         for rows, level, side in sides:
-            words = f"the key of a pointer lies {side} the first key of node"
+            words = f"the key of a pointer is {side} the first key of node"
             subject.report(
                 "index-key-differs",
                 lambda row, words=words, child=located.rows["child"]: f"{words} {child[row]}",  # type: ignore[misc]
@@ -250,7 +250,7 @@ def check_key_order(subject: Subject) -> None:
 
 
 def _culprits(located: TreeRecords, wrong: I64) -> I64:
-    """Of two keys in the wrong order, blame the first one if the second one fits behind what comes before both."""
+    """If two keys are in the wrong order, report the first one if the second one fits after the key before both."""
     level = located.rows["level"]
     has_other = (wrong >= 2) & (level[np.maximum(wrong - 2, 0)] == level[wrong])
     fits = ~located.keys.not_after(np.maximum(wrong - 2, 0), wrong)
@@ -363,7 +363,7 @@ def check_map_nodes(subject: Subject) -> None:
     """Map nodes have the form that the format gives them, and no bit stands for a node that does not exist."""
     for located in _whole(subject):
         file = located.tree.file
-        # Reading follows the chain of map nodes until every node has its bit, and tells where it breaks before that.
+        # Reading follows the chain of map nodes until every node has its bit, and reports where it breaks before that.
         if file.num_mapped == file.num_nodes:
             numbers = file.map_nodes.tolist()
             _check_node(located, 0, DESCRIPTOR, chain_rules([*numbers, 0][0]))
@@ -375,11 +375,11 @@ def check_map_nodes(subject: Subject) -> None:
 
 
 def _whole(subject: Subject) -> list[TreeRecords]:
-    """Trees whose header node was found; what is wrong with others is told of their headers."""
+    """Trees whose header node was found; faults of others are reported for their headers."""
     lost = {item.structure for item in subject.volume.log.findings if item.code == "tree-header-invalid"}
     trees = subject.trees.items()
     found = [each for name, each in trees if f"{name} B-tree header node" not in lost and each.tree.file.readable[0]]
-    # The file of a tree that a sweep found is made up of its leaves: whatever its node 0 is, it is no header.
+    # The file of a tree that a sweep found is made up of its leaves: whatever its node 0 is, it is not a header.
     return [each for each in found if not isinstance(each.tree.file.header, InferredHeader)]
 
 
@@ -402,7 +402,7 @@ def _check_behind_last(located: TreeRecords) -> None:
 
 
 def _bytes(located: TreeRecords, start: int, length: int) -> U8:
-    """Bytes of a tree's file that lie in one node."""
+    """Bytes of a tree's file within one node."""
     size = located.tree.file.node_size_bytes
     node = read_parts(
         located.volume, pieces_of(located.volume, located.tree.file.fork, size, np.array([start // size]))

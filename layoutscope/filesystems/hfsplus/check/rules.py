@@ -1,8 +1,8 @@
 """Read-only structure check of HFS+ and HFSX volumes.
 
 TN1150. A check reads everything that a scan reads, and then every record again with all its fields: so each finding
-carries the address of the field that contradicts the others. What cannot be told apart, such as which of two numbers is
-the wrong one, is reported at one of them, as the message says.
+carries the address of the field that contradicts the others. If two numbers disagree and the wrong one is unknown, the
+finding is at one of them, and the message says so.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _FILES: Final = {
 
 
 def unchecked_rules(subject: Subject) -> Iterator[Unchecked]:
-    """Yield the checks that were not held against all that they are about, each with its reasons."""
+    """Yield the checks that could not cover all their subjects, each with its reasons."""
     lacking = _lacking(subject)
     for name, (_, _, needs) in CHECKS.items():
         reasons = [lacking[need] for need in needs if need in lacking]
@@ -148,7 +148,7 @@ _ROWS: Final[tuple[Follows, ...]] = (
         "extents-overflow",
         "(?!extents-overflow)",
     ),
-    # Of the header's own faults a fork's is the deepest: its copy differs, and its tree lies elsewhere.
+    # Among the header's own faults, a fork's is the deepest: its copy differs, and its tree is elsewhere.
     Follows(
         _EXTENTS | {"allocation-file-short", "clump-size-invalid", "volume-field-invalid", "block-claimed-twice"},
         _EVERYTHING | _LOST | {"alternate-header-differs"},
@@ -199,9 +199,9 @@ _LINKS: Final = frozenset({"leaf-chain-broken", "node-links-differ"})
 
 
 def about(item: Finding) -> About:
-    """Tell which node of which tree a finding is about: readers and checks name both by their numbers.
+    """Return which node of which tree a finding is about: readers and checks name both by their numbers.
 
-    A subtree that is missing is named by its topmost node, though the pointer to that tells of it.
+    A missing subtree is named by its topmost node, although the pointer to that node reveals it.
     """
     found = _OF_TREE.match(item.structure)
     if found is None:
@@ -280,7 +280,7 @@ def check_volume(request: VolumeRequest, without: Container[str] = ()) -> list[F
 
 
 def checked_volume(request: VolumeRequest, without: Container[str] = ()) -> Checked:
-    """Check the structure of a volume, and say which rules could not be held against all of it."""
+    """Check the structure of a volume, and say which rules could not be checked on all of it."""
     volume, contents = reopened(request)
     seen = len(volume.log.findings)
     subject = read_subject(volume, contents)
@@ -289,7 +289,7 @@ def checked_volume(request: VolumeRequest, without: Container[str] = ()) -> Chec
         if name not in without and None not in records and not (volume.is_inferred and name in OF_HEADER):
             check(subject, *records)
     read, fine = volume.log.findings[:seen], volume.log.findings[seen:]
-    # Reading tells of a whole node what a check tells of the byte in it.
+    # Reading reports for a whole node what a check reports for the byte in it.
     exact = {(item.code, item.structure) for item in fine if item.code in BY_NODE}
     places = {(item.code, item.image_offset) for item in fine}
     found = refined(

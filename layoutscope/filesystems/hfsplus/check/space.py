@@ -157,7 +157,7 @@ def check_fork_sizes(subject: Subject, catalog: CatalogRecords) -> None:
                 field, found, expected = f"extents.num_blocks#{slot}", has, has + found - expected
             log = catalog.field(catalog.files["row"][place], f"{name}.{field}")
             log.add("fork-size-differs", "error", message, expected=expected, found=found)
-        # Blocks beyond the size are no contradiction: files are extended by clumps, of which the last may be empty yet.
+        # Blocks beyond the size do not contradict it: files grow by clumps, and the last may still be empty.
         subject.report(
             "fork-size-differs",
             "a fork is longer than its blocks",
@@ -172,7 +172,8 @@ def check_fork_sizes(subject: Subject, catalog: CatalogRecords) -> None:
 def _wrong_extent(counts: I64, total: int, counted: int, needed: int) -> int | None:
     """Which extent is to blame where a fork counts other blocks than its extents hold; None where it is the count.
 
-    The size in bytes is the third witness: what it agrees with is right. Of several extents none can be told.
+    The size in bytes is the third witness: what it agrees with is right. Among several extents, the wrong one is
+    unknown.
     """
     used = np.flatnonzero(counts)
     is_sum_wrong = counted < needed <= total if total > counted else needed <= total
@@ -192,7 +193,7 @@ def _overflow_blocks(subject: Subject, catalog: CatalogRecords, fork_type: int) 
 
 
 def check_extents(subject: Subject) -> None:
-    """Extents lie on the volume."""
+    """Extents are within the volume."""
     total = int(subject.volume.header.num_blocks)
     catalog, overflow, attributes = subject.catalog, subject.overflow, subject.attributes
     for cnid, field in SPECIAL_FILES.items():
@@ -253,7 +254,7 @@ def check_overflow_records(subject: Subject, records: LeafRecords) -> None:
         expected=" or ".join(map(str, FORKS)),
         found=records["key.fork_type"],
     )
-    # Unused descriptors are zeros and stand behind all others (TN1150, "Fork Data Structure").
+    # Unused descriptors are zeros and follow all others (TN1150, "Fork Data Structure").
     used = records["data.extents.num_blocks"] > 0
     gap = ~used[:, :-1] & np.maximum.accumulate(used[:, ::-1], axis=1)[:, ::-1][:, 1:]
     rows, slots = np.nonzero(gap)
@@ -320,7 +321,7 @@ def _inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, fork
     for cnid in SPECIAL_FILES:
         fork = subject.contents.special[cnid]
         found[(file_id == cnid) & (fork_type == DATA_FORK)] = int(fork.block_counts[fork.record_nodes < 0].sum())
-    # All its extents stand in the overflow tree, from the first on.
+    # All its extents are in the overflow tree, from the first on.
     found[file_id == CNID.bad_block_file] = 0
     return found
 
@@ -380,7 +381,7 @@ def check_attribute_owners(subject: Subject, catalog: CatalogRecords, records: L
 def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: LeafRecords) -> None:
     """Files and folders say whether they have attributes, and whether one of them is an access list."""
     with_any, with_list = np.unique(records["file_id"]), np.unique(records["file_id"][records["is_access_list"]])
-    # What lies in leaves that were not reached is not lacking.
+    # Records in leaves that were not reached do not count as missing.
     may_lack = is_whole(records.located.tree)
     for holders, field in ((catalog.files, "file_id"), (catalog.folders, "folder_id")):
         ids = holders[field].astype(np.int64)
@@ -406,8 +407,8 @@ log to an extent of it; None where the volume itself is the claimant."""
 Claims = tuple["Columns", list[_Part]]
 """Runs of blocks that somebody says are his, in order, and the lists that they come from.
 
-``start, stop`` are in allocation blocks, within the volume; ``part, row, slot`` tell which list it is, which record of
-it, and which extent of the record.
+``start, stop`` are in allocation blocks, within the volume; ``part, row, slot`` identify the list, its record, and the
+extent of the record.
 """
 
 
@@ -453,7 +454,7 @@ def _list_fixed_parts(subject: Subject) -> list[_Part]:
     """Boot blocks with the volume header, its copy, and the journal."""
     volume, block, total = subject.volume, subject.volume.block_size_bytes, int(subject.volume.header.num_blocks)
     parts: list[_Part] = [(*_pair(0, -(-(HEADER_OFFSET + HEADER_BYTES) // block)), lambda _: "the volume header", None)]
-    # The copy lies 1024 bytes before the end of the partition, which may be behind the last whole block: that one is in
+    # The copy is 1024 bytes before the end of the partition, which may be behind the last whole block: that one is in
     # use all the same, as newfs_hfs writes it and fsck_hfs wants it.
     last = max(0, total - max(1, END_BYTES // block))
     copy = volume.end_offset // block if volume.end_offset is not None else last

@@ -78,7 +78,7 @@ OFFSET_FLAW, COUNT_FLAW, KEY_FLAW, NAME_FLAW = range(4)
 
 
 class Batch(Struct, frozen=True):
-    """Sound records of some nodes, with the bytes they lie in."""
+    """Sound records of some nodes, with the bytes that hold them."""
 
     buffer: U8  # the nodes
     shift: I64  # what leads from a place in the buffer to one in the tree's file
@@ -100,7 +100,7 @@ class TreeRecords(Struct, frozen=True):
     # `node, level` (0 at the leaf), `key, data, stop` in bytes from the start of the tree's file, `key_length` without
     # the length field, `child` (-1 in leaves)
     rows: Columns
-    keys: Keys  # their keys, folded where the tree does not tell cases apart
+    keys: Keys  # their keys, folded if the tree ignores case
     stored: Keys  # the same with the cases that they have on the disk
     flaws: Columns  # `at, node, kind` of offsets, counts and keys that cannot be
 
@@ -115,7 +115,7 @@ class TreeRecords(Struct, frozen=True):
         return int(pieces.volume_offset[0]) if len(pieces.part) else None
 
     def at(self, place: int) -> FindingLog:
-        """Bind the log to a place in the tree's file, in bytes; the structure is the node that it lies in."""
+        """Bind the log to a place in the tree's file, in bytes; the structure is the node that contains it."""
         node = place // self.tree.file.node_size_bytes
         return self.volume.log.at(f"{self.name} node {node}", self.volume_offset(place))
 
@@ -153,7 +153,7 @@ def read_records(volume: Volume, tree: Tree, decode: Callable[[Batch], Leaves]) 
     keys, units = GrowingTable({"ident": np.int64, "count": np.int64}), GrowingColumn(np.uint16)
     flaws: list[Columns] = []
     none = np.empty(0, np.int64)
-    # Of no leaf at all the tables have their columns all the same.
+    # Without any leaf the tables still have their columns.
     nothing = Batch(
         np.empty(0, np.uint8), none, dict.fromkeys(ROW_COLUMNS, none), Keys(none, np.empty(0, np.uint16), none, none)
     )
@@ -263,7 +263,7 @@ def _offset_flaws(form: KeyForm, nodes: ReadNodes, bounds: Bounds, shift: I64) -
     rows = rows[heads(node[rows])]
     owner = node[rows]
     at = nodes.start[owner] + nodes.node_size_bytes - OFFSET_BYTES * (entry[rows] + 1)
-    # With one record too many it is the table's last entry alone that is wrong, and the last record is no record: it
+    # With one record too many it is the table's last entry alone that is wrong, and the last record is not a record: it
     # starts where the free space does, which is zeros as a rule.
     last = nodes.start[owner] + np.clip(bounds.first[rows], 0, nodes.node_size_bytes - LENGTH_BYTES)
     length = decode_column(records.KEY_HEADER, nodes.buffer, last, records.KEY_HEADER.len_key).astype(np.int64)
@@ -327,7 +327,7 @@ ACCESS_LIST: Final = "com.apple.system.Security"
 """The attribute that holds an access list (kauth.h, KAUTH_FILESEC_XATTR)."""
 
 HEADER_FIELDS: Final = (DECMPFS.compression_magic, DECMPFS.compression_type, DECMPFS.len_uncompressed)
-"""What of the header of a compressed file is held against its forks."""
+"""Parts of a compressed file's header that are compared with its forks."""
 
 # CNIDs have 32 bits, so that 4294967295 is the largest.
 MAX_DIGITS: Final = 10
@@ -371,7 +371,7 @@ HOT_FILE_FIELDS: Final = (
 
 
 def _decode_whole(record_type: RecordType, fields: tuple[RecordColumn, ...], batch: Batch) -> Leaves:
-    """Decode leaf records of one type and length; those that are too short are told while the tree is read."""
+    """Decode leaf records of one type and length; those that are too short are reported while the tree is read."""
     rows = np.flatnonzero(batch.rows["stop"] - batch.rows["key"] >= record_type.width)
     found = decode_columns(record_type, batch.buffer, batch.at("key")[rows], fields)
     return {"": {"row": batch.first + rows, **{name: values.astype(np.int64) for name, values in found.items()}}}
@@ -469,10 +469,10 @@ CATALOG_TYPES = grammar.HfsplusCatalog.RecordType
 FILE_FIELDS: Final[tuple[RecordColumn, ...]] = (
     FILE.file_id,
     FILE.flags,
-    # Of an inode with links this is the CNID of the first of them (`hl_firstLinkID` in hfs_format.h), else it is zero.
+    # For an inode with links this is the CNID of the first of them (`hl_firstLinkID` in hfs_format.h), else it is zero.
     FILE.reserved1,
     FILE.create_date,
-    # Of a link in a chain these are the CNIDs of its neighbours: owner and group of the file are those of the inode.
+    # For a link in a chain these are the CNIDs of its neighbours: owner and group of the file are those of the inode.
     FILE.permissions.owner_id,
     FILE.permissions.group_id,
     # A union: a link's number of its inode, an inode's count of its links, a device's number (TN1150, HFSPlusBSDInfo).
@@ -599,7 +599,7 @@ def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
     """Read all catalog records again, with all fields that a check compares."""
     located, tables = read_records(volume, tree, _decode_catalog)
     rows, stored, threads = tables[""], located.stored, tables["threads"]
-    # Leaves come first, so that names of index records stand behind those of theirs.
+    # Leaves come first, so names of index records follow those of their leaves.
     leaves = slice(len(rows["kind"]))
     return CatalogRecords(
         located,

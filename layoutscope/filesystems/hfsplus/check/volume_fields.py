@@ -1,7 +1,7 @@
 """Rules of the volume header's fields that no other structure is counted for, and of extents that are not used.
 
 TN1150, "Volume Header" and "Fork Data Structure". Free are the dates but that of creation, hints (next allocation), the
-write count, and the Finder's words: nothing on the volume tells what they must be.
+write count, and the Finder's words: nothing on the volume determines them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEADER: Final = records.VOLUME_HEADER
 _SPARED_BLOCKS: Final = int(grammar.HfsplusVolume.VolumeAttribute.spared_blocks)
 _HFSPLUS_VERSION, _HFSX_VERSION = 4, 5
 _LARGEST_CLUMP: Final = 1 << 20
-_HALF: Final = "is half empty, or stands behind an empty one"
+_HALF: Final = "is half empty, or follows an empty one"
 _CLUMPS: Final = (HEADER.len_rsrc_clump, HEADER.len_data_clump)
 _SPECIAL_CLUMPS: Final = (
     HEADER.allocation_file.len_clump,
@@ -64,22 +64,25 @@ def volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
             (
                 HEADER.create_date,
                 None if copy is None else equals(int(copy.create_date)),
-                "the date by which the volume is told is not its copy's",
+                "the date that identifies the volume differs from its copy's",
             ),
             level="error",
         ),
         *rules(
             "clump-size-invalid",
-            *((field, whole_blocks, "a clump is no whole number of blocks") for field in (*_CLUMPS, *_SPECIAL_CLUMPS)),
+            *(
+                (field, whole_blocks, "a clump is not a whole number of blocks")
+                for field in (*_CLUMPS, *_SPECIAL_CLUMPS)
+            ),
             *((field, NOT_ZERO, "files would not grow") for field in _CLUMPS),
-            # Of the other special files a clump of nothing is passed over.
+            # For the other special files, a clump of zero is ignored.
             (
                 HEADER.attributes_file.len_clump,
                 NOT_ZERO if header.attributes_file.num_blocks else None,
                 "the attributes file would not grow",
             ),
             *((field, at_most(_LARGEST_CLUMP), "a clump is larger than drivers make them") for field in _CLUMPS),
-            # Of a volume of a few blocks a quarter would be less than the block that a clump has at the least.
+            # On a volume of a few blocks, a quarter would be less than one block, the smallest clump.
             *(
                 (field, at_most(max(num_blocks // 4, 1) * size), "a clump is more than a quarter of the volume")
                 for field in _SPECIAL_CLUMPS
@@ -124,12 +127,12 @@ def check_volume_fields(subject: Subject) -> None:
 
 def _encodings(catalog: CatalogRecords) -> int:
     found = np.unique(np.concatenate([catalog.files["text_encoding"], catalog.folders["text_encoding"]])).tolist()
-    # A number that is no encoding's has no bit; it is told where it stands.
+    # A number without an encoding has no bit; it is reported at its place.
     return sum(1 << bit for bit in {FAR_ENCODINGS.get(number, number) for number in found if number in ENCODINGS})
 
 
 def check_unused_extents(subject: Subject) -> None:
-    """Extents that are not used are zero and stand behind all others (fsck_hfs: E_ExtEnt)."""
+    """Unused extents are zero and follow all others (fsck_hfs: E_ExtEnt)."""
     for cnid, name in SPECIAL_FILES.items():
         fork = getattr(subject.volume.header, name)
         starts = np.array([[int(extent.start_block) for extent in fork.extents]])
@@ -151,7 +154,7 @@ def check_unused_extents(subject: Subject) -> None:
             log = catalog.field(catalog.files["row"][row], f"{name}.extents.{field}#{slot}")
             log.add("extents-invalid", "error", f"extent {slot} of {owner} {_HALF}")
     if overflow is not None:
-        # Of those before a used one the check of overflow records tells.
+        # The check of overflow records reports those before a used one.
         starts, counts = (overflow[f"data.extents.{name}"] for name in ("start_block", "num_blocks"))
         odd = [(row, slot, field) for row, slot, field in _odd_extents(starts, counts) if not counts[row, slot:].any()]
         for case in subject.cases("extents-invalid", np.arange(len(odd)), "extents-overflow records"):

@@ -77,7 +77,7 @@ def test_a_table_that_is_not_in_the_file_is_an_error():
     """The first one of a qcow2 behind the end of its file, or shorter than its disk."""
     image = qcow(4 * MIB, 1).ljust(65536 + 8, b"\0")
     assert opened(image).holes.tolist() == [[0, 4 * MIB]]
-    with pytest.raises(FormatError, match="the table of blocks does not lie in the file"):
+    with pytest.raises(FormatError, match="the table of blocks is not within the file"):
         opened(image[:65536])
     with pytest.raises(FormatError, match="its first table is shorter than the disk"):
         opened(qcow(2**30, 1).ljust(65536 + 8, b"\0"))
@@ -101,7 +101,7 @@ def test_disks_and_tables_without_end_are_refused():
     """A disk of exbibytes, and a first table that is longer than what is read of one."""
     with pytest.raises(FormatError, match="is impossible"):
         opened(qcow(2**62, MAX_TABLE_BYTES // 8 + 1).ljust(65536, b"\0"))
-    with pytest.raises(FormatError, match="the table of blocks does not lie in the file"):
+    with pytest.raises(FormatError, match="the table of blocks is not within the file"):
         opened(qcow(2**60, 2**31).ljust(65536, b"\0"))
 
 

@@ -76,7 +76,7 @@ INDEX_FIELD = 20
     [
         (0, "container-invalid", "lead in a loop"),
         (512, "container-invalid", "sprs"),
-        (2**40, "image-incomplete", "does not lie in the file"),
+        (2**40, "image-incomplete", "is not within the file"),
     ],
 )
 def test_tables_of_a_sparse_image_that_lead_nowhere(target, code, message):

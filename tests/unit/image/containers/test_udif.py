@@ -207,7 +207,7 @@ def test_a_number_in_place_of_a_block_map_is_no_length():
     at = image.index(b"<data>")
     stop = image.index(b"</data>") + len(b"</data>")
     number = b"<integer>1099511627776</integer>"
-    with pytest.raises(FormatError, match="a block map is no data"):
+    with pytest.raises(FormatError, match="a block map is not data"):
         open_udif(MemorySource(image[:at] + number.ljust(stop - at) + image[stop:]))
 
 

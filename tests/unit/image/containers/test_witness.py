@@ -181,7 +181,7 @@ def test_sizes_that_cannot_be():
         struct.pack_into("<I", changed, at + place, value)
         with pytest.raises(FormatError, match="is impossible"):
             unwrap(MemorySource(bytes(changed)))
-    with pytest.raises(ImageError, match="does not tell the size"):
+    with pytest.raises(ImageError, match="does not give the size"):
         unwrap(MemorySource(image[:13]))
 
 

@@ -519,7 +519,8 @@ def largest_unknown(seconds: F64, columns: Mapping[str, tuple[str, NDArray[Any]]
     if float(log @ log) < len(log) * 1e-12:
         return "", 0.0
     tables = {name: _standard(values) for name, (group, values) in columns.items() if group != MODEL}
-    shares = {name: _explained_share(log, [table]) for name, table in tables.items() if table.any()}
+    # The last digits of products of vectors depend on where numpy's memory starts.
+    shares = {name: round(_explained_share(log, [table]), 9) for name, table in tables.items() if table.any()}
     return max(shares.items(), key=lambda item: item[1], default=("", 0.0))
 
 

@@ -189,7 +189,7 @@ def test_without_a_cache_nothing_is_kept(run, tmp_path, monkeypatch):
     monkeypatch.setenv("LAYOUTSCOPE_CACHE", str(tmp_path / "file" / "below"))
     assert run("scan", PACKED).exit_code == 0
     monkeypatch.setenv("LAYOUTSCOPE_CACHE", "")
-    assert "Nothing is kept" in run("cache").stdout
+    assert "The cache is off" in run("cache").stdout
 
 
 _ALLOCATING = """

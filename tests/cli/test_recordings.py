@@ -196,7 +196,7 @@ def test_without_an_image_the_disk_with_most_reads_is_served(run, walk, tmp_path
     lines = [*fs_usage_lines(*walk), line(40_000e6, 8, 4096, 100, device="disk9")]
     (tmp_path / "walk.txt").write_text("\n".join(lines))
     text = " ".join(run("replay", tmp_path / "walk.txt", "--drive", "generic-7200").stdout.split())
-    assert "blocks of 512 bytes from byte 0; taken so, since there is no image to try it on" in text
+    assert "blocks of 512 bytes from byte 0; assumed, because there is no image to check it against" in text
     assert "other disks, left out: disk9 1" in text
 
 
@@ -231,4 +231,4 @@ def test_lost_and_damaged_lines_are_told(score, walk):
     lines.insert(0, "fs_usage: buffer overrun, events generated too quickly: 6")
     text = score(lines, as_text=True)
     assert "cut or damaged: 1 lines; it is line 630" in text
-    assert "the recorder says 1 times that it lost events: reads are missing" in text
+    assert "the recorder reports 1 times that it lost events: reads are missing" in text

@@ -183,7 +183,7 @@ def test_a_kit_of_another_unit_says_so(scored, files):
 
 
 def test_a_walk_on_another_disk_says_so(scored, files):
-    """The recording's reads lie on nodes, but on a disk that is not the kit's."""
+    """The recording's reads are on nodes, but on a disk that is not the kit's."""
     content = files["walk-ls.fs_usage.txt"].replace(b"/dev/disk5", b"/dev/disk7")
     document = scored(files | {"walk-ls.fs_usage.txt": content})
     assert document["walks"][1]["notes"] == ["its reads are on disk7, the kit is of disk4s2"]
@@ -194,7 +194,7 @@ def test_a_walk_of_other_blocks_says_what_is_wrong(scored, files):
     """Blocks that lie nowhere on nodes: the capture is not of that state of the disk."""
     content = files["walk-ls.fs_usage.txt"].replace(b"D=0x0", b"D=0x7")
     problem = scored(files | {"walk-ls.fs_usage.txt": content})["walks"][1]["replay"]["recording"]["problem"]
-    assert problem.startswith("only 0 % of 628 reads lie on nodes")
+    assert problem.startswith("only 0 % of 628 reads are on nodes")
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_kit_that_names_nothing_is_told_in_words(run, tmp_path):
     (tmp_path / "kit").mkdir()
     (tmp_path / "kit" / "kit.txt").write_text("kit = 1\n")
     first = run("validate", tmp_path / "kit").stdout.splitlines()[0]
-    assert first.endswith("a Mac that it does not name; a volume that it does not name")
+    assert first.endswith("an unnamed Mac; an unnamed volume")
 
 
 def test_a_folder_is_a_kit_too(run, tmp_path, files):
@@ -257,10 +257,10 @@ def member(name, kind=tarfile.REGTYPE, size=0, link=""):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (member("../kit.txt"), "'../kit.txt' does not lie in the folder 'kit'"),
-        (member("kit/../../x"), "does not lie in the folder 'kit'"),
-        (member("/etc/passwd"), "'/etc/passwd' does not lie in the folder 'kit'"),
-        (member("kit/a\x1b[31m"), "does not lie in the folder 'kit'"),
+        (member("../kit.txt"), "'../kit.txt' is not in the folder 'kit'"),
+        (member("kit/../../x"), "is not in the folder 'kit'"),
+        (member("/etc/passwd"), "'/etc/passwd' is not in the folder 'kit'"),
+        (member("kit/a\x1b[31m"), "is not in the folder 'kit'"),
         (member("kit/sysctl.txt", tarfile.SYMTYPE, link="/etc/passwd"), "is a link or a device"),
         (member("kit/x", tarfile.LNKTYPE, link="kit/kit.txt"), "is a link or a device"),
         (member("kit/x", tarfile.CHRTYPE), "is a link or a device"),

@@ -101,7 +101,7 @@ def test_what_is_written_is_told_of_removals_alone(reference_image):
     told = {
         order: printed(layoutscope.predict(image, drives="generic-7200", order=order)) for order in ("delete", "fts")
     }
-    assert "What it writes is not in the times: at least" in told["delete"]
+    assert "Writes are not included in the times: at least" in told["delete"]
     assert "What it writes" not in told["fts"]
 
 

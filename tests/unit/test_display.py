@@ -110,7 +110,7 @@ def test_every_object_is_shown_in_a_notebook(results):
 def test_a_result_is_its_text_with_tables_below(results):
     """A scan shows its verdict, and its metrics as a table that sorts."""
     page = html_of(results[1])
-    assert "Listing every file" in Parsed(page).text
+    assert "listing all files" in Parsed(page).text
     assert page.count("<table") == 2
     assert 'onclick="(h=&gt;' in page
     assert f"metrics: {results[1].metrics.height:,} rows" in page

@@ -60,6 +60,8 @@ WRITERS = {
     "api/outputs.py: target.open": "the null device",
     "api/validate.py: (folder / place).write_bytes": "a temporary folder of its own",
     "bounded.py: open": "standard error, by its number",
+    "cli/application.py: formatter.write_text": "a page of help",
+    "cli/help.py: formatter.write_text": "a page of help",
     "fleet/worker.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
     "structs/build.py: source.write_text": "a temporary folder of its own",
     "tables/capture.py: open": "the null device",

@@ -328,8 +328,8 @@ def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Findi
 
 def _locked(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
     reason = next((item for item in volume.findings if item.code.endswith("locked")), None)
-    why = "the volume is encrypted" if reason is None else reason.message
-    yield from _wrapped(f"{words.LOCKED}: {why}.", _WORD[words.LOCKED])
+    why = "the volume is encrypted" if reason is None else f"{reason.message} ({reason.code})"
+    yield from _wrapped(f"{words.LOCKED}: {why}.", _WORD[words.LOCKED], most_lines=4)
     yield Text("File names and dates cannot be read, so no listing time can be given.")
     secrets = [option for option in filesystem_of(volume.layout).traits.options if option.kind == "secret"]
     if not secrets or (reason is not None and "hardware" in reason.code):

@@ -263,7 +263,7 @@ def test_a_locked_volume_says_how_it_opens(results):
     why = Finding("volume-locked", "warning", "volume", 0, "the volume is encrypted")
     made = changed(results[APFS], layout=volume.layout.changed(facts=facts), findings=(why,), walk=None, verdict=None)
     text = shown(made)
-    assert text.index("LOCKED: the volume is encrypted.") < text.index("no listing time can be given")
+    assert text.index("LOCKED: the volume is encrypted (volume-locked).") < text.index("no listing time can be given")
     assert "--password-file FILE" in text
     assert "map" not in text
     assert "DAMAGED" not in text

@@ -427,7 +427,7 @@ class NodeTable(Struct, frozen=True):
         return own[order_of(self.key_rank[own])]
 
     def is_moved(self, other: NodeTable) -> bool:
-        """Tell whether these are the nodes of another table, which differ in their places alone."""
+        """Decide whether these are the nodes of another table at other places."""
         others = set(self.__struct_fields__) - {"device", "image_offset", "trees"}
         same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in others)
         return self.trees == other.trees and all(same)

@@ -164,7 +164,7 @@ def build_surface(
 
 
 class LaidOut(NamedTuple):
-    """A part of a disk that was laid out: first and last sector, and what lies around them."""
+    """A part of a disk that was laid out: first and last sector, and the runs around them."""
 
     first_lbn: int
     last_lbn: int
@@ -172,7 +172,7 @@ class LaidOut(NamedTuple):
 
 
 SHARED_RUNS: Final = 1 << 16
-"""Of the parts of a disk that are kept for others, 64 bytes each."""
+"""Limit of the runs that are kept for other parts of a disk, 64 bytes each."""
 
 
 def find_surface(
@@ -181,7 +181,7 @@ def find_surface(
     last_lbn: int,
     known: list[LaidOut] | None = None,  # parts that were laid out before; a new one is added, with some around it
 ) -> tuple[hdd.Surface, int]:
-    """Return what lies between two sectors, and the run that arms start at: the outermost between them."""
+    """Return the surface between two sectors, and the run that arms start at: the outermost between them."""
     found = next((each for each in known or () if each.first_lbn <= first_lbn and last_lbn <= each.last_lbn), None)
     if found is None:
         around = 0 if known is None else (last_lbn - first_lbn) // 8

@@ -33,7 +33,7 @@ class RememberedSource(FillingSource, WrappedSource):
     def __init__(self, source: Source, *, keeps_all: bool) -> None:
         super().__init__(source)
         self._size_bytes, self._room = 0, max(source.size_bytes if keeps_all else 0, MEMORY_BYTES)
-        # Of the memory only what was written to is taken.
+        # The system provides only the memory that is written to.
         self._memory = np.empty(0 if keeps_all else MEMORY_BYTES, np.uint8)
         self._file = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115  (closed with the source)
         # what is kept: start and stop on the image, and place in the file; by address, without overlap

@@ -353,7 +353,7 @@ def request_bounds(starts: I64, lengths: I64, gap_bytes: int) -> I64:
     """Where each request's pieces begin in address order, and the end, shape (n_requests + 1,)."""
     ends = np.maximum.accumulate(starts + lengths)
     # Clones name blocks twice, and so do damaged pointers: pieces may overlap. Requests end at multiples of the largest
-    # one, which bounds the memory for one, however much lies together.
+    # one, which bounds the memory for one, however much is contiguous.
     is_break = (starts[1:] - ends[:-1] > gap_bytes) | (np.diff(starts // MAX_REQUEST_BYTES) > 0) | (np.diff(starts) < 0)
     return np.concatenate([np.arange(min(len(starts), 1)), np.flatnonzero(is_break) + 1, [len(starts)]])
 

@@ -121,7 +121,7 @@ def test_the_keys_of_hardware_are_not_asked_for(run, tmp_path):
     """The first screen of a locked volume names both ways to open it; JSON says locked."""
     write(SCENARIOS["encrypted"], tmp_path / "disk.img")
     text = run("scan", tmp_path / "disk.img").stdout
-    assert " --password -   (or --password-file FILE)\n" in text
+    assert " --password -  # or --password-file FILE\n" in text
     volume = json.loads(run("scan", tmp_path / "disk.img", "--json").stdout)["volumes"][-1]
     assert volume["details"]["locked"] is True
 

@@ -54,7 +54,7 @@ def test_the_readme_is_short_and_shows_a_picture():
     shown = re.findall(r'(?:src|srcset)="([^"]+)"', README)
     assert len(shown) == 2
     led = [target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", README)]
-    assert all((ROOT / name).is_file() for name in [*shown, *led])
+    assert all((ROOT / name).exists() for name in [*shown, *led])
 
 
 def test_every_extra_of_users_is_named():

@@ -95,7 +95,7 @@ def test_how_an_image_is_read_is_said_when_it_is_opened(image):
     """A session that was opened one way does not answer as if it had been opened another."""
     with layoutscope.open(image, names=False) as session:
         assert session.volume.entries["name"].null_count() == session.volume.entries.height
-        with pytest.raises(TypeError, match="is open already; 'names' is said when an image is opened"):
+        with pytest.raises(TypeError, match="is open already; give 'names' when you open the image"):
             layoutscope.scan(session, names=True)
         with pytest.raises(TypeError, match="open"):
             layoutscope.open(session, names=True)

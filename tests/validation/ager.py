@@ -67,7 +67,6 @@ MISSES: Final = {
         "the driver's first nodes, those of the directories, are more out of order than the plan's: 5 % backward "
         "steps, which cost a revolution each where all nodes lie within 12 MB"
     ),
-    ("hfsplus-20000-c00", "service time, s"): "counts and order agree, the time is 25 % off; why is not known",
     ("apfs-20000-c00", "next leaf is next on disk"): (
         "more leaves of the plan follow each other on disk than of the driver's: 52 %, not 43 %; why is not known"
     ),

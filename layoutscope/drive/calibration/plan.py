@@ -153,7 +153,7 @@ REPEATED: Final = 300
 REPEATED_OF_HELD: Final = 2400
 """So many at last where the buffer holds what was read."""
 FEWEST_TURNS: Final = 50
-"""Places at least whose second read comes from the medium, to tell the turn."""
+"""Fewest places whose second read comes from the medium, to find the turn."""
 LADDER: Final = 100
 """Reads of each stride that measure the turn."""
 WAIT_MS: Final = 25.0

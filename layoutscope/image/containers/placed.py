@@ -124,7 +124,7 @@ class StoredSource(PieceSource):
             self._kept_bytes += len(self._kept[number])
             insort(self._numbers, number)
             while len(self._kept) > 1 and self._kept_bytes > KEPT_BYTES:
-                # Passes go up the disk: what lies before this piece is wanted last, and then what lies at the end.
+                # Passes go up the disk: the piece before this one is wanted last, and after it the one at the end.
                 gone = self._numbers.pop(bisect_left(self._numbers, number) - 1)
                 self._kept_bytes -= len(self._kept.pop(gone))
         return self._kept[number]

@@ -323,7 +323,7 @@ def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Findi
     if filesystem_of(volume.layout).traits.has_containers:
         steps.append(("checkpoints {}", "older states that may be intact"))
     for command, what in steps:
-        yield Text(_with_image(f"  layoutscope {command}: {what}", result, COLUMNS - 2))
+        yield Text(_with_image(f"  layoutscope {command}  # {what}", result, COLUMNS - 2))
 
 
 def _locked(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
@@ -335,7 +335,7 @@ def _locked(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
     if not secrets or (reason is not None and "hardware" in reason.code):
         return
     flag = f"--{secrets[0].name.replace('_', '-')}"
-    yield Text(_with_image(f"  layoutscope scan {{}} {flag} -   (or {flag}-file FILE)", result, COLUMNS - 2))
+    yield Text(_with_image(f"  layoutscope scan {{}} {flag} -  # or {flag}-file FILE", result, COLUMNS - 2))
     if find_spec("cryptography") is None:
         yield Text(_cut(f'  This needs the optional feature "crypto": {install_command("crypto")}'))
 

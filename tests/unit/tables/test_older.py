@@ -90,7 +90,7 @@ def test_other_versions_are_refused_by_name(version, tmp_path):
     document = json.loads((capture / "manifest.json").read_text())
     document["format"] = f"layoutscope.capture/{version}"
     (capture / "manifest.json").write_text(json.dumps(document))
-    with pytest.raises(ImageError, match=r"no capture of the version layoutscope\.capture/3"):
+    with pytest.raises(ImageError, match=r"not a capture of the version layoutscope\.capture/3"):
         layoutscope.read_layouts(capture)
 
 

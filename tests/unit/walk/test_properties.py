@@ -35,11 +35,11 @@ def test_text_is_read_as_the_kind_of_the_property(name, text, value):
     [
         ("read_ahead", "1", "no host property 'read_ahead'; there are node_read_bytes, "),
         ("name", "x", "no host property 'name'"),
-        ("elevator", "maybe", "elevator: 'maybe' is no yes or no"),
-        ("threads", "-1", "threads: '-1' is no number or size"),
-        ("threads", "unlimited", "threads: 'unlimited' is no number or size"),
-        ("apfs.node_us", "nan", "apfs.node_us: 'nan' is no number"),
-        ("read_ahead_bytes", "inf kB", "read_ahead_bytes: 'inf kB' is no number or size"),
+        ("elevator", "maybe", "elevator: 'maybe' is not a yes or no"),
+        ("threads", "-1", "threads: '-1' is not a number or size"),
+        ("threads", "unlimited", "threads: 'unlimited' is not a number or size"),
+        ("apfs.node_us", "nan", "apfs.node_us: 'nan' is not a number"),
+        ("read_ahead_bytes", "inf kB", "read_ahead_bytes: 'inf kB' is not a number or size"),
     ],
 )
 def test_what_a_property_cannot_be_is_refused(name, text, reason):

@@ -426,18 +426,15 @@ def within(found: Placement) -> str:
     return f"90 % of it within {brief_bytes(found.span_bytes)} ({brief_share(found.volume_share)} of the volume)"
 
 
-def most(items: Sequence[str], room: int, noun: str = "") -> str:
+def most(items: Sequence[str], room: int) -> str:
     """Join as many items as there is room for, and count the others.
 
     >>> most(["one", "two", "three"], 12)
     'one, 2 more'
-    >>> most(["one", "twenty-seven", "three"], 18, "drive")
-    'one, 2 more drives'
     """
     for count in range(len(items), 0, -1):
         left = len(items) - count
-        others = f" {noun}{'s' * (left > 1)}" if noun else ""
-        text = ", ".join([*items[:count], *([f"{left} more{others}"] if left else [])])
+        text = ", ".join([*items[:count], *([f"{left} more"] if left else [])])
         if len(text) <= room:
             return text
     return f"{len(items)} of them"

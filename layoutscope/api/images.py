@@ -63,7 +63,7 @@ class Opened(Struct, frozen=True):
 
 
 def nothing_to_walk(layouts: Sequence[VolumeLayout], name: str = "") -> LayoutscopeError:
-    """Say why there is no volume that can be walked: it is locked, or the first error explains it, or there is none."""
+    """Explain why no volume can be walked: it is locked, an error was found, or the image has none."""
     locked = locked_error(layouts, name)
     if locked is not None:
         return locked

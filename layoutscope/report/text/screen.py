@@ -25,6 +25,7 @@ from layoutscope.report.text.console import COLUMNS, count_findings
 from layoutscope.results import explanation as words
 from layoutscope.results.check import what_to_do
 from layoutscope.results.explanation import drive_words
+from layoutscope.results.locked import is_locked
 from layoutscope.results.verdict import WORTH_S
 from layoutscope.tables import coverage_of
 from layoutscope.tables.layout import layout_findings
@@ -78,7 +79,7 @@ def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text
     foot = [*_others(result), *_see_also(result, volumes)]
     room = LINES - len(head) - len(foot)
     if len(volumes) == 1:
-        blocks = [_fitted(result, volumes[0], room, is_ascii=is_ascii)]
+        blocks = [_alone(result, volumes[0], room, is_ascii=is_ascii)]
     else:
         blocks = [list(_block(result, volume, is_ascii=is_ascii)) for volume in volumes]
     room -= sum(map(len, blocks)) > room  # the line for what is left out
@@ -93,15 +94,6 @@ def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text
         yield Text(line.plain.translate(_ASCII), line.style) if is_ascii else line
 
 
-def _fitted(result: ScanResult, volume: VolumeScan, room: int, *, is_ascii: bool) -> list[Text]:
-    """Format a volume that has the screen for itself: rows go before empty lines, and sections never."""
-    for rows, is_aired in ((MAX_ROWS, True), (2, True), (2, False), (1, False)):
-        block = list(_alone(result, volume, rows, is_aired=is_aired, is_ascii=is_ascii))
-        if len(block) <= room:
-            break
-    return block
-
-
 _ASCII: Final = str.maketrans({EN_DASH: "-"})
 
 
@@ -113,11 +105,8 @@ def _shown(result: ScanResult) -> list[VolumeScan]:
 def _badness(volume: VolumeScan) -> tuple[int, int, float]:
     """What was lost comes before what is locked, and that before what is slow."""
     is_damaged = any(item.level == "error" for item in volume.findings) or volume.layout.coverage != 1
-    return is_damaged and not _is_locked(volume), _is_locked(volume), volume.verdict.seconds if volume.verdict else 0.0
-
-
-def _is_locked(volume: VolumeScan) -> bool:
-    return bool(volume.layout.facts.details.get("locked"))
+    locked = is_locked(volume.layout)
+    return is_damaged and not locked, locked, volume.verdict.seconds if volume.verdict else 0.0
 
 
 def _heading(result: ScanResult) -> Iterator[Text]:
@@ -203,18 +192,28 @@ def _cut(text: str, room: int = COLUMNS) -> str:
     return text if cell_len(text) <= room else f"{set_cell_size(text, room - 3)}..."
 
 
-def _alone(result: ScanResult, volume: VolumeScan, rows: int, *, is_aired: bool, is_ascii: bool) -> Iterator[Text]:
-    """Yield all that is shown of a volume which has the screen for itself, section by section."""
-    yield _title_line(volume, _HEAD[True])
+def _alone(result: ScanResult, volume: VolumeScan, room: int, *, is_ascii: bool) -> list[Text]:
+    """Format a volume that has the screen for itself: rows go before empty lines, and sections never."""
+    title = _title_line(volume, _HEAD[True])
     verdict, is_damaged = volume.verdict, bool(words.state_word(_findings(result, volume)))
-    sections = [_state(result, volume), _times(volume) if not is_damaged else ()]
-    if verdict is not None and verdict.is_noticeable and volume.walk and volume.walk.reads and not is_damaged:
-        sections += [_why(verdict, rows, is_ascii=is_ascii), _help(result, verdict, rows)]
-    sections.append(_metadata(result, volume, is_ascii=is_ascii))
-    for number, section in enumerate(map(list, sections)):
-        if section and number and is_aired:
-            yield Text()
-        yield from section
+    first = [list(_state(result, volume)), [] if is_damaged else list(_times(volume))]
+    last = list(_metadata(result, volume, SECTION, is_ascii=is_ascii))
+    if (read := _read(result, volume)) is None:
+        last.append(Text(_with_image("No damage found. Full check: layoutscope check {}", result)))
+    else:
+        last += _wrapped(read, most_lines=2)
+    is_explained = verdict is not None and verdict.is_noticeable and volume.walk and volume.walk.reads
+    for rows, is_aired in ((MAX_ROWS, True), (2, True), (2, False), (1, False)):
+        sections = [*first]
+        if verdict is not None and is_explained and not is_damaged:
+            sections += [list(_why(verdict, rows, is_ascii=is_ascii)), list(_help(result, verdict, rows))]
+        block = [title]
+        for number, section in enumerate([*sections, last]):
+            block += [Text()] if section and number and is_aired else []
+            block += section
+        if len(block) <= room:
+            break
+    return block
 
 
 def _block(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterator[Text]:
@@ -230,9 +229,10 @@ def _block(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterato
         if verdict.helpful:
             helpful = [f"{item.title} ({brief_seconds(item.seconds)})" for item in verdict.helpful]
             yield Text(_cut(f"  What helps: {words.most(helpful, COLUMNS - 14)}"))
-    for line in _metadata(result, volume, is_ascii=is_ascii):
-        if not line.plain.startswith(SOUND):
-            yield Text(_cut(f"  {line.plain}"), "" if line.style == SECTION else line.style)
+    lines = [*_metadata(result, volume, is_ascii=is_ascii)]
+    if (read := _read(result, volume)) is not None:
+        lines += _wrapped(read, most_lines=2, room=COLUMNS - 2)
+    yield from (Text(_cut(f"  {line.plain}"), line.style) for line in lines)
 
 
 def _title_line(volume: VolumeScan, style: str) -> Text:
@@ -289,19 +289,18 @@ def _state(result: ScanResult, volume: VolumeScan, room: int = COLUMNS) -> Itera
     facts, findings = volume.layout.facts, _findings(result, volume)
     if note := facts.details.get("note"):
         yield from _wrapped(f"Note: {note}.", room=room)
-    if _is_locked(volume):
-        yield from _locked(result, volume)
+    if is_locked(volume.layout):
+        yield from _locked(result, volume, room)
         return
     if word := words.state_word(findings):
         yield from _worst(word, findings, room)
         yield from _missing(facts)
-        yield from _next_steps(result, volume, findings)
+        yield from _next_steps(result, volume, findings, room)
     elif findings:
         yield from _worst("Warning", findings, room)
     for sentence in words.conclusion(volume) or (_untimed(volume),):
-        yield from _wrapped(
-            sentence, _WORD.get(sentence.partition(":")[0].partition(" ")[0], ""), most_lines=2, room=room
-        )
+        style = _WORD.get(sentence.split(maxsplit=1)[0].rstrip(":"), "")
+        yield from _wrapped(sentence, style, most_lines=2, room=room)
 
 
 def _missing(facts: VolumeFacts) -> Iterator[Text]:
@@ -310,11 +309,11 @@ def _missing(facts: VolumeFacts) -> Iterator[Text]:
         yield Text(f"At least {lost:,} {are} missing and not included below.", style="bold red")
 
 
-def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Finding]) -> Iterator[Text]:
+def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Finding], room: int) -> Iterator[Text]:
     """List the commands that look further; parts that were not given have nothing to be searched."""
     codes = {item.code for item in findings if item.level == "error"}
     if codes <= ABSENT:
-        yield from _wrapped(what_to_do(min(codes)))
+        yield from _wrapped(what_to_do(min(codes)), room=room)
         return
     steps = [
         ("check {}", "every damaged place, with its address"),
@@ -323,21 +322,21 @@ def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Findi
     if filesystem_of(volume.layout).traits.has_containers:
         steps.append(("checkpoints {}", "older states that may be intact"))
     for command, what in steps:
-        yield Text(_with_image(f"  layoutscope {command}  # {what}", result, COLUMNS - 2))
+        yield Text(_with_image(f"  layoutscope {command}  # {what}", result, room))
 
 
-def _locked(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
+def _locked(result: ScanResult, volume: VolumeScan, room: int) -> Iterator[Text]:
     reason = next((item for item in volume.findings if item.code.endswith("locked")), None)
     why = "the volume is encrypted" if reason is None else f"{reason.message} ({reason.code})"
-    yield from _wrapped(f"{words.LOCKED}: {why}.", _WORD[words.LOCKED], most_lines=4)
+    yield from _wrapped(f"{words.LOCKED}: {why}.", _WORD[words.LOCKED], most_lines=4, room=room)
     yield Text("File names and dates cannot be read, so no listing time can be given.")
     secrets = [option for option in filesystem_of(volume.layout).traits.options if option.kind == "secret"]
     if not secrets or (reason is not None and "hardware" in reason.code):
         return
     flag = f"--{secrets[0].name.replace('_', '-')}"
-    yield Text(_with_image(f"  layoutscope scan {{}} {flag} -  # or {flag}-file FILE", result, COLUMNS - 2))
+    yield Text(_with_image(f"  layoutscope scan {{}} {flag} -  # or {flag}-file FILE", result, room))
     if find_spec("cryptography") is None:
-        yield Text(_cut(f'  This needs the optional feature "crypto": {install_command("crypto")}'))
+        yield Text(_cut(f'  This needs the optional feature "crypto": {install_command("crypto")}', room))
 
 
 def _with_image(text: str, result: ScanResult, room: int = COLUMNS) -> str:
@@ -393,16 +392,17 @@ def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
             yield Text(_cut(f"  {title}: {words.most(listed, COLUMNS - len(title) - 4)}"))
 
 
-def _metadata(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterator[Text]:
-    """Show how much metadata there is, where it is, and how much of it was read."""
-    layouts = [item.layout for item in _together(result, volume)]
-    known = brief_bytes(sum(layout.facts.metadata_known_bytes for layout in layouts))
-    placement = volume.verdict.placement if volume.verdict is not None else None
+def _known(result: ScanResult, volume: VolumeScan) -> str:
+    return brief_bytes(sum(item.layout.facts.metadata_known_bytes for item in _together(result, volume)))
+
+
+def _metadata(result: ScanResult, volume: VolumeScan, style: str = "", *, is_ascii: bool) -> Iterator[Text]:
+    """Show how much metadata there is, and where it is."""
     if len(volume.layout.columns("nodes")):
+        placement = volume.verdict.placement if volume.verdict is not None else None
         within = f", {words.within(placement)}" if placement is not None else ""
-        yield Text(_cut(f"Metadata: {known}{within}"), style=SECTION)
+        yield Text(_cut(f"Metadata: {_known(result, volume)}{within}"), style)
         yield from (Text(f"  {line}") for line in strips(volume, PLAIN if is_ascii else BLOCKS))
-    yield from _wrapped(_read(result, volume, f"{known} of metadata"), most_lines=2)
 
 
 def strips(volume: VolumeScan, marks: str) -> Iterator[str]:
@@ -435,20 +435,20 @@ def _strip(held: NDArray[np.float64], low: int, high: int, size: int, marks: str
     return f"{ends[0]} {''.join(marks[each] for each in height.tolist())} {ends[1]}"
 
 
-SOUND: Final = "No damage found."
+def _read(result: ScanResult, volume: VolumeScan) -> str | None:
+    """Report how much was read, and whether anything contradicted itself; None if all was, and nothing did.
 
-
-def _read(result: ScanResult, volume: VolumeScan, known: str) -> str:
-    """Report how much was read, and whether anything contradicted itself, of the volume and what it shares."""
-    layouts = [item.layout for item in _together(result, volume)]
+    This is about the volume and what it shares.
+    """
+    layouts, known = [item.layout for item in _together(result, volume)], f"{_known(result, volume)} of metadata"
     coverage = coverage_of(layouts, sum(item.level == "error" for item in result.findings))
     bad = [*_findings(result, volume), *(item for item in result.findings if item.level != "info")]
     if coverage is None:
         return f"Coverage unknown: {known} found, and {more_is_lost(bad)}."
     if coverage == 1 and not bad:
-        return _with_image(f"{SOUND} Full check: layoutscope check {{}}", result)
+        return None
     damage = "see the errors above" if bad else "no damage found in that"
-    if _is_locked(volume):
+    if is_locked(volume.layout):
         damage = "the rest is locked"
     return f"Read: {format_share(coverage)} of {known}; {damage}."
 
@@ -469,7 +469,7 @@ def _see_also(result: ScanResult, volumes: Sequence[VolumeScan]) -> Iterator[Tex
     if len(volumes) > 1:
         verbs += ["plan"] if any(volume.verdict and volume.verdict.is_noticeable for volume in volumes) else []
         verbs += ["check"]
-    if any(volume.walk for volume in volumes) or not any(map(_is_locked, volumes)):
+    if any(volume.walk for volume in volumes) or not any(is_locked(volume.layout) for volume in volumes):
         verbs.append("map")
     if verbs:
         commands = ", ".join(f"{verb} {{}}{' -o map.html' if verb == 'map' else ''}" for verb in verbs)

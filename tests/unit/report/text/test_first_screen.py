@@ -343,3 +343,15 @@ def test_ascii_is_drawn_where_nothing_else_can_be(results):
     """On request there is nothing but ASCII on the screen."""
     assert shown(results[APFS], is_ascii=True).isascii()
     assert not shown(results[APFS]).isascii()
+
+
+def test_volumes_that_share_the_screen_keep_to_its_columns(results):
+    """Sentences of locked and damaged volumes are wrapped for the indent that they get there."""
+    locked = Finding("volume-locked", "warning", "volume", 0, "w" * 30 + " a" * 40)
+    lost = Finding("fusion-half", "error", "superblock", 0, "w" * 30 + " a" * 40)
+    volume = results[APFS].volumes[-1]
+    facts = replace(volume.layout.facts, details={"locked": True})
+    closed = replace(volume, layout=volume.layout.changed(facts=facts), findings=(locked,), walk=None, verdict=None)
+    text = shown(replace(results[APFS], volumes=(closed, replace(volume, findings=(lost,)))))
+    assert "LOCKED" in text
+    assert "INCOMPLETE" in text

@@ -13,7 +13,7 @@ from layoutscope.filesystems.registry import filesystem
 from layoutscope.findings import Finding
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan
-from layoutscope.report.text.screen import strips
+from layoutscope.report.text.screen import screen_lines, strips
 from layoutscope.results.explanation import drive_words
 from layoutscope.results.scan import ImageFacts, ScanResult, VolumeScan
 from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why, Yardstick
@@ -352,6 +352,7 @@ def test_volumes_that_share_the_screen_keep_to_its_columns(results):
     volume = results[APFS].volumes[-1]
     facts = replace(volume.layout.facts, details={"locked": True})
     closed = replace(volume, layout=volume.layout.changed(facts=facts), findings=(locked,), walk=None, verdict=None)
-    text = shown(replace(results[APFS], volumes=(closed, replace(volume, findings=(lost,)))))
-    assert "LOCKED" in text
-    assert "INCOMPLETE" in text
+    made = replace(results[APFS], volumes=(closed, replace(volume, findings=(lost,))))
+    lines = [line.plain for line in screen_lines(made)]
+    assert {"LOCKED", "INCOMPLETE"} <= {line.split(":")[0].strip() for line in lines}
+    assert max(map(len, lines)) <= 80

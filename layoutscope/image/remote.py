@@ -81,9 +81,14 @@ class _Deadline:
         self.seconds = seconds
         self._end = monotonic() + seconds
 
+    @property
+    def remaining_s(self) -> float:
+        """Seconds until the deadline, negative after it."""
+        return self._end - monotonic()
+
     def left(self) -> float:
-        """Return the seconds that are left."""
-        left = self._end - monotonic()
+        """Return the seconds that are left, or fail."""
+        left = self.remaining_s
         if left <= 0:
             raise ServerError(self.missed)
         return left
@@ -245,11 +250,9 @@ class WebFile:
                 may_pass = not isinstance(error, ssl.SSLCertVerificationError)
                 failure = ServerError(f"cannot be reached: {_reason(error)}", may_pass=may_pass)
                 failure.__cause__ = error
-            if wait is None or not failure.may_pass or stop.wait(min(wait, deadline.seconds)):
+            if wait is None or not failure.may_pass:
                 break
-            try:
-                deadline.left()
-            except ServerError:
+            if stop.wait(min(wait, max(0.0, deadline.remaining_s))) or deadline.remaining_s <= 0:
                 break
         raise ImageError(f"{self.name}: {failure}") from failure
 

@@ -319,14 +319,28 @@ def test_what_passes_is_asked_again(serve, answer):
 
 
 def test_the_waits_end_with_the_deadline(serve, monkeypatch):
-    """An hour between the attempts is cut to the time of the request."""
-    monkeypatch.setattr(remote, "WAITS_S", (3600.0,))
-    server = serve(good, status(503))
+    """An hour between the attempts is cut to what is left of the request's time; the clock is the test's."""
+    now = [0.0]
+    waits = []
+
+    class Stop:
+        def wait(self, seconds):
+            waits.append(seconds)
+            now[0] += seconds
+            return False
+
+    def slow_failure(send, first, stop):
+        now[0] += 20.0
+        return status(503)(send, first, stop)
+
+    server = serve(good, slow_failure)
     file = WebFile(server.address, FIRST)
-    monkeypatch.setattr(remote, "TIMEOUT_S", 0.05)
+    monkeypatch.setattr(remote, "WAITS_S", (3600.0,))
     monkeypatch.setattr(remote, "SLOWEST_BYTES_S", 2**60)
+    monkeypatch.setattr(remote, "monotonic", lambda: now[0])
     with pytest.raises(ImageError, match="it answered 503"):
-        file.read_ranges([(0, 10)])
+        file._read((0, 10), Stop())
+    assert waits == [pytest.approx(remote.TIMEOUT_S - 20.0)]
     assert len(server.requests) == 2
 
 

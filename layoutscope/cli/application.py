@@ -92,6 +92,8 @@ GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
 PARTS: Final[dict[str, Callable[..., int | None]]] = {
     "series": scan.series,
     "replay": predict.replay,
+    "fit": drives.fit,
+    "measure": drives.measure,
     "validate": predict.validate,
     "kit": drives.kit,
     "report": fleet.report_fleet,

@@ -47,7 +47,21 @@ VERBS = (
         "batch",
         "trace",
     ),
-    *("replay", "validate", "drives", "kit", "query", "report", "export", "extract", "checkpoints", "verify", "cache"),
+    *(
+        "replay",
+        "validate",
+        "drives",
+        "fit",
+        "measure",
+        "kit",
+        "query",
+        "report",
+        "export",
+        "extract",
+        "checkpoints",
+        "verify",
+        "cache",
+    ),
     "list",
 )
 WORDS = ("clump", "omap", "exit code", "node-invalid", "fts", "metadata-zone-free", "generic-7200", "packed", "nodes")

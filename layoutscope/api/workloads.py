@@ -17,6 +17,7 @@ from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.options import Predict, Workload, fill, options_of
 from layoutscope.progress import phase
+from layoutscope.results.explanation import count_listed
 from layoutscope.results.inspect import resolve
 from layoutscope.results.predict import PLACEMENT, OrderCase, OrdersCase
 from layoutscope.results.scan import Prediction, knows_offset, volume_name
@@ -297,7 +298,7 @@ def entries_of(model: Model, work: Workload) -> int | None:
     chosen = ORDERS[work["order"]]
     if chosen.needs or not chosen.is_whole or work["start"] is not None:
         return None
-    return len(model.layout.columns("entries")) * work["passes"]
+    return count_listed(model.layout) * work["passes"]
 
 
 UNKNOWN: Final = "unknown"

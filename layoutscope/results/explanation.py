@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.access.entries import node_table
+from layoutscope.access.entries import ROOT_ID, node_table
 from layoutscope.access.trace import place_of
 from layoutscope.display import Struct
 from layoutscope.drive.uncertain import HOST, OFFSET
@@ -220,12 +220,24 @@ def counted(layout: VolumeLayout) -> tuple[int, int, int]:
     if layout.coverage != 1 or not len(entries):
         return facts.num_files, facts.num_directories, 0
     flags = entries["flags"].filled(0)
-    is_public = (flags & FLAG_PRIVATE) == 0
+    is_public = _is_listed(layout)
     is_file = is_public & entries["kind"].equals("file")
     linked = is_file & ((flags & FLAG_HARD_LINK) != 0)
     files = int(is_file.sum() - linked.sum()) + len(distinct(entries["file_id"].filled(0)[linked]))
-    folders = int((is_public & entries["kind"].equals("directory")).sum()) - 1
-    return files, folders, int(is_public.sum()) - 1 - files - folders
+    folders = int((is_public & entries["kind"].equals("directory")).sum())
+    return files, folders, int(is_public.sum()) - files - folders
+
+
+def _is_listed(layout: VolumeLayout) -> NDArray[np.bool_]:
+    """Find the entries that a listing shows: neither the root nor private ones."""
+    entries = layout.columns("entries")
+    is_listed: NDArray[np.bool_] = (entries["flags"].filled(0) & FLAG_PRIVATE) == 0
+    return is_listed & (entries["file_id"].filled(0) != ROOT_ID)
+
+
+def count_listed(layout: VolumeLayout) -> int:
+    """Count the names that a listing of a whole volume shows, of what was read."""
+    return int(_is_listed(layout).sum())
 
 
 def drive_words(name: str) -> str:
@@ -301,7 +313,7 @@ DAMAGED, INCOMPLETE, LOCKED, SLOW, OK = "DAMAGED", "INCOMPLETE", "LOCKED", "SLOW
 
 def state_word(findings: Sequence[Finding]) -> str:
     """Name the state that findings put a volume in; one of which only a part was given is not damaged by that."""
-    errors = {item.code for item in findings if item.level == "error"}
+    errors = {item.origin.code for item in findings if item.level == "error"}
     if not errors:
         return ""
     return INCOMPLETE if errors <= ABSENT else DAMAGED
@@ -462,7 +474,7 @@ class Trials(Protocol):
 
 def judge(reads: ReadsOfNodes, first: Prediction, trials: Trials) -> Verdict:
     """Draw the conclusions from a walk."""
-    entries = len(reads.layout.columns("entries"))
+    entries = count_listed(reads.layout)
     plain = Verdict(first.drive, first.seconds, first.seconds, 1000 * first.seconds / max(entries, 1), (), (), None)
     if not len(reads.trace):
         return plain

@@ -1,7 +1,7 @@
 """What a scan concludes of a volume, as data: the time, its causes, what would change it, and where the nodes are.
 
 Every number is a run of the model with one thing changed. The limits here decide which of them are put into words
-(docs/verdict.md); reports, documents and maps show the same.
+(docs/concepts.md); reports, documents and maps show the same.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Verdict(Displayed, Struct, frozen=True):
     drive: str  # the drive of the causes and remedies: the first one requested
     seconds: float  # what listing every file takes on it
     packed_seconds: float  # the same listing if the nodes were contiguous and in key order, for comparison
-    seconds_per_1000: float  # time for 1,000 entries
+    seconds_per_1000: float  # time for 1,000 files, folders and links that a listing shows
     causes: tuple[Cause, ...]  # all that were tried, the largest first
     remedies: tuple[Remedy, ...]  # those of the plan that need no other layout, what saves most first
     placement: Placement | None  # where nodes are; None where there are fewer than two, or the drive has no arm

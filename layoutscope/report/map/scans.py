@@ -15,7 +15,7 @@ from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.findings import ABSENT
 from layoutscope.report import escape_text
 from layoutscope.report.map.pyramid import verified_xids
-from layoutscope.results.explanation import drive_words, story
+from layoutscope.results.explanation import count_listed, drive_words, story
 from layoutscope.results.frames import read_seconds
 from layoutscope.structs.arrays import match
 from layoutscope.tables import coverage_of
@@ -243,7 +243,7 @@ def _errors(who: str, findings: Sequence[Finding]) -> Iterator[str]:
     first = errors[0].origin
     place = first.image_offset
     where = "" if place is None else f" at byte {place:,}"
-    state = "incomplete" if {item.code for item in errors} <= ABSENT else "damaged"
+    state = "incomplete" if {item.origin.code for item in errors} <= ABSENT else "damaged"
     yield f"{who} is {state}: {count}{where}: {escape_text(first.message)}."
 
 
@@ -292,7 +292,7 @@ def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWal
         interval_s=(prediction.seconds_low, prediction.seconds_high),
         host_factor=prediction.host_factor,
         draws_s=prediction.draws_s,
-        entries=volume.layout.facts.num_files + volume.layout.facts.num_directories,
+        entries=count_listed(volume.layout),
     )
 
 

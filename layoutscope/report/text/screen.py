@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 LINES: Final = 24
 STRIP_COLUMNS: Final = 48
+SET_COLUMNS: Final = 40
 
 BLOCKS: Final = "·▁▂▃▄▅▆▇█"
 PLAIN: Final = ".:-=+*#%@"
@@ -245,7 +246,8 @@ def _title_line(volume: VolumeScan, style: str) -> Text:
     else:
         files, folders, others = words.counted(volume.layout)
         snapshots = facts.details.get("snapshots", 0) if facts.view == "live" else 0
-        parts += [format_count(files, "file"), format_count(folders, "folder")]
+        parts += [format_count(files, "file")] if files >= 0 else []
+        parts += [format_count(folders, "folder")] if folders >= 0 else []
         more += [] if volume.layout.coverage == 1 else ["by the volume's count"]
         more += [format_count(snapshots, "snapshot")] if isinstance(snapshots, int) and snapshots else []
         more += [f"{others:,} {'link or device' if others == 1 else 'links or devices'}"] if others else []
@@ -311,7 +313,7 @@ def _missing(facts: VolumeFacts) -> Iterator[Text]:
 
 def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Finding], room: int) -> Iterator[Text]:
     """List the commands that look further; parts that were not given have nothing to be searched."""
-    codes = {item.code for item in findings if item.level == "error"}
+    codes = {item.origin.code for item in findings if item.level == "error"}
     if codes <= ABSENT:
         yield from _wrapped(what_to_do(min(codes)), room=room)
         return
@@ -418,7 +420,7 @@ def strips(volume: VolumeScan, marks: str) -> Iterator[str]:
         if number and is_half:
             yield f"{name:6} {brief_bytes(size)}, not read (no image given)"
             return
-        yield f"{name:6} {_strip(*node_density(layout, STRIP_COLUMNS, (number, size)), size, marks)}"
+        yield f"{name:6} {_strip(*node_density(layout, SET_COLUMNS, (number, size)), size, marks)}"
 
 
 DEVICES: Final = ("Main", "Second")

@@ -12,7 +12,6 @@ from layoutscope.cli.options import AsJson
 from layoutscope.cli.running import STANDARD_OUTPUT, warn
 from layoutscope.options import OUTPUT, FitOptions, Force, MeasureOptions, Option, fill
 
-
 Profile = Annotated[
     Path | None,
     Option("Output file.", panel=OUTPUT, flag="-o --output", metavar="FILE.toml", absence=STANDARD_OUTPUT),

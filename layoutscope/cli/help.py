@@ -85,9 +85,12 @@ FOLDED: Final = ("Choosing the volume", "Encrypted", "Damaged images", "Compress
 """Panels with the options that all commands share, which only ``--help-all`` shows."""
 
 RARE: Final = frozenset(
-    """--ascii --cache-keeps --evidence --file --force --format --hash-names --help --host-property --json-lines --memory
-    --ncdu --no-names --no-stat --null --offsets --passes --placement --quiet --random-range --record-size --records
-    --seed --start-offset --threads --trace-at --trace-device --trace-process --trace-unit --warm""".split()
+    (
+        *("--ascii", "--evidence", "--file", "--force", "--format", "--hash-names", "--help", "--host-property"),
+        *("--memory", "--ncdu", "--no-names", "--no-stat", "--null", "--offsets", "--passes", "--placement", "--quiet"),
+        *("--random-range", "--record-size", "--records", "--seed", "--start-offset", "--threads", "--trace-at"),
+        *("--trace-device", "--trace-process", "--trace-unit", "--warm"),
+    )
 )
 """Options that few need, which only ``--help-all`` shows."""
 

@@ -1,4 +1,4 @@
-"""How every command runs and ends: errors as one line, with the exit codes of docs/using.md.
+"""How every command runs and ends: errors as one line, with the exit codes of docs/images.md.
 
 A command whose result shows findings returns the exit code of its result, 0 or 3. One that returns none, and whose
 images were not read whole, ends with 3 as well, and says on standard error what is missing (:class:`Damage`).

@@ -74,11 +74,11 @@ def test_unit_and_start_are_found(score, walk, disk, apfs_image, unit, is_partit
 
 
 def test_the_page_shows_what_is_printed(score, walk, disk):
-    """docs/traces.md has the line of a container behind the partition of the firmware, word for word."""
+    """docs/workloads.md has the line of a container behind the partition of the firmware, word for word."""
     reads, took = walk
     printed = score(fs_usage_lines(reads, took, unit=4096, device="disk3"), image=disk, as_text=True)
     (said,) = re.findall(r"disk3: .* are on nodes", printed)
-    assert f"\n    {said}\n" in (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
+    assert f"\n    {said}\n" in (Path(__file__).parents[2] / "docs" / "workloads.md").read_text(encoding="utf-8")
 
 
 def test_the_host_is_that_of_the_recorder(score, walk):

@@ -1,6 +1,6 @@
 """``validate``: kits made from the committed APFS image by our own walk, in the lines and files that a Mac would write.
 
-The files are those of docs/kit.md. A kit that is wrong somewhere says where: another unit, another disk, a walk that is
+The files are those of docs/drives.md. A kit that is wrong somewhere says where: another unit or disk, a walk that is
 missing; archives that were made to do harm are refused in one line.
 """
 

@@ -256,9 +256,9 @@ class Verb(TyperCommand):
                 formatter.write_dl(listed)
         if panels or left:
             with formatter.section("More options (--help-all)"):
-                for listed in filter(None, (panels, left)):
+                for names in filter(None, (panels, left)):
                     text = fill(
-                        ", ".join(listed), 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+                        ", ".join(names), 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
                     )
                     formatter.write(f"{text}\n")
 

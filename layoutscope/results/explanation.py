@@ -182,16 +182,6 @@ CAUSES: Final = {
 }
 """What a walk may take long for, and the change after which it is not so."""
 
-WHY: Final = {
-    Why.STAT: "attributes are stored apart from the names",
-    Why.ORDER: "metadata is not stored in the order in which it is read",
-    Why.DISTANCE: "other data is stored between the metadata blocks",
-    Why.MAPS: "the addresses of metadata blocks must be looked up",
-    Why.FILL: "metadata blocks are partly empty, so more are read",
-    Why.REQUESTS: "metadata blocks are read page by page, not whole",
-}
-"""Causes as a table shows them, behind the share of the time that is saved without each of them."""
-
 SHORT: Final = {
     Why.STAT: "separate attributes",
     Why.ORDER: "metadata out of order",
@@ -231,8 +221,9 @@ def counted(layout: VolumeLayout) -> tuple[int, int, int]:
 def _is_listed(layout: VolumeLayout) -> NDArray[np.bool_]:
     """Find the entries that a listing shows: neither the root nor private ones."""
     entries = layout.columns("entries")
-    is_listed: NDArray[np.bool_] = (entries["flags"].filled(0) & FLAG_PRIVATE) == 0
-    return is_listed & (entries["file_id"].filled(0) != ROOT_ID)
+    flags, file_id = entries["flags"].filled(0), entries["file_id"].filled(0)
+    is_listed: NDArray[np.bool_] = ((flags & FLAG_PRIVATE) == 0) & (file_id != ROOT_ID)
+    return is_listed
 
 
 def count_listed(layout: VolumeLayout) -> int:
@@ -378,7 +369,7 @@ def _sentences(volume: VolumeScan, name: str) -> Iterator[str]:
         return
     yield from conclusion(volume, name)
     if verdict.named_causes:
-        shares = (f"{WHY[cause.name]} ({brief_share(cause.share)})" for cause in verdict.named_causes)
+        shares = (f"{cause.title} ({brief_share(cause.share)})" for cause in verdict.named_causes)
         yield f"Why, with the time saved if only this cause were removed: {'; '.join(shares)}."
     if verdict.placement is not None:
         fills = brief_share(verdict.placement.density)

@@ -41,14 +41,30 @@ class Why(StrEnum):
     REQUESTS = "requests"
 
 
+TITLES: Final = {
+    Why.STAT: "attributes are stored apart from the names",
+    Why.ORDER: "metadata is not stored in the order in which it is read",
+    Why.DISTANCE: "other data is stored between the metadata blocks",
+    Why.MAPS: "the addresses of metadata blocks must be looked up",
+    Why.FILL: "metadata blocks are partly empty, so more are read",
+    Why.REQUESTS: "metadata blocks are read page by page, not whole",
+}
+"""Causes in plain words, as a screen shows them next to their share of the time."""
+
+
 class Cause(Displayed, Struct, frozen=True):
     """What part of the time is there for one reason."""
 
-    name: Why  # which reason
+    name: Why  # which reason; `title` has it in plain words
     seconds: float  # what the walk would take without it
     # share of the time that would be saved; below 0 where it would take longer. Causes overlap, their shares do
     # not sum up.
     share: float
+
+    @property
+    def title(self) -> str:
+        """The reason in plain words."""
+        return TITLES[self.name]
 
 
 class Remedy(Displayed, Struct, frozen=True):

@@ -79,7 +79,7 @@ def scan_parts(result: ScanResult, *, explain: bool = False) -> Iterator[Rendera
         yield Text(f"Not read: {escape_text(other)}", style="dim")
     if result.findings:
         yield findings_shown(result.findings)
-    for volume in volumes_first(result.volumes):
+    for volume in volumes_first(result.parts):
         yield from volume_parts(volume, explain=explain)
 
 

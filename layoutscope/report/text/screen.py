@@ -100,7 +100,7 @@ _ASCII: Final = str.maketrans({EN_DASH: "-"})
 
 def _shown(result: ScanResult) -> list[VolumeScan]:
     """Volumes; containers where they have none."""
-    return [item for item in result.volumes if item.layout.facts.volume is not None] or list(result.volumes)
+    return [item for item in result.parts if item.layout.facts.volume is not None] or list(result.parts)
 
 
 def _badness(volume: VolumeScan) -> tuple[int, int, float]:
@@ -112,7 +112,7 @@ def _badness(volume: VolumeScan) -> tuple[int, int, float]:
 
 def _heading(result: ScanResult) -> Iterator[Text]:
     name = PurePath(result.image.name).name
-    volumes = sum(item.layout.facts.volume is not None for item in result.volumes)
+    volumes = sum(item.layout.facts.volume is not None for item in result.parts)
     count = "" if volumes == 1 else f", {volumes} volumes" + (", worst first" if volumes else "")
     size = brief_bytes(result.image.size_bytes)
     yield Text(_cut(f"{_cut(escape_text(name), COLUMNS - 24)}: {size}{count}"), style="bold cyan")
@@ -157,7 +157,7 @@ def _outside(result: ScanResult) -> Iterator[Text]:
     bad = [item for item in result.findings if item.level != "info"]
     if bad:
         yield from _worst("Outside of the volumes", bad)
-    read = {volume.layout.facts.image_offset for volume in result.volumes}
+    read = {volume.layout.facts.image_offset for volume in result.parts}
     for item in result.findings:
         if item.code == "volume-unpartitioned" and item.image_offset not in read:
             yield from _wrapped(f"Outside of the partitions: at byte {item.image_offset:,}: {item.message}")
@@ -277,7 +277,7 @@ def _together(result: ScanResult, volume: VolumeScan) -> list[VolumeScan]:
     facts = volume.layout.facts
     return [
         item
-        for item in result.volumes
+        for item in result.parts
         if item is volume
         or (
             item.layout.facts.volume is None
@@ -374,7 +374,7 @@ def _why(verdict: Verdict, rows: int, *, is_ascii: bool) -> Iterator[Text]:
     yield Text(words.why(verdict), style=SECTION)
     for cause in verdict.named_causes[:rows]:
         bar = BAR[is_ascii] * round(cause.share * BAR_COLUMNS)
-        yield Text(_cut(f"  {brief_share(min(cause.share, 0.99)):>5}  {bar:{BAR_COLUMNS}}  {words.WHY[cause.name]}"))
+        yield Text(_cut(f"  {brief_share(min(cause.share, 0.99)):>5}  {bar:{BAR_COLUMNS}}  {cause.title}"))
 
 
 def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:

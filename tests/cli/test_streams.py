@@ -108,7 +108,7 @@ def test_nothing_is_printed_into_what_is_read_whatever_it_holds(disks, stream):
         ("empty", ("export", "H", "--table", "nodes", "--ddrescue-map", "empty")),
     ]
     if find_spec("polars"):
-        layoutscope.save(layoutscope.scan(disks / "H"), disks / "c.lscope")
+        layoutscope.scan(disks / "H").save(disks / "c.lscope")
         cases += [("c.lscope/manifest.json", ("scan", "c.lscope")), ("c.lscope/0/nodes.parquet", ("batch", "c.lscope"))]
     if find_spec("duckdb"):
         layoutscope.batch(disks / "H", disks / "fleet", drives="generic-7200", workers=1)

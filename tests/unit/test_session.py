@@ -156,7 +156,7 @@ def test_progress_is_told_while_a_verb_works(image):
 
 def test_a_capture_is_opened_like_an_image(image, tmp_path):
     """What is saved answers what needs tables alone."""
-    layoutscope.save(layoutscope.scan(image, drives=()), tmp_path / "kept.lscope")
+    layoutscope.scan(image, drives=()).save(tmp_path / "kept.lscope")
     with layoutscope.open(tmp_path / "kept.lscope") as session:
         assert session.predict(drives="sata-ssd").volumes
         with pytest.raises(UsageError, match="is a capture"):

@@ -135,11 +135,11 @@ def _node(image: Opened, wanted: str, *, view: ViewOf) -> Found:
     """Show whole nodes by tree and number."""
     tree, _, number = wanted.rpartition(":")
     if not tree or not number.isdecimal():
-        raise UsageError(f"{wanted!r} is not a node; write TREE:NUMBER, such as catalog:3")
+        raise UsageError(f"{wanted!r} is not a node. Write TREE:NUMBER, such as catalog:3.")
     found = [(layout, row) for layout in image.layouts for row in _numbered(layout.columns("nodes"), tree, int(number))]
     if not found:
         trees = sorted({name for layout in image.layouts for name in layout.columns("nodes")["tree"].numbered()[1]})
-        raise UsageError(f"no node {wanted}; there are the trees {', '.join(trees)}")
+        raise UsageError(f"no node {wanted}. The trees are {', '.join(trees)}")
     owners = [row_owner(layout, "nodes", row, None) for layout, row in found]
     structures = [part for layout, row in found for part in _node_structures(view(layout), layout, row)]
     return owners, structures

@@ -129,7 +129,7 @@ def _scans_among(given: object) -> tuple[ScanResult, ...]:
     items = tuple(given) if isinstance(given, list | tuple) else (given,)
     scans = tuple(item for item in items if isinstance(item, ScanResult))
     if scans and len(scans) < len(items):
-        raise UsageError("images and scans were given together; scan the images first")
+        raise UsageError("images and scans were given together. Scan the images first.")
     return scans
 
 
@@ -220,7 +220,7 @@ def map_images(
     if difference and len(scans or images) != STATES:
         raise UsageError(f"a difference takes two states: {len(scans or images)} were given")
     if difference and picture is not None:
-        raise UsageError("a difference is drawn on the page alone, and not as a picture besides")
+        raise UsageError("a difference is drawn only on the page. Leave the picture out.")
     file_form(target, "html", ("html",), "html")
     page = Path(target) if isinstance(target, str | os.PathLike) else None
     if page is not None:
@@ -229,7 +229,7 @@ def map_images(
         _picture_form(picture)
         check_output(Path(picture), force=force, reads=images)
         if page is not None and Path(picture).absolute() == page.absolute():
-            raise UsageError(f"{picture}: is named for the page and for the picture")
+            raise UsageError(f"{picture}: would be both the page and the picture. Name two files.")
     names = asked["names"] and all(image.request["names"] for image in images if isinstance(image, OpenImage))
     with reporting(asked["progress"]):
         results = scans or tuple(scan_alike(images, scanning))

@@ -180,7 +180,7 @@ class Overview(TyperGroup):
             return super().resolve_command(ctx, args)
         except Exception as error:
             if Path(args[0]).suffix or "/" in args[0]:
-                error.message = f"{args[0]}: no such file, and no verb; write: layoutscope scan IMAGE"  # type: ignore[attr-defined]
+                error.message = f"{args[0]}: no such file or verb. Write: layoutscope scan IMAGE"  # type: ignore[attr-defined]
             raise
 
 

@@ -285,8 +285,8 @@ class Verb(TyperCommand):
             if word is not None and option is not None:
                 known = [str(getattr(each, "value", each)) for each in option.type.choices]
                 like = did_you_mean(word["word"], known)
-                wanted = f"no {option.opts[0].strip('-')} {word['word']!r}{like}"
-                sys.stderr.write(f"layoutscope: {wanted}; there are {', '.join(known)}\n")
+                wanted = f"unknown {option.opts[0].strip('-')} {word['word']!r}{like}"
+                sys.stderr.write(f"layoutscope: {wanted}. Choose from: {', '.join(known)}\n")
                 raise Exit(EXIT_USAGE) from error
             raise
         except Exception as error:

@@ -265,7 +265,7 @@ def errors_as_exit_codes() -> Iterator[None]:
     try:
         yield
         if inputs.leave_inputs():
-            raise UsageError("standard output or standard error leads to what was read; send it elsewhere")
+            raise UsageError("standard output or standard error leads to what was read. Send it elsewhere.")
         sys.stdout.flush()
     except LayoutscopeError as error:
         inputs.leave_inputs()
@@ -312,7 +312,7 @@ def refuse_disks() -> None:
         if what:
             with suppress(UsageError):
                 inputs.note(path, stream)  # from now on nothing is printed there
-            raise UsageError(f"{path}: {what}, and {name} leads there; send it elsewhere")
+            raise UsageError(f"{path}: {what}, and {name} leads there. Send it elsewhere.")
 
 
 def fail(line: str, code: int) -> NoReturn:

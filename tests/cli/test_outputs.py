@@ -511,7 +511,7 @@ def test_everything_else_that_is_read_is_protected(run, disk, tmp_path):
         "fio.json": ("drives", "fit", "new", "--base", "generic-7200", "--fio", folder / "fio.json"),
     }.items():
         told = refused(run, every, *words, "-o", folder / name)
-        reasons = ("input", "holds a disk", "not written by layoutscope", "each takes a file of its own")
+        reasons = ("input", "holds a disk", "not written by layoutscope", "Name two files")
         assert any(reason in told for reason in reasons), name
     for name in ("disk.toml", "disk.map.zst", "set.toml"):
         words = ("predict", disk, "--drive", folder / "set.toml", "--ncdu", folder / name)

@@ -203,7 +203,7 @@ def test_without_an_image_the_disk_with_most_reads_is_served(run, walk, tmp_path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--trace-device", "disk7"], "no read of device 'disk7' (did you mean 'disk2s1'?); there are disk2s1"),
+        (["--trace-device", "disk7"], "no read of device 'disk7' (did you mean 'disk2s1'?). Choose from: disk2s1"),
         (["--trace-process", "fnid"], "no read of process 'fnid' (did you mean 'find'?)"),
         (["--trace-unit", "0"], "a block of a disk has 1 to 1,048,576 bytes, not 0"),
         (["--trace-at", "-x"], "is not a number of bytes"),

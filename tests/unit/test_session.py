@@ -121,7 +121,7 @@ def test_volumes_are_found_by_name_and_by_number_from_one():
     assert volumes["Data"] is volumes[1] is data
     assert volumes["system"] is volumes[2] is system
     for wanted in ("Dta", 0, 3):
-        with pytest.raises(UsageError, match=f"no volume '{wanted}'.*; there are 1 'Data', 2 'System'"):
+        with pytest.raises(UsageError, match=f"no volume '{wanted}'.*Choose from: 1 'Data', 2 'System'"):
             volumes[wanted]
     assert repr(volumes) == "Volumes(1: 'Data', 2: 'System')"
 

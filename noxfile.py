@@ -56,7 +56,7 @@ def generated(session: nox.Session) -> None:
     """
     run(session, "python", "ksy/build.py", "--check")
     run(session, "python", "-m", "tests.docs.grammar_diagrams", "--check")
-    run(session, "python", "-m", "cogapp", "-P", "--check", "README.md", *map(str, sorted(Path("docs").glob("*.md"))))
+    run(session, "python", "-m", "cogapp", "-P", "--check", "README.md", *map(str, sorted(Path("docs").rglob("*.md"))))
     run(session, "python", "-m", "tests.docs.claims")
 
 

@@ -36,8 +36,8 @@ html_show_sphinx = False
 # Pages are read without network, too: the theme's own fonts and scripts, and the search that lies beside them.
 html_theme_options = {"footer_icons": []}
 
-exclude_patterns = ["schemas/*.json"]
-myst_heading_anchors = 3
+exclude_patterns = ["reference/schemas/*.json"]
+myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
 
 # ``nox -s links`` follows what leads outside: pages that ask for patience are asked again, an example is not asked.
@@ -54,10 +54,10 @@ nb_merge_streams = True
 
 # Pages that stand in the root of the repository, where tools look for them, and the pages that include or replace them.
 INCLUDED = {
-    "CONTRIBUTING.md": "contributing.md",
+    "CONTRIBUTING.md": "dev/contributing.md",
     "CHANGELOG.md": "changelog.md",
     "README.md": "index.md",
-    ".github/SECURITY.md": "security.md",
+    ".github/SECURITY.md": "dev/security.md",
 }
 PICTURE = re.compile(r'<picture>\s+<source [^>]*srcset="(.+?)">\s+<img alt="(.+?)" src="(.+?)">\s+</picture>')
 IMAGE = "```{{image}} {place}\n:alt: {words}\n:class: only-{ground}\n```"
@@ -78,7 +78,7 @@ def prepare(app: Sphinx, name: str, source: list[str]) -> None:
         listed = [(caption, LINK.findall(links)) for caption, links in SECTION.findall(source[0])]
         source[0] += "".join(contents(pages, caption=caption) for caption, pages in listed)
     elif name.endswith("/README") and len(list(Path(app.srcdir, name).parent.glob("*.md"))) > 1:
-        source[0] += contents(["*"], glob="")
+        source[0] += contents(["*", "*/README"], glob="")
 
 
 def _of_both_grounds(picture: re.Match[str]) -> str:
@@ -93,14 +93,15 @@ def contents(pages: list[str], **options: str) -> str:
     return "\n".join([*lines, "```", ""])
 
 
-def prepare_included(_app: Sphinx, _path: Path, _name: str, source: list[str]) -> None:
-    """Lead links of a page of the root from this folder on."""
+def prepare_included(_app: Sphinx, _path: Path, name: str, source: list[str]) -> None:
+    """Make the links of a page of the root relative to the page that includes it."""
+
+    def _from_here(link: re.Match[str]) -> str:
+        target, mark, anchor = link[1].partition("#")
+        up = "" if re.match(r"https?:", target) or not target else "../" * name.count("/")
+        return f"]({up}{INCLUDED.get(target, target)}{mark}{anchor})"
+
     source[0] = re.sub(r"\]\((?:(?:\.\./)?docs/)?([^)]+)\)", _from_here, source[0])
-
-
-def _from_here(link: re.Match[str]) -> str:
-    target = link[1].partition("#")
-    return f"]({INCLUDED.get(target[0], target[0])}{target[1]}{target[2]})"
 
 
 def setup(app: Sphinx) -> None:

@@ -24,7 +24,6 @@ __all__ = [
     "forecast",
     "inspect",
     "kit",
-    "layout_map",
     "list",
     "load_profile",
     "map",
@@ -34,7 +33,6 @@ __all__ = [
     "query",
     "read_layouts",
     "replay",
-    "save",
     "scan",
     "series",
     "service",
@@ -43,7 +41,6 @@ __all__ = [
     "validate",
     "verify",
     "write_forecast_plot",
-    "write_map",
     "write_report",
     "write_trace",
 ]
@@ -58,13 +55,11 @@ if TYPE_CHECKING:
     from layoutscope.api.forecast import forecast, write_forecast_plot
     from layoutscope.api.inspect import checkpoints, inspect
     from layoutscope.api.listing import list_files as list  # noqa: A004  (the command's own name)
-    from layoutscope.api.map import layout_map, write_map
     from layoutscope.api.map import map_images as map  # noqa: A004  (the command's own name)
     from layoutscope.api.plan import plan
     from layoutscope.api.predict import predict
     from layoutscope.api.reading import read_layouts
     from layoutscope.api.replay import replay
-    from layoutscope.api.save import save
     from layoutscope.api.scan import scan
     from layoutscope.api.session import open_session as open  # noqa: A004  (as `gzip.open` and others are called)
     from layoutscope.api.trace import trace, write_trace
@@ -80,7 +75,6 @@ else:
         "checkpoints": "api.inspect",
         "fit": "api.drives",
         "kit": "api.validate",
-        "layout_map": "api.map",
         "list": "api.listing",
         "load_profile": "drive",
         "open": "api.session",
@@ -91,9 +85,14 @@ else:
         "simulate": "drive",
         "verify": "api.check",
         "write_forecast_plot": "api.forecast",
-        "write_map": "api.map",
         "write_report": "fleet.report",
         "write_trace": "api.trace",
+    }
+    # Names of the release before, with what to write in their place.
+    _OLD = {
+        "layout_map": ("map", "scan.figures()"),
+        "save": ("save", 'scan.save("NAME.lscope")'),
+        "write_map": ("map", 'scan.map("FILE.html")'),
     }
     # In its own module such a name would hide the built-in function.
     _OWN_NAMES = {"list": "list_files", "map": "map_images", "open": "open_session"}
@@ -104,6 +103,14 @@ else:
 
     def __getattr__(name: str) -> object:
         """Import a verb when it is first used, with what it needs and no more."""
+        if name in _OLD:
+            import warnings
+            from importlib import import_module
+
+            home, new = _OLD[name]
+            message = f"layoutscope.{name} is removed in the next release: write {new}"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            return getattr(import_module(f"layoutscope.api.{home}"), name)
         if name not in __all__:
             from layoutscope.errors import did_you_mean
 

@@ -70,7 +70,7 @@ def open_closed_streams() -> None:
 
 
 def main() -> None:
-    """Run the command line; the exit codes are those of docs/using.md."""
+    """Run the command line; the exit codes are those of docs/images.md."""
     try:
         open_closed_streams()
         if (module := bounded.requested_part()) is not None:

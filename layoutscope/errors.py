@@ -80,7 +80,7 @@ REFUSALS: Final[dict[str, str]] = {
     "crypto-missing": "Unlocking an encrypted volume needs a package that is missing.",
     "picture-export": "Pictures of maps need a package that is missing.",
 }
-"""Codes of everything that is refused on purpose; docs/findings.md is made from this.
+"""Codes of everything that is refused on purpose; docs/reference/findings.md is made from this.
 
 Those of one file system alone are added by :func:`declare_refusals` when its package is imported.
 """

@@ -63,7 +63,7 @@ CODES: Final[dict[str, str]] = {
     "changed-while-read": "The volume was written to while it was read.",
     "block-unclaimed": "Blocks are in use in the bitmap or allocation file, but belong to nothing.",
 }
-"""Every finding code and what it means; docs/findings.md is made from this.
+"""Every finding code and what it means; docs/reference/findings.md is made from this.
 
 Those that one file system alone makes are added by :func:`declare` when its package is imported.
 """

@@ -59,7 +59,7 @@ def _refuse_streams(path: str | os.PathLike[str], status: os.stat_result) -> Non
         around = stream_path(stream).parents if stat.S_ISDIR(status.st_mode) else ()
         if any(os.path.samestat(status, each) for each in (kept, *(folder.stat() for folder in around))):
             _READ.setdefault(_identity(kept), {})  # nothing more is printed there
-            raise UsageError(f"{os.fspath(path)}: is read as input, and {name} leads there; send it elsewhere")
+            raise UsageError(f"{os.fspath(path)}: is read as input, and {name} leads there. Send it elsewhere.")
 
 
 def leave_inputs() -> bool:

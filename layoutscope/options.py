@@ -849,7 +849,7 @@ class MeasureOptions(TypedDict, total=False):
     image: Annotated[
         Path | None,
         Option(
-            "measure: also time the reads of this image's listing, for comparison only.",
+            "Also time the reads of this image's listing, for comparison only.",
             panel=MEASURE,
             metavar="IMAGE",
             absence="none",
@@ -860,12 +860,8 @@ class MeasureOptions(TypedDict, total=False):
     quick: Annotated[
         bool,
         Option(
-            "measure: take about five seconds, for class, rotation, on-arrival read-ahead and overhead only.",
+            "Take about five seconds, for class, rotation, on-arrival read-ahead and overhead only.",
             default=False,
             panel=MEASURE,
         ),
     ]
-
-
-class DriveOptions(FitOptions, MeasureOptions, total=False):
-    """What makes a new profile: numbers that it is fitted to, or reads of a drive."""

@@ -151,7 +151,9 @@ def workload(name: str) -> CycleKind:
     True
     """
     if name not in WORKLOADS:
-        raise UsageError(f"no workload {name!r}{did_you_mean(name, WORKLOADS)}; there are {', '.join(WORKLOADS)}")
+        raise UsageError(
+            f"unknown workload {name!r}{did_you_mean(name, WORKLOADS)}. Choose from: {', '.join(WORKLOADS)}"
+        )
     return WORKLOADS[name]
 
 

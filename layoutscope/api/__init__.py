@@ -6,7 +6,8 @@ loads what these verbs need.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from layoutscope.display import Displayed
 from layoutscope.results import Shown
@@ -38,7 +39,16 @@ def made_rows(name: str, result: Shown) -> Rows:
     return rows_of(name, result)
 
 
+_HOMES = {"layout_map": "map", "write_map": "map", "save": "save"}
+
+
+def run_verb(verb: str, *given: Any, **options: Any) -> object:
+    """Draw or save a result."""
+    return getattr(import_module(f"layoutscope.api.{_HOMES[verb]}"), verb)(*given, **options)
+
+
 # Results know nothing of reports, which are made of them: here they are brought together, and loaded when needed.
 Shown.print_with(print_shown)
 Shown.rows_with(made_rows)
+Shown.verbs_with(run_verb)
 Displayed.draw_with(draw_html)

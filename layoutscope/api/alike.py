@@ -38,7 +38,7 @@ def readable(layout: VolumeLayout, host: str) -> AgingVolume:
     make = getattr(filesystem_of(layout), "aging", None)
     name = layout.facts.name
     if make is None:
-        raise UsageError(f"{name}: how {layout.facts.variant} places what it is given is not known here")
+        raise UsageError(f"{name}: how {layout.facts.variant} places new data is not modelled")
     volume: AgingVolume | None = make(layout, host)
     if volume is None:
         raise UsageError(f"{name}: no forecast of a volume whose tree was not read, or is spread over two devices")

@@ -112,7 +112,7 @@ def series(
     by = fill(SeriesOptions, options)["by"]
     scanning: EnumerationOptions = leave_out(options, ["by"])
     if by not in ORDERINGS:
-        raise UsageError(f"no ordering {by!r}; there are {', '.join(ORDERINGS)}")
+        raise UsageError(f"unknown ordering {by!r}. Choose from: {', '.join(ORDERINGS)}")
     images = several(paths)
     if not images:
         raise UsageError("series needs images or captures")

@@ -101,18 +101,18 @@ def export(
     document = document_form(target, file_format)
     if document is not None:
         if table is not None:
-            raise UsageError(f"{document} is a whole document; it is written without a table")
+            raise UsageError(f"{document} is a whole document: leave the table out")
         export_document(path, target, file_format=document, force=force, **others)
         return
     if table is None:
-        raise UsageError(f"which table? there are {', '.join(EXPORTED)}, and {ALL}")
+        raise UsageError(f"no table was named. Choose from: {', '.join(EXPORTED)}, and {ALL}")
     if table not in (ALL, *EXPORTED):
         hint = did_you_mean(table, (ALL, *EXPORTED))
-        raise UsageError(f"no table {table!r}{hint}; there are {', '.join(EXPORTED)}, and {ALL}")
+        raise UsageError(f"unknown table {table!r}{hint}. Choose from: {', '.join(EXPORTED)}, and {ALL}")
     goals = _goals(path, table, target, file_format, force=force)
     drives, work = given["drives"], work_of(options)
     if table in TABLES and (drives is not None or checked(work) != checked({})):
-        raise UsageError(f"the table {table} is of no walk, whatever its order, host or drive; leave these out")
+        raise UsageError(f"the table {table} does not depend on order, host or drive. Leave these out.")
     request = request_of(options, path)
     with opened(path, request) as image, reporting(request["progress"]):
         source = OpenImage(path, request, image)
@@ -150,7 +150,7 @@ def _goals(
             check_output(Path(target), force=force, reads=[path])
         return {table: (target, file_form(target, file_format, FORMATS, "csv"))}
     if not isinstance(target, str | os.PathLike):
-        raise UsageError("all tables are several files: name the folder that they are written to")
+        raise UsageError("all tables are several files. Name a folder for them.")
     form, folder = file_form("", file_format, FORMATS, "csv"), Path(target)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: is not a folder")
@@ -243,8 +243,8 @@ def export_document(
     """Write the files of all chosen volumes, or walks of them, as other programs expect them."""
     if file_format not in DOCUMENT_FORMATS:
         raise UsageError(
-            f"no format {file_format!r}{did_you_mean(file_format, DOCUMENT_FORMATS)}; "
-            f"there are {', '.join(DOCUMENT_FORMATS)}"
+            f"unknown format {file_format!r}{did_you_mean(file_format, DOCUMENT_FORMATS)}. "
+            f"Choose from: {', '.join(DOCUMENT_FORMATS)}"
         )
     work, request = checked(work_of(options)), request_of(options, path)
     with opened(path, request) as image, reporting(request["progress"]):

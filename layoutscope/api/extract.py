@@ -114,7 +114,10 @@ def _check_request(path: Path, targets: list[Path], request: ReadOptions, *, for
         raise UsageError(f"{path}: is a capture; this needs the image itself")
     if not request["names"]:
         told = {"scan(names=False), save": "scan --save NAME.lscope --no-names"}
-        raise UsageError(f"names are metadata, too; a capture can leave them out: {next(iter(told))}", options=told)
+        raise UsageError(
+            f"an extract has the names of files, because they are metadata; a capture can leave them out: {next(iter(told))}",
+            options=told,
+        )
     if (request["second"] is not None) != (len(targets) > 1):
         why = "a Fusion set is extracted into two images" if request["second"] is not None else "there is one image"
         options = {"second and second_target": "--second IMAGE and --second-output FILE"}

@@ -104,7 +104,7 @@ def forecast(
         share = float(np.mean(churn.replaced)) if churn is not None else USUAL_SHARE
     if share <= 0:
         raise UsageError(
-            "no file was replaced from the first image to the last: there is nothing to go on; say share",
+            "no file was replaced from the first image to the last: the pace of change is unknown. Give share.",
             options={"share": "--share"},
         )
     if drives is None:
@@ -137,7 +137,7 @@ def _check_request(request: ForecastOptions) -> None:
     if not 0 <= cycles <= MAX_CYCLES:
         raise UsageError(f"cycles are 0 to {MAX_CYCLES:,}, not {cycles:,}")
     if share is not None and not 0 < share <= 1:
-        raise UsageError(f"the share of the files that a cycle is about is more than 0 and at most 1, not {share}")
+        raise UsageError(f"share must be more than 0 and at most 1: it is {share}")
     if not 1 <= seeds <= MAX_SEEDS:
         raise UsageError(f"seeds are 1 to {MAX_SEEDS}, not {seeds:,}")
     if keep < 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import stat
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -133,11 +135,11 @@ def _node(image: Opened, wanted: str, *, view: ViewOf) -> Found:
     """Show whole nodes by tree and number."""
     tree, _, number = wanted.rpartition(":")
     if not tree or not number.isdecimal():
-        raise UsageError(f"{wanted!r} is not a node; write TREE:NUMBER, such as catalog:3")
+        raise UsageError(f"{wanted!r} is not a node. Write TREE:NUMBER, such as catalog:3.")
     found = [(layout, row) for layout in image.layouts for row in _numbered(layout.columns("nodes"), tree, int(number))]
     if not found:
         trees = sorted({name for layout in image.layouts for name in layout.columns("nodes")["tree"].numbered()[1]})
-        raise UsageError(f"no node {wanted}; there are the trees {', '.join(trees)}")
+        raise UsageError(f"no node {wanted}. The trees are {', '.join(trees)}")
     owners = [row_owner(layout, "nodes", row, None) for layout, row in found]
     structures = [part for layout, row in found for part in _node_structures(view(layout), layout, row)]
     return owners, structures
@@ -222,16 +224,51 @@ def _image_offset(pieces: Sequence[Piece], offset: int) -> int:
 
 def _lines(part: Described, pieces: Sequence[Piece], prefix: str) -> StructureLines:
     """Turn a described structure into lines with addresses on the image."""
+    since_1970 = bool(part.value("has_expanded_times"))
+    # The date in the header of an HFS+ volume is in local time (TN1150, createDate).
+    is_local = part.title.endswith("volume header")
     fields = tuple(
         FieldLine(
             field.path,
             None if field.image_offset is None else _image_offset(pieces, field.image_offset),
             field.length_bytes,
             _shown(field.value),
+            _meaning(
+                field.path.rpartition(".")[2],
+                field.length_bytes,
+                field.value,
+                since_1970=since_1970,
+                zone="local time" if is_local and field.path == "create_date" else "UTC",
+            ),
         )
         for field in part.fields
     )
     return StructureLines(prefix + part.title, _image_offset(pieces, part.start), fields, part.error)
+
+
+SINCE_1904_S: Final = 2_082_844_800
+"""Seconds from the start of Mac OS time to 1970."""
+
+NANOSECOND_FIELDS: Final = ("time", "date_added", "timestamp")
+"""How 8-byte fields end that count nanoseconds since 1970."""
+
+
+def _meaning(name: str, length_bytes: int, value: object, *, since_1970: bool, zone: str) -> str:
+    """Decode a time or a mode; empty for other fields, and for times that were never written."""
+    if not isinstance(value, int) or not value:
+        return ""
+    if name in ("mode", "file_mode"):
+        return stat.filemode(value)
+    seconds = None
+    if length_bytes == 8 and name.endswith(NANOSECOND_FIELDS):
+        seconds = value // 10**9
+    elif length_bytes == 4 and name.endswith("date"):
+        seconds = value - (0 if since_1970 else SINCE_1904_S)
+    elif length_bytes == 4 and name == "date_added":
+        seconds = value
+    if seconds is None or not 0 <= seconds < 2**33:
+        return ""
+    return datetime.fromtimestamp(seconds, UTC).strftime(f"%Y-%m-%d %H:%M:%S {zone}")
 
 
 def _shown(value: object) -> str:

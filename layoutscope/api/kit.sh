@@ -1,6 +1,6 @@
 #!/bin/sh
 # What a Mac does on a disk: how long its reads take, and what four listings read.
-# Made by layoutscope @VERSION@; docs/kit.md tells what each file in the archive holds.
+# Made by layoutscope @VERSION@; docs/drives.md tells what each file in the archive holds.
 #
 #   sudo sh kit.sh /Volumes/NAME
 #

@@ -78,7 +78,7 @@ def list_files(
     form = file_form("" if target is None else target, asked["file_format"], LIST_FORMATS, "text")
     if asked["zero"]:
         if asked["file_format"] not in (None, "text"):
-            raise UsageError(f"{asked['file_format']} has no zero bytes between paths; they belong to text")
+            raise UsageError(f"{asked['file_format']} cannot end names with zero bytes: only text can")
         form = "text"
     if isinstance(target, str) or hasattr(target, "__fspath__"):
         check_output(Path(str(target)), force=asked["force"], reads=[path])

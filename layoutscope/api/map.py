@@ -6,7 +6,7 @@ import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import several, takes
@@ -15,6 +15,7 @@ from layoutscope.api.scan import scan_alike
 from layoutscope.errors import UnsupportedError, UsageError, install_command
 from layoutscope.options import MapOptions, PageOptions, fill, leave_out
 from layoutscope.progress import phase, reporting
+from layoutscope.results.scan import ScanResult
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from layoutscope.options import EnumerationOptions
     from layoutscope.report.map.figures import Figures
     from layoutscope.report.map.scans import MapDisk
-    from layoutscope.results.scan import ScanResult
-
 STATES: Final = 2
 """So many are set against each other."""
 
@@ -50,7 +49,7 @@ def _difference(results: Sequence[ScanResult], *, names: bool) -> list[MapDisk]:
     from layoutscope.report.map.scans import disks, state_names
 
     if len(results) != STATES:
-        raise UsageError(f"a difference is that of two states, and {len(results)} are given")
+        raise UsageError(f"a difference takes two states: {len(results)} were given")
     earlier, later = (disks([result], names=names) for result in results)
     return difference(earlier, later, state_names(*results, names=names))
 
@@ -125,6 +124,15 @@ def _exported(figure: Figure, form: str) -> bytes:
     return bytes(figure.to_image(format=form, scale=2 if form == "png" else 1))
 
 
+def _scans_among(given: object) -> tuple[ScanResult, ...]:
+    """Return what is given if it is one scan or several; nothing if it is images."""
+    items = tuple(given) if isinstance(given, list | tuple) else (given,)
+    scans = tuple(item for item in items if isinstance(item, ScanResult))
+    if scans and len(scans) < len(items):
+        raise UsageError("images and scans were given together. Scan the images first.")
+    return scans
+
+
 def _several(result: ScanResult | Sequence[ScanResult]) -> Sequence[ScanResult]:
     return result if isinstance(result, list | tuple) else (result,)
 
@@ -174,7 +182,7 @@ def write_map(
 
 @takes(MapOptions, "map")
 def map_images(
-    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    paths: str | os.PathLike[str] | ScanResult | Sequence[str | os.PathLike[str] | ScanResult],
     target: str | os.PathLike[str] | IO[bytes],
     **options: Unpack[MapOptions],
 ) -> tuple[ScanResult, ...]:
@@ -182,8 +190,8 @@ def map_images(
 
     Parameters
     ----------
-    paths : path or sequence of path
-        One or more images.
+    paths : path, scan, or sequence of these
+        One or more images, or scans of them, which are not read again.
     target : path or binary file
         Where to.
     **options
@@ -204,14 +212,15 @@ def map_images(
     >>> len(results)
     1
     """
-    images = several(paths)
+    scans = _scans_among(paths)
+    images = [] if scans else several(cast("str | Sequence[str]", paths))
     asked, shown = fill(MapOptions, options), fill(PageOptions, options)
     difference, picture, force = asked["difference"], asked["picture"], asked["force"]
     scanning: EnumerationOptions = leave_out(options, (*shown, "picture", "force"))
-    if difference and len(images) != STATES:
-        raise UsageError(f"a difference is that of two states, and {len(images)} are given")
+    if difference and len(scans or images) != STATES:
+        raise UsageError(f"a difference takes two states: {len(scans or images)} were given")
     if difference and picture is not None:
-        raise UsageError("a difference is drawn on the page alone, and not as a picture besides")
+        raise UsageError("a difference is drawn only on the page. Leave the picture out.")
     file_form(target, "html", ("html",), "html")
     page = Path(target) if isinstance(target, str | os.PathLike) else None
     if page is not None:
@@ -220,10 +229,10 @@ def map_images(
         _picture_form(picture)
         check_output(Path(picture), force=force, reads=images)
         if page is not None and Path(picture).absolute() == page.absolute():
-            raise UsageError(f"{picture}: is named for the page and for the picture")
+            raise UsageError(f"{picture}: would be both the page and the picture. Name two files.")
     names = asked["names"] and all(image.request["names"] for image in images if isinstance(image, OpenImage))
     with reporting(asked["progress"]):
-        results = tuple(scan_alike(images, scanning))
+        results = scans or tuple(scan_alike(images, scanning))
         write_map(results, target, names=names, force=force, **shown)
         if picture is not None:
             write_picture(results, picture, names=names, force=force)

@@ -88,7 +88,7 @@ def tell_written(path: str | os.PathLike[str], size_bytes: int, holds: str = "")
 def file_form(target: object, asked: str | None, forms: Collection[str], usual: str) -> str:
     """Return the format of a result: the requested one, else that of the file's name."""
     if asked is not None and asked not in forms:
-        raise UsageError(f"no format {asked!r}{did_you_mean(asked, forms)}; there are {', '.join(forms)}")
+        raise UsageError(f"unknown format {asked!r}{did_you_mean(asked, forms)}. Choose from: {', '.join(forms)}")
     ending = Path(target).suffix.lower().removeprefix(".") if isinstance(target, str | os.PathLike) else ""
     form = ENDINGS.get(ending)
     if form in (None, asked):
@@ -96,7 +96,7 @@ def file_form(target: object, asked: str | None, forms: Collection[str], usual: 
     if asked is None and form in forms:
         return str(form)
     wanted = f"{asked} was asked for" if asked else f"it can be {' or '.join(forms)}"
-    raise UsageError(f"{target}: ends in .{ending}, but {wanted}; name it .{asked or usual}")
+    raise UsageError(f"{target}: ends in .{ending}, but {wanted}. Name it .{asked or usual}")
 
 
 def check_output(
@@ -122,7 +122,7 @@ def check_output(
     held = disk_in(path) if seen else ""
     if held:
         why = f"holds a disk ({held}), which force=True does not overwrite"
-        raise UsageError(f"{path}: {why}; remove it first", options=FORCE)
+        raise UsageError(f"{path}: {why}. Remove it first.", options=FORCE)
     ownfiles.refuse_strangers(path, seen)
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path}: its folder does not exist")
@@ -212,7 +212,7 @@ def output(
     """Open a file for writing that appears only when it is complete."""
     if not isinstance(path, str | os.PathLike):
         if inputs.is_open_input(path):
-            raise UsageError(f"{getattr(path, 'name', 'the file')}: is read as input, and nothing is written into that")
+            raise UsageError(f"{getattr(path, 'name', 'the file')}: is read as input, so nothing is written into it")
         yield path
         return
     target = Path(path)

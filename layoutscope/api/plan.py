@@ -109,23 +109,25 @@ def _checked(options: Mapping[str, Any]) -> PlanOptions:
     """Fill in the defaults of a plan, and refuse orders that have no remedies."""
     asked = fill(PlanOptions, {name: value for name, value in options.items() if value is not None})
     if not isinstance(asked["drive"], str | os.PathLike):
-        raise UsageError(f"drive: a plan is for one drive, by its name or file; this is {asked['drive']!r}")
+        raise UsageError(f"drive: a plan takes one drive, by its name or file: this is {asked['drive']!r}")
     if asked["order"] not in PLANNED:
         meant = did_you_mean(asked["order"], PLANNED)
         raise UsageError(
-            f"no remedies are known for the order {asked['order']!r}{meant}; there are {', '.join(PLANNED)}"
+            f"no remedies are known for the order {asked['order']!r}{meant}. Choose from: {', '.join(PLANNED)}"
         )
     if asked["emit_script"] is not None and asked["emit_order"] is None:
-        raise UsageError("a script needs its list: emit_order", options={"emit_order": "--emit-order FILE"})
+        raise UsageError("a script needs its list. Give emit_order too.", options={"emit_order": "--emit-order FILE"})
     for path in (asked["emit_order"], asked["emit_script"]):
         if path is not None:
             check_output(Path(path), force=asked["force"])
     if asked["lasts"] is not None and asked["lasts"] < 1:
-        raise UsageError("how long a remedy lasts needs a forecast over one cycle or more: lasts", options=LASTS)
+        raise UsageError("lasts must be one cycle or more", options=LASTS)
     if asked["lasts"] is not None and (asked["order"] != ORDER or asked["start_offset_bytes"]):
         raise UsageError(f"lasts is forecast for the order {ORDER} alone, from the start of the drive", options=LASTS)
     if asked["host"] is not None and asked["host"] not in HOSTS:
-        raise UsageError(f"no host {asked['host']!r}{did_you_mean(asked['host'], HOSTS)}; there are {', '.join(HOSTS)}")
+        raise UsageError(
+            f"unknown host {asked['host']!r}{did_you_mean(asked['host'], HOSTS)}. Choose from: {', '.join(HOSTS)}"
+        )
     return asked
 
 
@@ -149,7 +151,7 @@ def _emitted(cases: Sequence[Case], asked: PlanOptions, name: str) -> EmittedOrd
         layouts = [case.layout for case in cases]
         raise several_volumes(layouts, name) if cases else UsageError(f"{name}: has no files to list")
     if not _has_names(cases[0].layout):
-        raise UsageError(f"{name}: names were left out, so that no list of them can be written")
+        raise UsageError(f"{name}: names were left out, so no list of them can be written")
     path, is_null_separated = os.fspath(asked["emit_order"] or ""), asked["is_null_separated"]
     paths, found = file_list(cases[0], asked["memory_bytes"], is_null_separated=is_null_separated, path=path)
     end = b"\0" if is_null_separated else b"\n"

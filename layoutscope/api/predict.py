@@ -116,12 +116,12 @@ def predict(
     asked = fill(PredictOptions, options)
     drives, ncdu, force = asked["drives"], asked["ncdu"], asked["force"]
     if is_over_orders and (work["what_ifs"] or ncdu is not None):
-        raise UsageError("what-ifs and costs of directories are asked of one order, not of all")
+        raise UsageError("what-ifs and costs of directories need one order, not all")
     check_placement(work["placement"], work, is_one_order=not is_over_orders)
     unknown = [name for name in work["what_ifs"] if name not in WHAT_IFS]
     if unknown:
         raise UsageError(
-            f"no what-if {unknown[0]!r}{did_you_mean(unknown[0], WHAT_IFS)}; there are {', '.join(WHAT_IFS)}"
+            f"unknown what-if {unknown[0]!r}{did_you_mean(unknown[0], WHAT_IFS)}. Choose from: {', '.join(WHAT_IFS)}"
         )
     profiles = profiles_of(drives, DEFAULT_DRIVES)
     if ncdu is not None:

@@ -126,9 +126,7 @@ def one_volume(path: str | os.PathLike[str], request: ReadOptions) -> tuple[str,
     if volume is None:
         return image, request
     if request["volume"] not in (None, volume):
-        raise UsageError(
-            f"{os.fspath(path)}: names the volume {volume!r}, and {request['volume']!r} is asked for besides"
-        )
+        raise UsageError(f"{os.fspath(path)}: names the volume {volume!r}, and {request['volume']!r} is requested too")
     return image, {**request, "volume": volume}
 
 

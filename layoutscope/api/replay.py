@@ -241,19 +241,17 @@ def real_reads(
     """Find out where the reads of a recording are; any other trace says it."""
     if not isinstance(told, Recorded):
         if wanted != Wanted():
-            raise UsageError(
-                "unit, start, device and process are those of a recording by blocks, which this trace is not"
-            )
+            raise UsageError("unit, start, device and process apply only to a recording by blocks: this trace is none")
         check_reads(Path(path), told)
         return Real(str(path), told)
     for kind, names, there in (("device", wanted.devices, told.devices), ("process", wanted.processes, told.processes)):
         unknown = [name for name in names if name not in there]
         if unknown:
             hint = did_you_mean(unknown[0], there)
-            raise UsageError(f"{path}: no read of {kind} {unknown[0]!r}{hint}; there are {', '.join(there)}")
+            raise UsageError(f"{path}: no read of {kind} {unknown[0]!r}{hint}. Choose from: {', '.join(there)}")
     used, recording = place(told, wanted, layout)
     if not len(used):
-        raise UsageError(f"{path}: no read is left of those devices and processes")
+        raise UsageError(f"{path}: no reads of these devices and processes")
     reads = used.trace([item.place for item in recording.placed])
     check_reads(Path(path), reads)
     return Real(str(path), reads, used, recording)

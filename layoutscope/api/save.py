@@ -85,7 +85,7 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     'Scattered'
     """
     seen = check_capture(path, force=force)
-    layouts = [volume.layout for volume in result.volumes]
+    layouts = [volume.layout for volume in result.parts]
     if hash_names:
         import secrets
 

@@ -89,7 +89,7 @@ def scan_alike(paths: Sequence[str | os.PathLike[str]], options: EnumerationOpti
     for path in paths:
         with opened(path, request_of(options, path)) as image:
             images.append(_read(image, asked))
-    layouts = [volume.layout for image in images for volume in image.volumes]
+    layouts = [volume.layout for image in images for volume in image.parts]
     writers = {choose(layout)[0] for layout in layouts if len(layout.columns("entries"))}
     if len(writers) > 1:
         choose = partial(choose_host, asked=USUAL_HOST, why="compared")
@@ -114,12 +114,12 @@ def _read(image: Opened, asked: ScanOptions) -> ScanResult:
 
 def _model(image: ScanResult, profiles: Sequence[DriveProfile], choose: Choice, *, may_skip: bool) -> ScanResult:
     """Enumerate and measure the volumes of an image that was read."""
-    layouts = [volume.layout for volume in image.volumes]
+    layouts = [volume.layout for volume in image.parts]
     modelled = (
         _model_volume(volume, profiles, choose, sharing(volume.layout, layouts), may_skip=may_skip)
-        for volume in image.volumes
+        for volume in image.parts
     )
-    return replace(image, volumes=tuple(modelled))
+    return replace(image, parts=tuple(modelled))
 
 
 def check_strict(findings: tuple[Finding, ...]) -> None:

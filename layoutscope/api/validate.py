@@ -1,4 +1,4 @@
-"""``validate``: compare a prediction with measurements from a Mac, packed by the script of ``docs/kit.md``."""
+"""``validate``: compare a prediction with measurements from a Mac, packed by the script of ``docs/drives.md``."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def _missing(files: Mapping[str, bytes]) -> tuple[tuple[str, str], ...]:
 
 
 def kit(*, warm: bool = False) -> str:
-    """Return the shell script that measures what a Mac does on a disk; docs/kit.md says what its archive holds.
+    """Return the shell script that measures what a Mac does on a disk; docs/drives.md says what its archive holds.
 
     Parameters
     ----------

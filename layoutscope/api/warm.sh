@@ -1,6 +1,6 @@
 #!/bin/sh
 # What a listing costs the computer when nothing has to be read: microseconds an entry. About ten seconds.
-# Made by layoutscope @VERSION@; docs/kit.md says what it is good for.
+# Made by layoutscope @VERSION@; docs/drives.md says what it is good for.
 #
 #   sh warm.sh [FOLDER]
 #

@@ -17,6 +17,7 @@ from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.options import Predict, Workload, fill, options_of
 from layoutscope.progress import phase
+from layoutscope.results.explanation import count_listed
 from layoutscope.results.inspect import resolve
 from layoutscope.results.predict import PLACEMENT, OrderCase, OrdersCase
 from layoutscope.results.scan import Prediction, knows_offset, volume_name
@@ -56,13 +57,13 @@ def checked(workload: Mapping[str, Any], kind: type[Workload] = Workload) -> Wor
     known = options_of(kind)
     for name in workload:
         if name not in known:
-            raise TypeError(f"a workload has no {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+            raise TypeError(f"a workload has no {name!r}{did_you_mean(name, known)}. Choose from: {', '.join(known)}")
     work = fill(kind, workload)
     order, host = work["order"], work["host"]
     if order not in ORDERS:
-        raise UsageError(f"no order {order!r}{did_you_mean(order, ORDERS)}; there are {', '.join(ORDERS)}")
+        raise UsageError(f"unknown order {order!r}{did_you_mean(order, ORDERS)}. Choose from: {', '.join(ORDERS)}")
     if host is not None and host not in HOSTS:
-        raise UsageError(f"no host {host!r}{did_you_mean(host, HOSTS)}; there are {', '.join(HOSTS)}")
+        raise UsageError(f"unknown host {host!r}{did_you_mean(host, HOSTS)}. Choose from: {', '.join(HOSTS)}")
     _check_values(work, known)
     refused, missing = _refused(work)
     if refused:
@@ -80,9 +81,9 @@ def _check_values(work: Workload, known: Mapping[str, Option]) -> None:
         if value is None or least is None:
             continue
         if not (isinstance(value, int | np.integer) and value >= least):
-            raise UsageError(f"{name} is a whole number, {least} or more; this is {value!r}")
+            raise UsageError(f"{name} must be a whole number, {least} or more: it is {value!r}")
     if isinstance(work["paths"], str):
-        raise UsageError("paths is a sequence of paths; this is one text")
+        raise UsageError("paths must be a sequence of paths: this is one text")
 
 
 def refuse_unused(work: Workload) -> None:
@@ -186,7 +187,7 @@ def walk_on(model: Model, asked: Workload) -> Walk:
     found = entries_on_paths(model, paths)
     if paths and all(map(components_of, paths)) and (found < 0).all():
         raise UsageError(
-            f"of {len(paths):,} paths none is on the volume, nor a folder on the way; they begin at its root"
+            f"of {len(paths):,} paths none is on the volume, nor a folder above it. Paths begin at its root."
         )
     with phase(f"working out the reads of {asked['order']}"):
         reads = trace_on(model, order, work)
@@ -297,7 +298,7 @@ def entries_of(model: Model, work: Workload) -> int | None:
     chosen = ORDERS[work["order"]]
     if chosen.needs or not chosen.is_whole or work["start"] is not None:
         return None
-    return len(model.layout.columns("entries")) * work["passes"]
+    return count_listed(model.layout) * work["passes"]
 
 
 UNKNOWN: Final = "unknown"
@@ -310,9 +311,9 @@ def check_placement(placement: str, work: Workload, *, is_one_order: bool) -> No
     """Check the requested placement against what can be computed."""
     if placement not in PLACEMENTS:
         hint = did_you_mean(placement, PLACEMENTS)
-        raise UsageError(f"no placement {placement!r}{hint}; there are {', '.join(PLACEMENTS)}")
+        raise UsageError(f"unknown placement {placement!r}{hint}. Choose from: {', '.join(PLACEMENTS)}")
     if placement == UNKNOWN and (not is_one_order or ORDERS[work["order"]].needs or work["start"] is not None):
-        raise UsageError("a volume like that is predicted for one order that goes over the whole volume")
+        raise UsageError("placement 'unknown' needs one order that covers the whole volume")
 
 
 class VolumesAlike:

@@ -92,6 +92,8 @@ GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
 PARTS: Final[dict[str, Callable[..., int | None]]] = {
     "series": scan.series,
     "replay": predict.replay,
+    "fit": drives.fit,
+    "measure": drives.measure,
     "validate": predict.validate,
     "kit": drives.kit,
     "report": fleet.report_fleet,
@@ -178,7 +180,7 @@ class Overview(TyperGroup):
             return super().resolve_command(ctx, args)
         except Exception as error:
             if Path(args[0]).suffix or "/" in args[0]:
-                error.message = f"{args[0]}: no such file, and no verb; write: layoutscope scan IMAGE"  # type: ignore[attr-defined]
+                error.message = f"{args[0]}: no such file or verb. Write: layoutscope scan IMAGE"  # type: ignore[attr-defined]
             raise
 
 

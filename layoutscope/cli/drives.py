@@ -1,4 +1,4 @@
-"""Measurements of drives: ``layoutscope drives``, with ``fit`` and ``measure``, and ``kit`` for a whole Mac."""
+"""Drives: ``layoutscope drives``, its parts ``fit`` and ``measure``, and ``kit``, which measures a whole Mac."""
 
 from __future__ import annotations
 
@@ -10,82 +10,81 @@ import typer
 
 from layoutscope.cli.options import AsJson
 from layoutscope.cli.running import STANDARD_OUTPUT, warn
-from layoutscope.errors import UsageError
-from layoutscope.options import MEASURE, OUTPUT, DriveOptions, FitOptions, Force, MeasureOptions, Option, fill
+from layoutscope.options import OUTPUT, FitOptions, Force, MeasureOptions, Option, fill
+
+Profile = Annotated[
+    Path | None,
+    Option("Output file.", panel=OUTPUT, flag="-o --output", metavar="FILE.toml", absence=STANDARD_OUTPUT),
+]
+DrivePlot = Annotated[
+    Path | None, Option("Plot seek curves and latencies.", panel=OUTPUT, metavar="FILE.html", absence="not drawn")
+]
 
 
 def drives(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[NAME]...",
-            show_default="all profiles",
-            help="Profiles, model numbers or TOML files; 'fit NAME' and 'measure DEVICE' make one.",
-        ),
+        typer.Argument(metavar="[NAME]...", show_default="all profiles", help="Profiles, model numbers or TOML files."),
     ] = None,
     *,
     as_json: AsJson = False,
+    plot: DrivePlot = None,
+    force: Force = False,
+) -> None:
+    """List, show or compare drive profiles."""
+    from layoutscope.api.drives import drives as describe
+    from layoutscope.api.drives import write_drive_plot
+
+    found = describe(names or ())
+    if plot is not None:
+        write_drive_plot(found, plot, force=force)
+    if as_json:
+        from layoutscope.report.json import list_json
+
+        sys.stdout.write(list_json("layoutscope.drives/1", "drives", found) + "\n")
+    else:
+        from layoutscope.report.text.console import make_console
+        from layoutscope.report.text.predict import print_drives
+
+        print_drives(found, make_console(sys.stdout))
+
+
+def fit(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new profile.")],
+    *,
+    output: Profile = None,
+    force: Force = False,
+    options: FitOptions,
+) -> None:
+    """Fit a drive profile to a data sheet, to fio, or to a random latency and a rate."""
+    from layoutscope.api.drives import fit as run
+
+    _write(run(name, **options), output, force=force)
+
+
+def measure(
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", help="Device, such as /dev/sdb or /dev/rdisk4. It is only read.")
+    ],
+    *,
     log: Annotated[
         Path | None,
         Option(
-            "measure: output file for all reads and their times.",
-            panel=MEASURE,
+            "Output file for all reads and their times.",
+            panel=OUTPUT,
             metavar="FILE.csv",
             absence="next to the profile",
         ),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        Option("Plot seek curves and latencies.", panel=OUTPUT, metavar="FILE.html", absence="not drawn"),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        Option(
-            "fit, measure: output file.",
-            panel=OUTPUT,
-            flag="-o --output",
-            metavar="FILE.toml",
-            absence=STANDARD_OUTPUT,
-        ),
-    ] = None,
+    plot: DrivePlot = None,
+    output: Profile = None,
     force: Force = False,
-    options: DriveOptions,
+    options: MeasureOptions,
 ) -> None:
-    """List, show or compare drive profiles, or make one by fitting or measuring."""
-    from layoutscope.api.drives import drives as describe
-    from layoutscope.api.drives import fit, write_drive_plot
-
-    if names and names[0] == "measure":
-        if len(names) != 2:
-            raise UsageError("write: layoutscope drives measure DEVICE, with -o for the profile")
-        _measure(names[1], fill(MeasureOptions, options), log, output, plot, force=force)
-    elif names and names[0] == "fit":
-        if len(names) != 2:
-            raise UsageError("write: layoutscope drives fit NAME, with what it is fitted to")
-        if plot is not None:
-            raise UsageError("--plot: fit draws nothing. Write the profile with -o FILE.toml, and plot that")
-        _write(fit(names[1], **fill(FitOptions, options)), output, force=force)
-    else:
-        found = describe(names or ())
-        if plot is not None:
-            write_drive_plot(found, plot, force=force)
-        if as_json:
-            from layoutscope.report.json import list_json
-
-            sys.stdout.write(list_json("layoutscope.drives/1", "drives", found) + "\n")
-        else:
-            from layoutscope.report.text.console import make_console
-            from layoutscope.report.text.predict import print_drives
-
-            print_drives(found, make_console(sys.stdout))
-
-
-def _measure(
-    device: str, walk: MeasureOptions, log: Path | None, output: Path | None, plot: Path | None, *, force: bool
-) -> None:
-    """Measure a drive: its profile, the log of the reads, perhaps the plot."""
+    """Measure a drive in about a minute, and write its profile."""
     from layoutscope.api.drives import write_text
-    from layoutscope.api.measure import measure, mounted_parts
+    from layoutscope.api.measure import measure as run
+    from layoutscope.api.measure import mounted_parts
     from layoutscope.api.outputs import check_output
     from layoutscope.drive.fit import profile_text
 
@@ -97,12 +96,12 @@ def _measure(
     if Path(device).is_file():
         warn(f"{device} is a file: the figures include the file system above the drive")
     for part in mounted_parts(device):
-        sys.stderr.write(f"layoutscope: {part} is mounted; what others read meanwhile disturbs the measurement\n")
-    found = measure(
+        sys.stderr.write(f"layoutscope: {part} is mounted; reads by other programs disturb the measurement\n")
+    found = run(
         device,
         name=output.stem if output else "measured",
         logged_to=None if log is None else lambda reads: write_text(reads.text(), log, force=force),
-        **walk,
+        **fill(MeasureOptions, options),
     )
     _write(profile_text(found.profile), output, force=force)
     if plot is not None:
@@ -136,7 +135,7 @@ def kit(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Write a shell script that measures drive and listings on a Mac (docs/kit.md)."""
+    """Write a shell script that measures drive and listings on a Mac (docs/drives.md)."""
     from layoutscope.api.validate import kit as script
 
     _write(script(warm=warm), output, force=force)

@@ -70,7 +70,7 @@ def export(
     from layoutscope.api.export import export as run
 
     if output is None and options.get("file_format") == "parquet" and sys.stdout.isatty():
-        raise UsageError("Parquet is binary, and this is a terminal; write it to a file: -o FILE.parquet")
+        raise UsageError("Parquet is binary, and this is a terminal. Write it to a file: -o FILE.parquet.")
     run(image, table, sys.stdout.buffer if output is None else output, **complete_options(options))
 
 
@@ -79,7 +79,7 @@ def list_files(image: Image, *, output: Output = None, options: ListOptions) -> 
     from layoutscope.api.listing import list_files as run
 
     if output is None and options.get("file_format") == "parquet" and sys.stdout.isatty():
-        raise UsageError("Parquet is binary, and this is a terminal; write it to a file: -o FILE.parquet")
+        raise UsageError("Parquet is binary, and this is a terminal. Write it to a file: -o FILE.parquet.")
     run(image, sys.stdout.buffer if output is None else output, **complete_options(options))
 
 
@@ -138,7 +138,7 @@ def check(
         raise UsageError(f"--json and --format {file_format} contradict each other")
     chosen = "json" if as_json else file_format or "text"
     if explain and chosen != "text":
-        raise UsageError(f"--explain is for text; {chosen} has what a code means, or no place for it")
+        raise UsageError(f"--explain needs text output: {chosen} was chosen")
     reading = complete_options(options)
     found = run(image, **reading)
     if later is not None:

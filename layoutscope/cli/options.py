@@ -230,7 +230,7 @@ def secret_of(name: str, typed: str | None, file: Path | None) -> str | None:
         return _asked_for(name)
     if typed is None:
         return os.environ.get(f"LAYOUTSCOPE_{name.upper()}") or None
-    warn(f"warning: a {name} on the command line is visible to other users; use --{name} -")
+    warn(f"warning: a {name} on the command line is visible to other users. Use --{name} -.")
     return typed
 
 
@@ -238,7 +238,7 @@ def _asked_for(name: str) -> str:
     from getpass import getpass
 
     if not sys.stdin.isatty():
-        raise UsageError(f"--{name} - asks at a terminal, and there is none; write --{name}-file FILE")
+        raise UsageError(f"--{name} - asks at a terminal, and there is none. Write --{name}-file FILE.")
     return getpass(f"{name.capitalize()}: ")
 
 
@@ -281,7 +281,7 @@ def byte_count(text: str | None) -> int | None:
     except (ValueError, OverflowError):
         number = -1
     if number < 0:
-        raise UsageError(f"{text!r} is not a number of bytes; write 4096, 0x1000 or 64KiB")
+        raise UsageError(f"{text!r} is not a number of bytes. Write 4096, 0x1000 or 64KiB.")
     return number
 
 
@@ -320,7 +320,7 @@ def numbers(figures: list[str]) -> dict[str, float]:
         try:
             found[name] = float(value)
         except ValueError as error:
-            raise UsageError(f"{figure!r} is not a figure; write NAME=NUMBER, such as rpm=7200") from error
+            raise UsageError(f"{figure!r} is not a figure. Write NAME=NUMBER, such as rpm=7200.") from error
     return found
 
 
@@ -445,7 +445,7 @@ class Command:
             for path in [] if name in self._arguments else paths:
                 place, flag = os.path.realpath(path), long_flag(self.__signature__.parameters[name])
                 if place in named and place != os.devnull:
-                    raise UsageError(f"{path}: is named by {named[place]} and by {flag}; each takes a file of its own")
+                    raise UsageError(f"{path}: is named by {named[place]} and by {flag}. Name two files.")
                 named[place] = flag
 
     def _examined(self, given: dict[str, Any], evidence: list[Path]) -> AbstractContextManager[Examination]:

@@ -1,4 +1,4 @@
-"""How every command runs and ends: errors as one line, with the exit codes of docs/using.md.
+"""How every command runs and ends: errors as one line, with the exit codes of docs/images.md.
 
 A command whose result shows findings returns the exit code of its result, 0 or 3. One that returns none, and whose
 images were not read whole, ends with 3 as well, and says on standard error what is missing (:class:`Damage`).
@@ -265,7 +265,7 @@ def errors_as_exit_codes() -> Iterator[None]:
     try:
         yield
         if inputs.leave_inputs():
-            raise UsageError("standard output or standard error leads to what was read; send it elsewhere")
+            raise UsageError("standard output or standard error leads to what was read. Send it elsewhere.")
         sys.stdout.flush()
     except LayoutscopeError as error:
         inputs.leave_inputs()
@@ -312,7 +312,7 @@ def refuse_disks() -> None:
         if what:
             with suppress(UsageError):
                 inputs.note(path, stream)  # from now on nothing is printed there
-            raise UsageError(f"{path}: {what}, and {name} leads there; send it elsewhere")
+            raise UsageError(f"{path}: {what}, and {name} leads there. Send it elsewhere.")
 
 
 def fail(line: str, code: int) -> NoReturn:

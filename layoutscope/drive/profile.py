@@ -413,7 +413,7 @@ class DriveProfile(Displayed, Struct, frozen=True):
             "no-join": {"join": "never"},
         }
         if cache not in changes:
-            raise UsageError(f"unknown cache setting {cache!r}; there are {', '.join(changes)}")
+            raise UsageError(f"unknown cache setting {cache!r}. Choose from: {', '.join(changes)}")
         members = tuple(member.with_cache(cache) for member in self.members)
         # What the caller says of the buffer is not drawn, as what is assumed would be.
         said = {name: Figure(value, "measured", "set by the caller") for name, value in changes[cache].items()}
@@ -475,7 +475,7 @@ def load_profile(name: str | Path) -> DriveProfile:
     parts = dict(part.partition("=")[::2] for part in str(name).split(","))
     if all(parts.values()) and parts.keys() & set(_SET_WORDS):
         if parts.keys() != set(_SET_WORDS):
-            raise UsageError(f"{name}: a Fusion set has two drives; write main=PROFILE,second=PROFILE")
+            raise UsageError(f"{name}: a Fusion set has two drives. Write main=PROFILE,second=PROFILE.")
         main, second = (load_profile(parts[word]) for word in _SET_WORDS)
         return fusion_set(main, second)
     path = Path(name)
@@ -493,7 +493,7 @@ def load_profile(name: str | Path) -> DriveProfile:
         return found[0]
     like = did_you_mean(str(name), known)
     take = "or FILE.toml; 'layoutscope drives' says what to take each for"
-    raise UsageError(f"unknown drive profile {str(name)!r}{like}; there are {', '.join(known)}, {take}")
+    raise UsageError(f"unknown drive profile {str(name)!r}{like}. Choose from: {', '.join(known)}, {take}")
 
 
 def _load_shipped(name: str) -> DriveProfile:

@@ -455,7 +455,7 @@ def load_trace(path: str | Path, *, form: str = "") -> AccessTrace | Recorded:
     data = _read_unpacked(Path(path))
     name = form or guess_form(Path(path).name, data)
     if name not in FORMS:
-        raise UsageError(f"unknown trace format {name!r}; there are {', '.join(FORMS)}")
+        raise UsageError(f"unknown trace format {name!r}. Choose from: {', '.join(FORMS)}")
     trace = _parse_trace(path, name, data)
     if len(trace) == 0:
         tried = f"the format {name}" if form else f"any format that was tried: {', '.join(FORMS)}"
@@ -488,7 +488,7 @@ def check_reads(path: str | Path, trace: AccessTrace) -> None:
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         what = f"{length[row]} bytes at {start[row]} after {trace.think_us[row]:g} us"
-        raise ImageError(f"{path}: read {row + 1} is none that a drive could serve: {what}")
+        raise ImageError(f"{path}: read {row + 1} cannot be served by a drive: {what}")
 
 
 MAX_TRACE_BYTES: Final = 4 * GIB

@@ -1,7 +1,7 @@
 """Static facts about each file system: names, words, colours, types of partitions, feature bits.
 
 Each file system has one table of the bits by which a volume or container says what it uses, in its ``features`` module;
-docs/features.md is made from it and the bits' meanings.
+docs/reference/features.md is made from it and the bits' meanings.
 """
 
 from __future__ import annotations

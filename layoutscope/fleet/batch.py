@@ -57,7 +57,7 @@ def find_sources(asked: Iterable[str | os.PathLike[str]], output: Path) -> list[
     found: dict[str, FleetSource] = {}
     for path, is_named in _expand_lists(asked):
         if "\0" in path:
-            raise UsageError(f"{path}: has a zero byte, which no path has; a list has a path per line")
+            raise UsageError(f"{path}: has a zero byte. A list has one path per line.")
         # Its captures would be read as further disks, and its tables would be about nothing else.
         if is_named and _is_within(path, own_folder):
             why = f"{path}: is in the folder of this batch ({output}), which is not a source"
@@ -65,7 +65,7 @@ def find_sources(asked: Iterable[str | os.PathLike[str]], output: Path) -> list[
         for source in _sources_below(path, own_folder, seen):
             found.setdefault(source.identifier, source)
     if not found:
-        raise UsageError("there is no source: nothing was named, or what was named holds no file")
+        raise UsageError("no source: nothing was named, or the names match no file")
     return list(found.values())
 
 
@@ -221,12 +221,12 @@ def _check_options(given: dict[str, Any], own: FleetOptions) -> dict[str, Any]:
 
     for name in OF_ONE_IMAGE:
         if given.get(name) is not None:
-            raise UsageError(f"{name} is a matter of one image, not of a batch")
+            raise UsageError(f"{name} applies to one image, not to a batch")
     profiles_of(given.get("drives") or ())
     orders = list(own["orders"] or ("fts",))
     for order in orders:
         if order not in ORDERS:
-            raise UsageError(f"no order {order!r}{did_you_mean(order, ORDERS)}; there are {', '.join(ORDERS)}")
+            raise UsageError(f"unknown order {order!r}{did_you_mean(order, ORDERS)}. Choose from: {', '.join(ORDERS)}")
         if ORDERS[order].needs:
             raise UsageError(f"the order {order} needs a pattern for one volume, so a batch cannot use it")
     # Options that equal the defaults are left out, so equal requests have equal keys.
@@ -247,13 +247,13 @@ def _choose_engine(own: FleetOptions) -> tuple[FleetLimits, Callable[[Sequence[F
     seconds = own["timeout_ms"] / 1000
     written = own["written_bytes"]
     if min(workers, memory, seconds, 1 if written is None else written) <= 0:
-        raise UsageError("a batch has one process at least, and each of them some memory, time and room to write")
+        raise UsageError("jobs, memory, timeout and written of a batch must be more than 0")
     scheduler, has_dashboard = own["scheduler"], own["dashboard"]
     if scheduler is None and not has_dashboard:
         return FleetLimits(memory, seconds, written), partial(read_here, workers=workers)
     if scheduler not in (None, HERE):
         if has_dashboard or own["workers"] is not None:
-            raise UsageError("a scheduler that is there has its own workers, and its own page")
+            raise UsageError("an existing scheduler has its own workers and its own page")
         if own["memory_bytes"] is None:
             memory = 0  # other machines have memory of their own
     require_dask(has_dashboard=has_dashboard)

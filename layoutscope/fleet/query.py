@@ -96,7 +96,7 @@ def check_reads_only(sql: str, connection: Any, views: Collection[str]) -> None:
     except RecursionError:
         raise UsageError("this query is nested too deep") from None
     if tree.get("error"):
-        raise UsageError(f"this form of a query is not taken here: {tree.get('error_message', '')}")
+        raise UsageError(f"unsupported form of a query: {tree.get('error_message', '')}")
     for part in _parts(tree):
         word = part.get("type")
         if isinstance(word, str) and word.endswith("_NODE") and word not in QUERY_NODES:
@@ -117,7 +117,7 @@ class Limits:
         self.memory_bytes = usual_memory_bytes() if memory_bytes is None else memory_bytes
         self.seconds = seconds
         if self.memory_bytes <= 0 or seconds <= 0:
-            raise UsageError("a query has some memory and some time")
+            raise UsageError("memory and timeout of a query must be more than 0")
         self._before_bytes, self._end = resident_bytes(), monotonic() + seconds
 
     def check(self) -> None:
@@ -300,7 +300,7 @@ class FleetViews:
         names, kinds = list(found.columns), [str(kind) for kind in found.types]
         doubled = next((name for place, name in enumerate(names) if name in names[:place]), None)
         if doubled is not None:
-            raise UsageError(f"two columns are called {doubled}; give one of them another name with AS")
+            raise UsageError(f"two columns are called {doubled}. Give one of them another name with AS.")
         if not all(map(_is_plain, kinds)):
             told = zip(map(_quote_name, names), kinds, strict=True)
             found = found.project(
@@ -348,7 +348,7 @@ class FleetViews:
         path = self.folder / f"{file}.parquet"
         if path.is_symlink() or not path.is_file():
             raise UsageError(
-                f"{path}: is not there; the batch was cut off, and layoutscope.batch with resume=True completes it",
+                f"{path}: missing, because the batch was interrupted. layoutscope.batch with resume=True completes it.",
                 options={"layoutscope.batch with resume=True": "layoutscope batch --resume"},
             )
         read = f"read_parquet({_files([str(path)])})"
@@ -463,7 +463,7 @@ def one_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     text = _KIND.sub("", lines[0]).rstrip("!.")
     if text.startswith("Table with name"):
-        return f"{text}; there are {', '.join(VIEWS)}"
+        return f"{text}. Choose from: {', '.join(VIEWS)}"
     more = next((line for line in lines[1:] if line.startswith("Candidate")), "")
     return f"{text}; {more}" if more else text
 
@@ -596,7 +596,7 @@ def _refuse_reading(folder: Path, options: Mapping[str, Any]) -> None:
 
     late = [name for name in asked if name not in (*HEARD, "cache_dir")]
     if late:
-        raise UsageError(f"{folder}: is a batch, whose images were read; give {late[0].replace('_', '-')} to batch")
+        raise UsageError(f"{folder}: is a batch, whose images were read. Give {late[0].replace('_', '-')} to batch.")
 
 
 def _answer_query(folder: Path, sql: str, limits: Limits) -> QueryResult:

@@ -131,7 +131,7 @@ class FleetFolder:
         self.path.mkdir(exist_ok=True)
         held = set(os.listdir(self.path)) - {LOCK}  # noqa: PTH208  (names may be no UTF-8)
         if held and not self.is_ours():
-            raise UsageError(f"{self.path}: holds something else than a batch; name a folder that is empty or new")
+            raise UsageError(f"{self.path}: holds something else than a batch. Name a folder that is empty or new.")
         if held and not resume:
             told = "holds a batch; resume=True takes it up, another folder begins a new one"
             raise UsageError(f"{self.path}: {told}", options=RESUME)
@@ -159,7 +159,7 @@ class FleetFolder:
         if not isinstance(saved, dict) or not str(saved.get("format")).startswith(FLEET_FORMAT.partition("/")[0]):
             return False
         if saved["format"] != FLEET_FORMAT:
-            raise UsageError(f"{self.path}: holds a batch of another version, {saved['format']}; begin a new one")
+            raise UsageError(f"{self.path}: holds a batch of another version, {saved['format']}. Begin a new one.")
         return True
 
     def note(self) -> None:

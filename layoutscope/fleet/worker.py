@@ -111,7 +111,7 @@ def _describe_end(result: ScanResult, locked: list[str]) -> dict[str, Any]:
 
     # That a volume is locked is a warning of it, and no damage.
     findings = [item for item in result.findings if item.level != "info"]
-    for volume in result.volumes:
+    for volume in result.parts:
         levels = ("error",) if is_locked(volume.layout) else ("error", "warning")
         findings += [item for item in volume.findings if item.level in levels]
     worst = [item for item in findings if item.level == "error"] or findings
@@ -131,11 +131,11 @@ def _tables(result: ScanResult, orders: list[str], options: Mapping[str, Any]) -
     from layoutscope.results.scan import volume_names
     from layoutscope.tables.frames import FRAMES
 
-    names = volume_names([volume.layout for volume in result.volumes])
+    names = volume_names([volume.layout for volume in result.parts])
     metrics = result.rows("metrics").part(slice(None))
     found: list[tuple[str, Finding]] = [("", item) for item in result.findings]
     rows: dict[str, list[dict[str, Any]]] = {"volumes": [], "predictions": []}
-    for name, volume in zip(names, result.volumes, strict=True):
+    for name, volume in zip(names, result.parts, strict=True):
         facts = volume.layout.facts
         plain = ("filesystem", "variant", "name", "uuid", "view", "image_offset", "size_bytes", "block_size_bytes")
         counts = ("num_files", "num_directories", "metadata_known_bytes", "metadata_read_bytes", "case_sensitive")

@@ -245,9 +245,9 @@ def limit_bytes() -> int:
     try:
         limit = LIMIT_BYTES if not told else parse_size(told)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{LIMIT_VARIABLE}={told!r} is not a size; write 4GiB") from error
+        raise UsageError(f"{LIMIT_VARIABLE}={told!r} is not a size. Write 4GiB.") from error
     if limit < 0:
-        raise UsageError(f"{LIMIT_VARIABLE}={told!r} is negative; write 4GiB, or 0 to keep nothing")
+        raise UsageError(f"{LIMIT_VARIABLE}={told!r} is negative. Write 4GiB, or 0 to keep nothing.")
     return limit
 
 
@@ -514,7 +514,7 @@ class _SparseWriter:
         self.size_bytes += len(chunk)
         if self.size_bytes > MAX_IMAGE_BYTES:
             raise ImageError(
-                f"decompresses to more than {format_bytes(MAX_IMAGE_BYTES)}; decompress it by hand if that is right"
+                f"decompresses to more than {format_bytes(MAX_IMAGE_BYTES)}. Decompress it by hand if that is right."
             )
         if not self._stored_bytes and self.size_bytes >= MAX_LEADING_ZEROS_BYTES:
             raise ImageError(f"decompresses to nothing but zeros for {format_bytes(self.size_bytes)}: no disk image")
@@ -523,8 +523,9 @@ class _SparseWriter:
             free = shutil.disk_usage(self._folder).free
             if free < RESERVE_BYTES:
                 raise ImageError(
-                    f"does not fit decompressed into {self._folder} ({format_bytes(free)} left); choose another disk "
-                    f"with cache_dir or TMPDIR, {format_bytes(self._source.size_bytes)} were compressed",
+                    f"does not fit decompressed into {self._folder}: {format_bytes(free)} are left, and "
+                    f"{format_bytes(self._source.size_bytes)} were compressed. Choose another disk with cache_dir or "
+                    "TMPDIR.",
                     options=CACHE_DIR,
                 )
 
@@ -562,7 +563,7 @@ def _decompress_to_temporary(source: Source, way: str) -> RawFile:
         folder = Path(tempfile.gettempdir())
     except FileNotFoundError as error:
         raise ImageError(
-            "is compressed, and no folder to decompress it into may be written to; name one with cache_dir or TMPDIR",
+            "is compressed, and no folder to decompress it into may be written to. Name one with cache_dir or TMPDIR.",
             options=CACHE_DIR,
         ) from error
     # The name is gone at once: whatever ends this process, nothing is left behind.

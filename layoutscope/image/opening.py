@@ -245,7 +245,7 @@ def _decompress(source: Source, way: str, cache_dir: Path | None) -> Source:
     _refuse_empty(image)
     if cache.compression_of(peek(image)) is not None:
         image.close()
-        raise ImageError(f"{source.name}: is compressed twice; decompress it once first")
+        raise ImageError(f"{source.name}: is compressed twice. Decompress it once first.")
     return image
 
 

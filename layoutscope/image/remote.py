@@ -684,7 +684,7 @@ def _retry(name: str, ask: Callable[[], Result]) -> Result:
         except FileNotFoundError as error:
             raise ImageError(f"{name}: no such file") from error
         except PermissionError as error:
-            raise ImageError(f"{name}: permission denied; log in as the kind of server asks for it") from error
+            raise ImageError(f"{name}: permission denied. Log in as the kind of server asks for it.") from error
         except Exception as error:  # noqa: BLE001  (each kind of server has errors of its own)
             if wait is None:
                 cause = error if isinstance(error, OSError) else OSError(str(error))

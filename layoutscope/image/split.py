@@ -210,7 +210,7 @@ def _refuse_later_part(path: Path, match: re.Match[str], siblings: dict[str, Pat
     if match["suffix"].isalpha():
         firsts = [name for name in ("a" * len(match["suffix"]),) if name in siblings]
     if firsts:
-        raise ImageError(f"{path}: is a later part of a split image; open {match['stem']}{firsts[0]}")
+        raise ImageError(f"{path}: is a later part of a split image. Open {match['stem']}{firsts[0]}")
     if match["suffix"].isdigit():
         raise ImageError(
             f"{path}: the first part of the split image, {match['stem']}{1:0{len(match['suffix'])}d}, is missing"

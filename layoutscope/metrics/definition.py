@@ -1,7 +1,7 @@
 """What a metric is: a number that carries its definition, unit, denominator and source.
 
 Each module of this package defines its metrics beside the functions that compute them; :data:`DEFINITIONS` collects
-them, and docs/metrics.md is made from it.
+them, and docs/reference/metrics.md is made from it.
 """
 
 from __future__ import annotations

@@ -161,6 +161,6 @@ def select_name(names: Sequence[str], wanted: str) -> int:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise UsageError(f"{len(matches)} volumes are named {wanted!r}; choose by number, 1 to {len(names)}")
+            raise UsageError(f"{len(matches)} volumes are named {wanted!r}. Choose by number, 1 to {len(names)}")
     listed = format_list([f"{number} {name!r}" for number, name in enumerate(names, 1)])
-    raise UsageError(f"no volume {wanted!r}{did_you_mean(wanted, names)}; there are {listed or 'none'}")
+    raise UsageError(f"no volume {wanted!r}{did_you_mean(wanted, names)}. Choose from: {listed or 'none'}")

@@ -71,7 +71,7 @@ WITH_CONTENTS: Final = "the placement of file contents in a copy is not modelled
 
 FILLED_ERROR: Final = 0.13
 """Largest relative error of the time predicted for a volume that is filled by a driver's rule: 10,000 files, with
-another seed than those of docs/remedies-proven.md (`tests.validation.remedies --files 10000 --seed 7`)."""
+another seed than those of docs/reference/remedies-proven.md (`tests.validation.remedies --files 10000 --seed 7`)."""
 DAMAGED: Final = "part of the volume could not be read, so a copy cannot be modelled"
 
 OF_ATTRIBUTES: Final = ("du", "backup", "git-status")

@@ -216,7 +216,8 @@ SHAPES: Final[Mapping[Any, Shape]] = {
             ),
         ),
         "partitions": "image.partitions",
-        **name_members("volumes", "findings"),
+        "volumes": "parts",
+        "findings": "findings",
     },
     scan.VolumeScan: {
         "*": "layout.facts",

@@ -34,6 +34,7 @@ class Shown(Displayed):
 
     _print: ClassVar[Callable[[Shown, Console], None]]
     _make: ClassVar[Callable[[str, Shown], Rows]]
+    _verbs: ClassVar[Callable[..., object]]
     frames: ClassVar[tuple[str, ...]] = ()
     """Names of the members that are frames, documented in :data:`layoutscope.tables.frames.FRAMES`."""
 
@@ -46,6 +47,14 @@ class Shown(Displayed):
     def rows_with(make: Callable[[str, Shown], Rows]) -> None:
         """Say how results become rows under columns, from the frame's name and the result."""
         Shown._make = make
+
+    @staticmethod
+    def verbs_with(run: Callable[..., object]) -> None:
+        """Say how a result is drawn or saved, from the verb's name and what it takes."""
+        Shown._verbs = run
+
+    def _run(self, verb: str, *given: object, **options: object) -> object:
+        return Shown._verbs(verb, *given, **options)
 
     def rows(self, name: str) -> Rows:
         """Return the rows of a frame by its name in :data:`layoutscope.tables.frames.FRAMES`, without making one."""

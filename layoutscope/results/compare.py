@@ -503,7 +503,7 @@ def _all_metrics(result: ScanResult, volume: VolumeScan) -> Iterator[Metric]:
     """Yield the metrics of a volume and its walk, and those of the container that holds its free space."""
     yield from volume.walk.metrics if volume.walk is not None else ()
     yield from volume.metrics
-    for other in result.volumes:
+    for other in result.parts:
         if other.layout.facts.volume is None and other.layout.facts.image_offset == volume.layout.facts.image_offset:
             yield from (metric for metric in other.metrics if metric.subject == "free space")
 

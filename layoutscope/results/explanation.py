@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.access.entries import node_table
+from layoutscope.access.entries import ROOT_ID, node_table
 from layoutscope.access.trace import place_of
 from layoutscope.display import Struct
 from layoutscope.drive.uncertain import HOST, OFFSET
@@ -182,16 +182,6 @@ CAUSES: Final = {
 }
 """What a walk may take long for, and the change after which it is not so."""
 
-WHY: Final = {
-    Why.STAT: "attributes are stored apart from the names",
-    Why.ORDER: "metadata is not stored in the order in which it is read",
-    Why.DISTANCE: "other data is stored between the metadata blocks",
-    Why.MAPS: "the addresses of metadata blocks must be looked up",
-    Why.FILL: "metadata blocks are partly empty, so more are read",
-    Why.REQUESTS: "metadata blocks are read page by page, not whole",
-}
-"""Causes as a table shows them, behind the share of the time that is saved without each of them."""
-
 SHORT: Final = {
     Why.STAT: "separate attributes",
     Why.ORDER: "metadata out of order",
@@ -220,12 +210,25 @@ def counted(layout: VolumeLayout) -> tuple[int, int, int]:
     if layout.coverage != 1 or not len(entries):
         return facts.num_files, facts.num_directories, 0
     flags = entries["flags"].filled(0)
-    is_public = (flags & FLAG_PRIVATE) == 0
+    is_public = _is_listed(layout)
     is_file = is_public & entries["kind"].equals("file")
     linked = is_file & ((flags & FLAG_HARD_LINK) != 0)
     files = int(is_file.sum() - linked.sum()) + len(distinct(entries["file_id"].filled(0)[linked]))
-    folders = int((is_public & entries["kind"].equals("directory")).sum()) - 1
-    return files, folders, int(is_public.sum()) - 1 - files - folders
+    folders = int((is_public & entries["kind"].equals("directory")).sum())
+    return files, folders, int(is_public.sum()) - files - folders
+
+
+def _is_listed(layout: VolumeLayout) -> NDArray[np.bool_]:
+    """Find the entries that a listing shows: neither the root nor private ones."""
+    entries = layout.columns("entries")
+    flags, file_id = entries["flags"].filled(0), entries["file_id"].filled(0)
+    is_listed: NDArray[np.bool_] = ((flags & FLAG_PRIVATE) == 0) & (file_id != ROOT_ID)
+    return is_listed
+
+
+def count_listed(layout: VolumeLayout) -> int:
+    """Count the names that a listing of a whole volume shows, of what was read."""
+    return int(_is_listed(layout).sum())
 
 
 def drive_words(name: str) -> str:
@@ -301,7 +304,7 @@ DAMAGED, INCOMPLETE, LOCKED, SLOW, OK = "DAMAGED", "INCOMPLETE", "LOCKED", "SLOW
 
 def state_word(findings: Sequence[Finding]) -> str:
     """Name the state that findings put a volume in; one of which only a part was given is not damaged by that."""
-    errors = {item.code for item in findings if item.level == "error"}
+    errors = {item.origin.code for item in findings if item.level == "error"}
     if not errors:
         return ""
     return INCOMPLETE if errors <= ABSENT else DAMAGED
@@ -366,7 +369,7 @@ def _sentences(volume: VolumeScan, name: str) -> Iterator[str]:
         return
     yield from conclusion(volume, name)
     if verdict.named_causes:
-        shares = (f"{WHY[cause.name]} ({brief_share(cause.share)})" for cause in verdict.named_causes)
+        shares = (f"{cause.title} ({brief_share(cause.share)})" for cause in verdict.named_causes)
         yield f"Why, with the time saved if only this cause were removed: {'; '.join(shares)}."
     if verdict.placement is not None:
         fills = brief_share(verdict.placement.density)
@@ -462,7 +465,7 @@ class Trials(Protocol):
 
 def judge(reads: ReadsOfNodes, first: Prediction, trials: Trials) -> Verdict:
     """Draw the conclusions from a walk."""
-    entries = len(reads.layout.columns("entries"))
+    entries = count_listed(reads.layout)
     plain = Verdict(first.drive, first.seconds, first.seconds, 1000 * first.seconds / max(entries, 1), (), (), None)
     if not len(reads.trace):
         return plain

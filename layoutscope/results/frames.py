@@ -164,8 +164,8 @@ def rows_of(name: str, result: Any) -> Rows:
 
 def _metric_rows(result: ScanResult) -> Iterator[tuple[Any, ...]]:
     """Yield every metric of every volume, those of its walk behind those of its tables."""
-    names = volume_names([volume.layout for volume in result.volumes])
-    for name, volume in zip(names, result.volumes, strict=True):
+    names = volume_names([volume.layout for volume in result.parts])
+    for name, volume in zip(names, result.parts, strict=True):
         walked: tuple[Metric, ...] = () if volume.walk is None else volume.walk.metrics
         for item in (*volume.metrics, *walked):
             what = (item.name, item.definition.title, item.value, item.unit, item.denominator)

@@ -26,6 +26,7 @@ class FieldLine(Displayed, Struct, frozen=True):
     image_offset: int | None  # where it starts, in bytes from the start of the image; None for a computed value
     length_bytes: int  # its width, 0 for a computed value
     value: str  # as text; names unescaped
+    meaning: str = ""  # a time or a mode, decoded; empty for other fields
 
 
 class StructureLines(Displayed, Struct, frozen=True):

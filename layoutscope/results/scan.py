@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -14,9 +14,12 @@ from layoutscope.results import Shown
 from layoutscope.results.locked import locked_error, several_volumes
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
+    from typing import Unpack
 
     import numpy as np
+    import plotly.graph_objects as go
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from layoutscope.frames import pl
     from layoutscope.metrics import Metric, TreeSummary
     from layoutscope.metrics.space import SpaceUse
+    from layoutscope.options import PageOptions
     from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeLayout
 
@@ -152,10 +156,94 @@ class ScanResult(Shown, Struct, frozen=True):
     frames: ClassVar = ("metrics", "times")
 
     image: ImageFacts  # the image
-    # everything that was read of it, by place: its volumes, and before those of a container the container itself,
-    # which has no entries and cannot be walked
-    volumes: tuple[VolumeScan, ...]
+    # what was read of it, by place: its volumes, and before those of a container the container itself, which has no
+    # entries and cannot be listed
+    parts: tuple[VolumeScan, ...]
     findings: tuple[Finding, ...]  # what is wrong outside of the volumes
+
+    @property
+    def volumes(self) -> tuple[VolumeScan, ...]:
+        """The volumes, by place; containers are in `containers`, and both are in `parts`."""
+        return tuple(item for item in self.parts if item.layout.facts.volume is not None)
+
+    @property
+    def containers(self) -> tuple[VolumeScan, ...]:
+        """The containers that volumes share, which have no files of their own."""
+        return tuple(item for item in self.parts if item.layout.facts.volume is None)
+
+    def map(
+        self,
+        target: str | os.PathLike[str] | IO[bytes],
+        *,
+        names: bool = True,
+        force: bool = False,
+        **shown: Unpack[PageOptions],
+    ) -> None:
+        """Write the map of the image: one page that needs no network.
+
+        Parameters
+        ----------
+        target : path or binary file
+            Where to.
+        names : bool
+            Whether names from the image may appear.
+        force : bool
+            Whether an existing file is overwritten.
+        **shown
+            See :class:`~layoutscope.options.PageOptions`: what the page shows.
+
+        Examples
+        --------
+        >>> import layoutscope
+        >>> layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst").map("disk.html")
+        """
+        self._run("write_map", self, target, names=names, force=force, **shown)
+
+    def figures(self, *others: ScanResult, names: bool = True) -> dict[str, go.Figure]:
+        """Draw the map for a notebook, and its panels as Plotly figures.
+
+        Parameters
+        ----------
+        *others : ScanResult
+            Further scans to show on the same scale.
+        names : bool
+            Whether names from the images may appear.
+
+        Returns
+        -------
+        dict of Figure
+            What a notebook shows as the page of :meth:`map`, in a frame; as a dictionary of
+            :class:`plotly.graph_objects.Figure` pictures for documents: ``address`` (what is stored where), ``walk``
+            (place on disk over time), ``costs`` (causes by drive), and ``overview`` (the first two together).
+
+        Examples
+        --------
+        >>> import layoutscope
+        >>> layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst").figures()
+        Figures(address, walk, costs, overview)
+        """
+        return cast("dict[str, go.Figure]", self._run("layout_map", (self, *others), names=names))
+
+    def save(self, path: str | os.PathLike[str], *, hash_names: bool = False, force: bool = False) -> None:
+        """Save the scan as a capture, which every verb takes in place of the image.
+
+        Parameters
+        ----------
+        path : path
+            The folder, by custom ``NAME.lscope``.
+        hash_names : bool
+            Whether names are replaced by hashes with a salt that nobody keeps: the same name has the same hash.
+        force : bool
+            Whether a capture that layoutscope wrote is overwritten.
+
+        Examples
+        --------
+        >>> import layoutscope
+        >>> layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst").save("monday.lscope")
+        >>> layoutscope.scan("monday.lscope").volume.layout.facts.name
+        'Scattered'
+        """
+        self._run("save", self, path, hash_names=hash_names, force=force)
 
     @property
     def metrics(self) -> pl.DataFrame:
@@ -178,8 +266,8 @@ class ScanResult(Shown, Struct, frozen=True):
         LockedError
             If there is none because it is locked.
         """
-        found = [volume for volume in self.volumes if volume.walk is not None]
-        locked = locked_error([volume.layout for volume in self.volumes], self.image.name)
+        found = [volume for volume in self.parts if volume.walk is not None]
+        locked = locked_error([volume.layout for volume in self.parts], self.image.name)
         if not found and locked is not None:
             raise locked
         if len(found) != 1:
@@ -188,7 +276,7 @@ class ScanResult(Shown, Struct, frozen=True):
 
     def every(self) -> tuple[Finding, ...]:
         """All findings, those outside of the volumes first."""
-        return (*self.findings, *(finding for volume in self.volumes for finding in volume.findings))
+        return (*self.findings, *(finding for volume in self.parts for finding in volume.findings))
 
     @property
     def num_causes(self) -> int:
@@ -201,7 +289,7 @@ class ScanResult(Shown, Struct, frozen=True):
         from layoutscope.tables import coverage_of
 
         num_errors = sum(finding.level == "error" for finding in self.findings)
-        return coverage_of([volume.layout for volume in self.volumes], num_errors)
+        return coverage_of([volume.layout for volume in self.parts], num_errors)
 
     @property
     def exit_code(self) -> int:
@@ -215,7 +303,7 @@ class ScanResult(Shown, Struct, frozen=True):
     @property
     def _is_nothing(self) -> bool:
         """Whether neither a volume nor a node was read, as of the second device of a Fusion set alone."""
-        layouts = [volume.layout for volume in self.volumes]
+        layouts = [volume.layout for volume in self.parts]
         return all(layout.facts.volume is None and not len(layout.columns("nodes")) for layout in layouts)
 
 

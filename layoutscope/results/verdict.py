@@ -1,7 +1,7 @@
 """What a scan concludes of a volume, as data: the time, its causes, what would change it, and where the nodes are.
 
 Every number is a run of the model with one thing changed. The limits here decide which of them are put into words
-(docs/verdict.md); reports, documents and maps show the same.
+(docs/concepts.md); reports, documents and maps show the same.
 """
 
 from __future__ import annotations
@@ -41,14 +41,30 @@ class Why(StrEnum):
     REQUESTS = "requests"
 
 
+TITLES: Final = {
+    Why.STAT: "attributes are stored apart from the names",
+    Why.ORDER: "metadata is not stored in the order in which it is read",
+    Why.DISTANCE: "other data is stored between the metadata blocks",
+    Why.MAPS: "the addresses of metadata blocks must be looked up",
+    Why.FILL: "metadata blocks are partly empty, so more are read",
+    Why.REQUESTS: "metadata blocks are read page by page, not whole",
+}
+"""Causes in plain words, as a screen shows them next to their share of the time."""
+
+
 class Cause(Displayed, Struct, frozen=True):
     """What part of the time is there for one reason."""
 
-    name: Why  # which reason
+    name: Why  # which reason; `title` has it in plain words
     seconds: float  # what the walk would take without it
     # share of the time that would be saved; below 0 where it would take longer. Causes overlap, their shares do
     # not sum up.
     share: float
+
+    @property
+    def title(self) -> str:
+        """The reason in plain words."""
+        return TITLES[self.name]
 
 
 class Remedy(Displayed, Struct, frozen=True):
@@ -108,7 +124,7 @@ class Verdict(Displayed, Struct, frozen=True):
     drive: str  # the drive of the causes and remedies: the first one requested
     seconds: float  # what listing every file takes on it
     packed_seconds: float  # the same listing if the nodes were contiguous and in key order, for comparison
-    seconds_per_1000: float  # time for 1,000 entries
+    seconds_per_1000: float  # time for 1,000 files, folders and links that a listing shows
     causes: tuple[Cause, ...]  # all that were tried, the largest first
     remedies: tuple[Remedy, ...]  # those of the plan that need no other layout, what saves most first
     placement: Placement | None  # where nodes are; None where there are fewer than two, or the drive has no arm

@@ -71,7 +71,7 @@ FRAMES: Final[dict[str, tuple[Column, ...]]] = {
     "faults": (
         Column("volume", "String", "", "which volume: its layers and its name; empty outside of volumes"),
         Column("level", "String", "", "error, warning or info"),
-        Column("code", "String", "", "identifier of the rule, see docs/findings.md"),
+        Column("code", "String", "", "identifier of the rule, see docs/reference/findings.md"),
         Column("structure", "String", "", "structure in the field's words"),
         Column("field", "String", "", "path of the field in it; empty where it is not known"),
         Column("device", "UInt8", "", "image of a set, 0 otherwise"),

@@ -53,8 +53,8 @@ class VolumeFacts(Displayed, Struct, frozen=True):
     case_sensitive: bool  # how names compare
     # number of this state, of what the file system counts: transactions, or times that the volume was written
     stamp: int
-    num_files: int  # files, as the superblock counts them
-    num_directories: int  # directories, as the superblock counts them
+    num_files: int  # files, as the superblock counts them; -1 where it counts none
+    num_directories: int  # directories, as the superblock counts them; -1 where it counts none
     features: tuple[str, ...] = ()  # flags by their names
     # further facts in the order in which a report shows them
     details: Mapping[str, str | int | float | bool] = field(default_factory=dict)

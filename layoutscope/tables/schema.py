@@ -1,6 +1,6 @@
 """The public tables: every column with its type, unit and meaning.
 
-One source for building, checking, exporting and documenting them (docs/tables.md is made from this).
+One source for building, checking, exporting and documenting them (docs/reference/tables.md is made from this).
 Offsets are bytes from the start of the image. References between tables hold ``row`` values, never positions.
 """
 

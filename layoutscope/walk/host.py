@@ -167,7 +167,7 @@ def changed(profile: HostProfile, name: str, value: Any) -> HostProfile:
             return _set_property(profile, item, own, costs=replace(own.costs, **{part: value}))
         if hasattr(own, name):
             return _set_property(profile, item, own, **{name: value})
-    raise TypeError(f"no host property {name!r}")
+    raise TypeError(f"unknown host property {name!r}")
 
 
 def _set_property(profile: HostProfile, item: FileSystem, own: DriverProperties, **changes: object) -> HostProfile:
@@ -192,7 +192,7 @@ def set_properties(profile: HostProfile, given: Mapping[str, object]) -> HostPro
     values = property_values(profile)
     for name, value in given.items():
         if name not in values:
-            raise ValueError(f"no host property {name!r}; there are {', '.join(values)}")
+            raise ValueError(f"unknown host property {name!r}. Choose from: {', '.join(values)}")
         profile = changed(profile, name, read_value(name, value, values[name]))
     return profile
 

@@ -125,7 +125,7 @@ def test_a_capture_equals_the_one_that_scan_saves(mixed, tmp_path):
     rows = table(fleet).filter(status="complete").sort("path")
     assert rows["capture"].n_unique() == 2
     result = layoutscope.scan(folder / "one/same.img.zst", identify=True)
-    layoutscope.save(result, tmp_path / "single.lscope")
+    result.save(tmp_path / "single.lscope")
     assert files_of(fleet / rows["capture"][0]) == files_of(tmp_path / "single.lscope")
     predicted = table(fleet, "predictions").filter(source=rows["source"][0])
     assert predicted.select("drive", "seconds").rows() == result.times.select("drive", "seconds").rows()

@@ -247,7 +247,7 @@ def test_a_list_with_zero_bytes_is_refused_in_one_line(run, tmp_path):
     (tmp_path / "list").write_bytes(b"one.img\0two.img\0")
     result = run("batch", f"@{tmp_path / 'list'}", "-o", tmp_path / "fleet")
     assert (result.exit_code, result.stdout) == (2, "")
-    said = "layoutscope: one.img\\u0000two.img\\u0000: has a zero byte, which no path has; a list has a path per line\n"
+    said = "layoutscope: one.img\\u0000two.img\\u0000: has a zero byte. A list has one path per line.\n"
     assert result.stderr == said
 
 

@@ -11,7 +11,8 @@ from layoutscope.tables import TABLES
 @pytest.fixture(scope="module")
 def capture(apfs_image, tmp_path_factory):
     """Return a capture of the committed APFS image."""
-    from layoutscope import save, scan
+    from layoutscope import scan
+    from layoutscope.api.save import save
 
     target = tmp_path_factory.mktemp("capture") / apfs_image.name
     save(scan(apfs_image, drives=()), target)

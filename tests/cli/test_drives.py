@@ -69,7 +69,6 @@ def test_plot_is_one_page(run, tmp_path):
     ("words", "reason"),
     [
         (["abacus"], "unknown drive profile"),
-        (["fit"], "drives fit NAME"),
         (["fit", "mine"], "nothing to fit to"),
         (["fit", "mine", "--datasheet", "rpm"], "is not a figure"),
         (["fit", "mine", "--fio", "/no/such"], "is not a JSON report"),

@@ -198,7 +198,7 @@ def test_what_a_link_leads_to_is_not_removed(disks, tmp_path):
 def test_what_was_to_be_replaced_is_not_removed(disks, tmp_path):
     """A capture that is put aside for a new one is a user's: it is left where it is when the process is ended there."""
     pytest.importorskip("polars", reason="polars is not installed")
-    layoutscope.save(layoutscope.scan(disks / "H"), tmp_path / "out.lscope")
+    layoutscope.scan(disks / "H").save(tmp_path / "out.lscope")
     before = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     place = (
         "from layoutscope import ownfiles\nownfiles._rename_function = lambda: None\n"

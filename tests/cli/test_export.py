@@ -52,8 +52,8 @@ def test_existing_files_stay(run, image, tmp_path, marks):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--table", "chairs"], "no table 'chairs'"),
-        (["--table", "nodes", "--format", "xls"], "no format 'xls'"),
+        (["--table", "chairs"], "unknown table 'chairs'"),
+        (["--table", "nodes", "--format", "xls"], "unknown format 'xls'"),
         (["--table", "nodes", "-o", "/no/such/folder/x.csv"], "folder does not exist"),
     ],
 )

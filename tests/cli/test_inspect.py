@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
@@ -155,3 +156,25 @@ def test_what_has_no_extents_has_no_place(run, image, inspected, layout):
     at = f"file at byte {file['image_offset']:,}, {file['length_bytes']:,} bytes, in "
     assert file["image_offset"] is not None
     assert any(line.startswith(at) for line in run("inspect", image, "--cnid", extent["file_id"]).stdout.splitlines())
+
+
+def test_times_and_modes_are_decoded(run, image, inspected, layout):
+    """Dates of TN1150 count from 1904, that of the volume header in local time; a mode is shown as ls -l does."""
+    (structure,) = [
+        item for item in inspected("--path", "/Users/jo")["structures"] if "data.body.folder_id" in fields(item)
+    ]
+    found = fields(structure)
+    date = found["data.body.content_mod_date"]
+    since = datetime(1904, 1, 1, tzinfo=UTC) + timedelta(seconds=int(date["value"]))
+    assert date["meaning"] == since.strftime("%Y-%m-%d %H:%M:%S UTC")
+    assert found["data.body.backup_date"] == found["data.body.backup_date"] | {"value": "0", "meaning": ""}
+    assert found["data.body.permissions.file_mode"]["meaning"] == "drwxr-xr-x"
+    assert f"{date['value']} ({date['meaning']})" in run("inspect", image, "--path", "/Users/jo").stdout
+    (header,) = inspected("--at", layout.facts.image_offset + 1024)["structures"]
+    assert fields(header)["create_date"]["meaning"].endswith(" local time")
+
+
+def test_times_of_apfs_are_decoded(run):
+    """Nanoseconds since 1970 (Apple File System Reference, j_inode_val_t)."""
+    text = run("inspect", "fixtures/images/apfs-scattered.img.zst", "--path", "/Users/jo/Desktop").stdout
+    assert "1600000001000000000 (2020-09-13 12:26:41 UTC)" in text

@@ -139,12 +139,12 @@ def steps(files):
 @TIMES
 @pytest.mark.parametrize("shell", SHELLS)
 def test_it_runs(mac, tmp_path, shell):
-    """Every step ends well, and the archive has the files that docs/kit.md lists."""
+    """Every step ends well, and the archive has the files that docs/drives.md lists."""
     done, files = run_kit(mac, tmp_path, shell=shell)
     assert done.returncode == 0, done.stderr
     expected = ["facts", "unmount", "calibration", "walk-find", "walk-find-2", "walk-ls", "walk-bulk", "metadata"]
     assert steps(files) == dict.fromkeys(expected, "0")
-    told = (Path(__file__).parents[2] / "docs" / "kit.md").read_text()
+    told = (Path(__file__).parents[2] / "docs" / "drives.md").read_text()
     for name in files:
         known = re.sub("walk-(find-2|ls|bulk)", "walk-find", name).split("/")[0]
         assert f"`{known}" in told, name

@@ -9,7 +9,8 @@ import pytest
 
 from fixtures.hfsplus.plan import File, Fork, VolumePlan
 from fixtures.hfsplus.writer import render
-from layoutscope import read_layouts, save, scan
+from layoutscope import read_layouts, scan
+from layoutscope.api.save import save
 from layoutscope.drive import simulation
 from layoutscope.tables.capture import digests
 from layoutscope.units import MAX_LISTED

@@ -171,7 +171,7 @@ def test_mounted_parts_are_found():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["measure"], "drives measure DEVICE"),
+        (["measure"], "Missing argument 'DEVICE'"),
         (["measure", "/dev/absent"], "no such file"),
         (["measure", "/dev/null"], "is not a disk"),
         (["fit", "mine", "--reads", "/dev/null"], "is not a log of a calibration"),

@@ -171,12 +171,12 @@ def test_files_that_say_how_to_read_are_protected(run, disk, tmp_path):
 
 def test_a_result_keeps_its_image_safe_after_it_was_closed(disk):
     """A library that scans, then writes the map over the image, is refused too."""
-    from layoutscope import scan, write_map
+    from layoutscope import scan
     from layoutscope.errors import UsageError
 
     result = scan(disk, drives=())
     with pytest.raises(UsageError, match="read as input"):
-        write_map(result, disk, force=True)
+        result.map(disk, force=True)
 
 
 def test_what_is_no_regular_file_is_not_replaced(run, disk, tmp_path):
@@ -441,8 +441,9 @@ def test_nothing_is_written_through_a_link(run, disk, tmp_path, verb, leads_to):
 @pytest.mark.usefixtures("marks")
 def test_an_old_capture_survives_a_failure(disk, tmp_path, monkeypatch):
     """If the new one cannot be put in its place, the old one is there as it was."""
-    from layoutscope import save, scan
+    from layoutscope import scan
     from layoutscope.api.outputs import OutputError
+    from layoutscope.api.save import save
 
     capture = tmp_path / "disk.lscope"
     result = scan(disk, drives=())
@@ -510,7 +511,7 @@ def test_everything_else_that_is_read_is_protected(run, disk, tmp_path):
         "fio.json": ("drives", "fit", "new", "--base", "generic-7200", "--fio", folder / "fio.json"),
     }.items():
         told = refused(run, every, *words, "-o", folder / name)
-        reasons = ("input", "holds a disk", "not written by layoutscope", "each takes a file of its own")
+        reasons = ("input", "holds a disk", "not written by layoutscope", "Name two files")
         assert any(reason in told for reason in reasons), name
     for name in ("disk.toml", "disk.map.zst", "set.toml"):
         words = ("predict", disk, "--drive", folder / "set.toml", "--ncdu", folder / name)

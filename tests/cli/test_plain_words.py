@@ -49,7 +49,7 @@ def test_help_is_in_plain_words(run):
         assert not WORDS.search(run(verb, "--help").stdout), verb
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/verdict.md", "docs/glossary.md", "docs/examples-scan.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/concepts.md", "docs/glossary.md"])
 def test_pages_for_users_are_in_plain_words(page):
     """The README and what explains the first screen; a glossary may name a word that is not used."""
     text = (ROOT / page).read_text()

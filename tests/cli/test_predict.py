@@ -310,10 +310,10 @@ def test_ncdu_file_has_every_directory(run, image, tmp_path):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--order", "zigzag"], "no order 'zigzag'"),
+        (["--order", "zigzag"], "unknown order 'zigzag'"),
         (["--order", "paths"], "needs its paths"),
         (["--order", "read"], "needs its file"),
-        (["--what-if", "magic"], "no what-if 'magic'"),
+        (["--what-if", "magic"], "unknown what-if 'magic'"),
         (["--start", "/no/such"], "no file at '/no/such'"),
         (["--memory", "lots"], "not a number of bytes"),
     ],

@@ -122,7 +122,7 @@ def test_only_predict_takes_all(run, image):
     """A trace is that of one order."""
     result = run("trace", image, "--order", "all")
     assert result.exit_code == 2
-    assert "no order 'all'" in result.stderr
+    assert "unknown order 'all'" in result.stderr
 
 
 def test_the_table_is_no_wider_than_a_terminal(run, image, monkeypatch):

@@ -74,11 +74,11 @@ def test_unit_and_start_are_found(score, walk, disk, apfs_image, unit, is_partit
 
 
 def test_the_page_shows_what_is_printed(score, walk, disk):
-    """docs/traces.md has the line of a container behind the partition of the firmware, word for word."""
+    """docs/workloads.md has the line of a container behind the partition of the firmware, word for word."""
     reads, took = walk
     printed = score(fs_usage_lines(reads, took, unit=4096, device="disk3"), image=disk, as_text=True)
     (said,) = re.findall(r"disk3: .* are on nodes", printed)
-    assert f"\n    {said}\n" in (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
+    assert f"\n    {said}\n" in (Path(__file__).parents[2] / "docs" / "workloads.md").read_text(encoding="utf-8")
 
 
 def test_the_host_is_that_of_the_recorder(score, walk):
@@ -203,7 +203,7 @@ def test_without_an_image_the_disk_with_most_reads_is_served(run, walk, tmp_path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--trace-device", "disk7"], "no read of device 'disk7' (did you mean 'disk2s1'?); there are disk2s1"),
+        (["--trace-device", "disk7"], "no read of device 'disk7' (did you mean 'disk2s1'?). Choose from: disk2s1"),
         (["--trace-process", "fnid"], "no read of process 'fnid' (did you mean 'find'?)"),
         (["--trace-unit", "0"], "a block of a disk has 1 to 1,048,576 bytes, not 0"),
         (["--trace-at", "-x"], "is not a number of bytes"),

@@ -67,7 +67,7 @@ def test_nothing_is_printed_into_a_disk(disks, words, way, stream):
     assert is_unchanged
     assert result.returncode == 2
     said = result.stderr if stream == "stdout" else result.stdout
-    assert said == f"layoutscope: {place}: holds a disk (HFS+), and {NAMES[stream]} leads there; send it elsewhere\n"
+    assert said == f"layoutscope: {place}: holds a disk (HFS+), and {NAMES[stream]} leads there. Send it elsewhere.\n"
     assert not (disks / "report.txt").exists()
 
 
@@ -90,7 +90,7 @@ def test_nothing_is_printed_into_a_device_of_blocks(tmp_path, stream):
         )  # fmt: skip
     said = result.stderr if stream == "stdout" else result.stdout
     assert (result.returncode, place.read_bytes()) == (2, b"")
-    assert said == f"layoutscope: {place}: is a disk, and {NAMES[stream]} leads there; send it elsewhere\n"
+    assert said == f"layoutscope: {place}: is a disk, and {NAMES[stream]} leads there. Send it elsewhere.\n"
 
 
 @pytest.mark.parametrize("stream", NAMES)
@@ -108,7 +108,7 @@ def test_nothing_is_printed_into_what_is_read_whatever_it_holds(disks, stream):
         ("empty", ("export", "H", "--table", "nodes", "--ddrescue-map", "empty")),
     ]
     if find_spec("polars"):
-        layoutscope.save(layoutscope.scan(disks / "H"), disks / "c.lscope")
+        layoutscope.scan(disks / "H").save(disks / "c.lscope")
         cases += [("c.lscope/manifest.json", ("scan", "c.lscope")), ("c.lscope/0/nodes.parquet", ("batch", "c.lscope"))]
     if find_spec("duckdb"):
         layoutscope.batch(disks / "H", disks / "fleet", drives="generic-7200", workers=1)
@@ -143,7 +143,7 @@ def test_nothing_is_printed_into_a_part_of_a_disk_or_a_capture(disks):
         assert (result.returncode, is_unchanged) == (2, True), name
         assert (
             result.stderr
-            == f"layoutscope: {disks / name}: {what}, and standard output leads there; send it elsewhere\n"
+            == f"layoutscope: {disks / name}: {what}, and standard output leads there. Send it elsewhere.\n"
         )
     # Logs with numbers are none.
     result, is_unchanged = printed_into(

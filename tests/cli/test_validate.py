@@ -1,6 +1,6 @@
 """``validate``: kits made from the committed APFS image by our own walk, in the lines and files that a Mac would write.
 
-The files are those of docs/kit.md. A kit that is wrong somewhere says where: another unit, another disk, a walk that is
+The files are those of docs/drives.md. A kit that is wrong somewhere says where: another unit or disk, a walk that is
 missing; archives that were made to do harm are refused in one line.
 """
 
@@ -32,7 +32,7 @@ ORDERS = {"find": {"stat": False}, "ls": {}, "bulk": {"order": "bulk"}}
 def files(apfs_image, tmp_path_factory):
     """Return the files of a kit by name: three walks at twice the host's time, on a drive as its profile says."""
     folder = tmp_path_factory.mktemp("capture")
-    layoutscope.save(layoutscope.scan(apfs_image, drives=(), names=False), folder / "metadata.lscope")
+    layoutscope.scan(apfs_image, drives=(), names=False).save(folder / "metadata.lscope")
     made = {f"metadata.lscope/{place.relative_to(folder / 'metadata.lscope').as_posix()}": place.read_bytes()
             for place in (folder / "metadata.lscope").rglob("*") if place.is_file()}  # fmt: skip
     for name, order in ORDERS.items():

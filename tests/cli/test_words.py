@@ -58,12 +58,16 @@ def test_choices_are_what_the_library_knows(offered, known):
     [
         (["scann", "x"], 2, "Did you mean 'scan'?"),
         (["drives", "--jsn"], 2, "No such option: --jsn (did you mean '--json'?)"),
-        (["predict", "x", "--order", "fst"], 2, "no order 'fst' (did you mean 'fts'?); there are fts, readdir-stat"),
+        (
+            ["predict", "x", "--order", "fst"],
+            2,
+            "unknown order 'fst' (did you mean 'fts'?). Choose from: fts, readdir-stat",
+        ),
         (["predict", "x", "--what-if", "packd"], 2, "did you mean 'packed'?"),
         (["export", "x", "--table", "nods"], 2, "did you mean 'nodes'?"),
         (["scan", "x", "--host", "macosx"], 2, "did you mean 'macos'?"),
         (["drives", "generic-720"], 2, "did you mean 'generic-7200'?"),
-        (["disk.img"], 2, "disk.img: no such file, and no verb; write: layoutscope scan IMAGE"),
+        (["disk.img"], 2, "disk.img: no such file or verb. Write: layoutscope scan IMAGE"),
     ],
 )
 def test_misspelt_words_are_suggested(run, words, code, said):

@@ -1,4 +1,4 @@
-"""Tables of docs/features.md, made from the tables of bits that the readers have."""
+"""Tables of docs/reference/features.md, made from the tables of bits that the readers have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worked questions of docs/fleet-questions.md: a small fleet, and the answers of each question on it.
+"""The worked questions of docs/reference/queries.md: a small fleet, and the answers of each question on it.
 
 ``python -m tests.docs.fleet_questions`` writes the answers below the questions anew.
 """
@@ -20,7 +20,7 @@ from layoutscope.fleet.query import query
 from layoutscope.report.text.fleet import markdown
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "fleet-questions.md"
+PAGE = ROOT / "docs" / "reference" / "queries.md"
 QUESTION = re.compile(r"(```sql\n(.*?)```\n\n)((?:\|[^\n]*\n)*)", re.DOTALL)
 
 DISKS = {"hfsplus": ("populated", "strewn-catalog", "half-full-nodes", "overflow"),

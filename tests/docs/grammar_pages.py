@@ -1,4 +1,4 @@
-"""Writes ``docs/grammars``: a page a grammar, with every type, field and value, from the texts of ``ksy``.
+"""Writes ``docs/reference/grammars``: a page a grammar, with every type, field and value, from the texts of ``ksy``.
 
 ``python -m tests.docs.grammar_pages``; ``test_grammar_pages.py`` holds them fresh.
 """
@@ -15,7 +15,7 @@ from tests.docs.spec.grammars import fields_of, grammars, width
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "grammars"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "reference" / "grammars"
 HEAD = """\
 <!-- Written by python -m tests.docs.grammar_pages; edit ksy/*.ksy instead. -->
 
@@ -77,7 +77,7 @@ def _first(spec: dict[str, Any]) -> str:
 def page(name: str, spec: dict[str, Any]) -> str:
     """Write the page of one grammar."""
     order = {"le": "little-endian", "be": "big-endian"}.get(str(spec["meta"].get("endian")), "of several byte orders")
-    drawing = f"../drawings/{path_of(name).name}"
+    drawing = f"../../drawings/{path_of(name).name}"
     parts = [
         "<!-- Written by python -m tests.docs.grammar_pages; edit ksy/*.ksy instead. -->",
         f"# {spec['meta'].get('title', name)}",

@@ -27,25 +27,25 @@ SIDES: Final = ("outer", "inner")
 DISK: Final = load_profile("generic-5400-2.5").figures
 
 HELD: Final = {
-    "docs/concepts.md": (
-        f"up to {60_000 / DISK['rpm'].value:.0f} ms for a turn at {DISK['rpm'].value:,} rpm",
-        "4 KiB in {:.0f} to {:.0f} us".format(*(round(4096 / DISK[f"{side}_mb_s"].value, -1) for side in SIDES)),
-    ),
     "docs/intervals.md": (
         f"{num_draws()} drives like the one that is named",
         f"{COUNTS[VOLUMES].capitalize()} volumes are made with its files",
         f"where it is {SHARES[NAMED_SHARE]} of the width or more",
     ),
-    "docs/kit.md": (f"below {SURE:.0%} something is wrong".replace("%", " %"),),
-    "docs/traces.md": (f"Below {SURE:.0%} something is wrong".replace("%", " %"),),
-    "docs/decisions/0011-witnesses.md": (
+    "docs/drives.md": (f"below {SURE:.0%} something is wrong".replace("%", " %"),),
+    "docs/workloads.md": (
+        f"above {SORTED_ABOVE:,} entries by inode number",
+        f"Below {SURE:.0%} something is wrong".replace("%", " %"),
+    ),
+    "docs/dev/decisions/0011-witnesses.md": (
         f"these are at most {SEARCHED_BYTES >> 30} GiB",
         f"more than {COUNTS[FEW]} names",
     ),
-    "docs/decisions/0013-one-time.md": (f"are drawn {num_draws()} times",),
-    "docs/orders.md": (f"above {SORTED_ABOVE:,} entries by inode number",),
-    "docs/using.md": (f"what the bitmaps call used, up to {SEARCHED_BYTES >> 30} GiB",),
-    "docs/verdict.md": (
+    "docs/dev/decisions/0013-one-time.md": (f"are drawn {num_draws()} times",),
+    "docs/images.md": (f"what the bitmaps call used, up to {SEARCHED_BYTES >> 30} GiB",),
+    "docs/concepts.md": (
+        f"up to {60_000 / DISK['rpm'].value:.0f} ms for a turn at {DISK['rpm'].value:,} rpm",
+        "4 KiB in {:.0f} to {:.0f} us".format(*(round(4096 / DISK[f"{side}_mb_s"].value, -1) for side in SIDES)),
         f"listing all files takes {COUNTS[WORTH_S]} or more on the first drive",
         f"at most {SHARES[SLOW_FROM]} of that without one of the causes",
         f"leaves that are {writing.FILL:.0%} full".replace("%", " %"),

@@ -1,4 +1,4 @@
-"""Writes the reference of the library, ``docs/library.md``, from signatures, docstrings and documented columns.
+"""Writes ``docs/reference/library.md`` from signatures, docstrings and documented columns.
 
 ``python -m tests.docs.library`` writes it; ``test_library.py`` holds it fresh and complete.
 """
@@ -21,7 +21,7 @@ from layoutscope.tables.frames import FRAMES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "library.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "library.md"
 REQUIRED = "required"
 UNITS: Final = get_args(Unit)
 """What numbers in keywords may be of; a ``number`` is one by which something is called, and has no unit."""
@@ -38,8 +38,8 @@ HEAD = """\
 # The library
 
 `import layoutscope`. This page is written by `python -m tests.docs.library` from the code; `help(layoutscope.scan)`
-says the same, and Tab shows it. Words are in the [glossary](glossary.md), tables in [tables](tables.md),
-[a notebook](questions.ipynb) answers three questions from the beginning to the end.
+says the same, and Tab shows it. Words are in the [glossary](../glossary.md), tables in [tables](tables.md),
+[a notebook](../questions.ipynb) answers three questions from the beginning to the end.
 
 - Begin with [`open`](#layoutscopeopen): the image is read once; `scan`, `predict`, `trace` and others are asked of it.
   What they return shows itself in a notebook; its tables, such as `prediction.times`, are frames: extra `frames`.

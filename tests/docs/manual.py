@@ -12,7 +12,7 @@ import typer
 
 from layoutscope.cli import app
 from layoutscope.cli.application import COMMANDS, GROUPS, PARTS
-from layoutscope.cli.help import EXAMPLES, EXIT_CODES, FORMS, RENAMED, describe_options
+from layoutscope.cli.help import EXAMPLES, EXIT_CODES, FORMS, LATE, RENAMED, describe_options
 from layoutscope.errors import REFUSALS
 from tests.conftest import ROOT
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from layoutscope.cli.help import OptionText
 
-REFERENCE: Final = ROOT / "docs" / "commands.md"
+REFERENCE: Final = ROOT / "docs" / "reference" / "commands.md"
 MANUAL: Final = ROOT / "docs" / "layoutscope.1"
 
 VARIABLES: Final = (
@@ -76,7 +76,8 @@ def _reference() -> Iterator[str]:
 def _section(name: str) -> Iterator[str]:
     yield f"\n### {name}"
     if name in FORMS:
-        yield f"\nTyped as `layoutscope {FORMS[name]}`; `layoutscope {name}` works until the next release."
+        old = "" if name in LATE else f"; `layoutscope {name}` works until the next release"
+        yield f"\nTyped as `layoutscope {FORMS[name]}`{old}."
     yield f"\n{purpose(name)}\n"
     yield "```sh"
     for words, what_for in EXAMPLES[name]:

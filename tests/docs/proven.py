@@ -1,4 +1,4 @@
-"""Writes ``docs/remedies-proven.md``: remedies that real drivers did, from ``tests/validation/results/remedies.json``.
+"""Writes ``docs/reference/remedies-proven.md``, remedies with real drivers, from ``results/remedies.json``.
 
 ``python -m tests.docs.proven``; a test keeps it fresh.
 """
@@ -12,7 +12,7 @@ from textwrap import fill
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "remedies-proven.md"
+PAGE = ROOT / "docs" / "reference" / "remedies-proven.md"
 RESULTS = ROOT / "tests" / "validation" / "results" / "remedies.json"
 EXACT = 0.999
 SYSTEMS = {"hfsplus": "HFS+", "apfs": "APFS"}
@@ -27,7 +27,7 @@ are available, `python -m tests.validation.remedies` does all of it again; `pyth
 page.
 
 A plan sees the aged volume alone. *Blocks*, *extra* and *pairs* say how much of the recorded reads it predicted,
-as in [evidence](evidence.md); of copies they say so of the walk of the volume that the driver made, because which
+as in [evidence](../evidence.md); of copies they say so of the walk of the volume that the driver made, because which
 block a new node gets is predicted by the order of all that is written, not to the very block. How wide the intervals
 of copies are was taken from volumes of 10,000 files and of another seed, not from these. Savings are those of the
 recorded reads before and after, served by the drive models, with the computer's time between reads that is

@@ -1,4 +1,4 @@
-"""Writes ``docs/schemas``: a JSON Schema of what each verb prints with ``--json``.
+"""Writes ``docs/reference/schemas``: a JSON Schema of what each verb prints with ``--json``.
 
 ``python -m tests.docs.schemas``. Types, members and descriptions come from the types of results and from
 :data:`layoutscope.report.json.SHAPES`. A field has its annotation and its entry in the docstring of its class; a
@@ -29,7 +29,7 @@ from layoutscope.results.predict import DriveFacts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "schemas"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "reference" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
 READ_AS = {

@@ -18,12 +18,14 @@ from tests.toyfs.toyfs import TOY
 
 DOCS = ROOT / "docs"
 PLACES = {
-    "findings": lambda: [*finding_codes().keys() - TOY.traits.finding_codes.keys(), *refusals()],
-    "metrics": lambda: list(DEFINITIONS),
-    "tables": lambda: [f"{name}.{column.name}" for name, columns in TABLES.items() for column in columns],
-    "orders": lambda: list(ORDERS),
+    "reference/findings": lambda: [*finding_codes().keys() - TOY.traits.finding_codes.keys(), *refusals()],
+    "reference/metrics": lambda: list(DEFINITIONS),
+    "reference/tables": lambda: [f"{name}.{column.name}" for name, columns in TABLES.items() for column in columns],
+    "workloads": lambda: list(ORDERS),
     "drives": lambda: [*list_profiles(), "linux", "macos", *property_values(LINUX)],
-    "commands": lambda: [f"exit-code-{code}" for code, _ in EXIT_CODES] + [name.lower() for name, _ in VARIABLES],
+    "reference/commands": lambda: (
+        [f"exit-code-{code}" for code, _ in EXIT_CODES] + [name.lower() for name, _ in VARIABLES]
+    ),
 }
 """By page, what each row can be led to by."""
 

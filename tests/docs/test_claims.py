@@ -21,6 +21,12 @@ def found(text):
     return [(claim.words, claim.shown) for claim in claims.claims(PAGE, text)]
 
 
+def test_the_generated_end_of_a_page_is_left_out():
+    """A program's own test covers what it writes below its mark."""
+    text = "Every one.\n\n<!-- Everything below is written by python -m x. -->\n\nEvery other.\n"
+    assert [claim.block.text for claim in claims.claims("docs/page.md", text)] == ["Every one."]
+
+
 def test_every_claim_is_shown():
     """``python -m tests.docs.claims`` prints nothing: each claim has a test, a command, a source, or a reason."""
     assert [str(claim) for claim in claims.unshown()] == []
@@ -105,7 +111,7 @@ def test_code_and_generated_parts_are_no_prose():
         ("5 % by `python -m tests.losses`.", "command"),
         ("5 %: [see](walks.ipynb).", "notebook"),
         ("5 %, says [Apple](https://example.org).", "source"),
-        ("Every verb: [commands](commands.md).", "page"),
+        ("Every verb: [commands](reference/commands.md).", "page"),
         ("Every verb: [tutorial](tutorial.md).", ""),
         ("Every leaf:\n\n```python\n>>> 1\n1\n```", "test"),
         ("Every leaf.\n\nMore.\n\n```python\n>>> 1\n1\n```", ""),

@@ -9,7 +9,7 @@ import pytest
 
 from tests.docs.imports import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WRITTEN = [page for page in PAGES if page.name not in ("commands.md", "changelog.md")]
 BLOCK = re.compile(r"^ *```(?:sh|console|text)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`((?:sudo )?layoutscope [^`]+)`")
@@ -28,6 +28,7 @@ def unknown(line: str) -> list[str]:
     import typer.main
 
     from layoutscope.cli import app
+    from layoutscope.cli.help import command_of_form
 
     words = shlex.split(line.split(" | ", maxsplit=1)[0].replace("…", ""), posix=True)
     words = words[words.index("layoutscope") + 1 :]
@@ -36,6 +37,9 @@ def unknown(line: str) -> list[str]:
         return [word for word in words if word not in {"--version", "--help"}]
     if words[0].isupper():
         return []
+    part, rest = command_of_form(words)
+    if part:
+        words = [part, *rest]
     verb = program.commands.get(words[0])
     if verb is None:
         return [words[0]]

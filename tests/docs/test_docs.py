@@ -61,7 +61,7 @@ def _is_defined(name: str) -> bool:
 
 def test_every_room_is_explained():
     """The table of the architecture has the rooms of the house, each once."""
-    page = (ROOT / "docs" / "architecture.md").read_text()
+    page = (ROOT / "docs" / "dev" / "architecture.md").read_text()
     table = page.split("| room | knows |")[1].split("\n\n")[0]
     named = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
     assert sorted(named) == sorted(rooms(imports(read_modules()), "layoutscope"))
@@ -69,7 +69,7 @@ def test_every_room_is_explained():
 
 def test_every_decision_is_listed():
     """The list of decisions leads to each page once."""
-    folder = ROOT / "docs" / "decisions"
+    folder = ROOT / "docs" / "dev" / "decisions"
     pages = sorted(path.name for path in folder.glob("0*.md"))
     assert re.findall(r"\]\((0[^)]+)\)", (folder / "README.md").read_text()) == pages
 

@@ -139,6 +139,54 @@ def test_sentences_are_plain_english(texts):
     assert failures(texts()) == []
 
 
+ERRORS: Final = ("ImageError", "LockedError", "OutputError", "UnsupportedError", "UsageError")
+ADVICE: Final = "begin|choose|give|leave|name|open|put|quote|remove|save|scan|send|use|write"
+MESSAGE_PATTERNS: Final = {
+    r"\?$": "a statement; the user did not ask",
+    rf"; (?:{ADVICE})\b": "what to do is a sentence of its own",
+    r"; there are\b": "Choose from: …",
+    r"^(?:which|say)\b": "what happened comes first",
+    r"(?<!\.)\.\.$": "one full stop",
+}
+"""Patterns of messages that are not of the form ``what happened: why. What to do.``"""
+
+
+def messages() -> Iterator[tuple[str, str]]:
+    """Yield the messages of errors as they are written at their ``raise``."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "_generated" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ERRORS and node.args:
+                yield from (
+                    (f"{path.relative_to(ROOT)}:{line}", text) for line, text in strings(ast.Module([node.args[0]], []))
+                )
+
+
+def badly_formed(texts: Iterable[tuple[str, str]]) -> list[str]:
+    """List the messages with a pattern, each with its place and what to write."""
+    return [
+        f"{place}: {text} [{advice}]"
+        for place, text in texts
+        for pattern, advice in MESSAGE_PATTERNS.items()
+        if re.search(pattern, text)
+    ]
+
+
+def test_messages_have_one_form():
+    """What happened: why. What to do."""
+    found = [*messages()]
+    assert len(found) > 300
+    assert badly_formed(found) == []
+
+
+def test_a_bad_message_is_found():
+    """Each pattern finds a message that it was made for."""
+    bad = ["no table?", "is not a size; write 4GiB", "no host; there are two", "say one place", "Remove it.."]
+    assert [len(badly_formed([("here", text)])) for text in bad] == [1] * len(MESSAGE_PATTERNS)
+    assert badly_formed([("here", "disk.img: is compressed twice. Decompress it once first.")]) == []
+
+
 def test_a_bad_sentence_is_found():
     """Each pattern finds the sentence of the review that it was made for, and none finds its correction."""
     bad = [

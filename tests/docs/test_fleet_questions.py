@@ -1,4 +1,4 @@
-"""The questions of docs/fleet-questions.md are asked, and answered as the page says."""
+"""The questions of docs/reference/queries.md are asked, and answered as the page says."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layoutscope import read_layouts, save, scan
+from layoutscope import read_layouts, scan
+from layoutscope.api.save import save
 
 ROOT = Path(__file__).resolve().parents[2]
 QUERIES = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "images.md").read_text(encoding="utf-8"), re.DOTALL)

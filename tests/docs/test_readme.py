@@ -18,7 +18,7 @@ from tests.toyfs.toyfs import TOY
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TEXT = "".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 

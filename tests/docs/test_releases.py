@@ -14,7 +14,7 @@ from tests.docs import campaign_tables
 from tests.docs.imports import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-PAGE = (ROOT / "docs" / "releases.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "dev" / "releases.md").read_text(encoding="utf-8")
 
 
 def test_it_is_cited_by_its_version_and_licence():

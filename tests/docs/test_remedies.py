@@ -18,7 +18,12 @@ def test_the_page_of_remedies_is_fresh():
 def test_every_remedy_has_its_section():
     """The section that a plan names exists, and no section is of a remedy that nobody tries."""
     named = {words_of(name).page.removeprefix("docs/remedies.md#") for name in list_remedies()}
-    assert named == set(re.findall(r"(?m)^## ([a-z][a-z-]+)$", page()))
+    assert named == set(re.findall(r"(?m)^### ([a-z][a-z-]+)$", page()))
+
+
+def test_the_how_to_comes_first():
+    """What people write stays above the mark."""
+    assert page().index("# Remedies") < page().index("1. **") < page().index("## All remedies")
 
 
 def test_what_was_done_for_real_is_shown():

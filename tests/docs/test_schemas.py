@@ -27,7 +27,7 @@ APFS = "fixtures/images/apfs-scattered.img.zst"
 
 @pytest.fixture(scope="module")
 def published():
-    """The schemas of ``docs/schemas`` by their verbs."""
+    """The schemas of ``docs/reference/schemas`` by their verbs."""
     return {path.stem: json.loads(path.read_text()) for path in schemas.FOLDER.glob("*.json")}
 
 

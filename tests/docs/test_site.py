@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.docs.imports import ROOT
 from tests.docs.site import faults
 
@@ -12,17 +14,33 @@ RESULTS = ROOT / "layoutscope" / "results"
 PAGE = "<html><head>{head}</head><body><p id='here'>text</p>{body}</body></html>"
 
 
-def test_every_page_is_in_the_sidebar_once():
-    """The first page lists each page of its folder, and what stands for a folder; the pages of these follow."""
-    listed = re.findall(r"\]\(([^)#]+)\)", (DOCS / "index.md").read_text(encoding="utf-8").split("\n## ", 1)[1])
-    pages = [path.name for path in DOCS.iterdir() if path.suffix in (".md", ".ipynb") and path.name != "index.md"]
-    folders = {path.parent.name for path in DOCS.glob("*/*.md")}
-    assert sorted(listed) == sorted([*pages, *(f"{folder}/README.md" for folder in folders)])
+def _names(folder, first):
+    """Return the pages of a folder but the first, and the first pages of the folders in it."""
+    pages = [path.name for path in folder.iterdir() if path.suffix in (".md", ".ipynb") and path.name != first]
+    return sorted([*pages, *(str(path.relative_to(folder)) for path in folder.glob("*/README.md"))])
+
+
+@pytest.mark.parametrize(("folder", "first"), [(".", "index.md"), ("reference", "README.md"), ("dev", "README.md")])
+def test_every_page_is_listed_once(folder, first):
+    """The first page of a folder lists each other page, and the first pages of its folders."""
+    text = (DOCS / folder / first).read_text(encoding="utf-8")
+    listed = re.findall(r"\]\(([^)#]+)\)", text.split("\n## ", 1)[-1])
+    assert sorted(listed) == _names(DOCS / folder, first)
+
+
+def test_there_are_few_pages_to_read():
+    """About 25 pages for users in four groups; everything else is in the reference or for developers."""
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    assert len(_names(DOCS, "index.md")) <= 25
+    assert re.findall(r"(?m)^## (.+)$", text) == ["Start", "Tasks", "Concepts", "Evidence", "Apart"]
+    assert len([path for path in (DOCS / "dev").glob("*.md") if path.name != "README.md"]) <= 10
 
 
 def test_every_module_of_results_is_on_their_page():
     """What is returned is described, wherever it stands."""
-    listed = re.findall(r"^\.\. automodule:: (\S+)$", (DOCS / "results.md").read_text(encoding="utf-8"), re.MULTILINE)
+    listed = re.findall(
+        r"^\.\. automodule:: (\S+)$", (DOCS / "reference" / "results.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert listed == sorted(f"layoutscope.results.{path.stem}" for path in RESULTS.glob("[!_]*.py"))
 
 

@@ -1,4 +1,4 @@
-"""The matrix of docs/check-matrix.md: every field of the grammars, what is found of faults in it, or why it is free.
+"""The matrix of docs/reference/check-matrix.md: which faults are found in each field, or why it is free.
 
 ``python -m tests.fields.matrix`` writes it from what was recorded. A recording is a table of changes of single fields,
 each with the verdict of the maker's own checker, so that neither the images nor that program are needed again:
@@ -27,7 +27,7 @@ from typing import Final
 from tests.docs.spec.grammars import fields_of, types
 
 HERE: Final = Path(__file__).parent
-PAGE: Final = HERE.parents[1] / "docs" / "check-matrix.md"
+PAGE: Final = HERE.parents[1] / "docs" / "reference" / "check-matrix.md"
 PEERS: Final = {"hfsplus": "fsck_hfs 627.40.1", "apfs": "apfsck 0.2.1"}
 """Formats by the prefix of their grammars, and whose verdicts are recorded."""
 

@@ -154,7 +154,7 @@ def test_damage_to_block_0_does_not_end_the_check(victims, tmp_path, at, size):
 
 def test_a_capture_has_no_records_to_check(victims, tmp_path):
     """What its scan found is shown, and that no rule was held against anything: it is not called clean."""
-    layoutscope.save(layoutscope.scan(victims["victim"][0], drives=()), tmp_path / "capture")
+    layoutscope.scan(victims["victim"][0], drives=()).save(tmp_path / "capture")
     result = layoutscope.check(tmp_path / "capture")
     assert (result.is_clean, skipped(result)) == (False, {"all rules"})
 

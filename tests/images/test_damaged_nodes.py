@@ -413,7 +413,7 @@ def test_map_exports_and_captures_have_the_same_places(victim, tmp_path, name, c
     with image.changed(spoiled(bad, "random")) as path:
         assert on_map(path) == (wanted, sum(place.size for place in bad))
         layoutscope.export(path, "nodes", tmp_path / "nodes.parquet")
-        layoutscope.save(layoutscope.scan(path), tmp_path / "disk.lscope")
+        layoutscope.scan(path).save(tmp_path / "disk.lscope")
     table = pl.read_parquet(tmp_path / "nodes.parquet").filter(pl.col("condition").cast(pl.String) == "damaged")
     assert sorted(table["image_offset"].to_list()) == wanted
     captured = layoutscope.read_layouts(tmp_path / "disk.lscope")

@@ -15,8 +15,9 @@ import pytest
 
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
-from layoutscope import read_layouts, save, scan, trace
+from layoutscope import read_layouts, scan, trace
 from layoutscope.api.export import DOCUMENT_FORMATS, export_document
+from layoutscope.api.save import save
 from layoutscope.drive import simulate
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError

@@ -22,7 +22,7 @@ from layoutscope.remedies.planning import Trial
 from layoutscope.walk import trace
 from layoutscope.walk.host import host_profile
 
-PAGE = (Path(__file__).parents[2] / "docs/verdict.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/concepts.md").read_text(encoding="utf-8")
 MODEL_ERROR = 0.25
 """By how much it may miss a real one: by 23 % at most on three drives, on four pairs whose fill it has."""
 ORDERED_ERROR = 0.1

@@ -26,7 +26,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--only", default="", help="images with this in their names")
     parser.add_argument("--fls", action="store_true", help="compare with what fls lists")
-    parser.add_argument("--into", type=Path, help="a page whose figures are replaced, such as docs/losses.md")
+    parser.add_argument("--into", type=Path, help="a page whose figures are replaced, such as docs/reference/losses.md")
     parser.add_argument("--told", action="store_true", help="list the mutants with silent losses and failures")
     given = parser.parse_args()
     last = given.first + given.count

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -19,6 +20,7 @@ from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import FileSystem
 from layoutscope.filesystems.registry import filesystem, filesystem_names, joined, read_options
 from layoutscope.filesystems.traits import ReadOption, TreeTraits
+from layoutscope.tables import build_table
 from layoutscope.walk import host_profile, trace
 from layoutscope.walk.host import LINUX, set_properties
 from tests.toyfs.toyfs import BLOCK, TOY
@@ -70,7 +72,27 @@ def test_it_scans(image):
     assert volume.layout.facts.variant == "ToyFS"
     assert len(volume.layout.entries) == NUM_FILES
     assert volume.layout.nodes["image_offset"].to_list() == [4 * BLOCK, 7 * BLOCK, 2 * BLOCK]
-    assert "99 files, 0 folders" in run("scan", image)
+    assert "99 files, 1 folder" in run("scan", image)
+
+
+def test_counts_that_are_unknown_are_not_printed(image, monkeypatch):
+    """A folder that is left out is not counted as -1, and neither is what the superblock does not count."""
+    assert "96 files, 0 folders" in run("scan", image, "--first-file", 20)
+    read = TOY.read
+    monkeypatch.setattr(
+        TOY,
+        "read",
+        lambda request: [
+            replace(
+                item,
+                facts=msgspec.structs.replace(item.facts, num_files=-1, num_directories=-1),
+                entries=build_table("entries", {}),
+            )
+            for item in read(request)
+        ],
+    )
+    for words in ((), ("--details",)):
+        assert "-1" not in run("scan", image, *words)
 
 
 def test_it_is_found_in_a_partition(tmp_path):

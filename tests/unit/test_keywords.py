@@ -13,6 +13,7 @@ import pytest
 
 import layoutscope
 from layoutscope import options
+from layoutscope.api.map import write_map
 from layoutscope.options import ReadOptions, fill, options_of
 
 IMAGE = str(Path(__file__).resolve().parents[2] / "fixtures" / "images" / "hfsplus-scattered.img.zst")
@@ -40,7 +41,7 @@ MISSPELT = {
     "trace": lambda: layoutscope.trace(IMAGE, oder="names"),
     "verify": lambda: layoutscope.verify(IMAGE, partitoin=1),
     "validate": lambda: layoutscope.validate("nowhere", drve="generic-7200"),
-    "write_map": lambda: layoutscope.write_map([], "nowhere", allpaths=True),
+    "write_map": lambda: write_map([], "nowhere", allpaths=True),
 }
 MEANT = {"compare": "drives", "export": "file_format", "extract": "force", "fit": "random_ms", "inspect": "file_path"}
 MEANT |= {

@@ -95,7 +95,7 @@ def test_zero_bytes_belong_to_text(session):
     """Other formats have their own separators."""
     with pytest.raises(UsageError, match="zero bytes"):
         layoutscope.list(session, zero=True, file_format="csv")
-    with pytest.raises(UsageError, match="no format 'xml'"):
+    with pytest.raises(UsageError, match="unknown format 'xml'"):
         layoutscope.list(session, file_format="xml")
 
 

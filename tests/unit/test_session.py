@@ -121,7 +121,7 @@ def test_volumes_are_found_by_name_and_by_number_from_one():
     assert volumes["Data"] is volumes[1] is data
     assert volumes["system"] is volumes[2] is system
     for wanted in ("Dta", 0, 3):
-        with pytest.raises(UsageError, match=f"no volume '{wanted}'.*; there are 1 'Data', 2 'System'"):
+        with pytest.raises(UsageError, match=f"no volume '{wanted}'.*Choose from: 1 'Data', 2 'System'"):
             volumes[wanted]
     assert repr(volumes) == "Volumes(1: 'Data', 2: 'System')"
 
@@ -156,7 +156,7 @@ def test_progress_is_told_while_a_verb_works(image):
 
 def test_a_capture_is_opened_like_an_image(image, tmp_path):
     """What is saved answers what needs tables alone."""
-    layoutscope.save(layoutscope.scan(image, drives=()), tmp_path / "kept.lscope")
+    layoutscope.scan(image, drives=()).save(tmp_path / "kept.lscope")
     with layoutscope.open(tmp_path / "kept.lscope") as session:
         assert session.predict(drives="sata-ssd").volumes
         with pytest.raises(UsageError, match="is a capture"):

@@ -12,7 +12,7 @@ from layoutscope.options import Predict, Workload, fill
 )
 def test_unknown_keywords_of_a_workload_are_refused(keyword, meant):
     """A slip of the pen is told, and what only a prediction knows is no part of a trace's workload."""
-    with pytest.raises(TypeError, match=f"a workload has no '{keyword}'{meant}; there are order, host"):
+    with pytest.raises(TypeError, match=f"a workload has no '{keyword}'{meant}. Choose from: order, host"):
         checked({keyword: 1})
 
 
@@ -30,7 +30,7 @@ def test_a_prediction_asks_more_than_a_walk():
         ({"threads": 0}, "threads is a whole number, 1 or more; this is 0"),
         ({"passes": 0}, "passes is a whole number, 1 or more; this is 0"),
         ({"memory_bytes": "256KiB"}, "memory_bytes is a whole number, 0 or more; this is '256KiB'"),
-        ({"order": "paths", "paths": "list.txt"}, "paths is a sequence of paths; this is one text"),
+        ({"order": "paths", "paths": "list.txt"}, "paths must be a sequence of paths: this is one text"),
     ],
 )
 def test_values_of_another_kind_are_refused(wrong, said):

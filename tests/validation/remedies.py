@@ -1,7 +1,7 @@
 """Remedies done for real, by real drivers, beside what a plan says that they would do.
 
 ``python -m tests.validation.remedies`` makes aged volumes in the lab, does each remedy on them, records the cold reads
-of the work before and after it, and writes ``results/remedies.json``, from which docs/remedies-proven.md is made. It
+of the work before and after it, and writes ``results/remedies.json`` for docs/reference/remedies-proven.md. It
 takes about a quarter of an hour; ``--files 5000 --only names-only`` does less and prints it.
 """
 

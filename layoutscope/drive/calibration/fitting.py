@@ -96,7 +96,7 @@ def fit_turn_ms(log: ReadLog) -> float:
         middle = float(np.median(steps))
         regular = np.abs(steps - middle) < NEAR * middle
         if regular.sum() < len(steps) / 2:
-            raise UsageError("the reads have no rhythm of a turning disk; is something else reading it?")
+            raise UsageError("the reads show no rotation. Stop other programs that read the disk.")
         strides.append(float(np.median(-np.diff(part.offset))))
         periods.append(_period(part.done_ms[2:], regular))
     per_byte = (periods[0] - periods[1]) / (strides[1] - strides[0])
@@ -118,7 +118,7 @@ def fit_whole_turns(log: ReadLog) -> float:
     tried = np.arange(1 / LONGEST_TURN_MS, 1 / SHORTEST_TURN_MS, 0.1 / float(between.max()))
     alike = np.array([np.abs(np.exp(2j * np.pi * frequency * between).mean()) for frequency in tried])
     if alike.max() < ALIKE:
-        raise UsageError("the reads have no rhythm of a turning disk; is something else reading it?")
+        raise UsageError("the reads show no rotation. Stop other programs that read the disk.")
     # Half of a turn and other parts of it fit as well: the longest is the turn.
     near = np.flatnonzero(alike > ALIKE * alike.max())
     peak = near[near < near[0] + 20]

@@ -118,7 +118,7 @@ def read_log(text: str, name: str) -> ReadLog:
             elif step == FILE:
                 is_file = True
             elif ns == 0:
-                raise UsageError(f"{name}: line {number} is a read that took no time, as none does")
+                raise UsageError(f"{name}: line {number} is a read without a duration")
             else:
                 rows.append((step[:16], offset, length, at_ns, ns))
     except (ValueError, csv.Error) as error:

@@ -264,7 +264,7 @@ def no_such_state(
     """Say that a snapshot or transaction is not there, and what is."""
     wanted = f"snapshot {name!r}" if name is not None else f"state of transaction {xid}"
     known = ", ".join(f"{row.kind} {row.label}" for row in states_of(container)) or "none"
-    return f"there is no {wanted}; there are: {known}"
+    return f"no {wanted}. Choose from: {known}"
 
 
 KINDS: Final = grammar.ApfsObject.ObjectType

@@ -81,7 +81,7 @@ def open_witness(source: Source) -> Source:
     """Open the disk in an image, with all segments in the folder of the first."""
     first = _header(source)
     if first.segment_number != 1:
-        raise ImageError(f"{source.name}: is segment {first.segment_number} of an {WHAT}; open the first one")
+        raise ImageError(f"{source.name}: is segment {first.segment_number} of an {WHAT}. Open the first one.")
     path = Path(source.name)
     paths = find_segments(path) if isinstance(source, RawFile) and path.is_file() else {1: path}
     files = {1: source}

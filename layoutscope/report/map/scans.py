@@ -15,7 +15,7 @@ from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.findings import ABSENT
 from layoutscope.report import escape_text
 from layoutscope.report.map.pyramid import verified_xids
-from layoutscope.results.explanation import drive_words, story
+from layoutscope.results.explanation import count_listed, drive_words, story
 from layoutscope.results.frames import read_seconds
 from layoutscope.structs.arrays import match
 from layoutscope.tables import coverage_of
@@ -111,7 +111,7 @@ DEVICES: Final = ("main device", "second device")
 
 def disks(results: Sequence[ScanResult], *, names: bool = True) -> list[MapDisk]:
     """Make a disk of each range of addresses that volumes share, with or without the volumes' names."""
-    ranges = ((result, list(volumes)) for result in results for _, volumes in groupby(result.volumes, _range))
+    ranges = ((result, list(volumes)) for result in results for _, volumes in groupby(result.parts, _range))
     made = (_disk(result, volumes, names=names) for result, volumes in ranges)
     return [disk for one in made for disk in _devices(one)]
 
@@ -140,9 +140,9 @@ def made(results: Sequence[ScanResult], *, version: str, names: bool = True) -> 
     parts = [f"Made by layoutscope {version}."]
     for result in results:
         name = f"{escape_text(PurePath(result.image.name).name)}: " if names else ""
-        volumes = "; ".join(_identity(volume) for volume in result.volumes)
+        volumes = "; ".join(_identity(volume) for volume in result.parts)
         parts.append(f"{name}{result.image.size_bytes:,} bytes; {volumes}.")
-    walks = {f"{v.walk.order} as on {v.walk.host}" for result in results for v in result.volumes if v.walk is not None}
+    walks = {f"{v.walk.order} as on {v.walk.host}" for result in results for v in result.parts if v.walk is not None}
     return " ".join([*parts, *(f"Walk: {walk}, cold." for walk in sorted(walks))])
 
 
@@ -153,7 +153,7 @@ def state_names(earlier: ScanResult, later: ScanResult, *, names: bool) -> tuple
 
 
 def _state_name(result: ScanResult) -> str:
-    views = dict.fromkeys(volume.layout.facts.view for volume in result.volumes)
+    views = dict.fromkeys(volume.layout.facts.view for volume in result.parts)
     told = ", ".join(escape_text(view) for view in views if view != "live")
     return escape_text(PurePath(result.image.name).name) + (f" ({told})" if told else "")
 
@@ -175,7 +175,7 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
     called = _called(volumes, names=names)
     slowest = sorted(enumerate(volumes), key=lambda item: -_slowness(item[1]))
     # Problems of the image itself are shown once, before all else.
-    outside = _errors("The image", result.findings) if volumes[0] is result.volumes[0] else ()
+    outside = _errors("The image", result.findings) if volumes[0] is result.parts[0] else ()
     return MapDisk(
         title=_title(result, named) if names else "volume",
         subtitle=f"{' > '.join(dict.fromkeys((*facts.stack, facts.variant)))}, {format_bytes(facts.size_bytes)}",
@@ -243,7 +243,7 @@ def _errors(who: str, findings: Sequence[Finding]) -> Iterator[str]:
     first = errors[0].origin
     place = first.image_offset
     where = "" if place is None else f" at byte {place:,}"
-    state = "incomplete" if {item.code for item in errors} <= ABSENT else "damaged"
+    state = "incomplete" if {item.origin.code for item in errors} <= ABSENT else "damaged"
     yield f"{who} is {state}: {count}{where}: {escape_text(first.message)}."
 
 
@@ -292,7 +292,7 @@ def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWal
         interval_s=(prediction.seconds_low, prediction.seconds_high),
         host_factor=prediction.host_factor,
         draws_s=prediction.draws_s,
-        entries=volume.layout.facts.num_files + volume.layout.facts.num_directories,
+        entries=count_listed(volume.layout),
     )
 
 

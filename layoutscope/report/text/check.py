@@ -173,7 +173,7 @@ def _structure(structure: StructureLines) -> RenderableType:
             escape_text(field.path),
             format_address(field.image_offset),
             f"{field.length_bytes:,}" if field.image_offset is not None else NOTHING,
-            escape_text(field.value),
+            escape_text(f"{field.value} ({field.meaning})" if field.meaning else field.value),
         )
         for field in structure.fields
     ]

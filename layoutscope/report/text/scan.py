@@ -79,7 +79,7 @@ def scan_parts(result: ScanResult, *, explain: bool = False) -> Iterator[Rendera
         yield Text(f"Not read: {escape_text(other)}", style="dim")
     if result.findings:
         yield findings_shown(result.findings)
-    for volume in volumes_first(result.volumes):
+    for volume in volumes_first(result.parts):
         yield from volume_parts(volume, explain=explain)
 
 
@@ -145,7 +145,9 @@ def headline(facts: VolumeFacts) -> list[str]:
     size = f"{format_bytes(facts.size_bytes)} in blocks of {format_bytes(facts.block_size_bytes)}"
     lines = [f"{facts.variant}, {size}, from byte {facts.image_offset:,} of the image"]
     if facts.volume is not None:
-        lines.append(f"{format_count(facts.num_files, 'file')}, {format_count(facts.num_directories, 'directory')}")
+        counts = ((facts.num_files, "file"), (facts.num_directories, "directory"))
+        if known := ", ".join(format_count(number, word) for number, word in counts if number >= 0):
+            lines.append(known)
     return lines
 
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 LINES: Final = 24
 STRIP_COLUMNS: Final = 48
+SET_COLUMNS: Final = 40
 
 BLOCKS: Final = "·▁▂▃▄▅▆▇█"
 PLAIN: Final = ".:-=+*#%@"
@@ -99,7 +100,7 @@ _ASCII: Final = str.maketrans({EN_DASH: "-"})
 
 def _shown(result: ScanResult) -> list[VolumeScan]:
     """Volumes; containers where they have none."""
-    return [item for item in result.volumes if item.layout.facts.volume is not None] or list(result.volumes)
+    return [item for item in result.parts if item.layout.facts.volume is not None] or list(result.parts)
 
 
 def _badness(volume: VolumeScan) -> tuple[int, int, float]:
@@ -111,7 +112,7 @@ def _badness(volume: VolumeScan) -> tuple[int, int, float]:
 
 def _heading(result: ScanResult) -> Iterator[Text]:
     name = PurePath(result.image.name).name
-    volumes = sum(item.layout.facts.volume is not None for item in result.volumes)
+    volumes = sum(item.layout.facts.volume is not None for item in result.parts)
     count = "" if volumes == 1 else f", {volumes} volumes" + (", worst first" if volumes else "")
     size = brief_bytes(result.image.size_bytes)
     yield Text(_cut(f"{_cut(escape_text(name), COLUMNS - 24)}: {size}{count}"), style="bold cyan")
@@ -156,7 +157,7 @@ def _outside(result: ScanResult) -> Iterator[Text]:
     bad = [item for item in result.findings if item.level != "info"]
     if bad:
         yield from _worst("Outside of the volumes", bad)
-    read = {volume.layout.facts.image_offset for volume in result.volumes}
+    read = {volume.layout.facts.image_offset for volume in result.parts}
     for item in result.findings:
         if item.code == "volume-unpartitioned" and item.image_offset not in read:
             yield from _wrapped(f"Outside of the partitions: at byte {item.image_offset:,}: {item.message}")
@@ -245,7 +246,8 @@ def _title_line(volume: VolumeScan, style: str) -> Text:
     else:
         files, folders, others = words.counted(volume.layout)
         snapshots = facts.details.get("snapshots", 0) if facts.view == "live" else 0
-        parts += [format_count(files, "file"), format_count(folders, "folder")]
+        parts += [format_count(files, "file")] if files >= 0 else []
+        parts += [format_count(folders, "folder")] if folders >= 0 else []
         more += [] if volume.layout.coverage == 1 else ["by the volume's count"]
         more += [format_count(snapshots, "snapshot")] if isinstance(snapshots, int) and snapshots else []
         more += [f"{others:,} {'link or device' if others == 1 else 'links or devices'}"] if others else []
@@ -275,7 +277,7 @@ def _together(result: ScanResult, volume: VolumeScan) -> list[VolumeScan]:
     facts = volume.layout.facts
     return [
         item
-        for item in result.volumes
+        for item in result.parts
         if item is volume
         or (
             item.layout.facts.volume is None
@@ -311,7 +313,7 @@ def _missing(facts: VolumeFacts) -> Iterator[Text]:
 
 def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Finding], room: int) -> Iterator[Text]:
     """List the commands that look further; parts that were not given have nothing to be searched."""
-    codes = {item.code for item in findings if item.level == "error"}
+    codes = {item.origin.code for item in findings if item.level == "error"}
     if codes <= ABSENT:
         yield from _wrapped(what_to_do(min(codes)), room=room)
         return
@@ -372,7 +374,7 @@ def _why(verdict: Verdict, rows: int, *, is_ascii: bool) -> Iterator[Text]:
     yield Text(words.why(verdict), style=SECTION)
     for cause in verdict.named_causes[:rows]:
         bar = BAR[is_ascii] * round(cause.share * BAR_COLUMNS)
-        yield Text(_cut(f"  {brief_share(min(cause.share, 0.99)):>5}  {bar:{BAR_COLUMNS}}  {words.WHY[cause.name]}"))
+        yield Text(_cut(f"  {brief_share(min(cause.share, 0.99)):>5}  {bar:{BAR_COLUMNS}}  {cause.title}"))
 
 
 def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
@@ -418,7 +420,7 @@ def strips(volume: VolumeScan, marks: str) -> Iterator[str]:
         if number and is_half:
             yield f"{name:6} {brief_bytes(size)}, not read (no image given)"
             return
-        yield f"{name:6} {_strip(*node_density(layout, STRIP_COLUMNS, (number, size)), size, marks)}"
+        yield f"{name:6} {_strip(*node_density(layout, SET_COLUMNS, (number, size)), size, marks)}"
 
 
 DEVICES: Final = ("Main", "Second")

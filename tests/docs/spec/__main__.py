@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.docs.spec import measure, pages, uses
 
-parser = argparse.ArgumentParser(prog="python -m tests.docs.spec", description="Write docs/spec-coverage.")
+parser = argparse.ArgumentParser(prog="python -m tests.docs.spec", description="Write docs/reference/spec-coverage.")
 parser.add_argument(
     "--uses", action="store_true", help="first ask the type checker anew who uses which field; a minute"
 )

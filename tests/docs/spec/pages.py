@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.docs.spec.coverage import ConstantLine, Line
     from tests.docs.spec.documents import Document, Section, Structure
 
-DOCS = Path(__file__).resolve().parents[3] / "docs" / "spec-coverage"
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "reference" / "spec-coverage"
 MOST = 4
 """Modules that are named; of more there is the number."""
 LETTERS = {"fixture": "f", "driver": "d", "macOS": "m"}

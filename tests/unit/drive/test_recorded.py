@@ -164,7 +164,7 @@ def test_iosnoop_of_perf_tools():
 
 
 def test_a_script_for_the_io_provider():
-    """What docs/traces.md has dtrace print is read by its titles; each read has a start and no end."""
+    """What docs/workloads.md has dtrace print is read by its titles; each read has a start and no end."""
     text = "STIME DEVICE D BLOCK SIZE COMM\n812000345 disk2 R 8 4096 find\n812000900 disk2 W 8 4096 find\n"
     found = read_snoop(text.encode())
     assert parts(found) == [("disk2", "find", 8, 4096)]

@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layoutscope import read_layouts, save, scan
-from layoutscope.api.save import with_hashed_names, without_names
+from layoutscope import read_layouts, scan
+from layoutscope.api.save import save, with_hashed_names, without_names
 from layoutscope.errors import ImageError
 from layoutscope.tables.capture import TREE_TYPES, digests
 from layoutscope.zstd import zstd

@@ -33,8 +33,8 @@ def test_text_is_read_as_the_kind_of_the_property(name, text, value):
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("read_ahead", "1", "no host property 'read_ahead'; there are node_read_bytes, "),
-        ("name", "x", "no host property 'name'"),
+        ("read_ahead", "1", "unknown host property 'read_ahead'. Choose from: node_read_bytes, "),
+        ("name", "x", "unknown host property 'name'"),
         ("elevator", "maybe", "elevator: 'maybe' is not a yes or no"),
         ("threads", "-1", "threads: '-1' is not a number or size"),
         ("threads", "unlimited", "threads: 'unlimited' is not a number or size"),

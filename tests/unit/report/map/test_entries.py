@@ -66,7 +66,7 @@ def test_names_are_cut_into_blocks(many):
 
 def test_a_disk_of_many_entries_has_its_paths_where_they_are_asked_for(monkeypatch):
     """Past the budget the page says how many there are; without names it has none, however few."""
-    assert NAME_BUDGET == 100_000  # as docs/map.md says
+    assert NAME_BUDGET == 100_000  # as docs/concepts.md says
     disk = _disk(HOME)
     monkeypatch.setattr("layoutscope.report.map.panels.NAME_BUDGET", 4)
     told = {all_paths: entries(disk, names=True, all_paths=all_paths) for all_paths in (False, True)}

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import layoutscope
 from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from layoutscope.api.map import BROWSERS, write_picture
@@ -26,7 +25,7 @@ def result():
 
 def test_notebook_gets_every_panel(result):
     """One call gives the figures, each with something drawn; several scans stand side by side."""
-    drawn = layoutscope.layout_map([result, result])
+    drawn = result.figures(result)
     assert list(drawn) == ["address", "walk", "costs", "overview"]
     assert all(figure.data for figure in drawn.values())
     walked = sum(len(trace.x) for trace in drawn["walk"].data)
@@ -35,7 +34,7 @@ def test_notebook_gets_every_panel(result):
 
 def test_picture_says_first_what_matters(result):
     """The page's sentence stands on top, the scale under each title, and each class is named once."""
-    overview = layoutscope.layout_map(result)["overview"]
+    overview = result.figures()["overview"]
     assert "listing all files takes" in overview.layout.title.text.replace("<br>", " ")
     assert "; a cell is " in overview.layout.annotations[0].text
     named = [trace.name for trace in overview.data if trace.showlegend]
@@ -48,7 +47,7 @@ def test_volumes_and_devices_of_a_set_are_told_apart(tmp_path):
     """Each bar is one walk's, told once of the set; each device has the reads that go to it."""
     write(SCENARIOS["fusion"], tmp_path / "main.img", tmp_path / "second.img")
     found = scan(tmp_path / "main.img", second=tmp_path / "second.img")
-    drawn = layoutscope.layout_map(found)
+    drawn = found.figures()
     bars = drawn["costs"].data[0].y
     assert len(bars) == len(set(bars)) == sum(len(volume.predictions) for volume in found.volumes)
     assert any(bar.endswith("Slow, 2.5-inch disk (5400 rpm)") for bar in bars)
@@ -74,7 +73,7 @@ def test_damage_among_sound_nodes_is_marked(tmp_path):
         file.write(bytes(leaf["size_bytes"]))
 
     def damage(result):
-        drawn = layoutscope.layout_map(result)["address"].data
+        drawn = result.figures()["address"].data
         return [trace for trace in drawn if trace.name == "damaged metadata block"]
 
     assert damage(sound) == []

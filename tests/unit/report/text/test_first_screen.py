@@ -329,14 +329,14 @@ def test_the_strip_is_that_of_the_stretch_with_nodes():
 
 
 def test_a_set_has_a_strip_for_each_image():
-    """Device 0 has nodes in the first and last of 48 pieces of 4 nodes; block 4 of device 1 is all that is there."""
-    nodes = leaves(0, 1, 2, 47 * 4, 4, device=[0, 0, 0, 0, 1])
-    details = {"bytes of device 0": 48 * 4 * NODE, "bytes of device 1": 48 * 2 * NODE}
-    made = layout(nodes=nodes, size_bytes=48 * 6 * NODE)
+    """Device 0 has nodes in the first and last of 40 pieces of 4 nodes; block 4 of device 1 is all that is there."""
+    nodes = leaves(0, 1, 2, 39 * 4, 4, device=[0, 0, 0, 0, 1])
+    details = {"bytes of device 0": 40 * 4 * NODE, "bytes of device 1": 40 * 2 * NODE}
+    made = layout(nodes=nodes, size_bytes=40 * 6 * NODE)
     made = made.changed(facts=replace(made.facts, details=details))
     main, second = strips(volumes_of(made).volumes[0], ".123")
-    assert main == "Main   0 3" + "." * 46 + "1 768 KiB"
-    assert second == "Second 16 KiB 3" + "." * 47 + " 20 KiB of 384 KiB"
+    assert main == "Main   0 3" + "." * 38 + "1 640 KiB"
+    assert second == "Second 16 KiB 3" + "." * 39 + " 20 KiB of 320 KiB"
 
 
 def test_ascii_is_drawn_where_nothing_else_can_be(results):

@@ -1,0 +1,68 @@
+"""A scan prints, draws and saves itself; names of the release before are understood with a warning."""
+
+from __future__ import annotations
+
+import pytest
+
+import layoutscope
+from layoutscope.errors import UsageError
+
+APFS = "fixtures/images/apfs-scattered.img.zst"
+
+
+@pytest.fixture(scope="module")
+def scan():
+    """Scan an image with a container and a volume."""
+    return layoutscope.scan(APFS)
+
+
+def test_print_shows_the_report(scan, capsys):
+    """The first screen, while the representation stays one line."""
+    print(scan)  # noqa: T201
+    assert "SLOW on hard disks: listing all files takes" in capsys.readouterr().out
+    assert "\n" not in repr(scan)
+
+
+def test_volumes_are_apart_from_containers(scan):
+    """The first volume is a volume, and the container that was first before is the only container."""
+    (volume,), (container,) = scan.volumes, scan.containers
+    assert (volume.layout.facts.name, container.layout.facts.volume) == ("Scattered", None)
+    assert scan.parts == (container, volume)
+    assert scan.volume is volume
+
+
+def test_causes_and_remedies_have_titles(scan):
+    """Plain words, those of the screen."""
+    verdict = scan.volume.verdict
+    assert verdict.named_causes
+    for item in (*verdict.named_causes, *verdict.helpful):
+        assert item.title in str(scan)
+        assert " " in item.title
+
+
+def test_a_scan_writes_its_map_and_its_capture(scan, tmp_path):
+    """As the verbs of the command line do; an existing file stays."""
+    scan.map(tmp_path / "map.html", names=False)
+    assert "<html" in (tmp_path / "map.html").read_text("utf-8")
+    with pytest.raises(UsageError, match="exists"):
+        scan.map(tmp_path / "map.html")
+    scan.save(tmp_path / "a.lscope")
+    assert layoutscope.scan(tmp_path / "a.lscope", drives=()).volume.layout.facts.name == "Scattered"
+
+
+def test_one_map_of_scans_and_images(scan, tmp_path):
+    """The verb takes scans in place of images, and does not read them again."""
+    assert layoutscope.map([scan, scan], tmp_path / "two.html") == (scan, scan)
+    with pytest.raises(UsageError, match="scan the images first"):
+        layoutscope.map([scan, APFS], tmp_path / "mixed.html")
+
+
+@pytest.mark.parametrize(
+    ("name", "new"), [("layout_map", "scan.figures"), ("save", "scan.save"), ("write_map", "scan.map")]
+)
+def test_old_names_are_understood_with_a_warning(name, new):
+    """They are not among the names of the package any more."""
+    with pytest.warns(DeprecationWarning, match=f"layoutscope.{name} is removed in the next release: write {new}"):
+        assert callable(getattr(layoutscope, name))
+    assert name not in layoutscope.__all__
+    assert name not in dir(layoutscope)

@@ -19,7 +19,7 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import nodes
 from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND, UNKNOWN_LEVEL, UNREAD, NodeRows, join, rows_of
-from layoutscope.filesystems.apfs.omap import ObjectMap
+from layoutscope.filesystems.apfs.omap import NEWEST, ObjectMap
 from layoutscope.filesystems.apfs.source import (
     Places,
     TreeSource,
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.fsrecords import RecordReader
     from layoutscope.filesystems.apfs.omap import OmapView
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.findings import FindingLog, Level
@@ -526,13 +525,15 @@ class Ahead:
     tree leads to them. Index nodes, and leaves that are not sound, are kept as they are for the trees.
     """
 
-    def __init__(self, records: RecordReader) -> None:
-        self.records = records
+    def __init__(self, decode: Callable[[ReadNodes, int], I64]) -> None:
+        # Takes leaves of the tree itself, and the number of all nodes; returns those with records that are not sound.
+        self._decode = decode
         self._shape: TreeShape | None = None
 
     def read(self, source: TreeSource, states: Sequence[OmapView]) -> Reading[None]:
         """Read the nodes of a tree with its records, and the nodes that it has in other states."""
-        apart, blocks = source.apart(), source.blocks
+        # The object map names transactions: each node must be of its own, whichever state it belongs to.
+        apart, blocks = replace(source.apart(), max_xid=NEWEST), source.blocks
         opened = read_root(apart)
         if opened is None or source.view is None or not _has_headers(opened[0].shape) or not opened[0].shape.level:
             return
@@ -553,24 +554,25 @@ class Ahead:
             nonlocal room
             chosen, to_come = numbers[rows], len(numbers) - 1 - int(rows[-1])
             some = places.take(chosen)
-            data = _decrypt(source, some, data)
-            starts = np.arange(len(rows), dtype=np.int64) * size
-            is_index = decode_column(BTREE_NODE, data.reshape(-1), starts, BTREE_NODE.level) > 0
-            # Of what is unread nothing is reported.
-            batch = take_apart(tree, replace(some, is_unread=is_index), 0, chosen, data.reshape(-1))
+            plain = _decrypt(source, some, data).reshape(-1)
+            level = decode_column(BTREE_NODE, plain, np.arange(len(rows), dtype=np.int64) * size, BTREE_NODE.level)
+            # Nodes that are marked as unread are not verified.
+            batch = take_apart(tree, replace(some, is_unread=level > 0), 0, chosen, plain)
             is_sound = batch.check.is_sound & ~batch.check.is_damaged & ~batch.ends.is_disordered
             if numbers is own:
-                is_sound[self.records.decode_ahead(replace(batch, num_after=to_come), len(places))] = False
+                is_sound[self._decode(replace(batch, num_after=to_come), len(places))] = False
             leaves.append((chosen[is_sound], as_rows(batch).take(is_sound), batch.ends.take(is_sound)))
             kept = np.flatnonzero(~is_sound)[:room]
             others.append((chosen[kept], data[kept]))
             room -= len(kept)
 
         yield [want for each in (own, rest) for want in blocks.wants(places.paddr[each], size, partial(add, each))]
+        if not leaves:
+            return
         self._shape, self._places = tree.shape, places
-        numbers, nodes_of, ends = zip(*leaves, strict=True)
-        self._leaf = _positions(len(places), numbers)
-        self._rows, self._ends = join(source.tree, nodes_of), Ends(*map(np.concatenate, zip(*ends, strict=True)))
+        numbers, rows_of_leaves, ends = zip(*leaves, strict=True)
+        self._leaf, self._rows = _positions(len(places), numbers), join(source.tree, rows_of_leaves)
+        self._ends = Ends(*map(np.concatenate, zip(*ends, strict=True)))
         numbers, data = zip(*others, strict=True)
         self._other, self._data = _positions(len(places), numbers), np.concatenate(data)
 
@@ -581,11 +583,10 @@ class Ahead:
     def find_leaves(self, places: Places) -> tuple[I64, I64]:
         """Return which of some leaves are known and sound, and their numbers."""
         number, is_known = self._find(places)
-        leaf = self._leaf[number]
-        is_known &= leaf >= 0
+        rows = np.flatnonzero(is_known & (self._leaf[number] >= 0))
+        ends = self._ends.take(self._leaf[number[rows]])
         # Records may come before what their parent's entry promises: the tree reports it.
-        is_known &= (self._ends.low[leaf] >= places.low_key) | (self._ends.num_records[leaf] == 0)
-        rows = np.flatnonzero(is_known)
+        rows = rows[(ends.low >= places.low_key[rows]) | (ends.num_records == 0)]
         return rows, number[rows]
 
     def leaves(self, numbers: I64, places: Places, ahead: I64) -> AheadLeaves:
@@ -595,11 +596,11 @@ class Ahead:
         return AheadLeaves(numbers, places, replace(self._rows.take(leaf), **origin), self._ends.take(leaf), ahead)
 
     def find_others(self, places: Places, rows: I64) -> tuple[I64, U8]:
-        """Return which of some nodes are kept, and their bytes."""
+        """Return which of some nodes are kept, and their bytes; by address, as a pass hands them over."""
         number, is_known = self._find(places.take(rows))
-        other = self._other[number]
-        is_known &= other >= 0
-        return rows[is_known], self._data[other[is_known]]
+        found = np.flatnonzero(is_known & (self._other[number] >= 0))
+        found = found[np.argsort(number[found])]
+        return rows[found], self._data[self._other[number[found]]]
 
     def _find(self, places: Places) -> tuple[I64, Mask]:
         known = self._places
@@ -649,8 +650,9 @@ def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: i
 
     def take(batch: Batch) -> None:
         parts.append(ReadRows(batch.numbers, as_rows(batch)))
-        for name, values in _mappings(batch).items() if isinstance(batch, ReadNodes) and not batch.level else ():
-            columns[name].add(values, batch.to_come)
+        if isinstance(batch, ReadNodes) and not batch.level:
+            for name, values in _mappings(batch).items():
+                columns[name].add(values, batch.to_come)
 
     read_alone(walk_tree(TreeSource(store, tree, tree_oid, max_xid), take))
     found = {name: column.values for name, column in columns.items()}

@@ -10,8 +10,8 @@ from msgspec import field
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.apfs import snapshots
-from layoutscope.filesystems.apfs.btree import Ahead, Pool, walk_shared
-from layoutscope.filesystems.apfs.fsrecords import RecordReader, RecordTree, records_plan
+from layoutscope.filesystems.apfs.btree import Pool, walk_shared
+from layoutscope.filesystems.apfs.fsrecords import RecordsAhead, RecordTree
 from layoutscope.filesystems.apfs.keybag import container_keybag, volume_keybag_run
 from layoutscope.filesystems.apfs.snapshots import Rolling, read_rolling
 from layoutscope.filesystems.apfs.spaceman import MAX_BLOCKS, Details, Region, inside, node_runs, to_runs, type_name
@@ -296,9 +296,9 @@ def _read_trees(
     pools = {_hash_type(state): Pool() for state in states.values()}
     shown = states[chosen]
     rest = {name: state for name, state in states.items() if name != chosen}
-    ahead = Ahead(RecordReader(records_plan(hashed_names=bool(shown.superblock.has_hashed_names))))
+    ahead = RecordsAhead(hashed_names=bool(shown.superblock.has_hashed_names))
     same = [state.view for state in rest.values() if _hash_type(state) == _hash_type(shown)]
-    *found, _ = read_together([*others, ahead.read(fs_source(shown.store, shown, cipher), same)])
+    found: list[Any] = read_together([*others, ahead.read(fs_source(shown.store, shown, cipher), same)])
     pool = pools[_hash_type(shown)] if len(states) > 1 else None
     trees: list[Reading[Any]] = [walk_fs_tree(shown, cipher, pool, ahead)]
     trees += [
@@ -306,7 +306,7 @@ def _read_trees(
     ]
     fs, *nodes = read_together(trees)
     views = dict(zip(rest, nodes, strict=True)) | {chosen: fs.nodes}
-    return (fs, {name: views[name] for name in states}), found
+    return (fs, {name: views[name] for name in states}), found[:-1]
 
 
 def _hash_type(state: Volume) -> int:

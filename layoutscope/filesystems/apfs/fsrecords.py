@@ -14,6 +14,7 @@ from msgspec import field
 
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.btree import (
+    Ahead,
     AheadLeaves,
     ReadRows,
     as_rows,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.btree import Ahead, Batch, Pool, ReadNodes
+    from layoutscope.filesystems.apfs.btree import Batch, Pool, ReadNodes
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.findings import FindingLog
@@ -512,6 +513,14 @@ class RecordReader:
         return columns | {"node": np.repeat(number[order].astype(NARROW["node"]), counts[order])}
 
 
+class RecordsAhead(Ahead):
+    """Nodes of a file-system tree that are read before it is walked, with the records of its leaves."""
+
+    def __init__(self, *, hashed_names: bool) -> None:
+        self.records = RecordReader(records_plan(hashed_names=hashed_names))
+        super().__init__(self.records.decode_ahead)
+
+
 @cache
 def _position(plan: LeafPlan, table: str) -> int:
     """Place of a table's records among the leaves of a plan; -1 if it has none."""
@@ -532,7 +541,7 @@ class RecordTree(Struct, frozen=True):
 
 
 def walk_record_tree(
-    source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None, ahead: Ahead | None = None
+    source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None, ahead: RecordsAhead | None = None
 ) -> Reading[RecordTree]:
     """Read a tree of file-system records, or of a sealed volume's extents, batch by batch: only columns are kept."""
     parts: list[ReadRows] = []

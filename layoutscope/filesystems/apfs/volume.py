@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.blocks import Cipher
-    from layoutscope.filesystems.apfs.btree import Ahead, Pool
+    from layoutscope.filesystems.apfs.btree import Pool
     from layoutscope.filesystems.apfs.container import Container, NoMap
+    from layoutscope.filesystems.apfs.fsrecords import RecordsAhead
     from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
     from layoutscope.image.passes import Reading
@@ -168,7 +169,7 @@ def walk_fs_tree(
     volume: Volume,
     cipher: Cipher | None,  # decrypts encrypted nodes; None where there are none
     pool: Pool | None = None,
-    ahead: Ahead | None = None,  # of this state
+    ahead: RecordsAhead | None = None,  # of this state
 ) -> Reading[RecordTree]:
     """Read the file-system tree of a state of a volume, with its records."""
     hashed = bool(volume.superblock.has_hashed_names)

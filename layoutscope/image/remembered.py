@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
     from layoutscope.structs.arrays import I64
 
-MEMORY_BYTES: Final = 64 * 1024**2
+MEMORY_BYTES: Final = 32 * 1024**2
 """So much is kept in memory."""
 
 SINGLE_BYTES: Final = 64 * 1024
@@ -38,11 +38,6 @@ class RememberedSource(FillingSource, WrappedSource):
         self._file = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115  (closed with the source)
         # what is kept: start and stop on the image, and place in the file; by address, without overlap
         self._kept = np.empty((0, 3), np.int64)
-
-    @property
-    def memory_bytes(self) -> int:
-        """How much of what is read is kept."""
-        return self._room
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         if len(target) <= SINGLE_BYTES:

@@ -172,11 +172,6 @@ class Source(ABC):
         """Areas that a sparse file does not store, shape (n, 2): offset and length in bytes."""
         return np.empty((0, 2), np.int64)
 
-    @property
-    def memory_bytes(self) -> int:
-        """How much of what is read is kept, so that it is not asked for again; 0 where nothing is."""
-        return 0
-
     def _set_around(self, source: Source, size_bytes: int) -> None:
         """Name the source that this one is made of, which is closed with it."""
         self._source = self.around = source
@@ -386,11 +381,6 @@ class Window(Source):
         """Areas not stored, clipped to the window, in the window's addresses; shape (n, 2)."""
         return self._clip(self.source.holes)
 
-    @property
-    def memory_bytes(self) -> int:
-        """How much of what is read is kept."""
-        return self.source.memory_bytes
-
     def _clip(self, ranges: NDArray[np.int64]) -> NDArray[np.int64]:
         start = np.clip(ranges[:, 0] - self.image_offset, 0, self.size_bytes)
         stop = np.clip(ranges[:, 0] + ranges[:, 1] - self.image_offset, 0, self.size_bytes)
@@ -441,11 +431,6 @@ class WrappedSource(Source):
     def holes(self) -> NDArray[np.int64]:
         """Areas that the image does not store, shape (n, 2): offset and length in bytes."""
         return self._source.holes
-
-    @property
-    def memory_bytes(self) -> int:
-        """How much of what is read is kept."""
-        return self._source.memory_bytes
 
 
 class RecordingSource(WrappedSource):

@@ -127,6 +127,8 @@ LIMITS = tuple(
         ("partition.maps.MAX_PARTITIONS", "time", "partitions; the first", f"{_LIMITS}test_entries_of_gpt"),
         ("image.remembered.MEMORY_BYTES", "memory", "no message: what follows is read again",
          f"{_UNITS}/test_remembered.py::test_memory_is_bounded"),
+        ("filesystems.apfs.btree.MAX_KEPT_BYTES", "memory", "no message: what follows is read again",
+         "tests/images/test_ahead.py::test_tables_are_those_of_reading_level_by_level"),
         ("partition.maps.MAX_ADDRESS", "arithmetic with 64 bits", SILENT, f"{_LIMITS}test_addresses_of_gpt"),
         ("partition.maps.MAX_APM_ENTRIES", "time", "entries; at most", f"{_LIMITS}test_entries_of_apple_maps"),
         ("partition.search.MAX_GAPS", "time, against maps full of holes", SILENT,

@@ -8,13 +8,14 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import layoutscope
 from fixtures.wrappers import expert_witness
 from layoutscope import progress
 from layoutscope.drive import load_profile, service
-from layoutscope.image import opening
+from layoutscope.image import opening, remembered
 from layoutscope.image.containers.placed import StoredSource
 from layoutscope.image.passes import PART_BYTES
 from layoutscope.image.source import RecordingSource
@@ -69,6 +70,26 @@ def test_each_block_is_asked_for_once_and_by_address(verb, image, counted, tmp_p
     assert lengths.sum() == total(union([runs_of(asked[:, 0], lengths)]))
     num_passes = np.count_nonzero(asked[1:, 0] < asked[:-1, 1])
     assert num_passes <= MAX_PASSES
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_nodes_of_trees_are_read_in_one_pass_without_memory(verb, reference_image, counted, monkeypatch, tmp_path):
+    """Index nodes and leaves of the file-system tree together, although nothing of 24 MiB is remembered but headers."""
+    monkeypatch.setattr(remembered, "MEMORY_BYTES", 1 << 20)
+    path = reference_image("aged/apfs-20000-c20.img")
+    VERBS[verb](path, tmp_path)
+    asked = counted[0].recorded()
+    with layoutscope.open(path) as session:
+        (nodes,) = (layout.nodes for layout in session.layouts if layout.facts.volume is not None)
+    tree = nodes.filter(tree="fs").filter(pl.col("parent_row").is_not_null()).sort("image_offset")
+    starts, sizes = (tree[name].to_numpy().astype(np.int64) for name in ("image_offset", "size_bytes"))
+    assert set(tree["level"]) == {0, 1}
+    order = np.argsort(asked[:, 0], kind="stable")
+    read = order[np.searchsorted(asked[order, 0], starts, side="right") - 1]
+    assert (asked[read, 1] >= starts + sizes).all()
+    assert (np.diff(read) >= 0).all()
+    lengths = asked[:, 1] - asked[:, 0]
+    assert lengths.sum() == total(union([runs_of(asked[:, 0], lengths)]))
 
 
 @pytest.mark.parametrize(("name", "most"), [("aged/apfs-20000-c20.img", 200), ("aged/hfsplus-20000-c20.img", 80)])

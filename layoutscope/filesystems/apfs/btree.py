@@ -2,12 +2,14 @@
 
 Apple File System Reference, B-Trees. Input: a root's identifier and, for virtual trees, an object map. Output: the
 nodes of each level, and where their records are. Trees of any size are read in passes, which hand over nodes by their
-addresses (`walk_tree`); small ones, and whatever needs their keys in order, batch by batch (`read_levels`).
+addresses (`walk_tree`); small ones, and whatever needs their keys in order, batch by batch (`read_levels`). Nodes that
+an object map names can be read before the trees that lead to them (`Ahead`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import field
@@ -17,7 +19,7 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import nodes
 from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND, UNKNOWN_LEVEL, UNREAD, NodeRows, join, rows_of
-from layoutscope.filesystems.apfs.omap import ObjectMap
+from layoutscope.filesystems.apfs.omap import NEWEST, ObjectMap
 from layoutscope.filesystems.apfs.source import (
     Places,
     TreeSource,
@@ -26,6 +28,7 @@ from layoutscope.filesystems.apfs.source import (
     locate_nodes,
     low_keys,
     object_of,
+    places_of,
 )
 from layoutscope.filesystems.apfs.sweep import LARGEST_NODE
 from layoutscope.filesystems.apfs.verify import Expected, NodeCheck, check_nodes, hash_size
@@ -34,24 +37,26 @@ from layoutscope.structs.arrays import (
     GrowingColumn,
     concatenate,
     distinct,
+    heads,
     is_ascending,
-    is_head,
     match,
     owners,
     ranges,
 )
-from layoutscope.structs.bulk import decode_columns
-from layoutscope.structs.records import BTREE_INFO, CHILD_VAL, J_KEY, OMAP_KEY, OMAP_VAL
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, CHILD_VAL, J_KEY, OMAP_KEY, OMAP_VAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from layoutscope.filesystems.apfs.omap import OmapView
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.findings import FindingLog, Level
     from layoutscope.image import Workspace
     from layoutscope.image.passes import Reading, Want
+    from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
@@ -71,6 +76,21 @@ INFO_FIELDS: Final = (
 )
 
 
+class Ends(NamedTuple):
+    """What the order of a tree is checked by; arrays of one length, one row a node."""
+
+    num_records: NDArray[np.int64]
+    # low, high: order of the first and the last key, see `low_keys`; 0 in empty nodes
+    low: NDArray[np.uint64]
+    high: NDArray[np.uint64]
+    longest_key: NDArray[np.int32]  # in bytes
+    is_disordered: NDArray[np.bool_]  # whether a key is lower than the one before it in its node
+
+    def take(self, chosen: NDArray[Any]) -> Ends:
+        """Return some of the nodes."""
+        return Ends(*(column[chosen] for column in self))
+
+
 class ReadNodes(Struct, frozen=True):
     """Nodes that were read together, with their contents."""
 
@@ -83,6 +103,7 @@ class ReadNodes(Struct, frozen=True):
     buffer: NDArray[np.uint8]  # their bytes, one after the other
     slots: nodes.Slots  # records of the sound ones; `node` counts within this batch
     keys: NDArray[np.uint64]  # order of each record's key as a number, see `low_keys`
+    ends: Ends  # of the records of each
     num_after: int = 0  # how many nodes of its level come after this batch
 
     @property
@@ -233,10 +254,7 @@ def _fetch(
         there = np.flatnonzero(~places.is_unread)
         whole[there] = _fetch(source, places.take(there), size_bytes).reshape(-1, size_bytes)
         return whole.reshape(-1)
-    data = source.blocks.read(places.paddr, size_bytes, workspace)
-    if source.cipher is not None and places.is_encrypted.any():
-        data = source.cipher.decrypt_objects(data, places.paddr, places.is_encrypted)
-    return data.reshape(-1)
+    return _decrypt(source, places, source.blocks.read(places.paddr, size_bytes, workspace)).reshape(-1)
 
 
 def read_batch(
@@ -259,7 +277,24 @@ def take_apart(
     found = nodes.slots(buffer, head | usable, shape.sizes)
     check = _check_bounds(source, places, check, found)
     keys = low_keys(source, buffer, found.slots.key_start)
-    return ReadNodes(tree, level, numbers, places, head, check, buffer, found.slots, keys)
+    ends = _find_ends(found.slots, keys, len(places))
+    return ReadNodes(tree, level, numbers, places, head, check, buffer, found.slots, keys, ends)
+
+
+def _find_ends(slots: nodes.Slots, keys: NDArray[np.uint64], num_nodes: int) -> Ends:
+    bounds = np.searchsorted(slots.node, np.arange(num_nodes + 1))
+    first, stop = bounds[:-1], bounds[1:]
+    filled = np.flatnonzero(stop > first)
+    low, high = np.zeros((2, num_nodes), np.uint64)
+    low[filled], high[filled] = keys[first[filled]], keys[stop[filled] - 1]
+    longest_key = np.zeros(num_nodes, np.int32)
+    if len(filled):
+        longest_key[filled] = np.maximum.reduceat(slots.key_len, first[filled])
+    # Equal numbers are in order: two names of one directory, say, differ in what the number leaves out.
+    descends = np.flatnonzero(keys[1:] < keys[:-1])
+    is_disordered = np.zeros(num_nodes, np.bool_)
+    is_disordered[slots.node[descends[slots.node[descends] == slots.node[descends + 1]]]] = True
+    return Ends(stop - first, low, high, longest_key, is_disordered)
 
 
 def _check_bounds(source: TreeSource, places: Places, check: NodeCheck, found: nodes.Located) -> NodeCheck:
@@ -305,11 +340,15 @@ def _child_hashes(buffer: NDArray[np.uint8], val_start: NDArray[np.int64], hash_
     return hashes
 
 
-def as_rows(batch: ReadNodes) -> NodeRows:
+def as_rows(batch: Batch) -> NodeRows:
     """Turn nodes as they were read into rows; ``key_rank`` follows when the batches of a tree are joined."""
-    places, head, count = batch.places, batch.head, len(batch.places)
-    bounds = np.searchsorted(batch.slots.node, np.arange(count + 1))
-    first_key, last_key = _end_keys(batch, bounds)
+    if isinstance(batch, AheadLeaves):
+        return batch.rows
+    places, head, ends, count = batch.places, batch.head, batch.ends, len(batch.places)
+    first_key, last_key = ends.low, ends.high
+    if batch.tree.source.kind.key_type is J_KEY:
+        first_key, last_key = object_of(first_key), object_of(last_key)
+    bounds = np.append(0, np.cumsum(ends.num_records))
     lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
     # Nodes of sealed volumes have no header; the object map alone knows their transaction.
     has_header = (head["hdr.xid"] != 0) & batch.check.is_sound
@@ -339,17 +378,6 @@ def _free_bytes(head: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
     return np.asarray(total, np.int64)
 
 
-def _end_keys(batch: ReadNodes, bounds: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Leading number of the first and the last key of each node, 0 in empty ones; `bounds` are of its records."""
-    first, stop = bounds[:-1], bounds[1:]
-    filled = np.flatnonzero(stop > first)
-    out = np.zeros((2, len(first)), np.uint64)
-    out[0, filled], out[1, filled] = batch.keys[first[filled]], batch.keys[stop[filled] - 1]
-    if batch.tree.source.kind.key_type is J_KEY:
-        out = object_of(out)
-    return out[0], out[1]
-
-
 class _Descent(Struct):
     """A tree on the way down: the nodes of one level, and what was counted above them."""
 
@@ -357,23 +385,23 @@ class _Descent(Struct):
     level: int
     first: int  # position of the level's first node among all nodes of the tree
     places: Places
-    sinks: tuple[Callable[[ReadNodes], None], ...] = ()  # who gets the batches
+    sinks: tuple[Callable[[Batch], None], ...] = ()  # who gets the batches
     children: list[Places] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, source: TreeSource, *sinks: Callable[[ReadNodes], None]) -> _Descent | None:
+    def begin(cls, source: TreeSource, *sinks: Callable[[Batch], None]) -> _Descent | None:
         """Read the root of a tree; None if it cannot be used."""
         opened = read_root(source)
         if opened is None:
             return None
         return cls(Tally(opened[0], len(source.store.log.findings)), opened[0].shape.level, 0, opened[1], sinks)
 
-    def add(self, batch: ReadNodes) -> None:
+    def add(self, batch: Batch) -> None:
         """Count some nodes of the level, hand them over, and locate their children."""
         self.tally.add(batch)
         for take in self.sinks:
             take(batch)
-        if batch.level:
+        if isinstance(batch, ReadNodes) and batch.level:
             node, oids, low, hashes = decode_children(batch)
             self.children.append(locate_nodes(batch.tree.source, oids, (batch.numbers[node], low, hashes)))
 
@@ -415,39 +443,182 @@ def read_levels(
         at = at.below(is_whole=known is None)
 
 
-def walk_tree(source: TreeSource, take: Callable[[ReadNodes], None], pool: Pool | None = None) -> Reading[None]:
+def walk_tree(
+    source: TreeSource, take: Callable[[Batch], None], pool: Pool | None = None, ahead: Ahead | None = None
+) -> Reading[None]:
     """Read a tree from the root down, in passes; each batch that is handed over has nodes of a level by address.
 
-    The nodes are put into a pool, if there is one, for other states of the volume. Findings follow at the end, so that
-    those of trees that are read together do not mix.
+    Nodes that were read ahead are not read again. All are put into a pool, if there is one, for other states of the
+    volume. Findings follow at the end, so that those of trees that are read together do not mix.
     """
     apart = source.apart()
     at = _Descent.begin(apart, take, *([pool.add] if pool is not None else []))
     while at is not None:
         if pool is not None:
             pool.claim(at.places, at.level)
-        yield wants(at.tally.tree, at.places, at.level, at.first, at.add)
+        yield wants(at.tally.tree, at.places, at.level, at.first, at.add, ahead)
         at = at.below()
     source.store.absorb(apart.store)
 
 
-def wants(tree: OpenTree, places: Places, level: int, first: int, take: Callable[[ReadNodes], None]) -> list[Want]:
-    """Say what has to be read of some nodes of one level, and hand them over as they come; unread ones at once."""
+def wants(
+    tree: OpenTree,
+    places: Places,
+    level: int,
+    first: int,
+    take: Callable[[Batch], None],
+    ahead: Ahead | None = None,
+) -> list[Want]:
+    """Say what has to be read of some nodes of one level, and hand them over as they come; what is there, at once."""
     left = len(places)
 
     def add(rows: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
         nonlocal left
         some, left = places.take(rows), left - len(rows)
-        if tree.source.cipher is not None and some.is_encrypted.any():
-            data = tree.source.cipher.decrypt_objects(data, some.paddr, some.is_encrypted)
-        batch = take_apart(tree, some, level, first + rows, data.reshape(-1))
+        batch = take_apart(tree, some, level, first + rows, _decrypt(tree.source, some, data).reshape(-1))
         take(replace(batch, num_after=left))
 
     size = tree.shape.sizes.node
-    unread, there = np.flatnonzero(places.is_unread), np.flatnonzero(~places.is_unread)
+    is_new = ~places.is_unread
+    if ahead is not None and ahead.is_of(tree):
+        rows, number = ahead.find_leaves(places) if not level else (np.empty(0, np.int64),) * 2
+        if len(rows):
+            is_new[rows], left = False, left - len(rows)
+            take(ahead.leaves(first + rows, places.take(rows), number))
+        rows, data = ahead.find_others(places, np.flatnonzero(is_new))
+        if len(rows):
+            is_new[rows] = False
+            add(rows, data)
+    unread, there = np.flatnonzero(places.is_unread), np.flatnonzero(is_new)
     if len(unread):
         add(unread, np.zeros((len(unread), size), np.uint8))
     return tree.source.blocks.wants(places.paddr[there], size, lambda rows, data: add(there[rows], data), level)
+
+
+def _decrypt(source: TreeSource, places: Places, data: U8) -> U8:
+    if source.cipher is None or not places.is_encrypted.any():
+        return data
+    return source.cipher.decrypt_objects(data, places.paddr, places.is_encrypted)
+
+
+class AheadLeaves(Struct, frozen=True):
+    """Leaves that were taken apart before their tree led to them."""
+
+    level: ClassVar[int] = 0
+    numbers: I64  # position of each among all nodes of the tree
+    places: Places
+    rows: NodeRows
+    ends: Ends
+    ahead: I64  # by what their records were numbered
+
+
+Batch: TypeAlias = ReadNodes | AheadLeaves
+
+MAX_KEPT_BYTES: Final = 1 << 27
+"""So much is kept of nodes that were read ahead and are no sound leaves: index nodes of 30 million files."""
+
+
+class Ahead:
+    """Nodes that an object map names, read in one pass before the trees that lead to them.
+
+    Leaves are taken apart as they pass, and numbered by their addresses. What a parent says of them is compared when a
+    tree leads to them. Index nodes, and leaves that are not sound, are kept as they are for the trees.
+    """
+
+    def __init__(self, decode: Callable[[ReadNodes, int], I64]) -> None:
+        # Takes leaves of the tree itself, and the number of all nodes; returns those with records that are not sound.
+        self._decode = decode
+        self._shape: TreeShape | None = None
+
+    def read(self, source: TreeSource, states: Sequence[OmapView]) -> Reading[None]:
+        """Read the nodes of a tree with its records, and the nodes that it has in other states."""
+        # The object map names transactions: each node must be of its own, whichever state it belongs to.
+        apart, blocks = replace(source.apart(), max_xid=NEWEST), source.blocks
+        opened = read_root(apart)
+        if opened is None or source.view is None or not _has_headers(opened[0].shape) or not opened[0].shape.level:
+            return
+        tree, size, omap = OpenTree(apart, opened[0].shape), opened[0].shape.sizes.node, source.view.omap
+        rows = np.concatenate([source.view.row, *(view.row for view in states)])
+        # Each address once; the tree itself goes first.
+        order = np.argsort(omap.paddr[rows], kind="stable")
+        order = order[heads(omap.paddr[rows[order]])]
+        order = order[omap.size_bytes[rows[order]] == size]
+        order = order[blocks.readable(omap.paddr[rows[order]], size)]
+        places, is_own = places_of(omap, rows[order]), order < len(source.view.row)
+        own, rest = np.flatnonzero(is_own), np.flatnonzero(~is_own)
+        leaves: list[tuple[I64, NodeRows, Ends]] = []
+        others: list[tuple[I64, U8]] = []
+        room = MAX_KEPT_BYTES // size
+
+        def add(numbers: I64, rows: I64, data: U8) -> None:
+            nonlocal room
+            chosen, to_come = numbers[rows], len(numbers) - 1 - int(rows[-1])
+            some = places.take(chosen)
+            plain = _decrypt(source, some, data).reshape(-1)
+            level = decode_column(BTREE_NODE, plain, np.arange(len(rows), dtype=np.int64) * size, BTREE_NODE.level)
+            # Nodes that are marked as unread are not verified.
+            batch = take_apart(tree, replace(some, is_unread=level > 0), 0, chosen, plain)
+            is_sound = batch.check.is_sound & ~batch.check.is_damaged & ~batch.ends.is_disordered
+            if numbers is own:
+                is_sound[self._decode(replace(batch, num_after=to_come), len(places))] = False
+            leaves.append((chosen[is_sound], as_rows(batch).take(is_sound), batch.ends.take(is_sound)))
+            kept = np.flatnonzero(~is_sound)[:room]
+            others.append((chosen[kept], data[kept]))
+            room -= len(kept)
+
+        yield [want for each in (own, rest) for want in blocks.wants(places.paddr[each], size, partial(add, each))]
+        if not leaves:
+            return
+        self._shape, self._places = tree.shape, places
+        numbers, rows_of_leaves, ends = zip(*leaves, strict=True)
+        self._leaf, self._rows = _positions(len(places), numbers), join(source.tree, rows_of_leaves)
+        self._ends = Ends(*map(np.concatenate, zip(*ends, strict=True)))
+        numbers, data = zip(*others, strict=True)
+        self._other, self._data = _positions(len(places), numbers), np.concatenate(data)
+
+    def is_of(self, tree: OpenTree) -> bool:
+        """Return whether nodes of a tree were read as the tree reads them."""
+        return self._shape is not None and tree.shape.sizes == self._shape.sizes and _has_headers(tree.shape)
+
+    def find_leaves(self, places: Places) -> tuple[I64, I64]:
+        """Return which of some leaves are known and sound, and their numbers."""
+        number, is_known = self._find(places)
+        rows = np.flatnonzero(is_known & (self._leaf[number] >= 0))
+        ends = self._ends.take(self._leaf[number[rows]])
+        # Records may come before what their parent's entry promises: the tree reports it.
+        rows = rows[(ends.low >= places.low_key[rows]) | (ends.num_records == 0)]
+        return rows, number[rows]
+
+    def leaves(self, numbers: I64, places: Places, ahead: I64) -> AheadLeaves:
+        """Return leaves as their tree leads to them."""
+        leaf = self._leaf[ahead]
+        origin = {"parent": places.parent, "omap_leaf": places.omap_leaf, "low_key": places.low_key}
+        return AheadLeaves(numbers, places, replace(self._rows.take(leaf), **origin), self._ends.take(leaf), ahead)
+
+    def find_others(self, places: Places, rows: I64) -> tuple[I64, U8]:
+        """Return which of some nodes are kept, and their bytes; by address, as a pass hands them over."""
+        number, is_known = self._find(places.take(rows))
+        found = np.flatnonzero(is_known & (self._other[number] >= 0))
+        found = found[np.argsort(number[found])]
+        return rows[found], self._data[self._other[number[found]]]
+
+    def _find(self, places: Places) -> tuple[I64, Mask]:
+        known = self._places
+        number = np.minimum(np.searchsorted(known.paddr, places.paddr), len(known) - 1)
+        is_same = (known.paddr[number] == places.paddr) & (known.node_id[number] == places.node_id)
+        return number, is_same & (known.xid[number] == places.xid)
+
+
+def _has_headers(shape: TreeShape) -> bool:
+    """Whether nodes say what they are: those without headers are verified by hashes that their parents hold."""
+    return not (shape.is_hashed or shape.is_noheader)
+
+
+def _positions(count: int, parts: Sequence[I64]) -> I64:
+    """Return the position of each number among some, -1 where it is not among them."""
+    found, numbers = np.full(count, -1), np.concatenate(parts)
+    found[numbers] = np.arange(len(numbers))
+    return found
 
 
 def read_nodes(source: TreeSource) -> tuple[NodeRows, list[ReadNodes]]:
@@ -477,10 +648,11 @@ def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: i
     parts: list[ReadRows] = []
     columns = {name: GrowingColumn(dtype) for name, dtype in _DTYPES.items()}
 
-    def take(batch: ReadNodes) -> None:
+    def take(batch: Batch) -> None:
         parts.append(ReadRows(batch.numbers, as_rows(batch)))
-        for name, values in _mappings(batch).items() if not batch.level else ():
-            columns[name].add(values, batch.to_come)
+        if isinstance(batch, ReadNodes) and not batch.level:
+            for name, values in _mappings(batch).items():
+                columns[name].add(values, batch.to_come)
 
     read_alone(walk_tree(TreeSource(store, tree, tree_oid, max_xid), take))
     found = {name: column.values for name, column in columns.items()}
@@ -535,22 +707,19 @@ class Tally(Struct):
     disordered: list[NDArray[np.int64]] = field(default_factory=list)
     ends: list[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]] = field(default_factory=list)
 
-    def add(self, batch: ReadNodes) -> None:
+    def add(self, batch: Batch) -> None:
         """Count a batch and check the order of its keys."""
-        if not len(batch.slots):
+        number, ends = batch.numbers, batch.ends
+        filled = np.flatnonzero(ends.num_records)
+        if not len(filled):
             return
-        self.longest_key = max(self.longest_key, int(batch.slots.key_len.max()))
+        self.longest_key = max(self.longest_key, int(ends.longest_key.max()))
         # The tree information counts the keys of leaves alone, yet the longest key of all levels.
-        self.num_keys += 0 if batch.level else len(batch.slots)
-        keys, node = batch.keys, batch.slots.node
-        is_first = is_head(node)
-        # Equal numbers are in order: two names of one directory, say, differ in what the number leaves out.
-        descends = np.append(False, keys[1:] < keys[:-1]) & ~is_first
+        self.num_keys += 0 if batch.level else int(ends.num_records.sum())
         # Records may come before what their parent's entry promises.
-        early = keys < batch.places.low_key[node]
-        self.disordered.append(batch.node[descends | early])
-        first = np.flatnonzero(is_first)
-        self.ends.append((batch.node[first], keys[first], keys[np.append(first[1:], len(keys)) - 1]))
+        early = filled[ends.low[filled] < batch.places.low_key[filled]]
+        self.disordered += [number[ends.is_disordered], number[early]]
+        self.ends.append((number[filled], ends.low[filled], ends.high[filled]))
 
     def report_order(self, places: Places, first: int) -> None:
         """Report the nodes of a level whose keys do not ascend, by themselves or after those of the node before."""
@@ -600,11 +769,11 @@ class Pool(Struct):
     def __len__(self) -> int:
         return sum(map(len, self.parts))
 
-    def add(self, batch: ReadNodes) -> None:
+    def add(self, batch: Batch) -> None:
         """Add nodes, and the children of index nodes."""
         base = len(self)
         self.parts.append(as_rows(batch))
-        if batch.level:
+        if isinstance(batch, ReadNodes) and batch.level:
             owner, oid, low_key, child_hash = decode_children(batch)
             self.children.append({"node": owner + base, "oid": oid, "low_key": low_key, "hash": child_hash})
 
@@ -649,31 +818,31 @@ class Pool(Struct):
         return owners(counts), {name: values[record] for name, values in columns.items()}
 
 
-def walk_shared(source: TreeSource, pool: Pool) -> Reading[NodeRows]:
+def walk_shared(source: TreeSource, pool: Pool, ahead: Ahead | None = None) -> Reading[NodeRows]:
     """Read the nodes of one state's tree; only those that the pool does not have are fetched, and put into it.
 
     What was found in another state already is not written down once more.
     """
     apart = source.apart()
-    nodes = yield from _walk_pool(apart, pool)
+    nodes = yield from _walk_pool(apart, pool, ahead)
     source.store.absorb(apart.store)
     return nodes
 
 
-def _walk_pool(source: TreeSource, pool: Pool) -> Reading[NodeRows]:
+def _walk_pool(source: TreeSource, pool: Pool, ahead: Ahead | None) -> Reading[NodeRows]:
     opened = read_root(source)
     if opened is None:
         return join(source.tree, [])
     tree, places = opened
     tally, parts, base = Tally(tree, len(source.store.log.findings)), list[NodeRows](), 0
 
-    def take(batch: ReadNodes) -> None:
+    def take(batch: Batch) -> None:
         tally.add(batch)
         pool.add(batch)
 
     for level in range(tree.shape.level, -1, -1):
         new = pool.claim(places, level)
-        yield wants(tree, new, level, 0, take)
+        yield wants(tree, new, level, 0, take, ahead)
         tally.report_order(new, 0)
         rows, known = pool.find(places, level), pool.nodes()
         if known is not None:

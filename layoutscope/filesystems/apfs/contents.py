@@ -11,7 +11,7 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.btree import Pool, walk_shared
-from layoutscope.filesystems.apfs.fsrecords import RecordTree
+from layoutscope.filesystems.apfs.fsrecords import RecordsAhead, RecordTree
 from layoutscope.filesystems.apfs.keybag import container_keybag, volume_keybag_run
 from layoutscope.filesystems.apfs.snapshots import Rolling, read_rolling
 from layoutscope.filesystems.apfs.spaceman import MAX_BLOCKS, Details, Region, inside, node_runs, to_runs, type_name
@@ -27,7 +27,7 @@ from layoutscope.filesystems.apfs.volume import (
 )
 from layoutscope.image.passes import read_alone, read_together
 from layoutscope.structs import arrays, grammar
-from layoutscope.structs.arrays import Index, distinct, index_of, is_among, is_strictly_ascending, match
+from layoutscope.structs.arrays import Index, index_of, is_among, is_strictly_ascending, match
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import OBJ_PHYS
 from layoutscope.tables.schema import fork_of_attribute
@@ -295,32 +295,18 @@ def _read_trees(
     # States that are sealed read their nodes otherwise than those that are not, even where they share them.
     pools = {_hash_type(state): Pool() for state in states.values()}
     shown = states[chosen]
-    trees: list[Reading[Any]] = [walk_fs_tree(shown, cipher, pools[_hash_type(shown)] if len(states) > 1 else None)]
     rest = {name: state for name, state in states.items() if name != chosen}
-    trees += [walk_shared(fs_source(state.store, state, cipher), pools[_hash_type(state)]) for state in rest.values()]
-    ahead, found = _look_ahead(states["live"]), list[RecordTree]()
-    if ahead is not None:
-        found = read_together([*others, ahead])[: len(others)]
-        others = []
-    read: list[Any] = read_together([*trees, *others])
-    fs, *nodes = read
-    found += nodes[len(rest) :]
-    nodes = nodes[: len(rest)]
+    ahead = RecordsAhead(hashed_names=bool(shown.superblock.has_hashed_names))
+    same = [state.view for state in rest.values() if _hash_type(state) == _hash_type(shown)]
+    found: list[Any] = read_together([*others, ahead.read(fs_source(shown.store, shown, cipher), same)])
+    pool = pools[_hash_type(shown)] if len(states) > 1 else None
+    trees: list[Reading[Any]] = [walk_fs_tree(shown, cipher, pool, ahead)]
+    trees += [
+        walk_shared(fs_source(state.store, state, cipher), pools[_hash_type(state)], ahead) for state in rest.values()
+    ]
+    fs, *nodes = read_together(trees)
     views = dict(zip(rest, nodes, strict=True)) | {chosen: fs.nodes}
-    return (fs, {name: views[name] for name in states}), found
-
-
-def _look_ahead(volume: Volume) -> Reading[Any] | None:
-    """Read all that an object map names in one pass, if the image can remember that for the walks; None if not."""
-    omap, blocks = volume.omap, volume.store.blocks
-    wants, sizes = [], distinct(omap.size_bytes)
-    for size in sizes[:FEW_SIZES].tolist():
-        rows = np.flatnonzero((omap.size_bytes == size) & ~omap.is_deleted)
-        rows = rows[blocks.readable(omap.paddr[rows], size)]
-        wants += blocks.wants(omap.paddr[rows], size, lambda *_: None) if size > 0 else []
-    num_bytes = sum(len(want.image_offsets) * want.size_bytes for want in wants)
-    room = min(source.memory_bytes for source in blocks.sources if source is not None) // 2
-    return (each for each in [wants]) if num_bytes <= room else None
+    return (fs, {name: views[name] for name in states}), found[:-1]
 
 
 def _hash_type(state: Volume) -> int:
@@ -332,9 +318,6 @@ def _is_locked(volume: Volume, cipher: Cipher | None) -> bool:
     """Return whether the file-system tree cannot be read for want of a key."""
     return is_encrypted(volume) and cipher is None
 
-
-FEW_SIZES: Final = 4
-"""Owners of the objects of one volume, nodes of its trees and few others."""
 
 RESOURCE_FORK = "com.apple.ResourceFork"
 

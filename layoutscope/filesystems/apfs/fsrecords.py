@@ -13,7 +13,15 @@ import numpy as np
 from msgspec import field
 
 from layoutscope.display import Struct
-from layoutscope.filesystems.apfs.btree import ReadRows, as_rows, join_by_number, read_levels, walk_tree
+from layoutscope.filesystems.apfs.btree import (
+    Ahead,
+    AheadLeaves,
+    ReadRows,
+    as_rows,
+    join_by_number,
+    read_levels,
+    walk_tree,
+)
 from layoutscope.filesystems.apfs.source import object_of, type_of
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import GrowingColumn, Index, heads, index_of, is_ascending, lengths_of, take_ranges
@@ -48,7 +56,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.btree import Pool, ReadNodes
+    from layoutscope.filesystems.apfs.btree import Batch, Pool, ReadNodes
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.findings import FindingLog
@@ -400,21 +408,40 @@ class RecordReader:
             "stream_size": GrowingColumn(np.uint64),
             "expanded_size": GrowingColumn(np.int64),
         }
+        # of leaves that were decoded before their tree led to them, by the number of each: where it is in the tree
+        self._number = np.empty(0, np.int64)
 
-    def add(self, batch: ReadNodes) -> None:
+    def add(self, batch: Batch) -> None:
         """Decode the records of a batch of leaves; those that are not understood are findings."""
+        num_records = int(batch.ends.num_records.sum())
+        self._num_records += num_records
+        self._num_decoded += num_records
+        if isinstance(batch, AheadLeaves):
+            self._number[batch.ahead] = batch.numbers
+            return
+        wrong = self._decode(batch, batch.numbers + len(self._number))
+        self._num_decoded -= len(wrong)
+        if len(wrong):
+            self._report(batch, wrong)
+
+    def decode_ahead(self, batch: ReadNodes, count: int) -> NDArray[np.int64]:
+        """Decode leaves before their tree leads to them; return those with records that are not understood.
+
+        `count` are to come altogether. Of those that the tree does not lead to the records are dropped.
+        """
+        if not len(self._number):
+            self._number = np.full(count, -1)
+        return batch.slots.node[self._decode(batch, batch.numbers)]
+
+    def _decode(self, batch: ReadNodes, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Decode the records of leaves; return which of them are not understood."""
         slots, leaves, plan = batch.slots, self._leaves, self._leaves.plan
         places = (slots.node, slots.key_start, slots.key_len, slots.val_start, slots.val_len)
-        records = LeafBatch(batch.buffer, batch.size_bytes, batch.numbers, *places)
-        found = leaves.add(records, batch.to_come)
+        found = leaves.add(LeafBatch(batch.buffer, batch.size_bytes, numbers, *places), batch.to_come)
         attributes = np.flatnonzero(found.leaf == _position(plan, "xattr"))
         if len(attributes):
             self._add_attributes(batch, slots.val_start[attributes] + XATTR_VAL.width)
-        wrong = np.flatnonzero((found.leaf == NO_LEAF) | found.is_damaged)
-        self._num_records += len(slots)
-        self._num_decoded += len(slots) - len(wrong)
-        if len(wrong):
-            self._report(batch, wrong)
+        return np.flatnonzero((found.leaf == NO_LEAF) | found.is_damaged)
 
     def _add_attributes(self, batch: ReadNodes, start: NDArray[np.int64]) -> None:
         """Add data streams of extended attributes, and the size that a compressed file declares.
@@ -460,23 +487,38 @@ class RecordReader:
             if leaves.count(name) or name in self._seen:
                 more = {key: column.values for key, column in self._attributes.items()} if name == "xattr" else {}
                 columns = self._in_key_order(name, more)
-                tables[name] = {key: Names(*each) if isinstance(each, Texts) else each for key, each in columns.items()}
+                if len(columns["node"]) or name in self._seen:
+                    tables[name] = {
+                        key: Names(*each) if isinstance(each, Texts) else each for key, each in columns.items()
+                    }
         return RecordTables(tables, self._num_records, self._num_decoded)
 
     def _in_key_order(self, name: str, more: Columns) -> Columns:
         """Return the columns of a table, and some more of its rows, by the numbers of their leaves."""
         columns = self._leaves.table(name) | more
-        node = columns["node"]
-        if is_ascending(node):
+        node, num_ahead = columns["node"], len(self._number)
+        if not num_ahead and is_ascending(node):
             return columns
         # Records of one leaf stand together, in its order: whole leaves are moved.
         starts = heads(node)
-        counts = lengths_of(starts, len(node))
-        order = np.argsort(node[starts])
-        starts, counts = starts[order], counts[order]
-        del columns, node
-        moved = self._leaves.give_up(name, starts, counts, with_texts=True)
-        return moved | {key: take_ranges(values, starts, counts) for key, values in more.items()}
+        counts, number = lengths_of(starts, len(node)), node[starts] - num_ahead
+        is_ahead = number < 0
+        number[is_ahead] = self._number[number[is_ahead] + num_ahead]
+        order = np.argsort(number, kind="stable")
+        order = order[number[order] >= 0]
+        if len(order) < len(starts) or not is_ascending(order):
+            del columns, node
+            columns = self._leaves.give_up(name, starts[order], counts[order], with_texts=True)
+            columns |= {key: take_ranges(values, starts[order], counts[order]) for key, values in more.items()}
+        return columns | {"node": np.repeat(number[order].astype(NARROW["node"]), counts[order])}
+
+
+class RecordsAhead(Ahead):
+    """Nodes of a file-system tree that are read before it is walked, with the records of its leaves."""
+
+    def __init__(self, *, hashed_names: bool) -> None:
+        self.records = RecordReader(records_plan(hashed_names=hashed_names))
+        super().__init__(self.records.decode_ahead)
 
 
 @cache
@@ -499,19 +541,19 @@ class RecordTree(Struct, frozen=True):
 
 
 def walk_record_tree(
-    source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None
+    source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None, ahead: RecordsAhead | None = None
 ) -> Reading[RecordTree]:
     """Read a tree of file-system records, or of a sealed volume's extents, batch by batch: only columns are kept."""
     parts: list[ReadRows] = []
     plan = fext_plan() if source.kind.key_type is FEXT_KEY else records_plan(hashed_names=hashed_names)
-    records = RecordReader(plan)
+    records = RecordReader(plan) if ahead is None else ahead.records
 
-    def take(batch: ReadNodes) -> None:
+    def take(batch: Batch) -> None:
         parts.append(ReadRows(batch.numbers, as_rows(batch)))
         if not batch.level:
             records.add(batch)
 
-    yield from walk_tree(source, take, pool)
+    yield from walk_tree(source, take, pool, ahead)
     return RecordTree(join_by_number(source.tree, parts), records.finish())
 
 

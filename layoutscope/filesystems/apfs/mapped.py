@@ -15,7 +15,7 @@ from layoutscope.display import Struct
 from layoutscope.filesystems.apfs import nodes
 from layoutscope.filesystems.apfs.btree import MAX_LEVELS
 from layoutscope.filesystems.apfs.nodes import DAMAGED, UNKNOWN_LEVEL, NodeRows, rows_of
-from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
+from layoutscope.filesystems.apfs.omap import NEWEST, ObjectMap, view_at
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import Index, index_of
 from layoutscope.structs.checksum import fletcher64
@@ -165,12 +165,9 @@ def report_unreached(parts: VolumeParts) -> None:
     entries = report_damaged_objects(state.omap, mapped, misled, "fs tree, node", parts.log)
     # A sealed volume's integrity metadata is a virtual object as well, and no node.
     entries = entries[state.omap.oid[entries] != state.superblock.integrity_meta_oid]
-    is_live = np.isin(entries, view_at(state.omap, _NEWEST).row)
+    is_live = np.isin(entries, view_at(state.omap, NEWEST).row)
     parts.lost.extend(_rows_of_entries(state.omap, entries[is_live]))
     parts.lost_of_snapshots.extend(_rows_of_entries(state.omap, entries[~is_live]))
-
-
-_NEWEST: Final = (1 << 64) - 1
 
 
 def _rows_of_entries(omap: ObjectMap, entries: NDArray[np.int64]) -> list[NodeRows]:

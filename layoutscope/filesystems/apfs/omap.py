@@ -6,7 +6,7 @@ object, the youngest version that is not younger than a transaction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.nodes import NodeRows
+
+
+NEWEST: Final = 2**64 - 1
+"""No transaction is younger."""
 
 
 class ObjectMap(Struct, frozen=True):

@@ -42,7 +42,7 @@ from layoutscope.filesystems.apfs.fsrecords import (
 from layoutscope.filesystems.apfs.nodes import find_unusable, join
 from layoutscope.filesystems.apfs.omap import ObjectMap
 from layoutscope.filesystems.apfs.snapshots import LIVE, read_map_at, volumes_at
-from layoutscope.filesystems.apfs.source import Places, Store, concatenate_places
+from layoutscope.filesystems.apfs.source import Places, Store, concatenate_places, places_of
 from layoutscope.filesystems.apfs.spaceman import device_blocks, read_space, to_runs
 from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.verify import read_object
@@ -540,9 +540,7 @@ def _list_candidate_places(state: Volume) -> Places:
 
     A virtual object that is not a node of the file-system tree, such as a seal, fails when it is read as one.
     """
-    view, omap = state.view, state.omap
-    places = _places_of(view.oid, omap.xid[view.row], omap.paddr[view.row], omap.size_bytes[view.row])
-    return replace(places, is_encrypted=omap.is_encrypted[view.row], omap_leaf=omap.leaf[view.row])
+    return places_of(state.omap, state.view.row)
 
 
 def _plain_shape(sizes_bytes: NDArray[np.int64]) -> TreeShape:
@@ -563,10 +561,8 @@ def _plain_shape(sizes_bytes: NDArray[np.int64]) -> TreeShape:
 
 def _ends(batch: ReadNodes) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
     """Nodes of a batch that have records, with their first and last keys."""
-    keys, node = batch.keys, batch.slots.node
-    first = np.flatnonzero(np.diff(node, prepend=-1) != 0)
-    last = np.flatnonzero(np.diff(node, append=-1) != 0)
-    return node[first], keys[first], keys[last]
+    node = np.flatnonzero(batch.ends.num_records)
+    return node, batch.ends.low[node], batch.ends.high[node]
 
 
 def _choose_trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[tuple[int, int]], NDArray[np.uint64]]:

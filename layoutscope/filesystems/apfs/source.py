@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.blocks import Blocks, Cipher
     from layoutscope.filesystems.apfs.nodes import NodeRows
-    from layoutscope.filesystems.apfs.omap import OmapView
+    from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
     from layoutscope.structs.recordtypes import Field, RecordType
 
@@ -158,6 +158,23 @@ class Places(Struct, frozen=True):
     def take(self, chosen: Any) -> Places:
         """Return some of the nodes."""
         return Places(*(getattr(self, name)[chosen] for name in self.__struct_fields__))
+
+
+def places_of(omap: ObjectMap, rows: NDArray[np.int64]) -> Places:
+    """Return where an object map says that objects are, as nodes of which no tree knows anything yet."""
+    count = len(rows)
+    return Places(
+        omap.oid[rows],
+        omap.xid[rows],
+        omap.paddr[rows],
+        omap.size_bytes[rows],
+        omap.is_encrypted[rows],
+        omap.leaf[rows],
+        parent=np.full(count, NO_ROW, np.int64),
+        low_key=np.zeros(count, np.uint64),
+        child_hash=np.empty((count, 0), np.uint8),
+        is_unread=np.zeros(count, np.bool_),
+    )
 
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.blocks import Cipher
     from layoutscope.filesystems.apfs.btree import Pool
     from layoutscope.filesystems.apfs.container import Container, NoMap
+    from layoutscope.filesystems.apfs.fsrecords import RecordsAhead
     from layoutscope.filesystems.apfs.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
     from layoutscope.image.passes import Reading
@@ -168,10 +169,11 @@ def walk_fs_tree(
     volume: Volume,
     cipher: Cipher | None,  # decrypts encrypted nodes; None where there are none
     pool: Pool | None = None,
+    ahead: RecordsAhead | None = None,  # of this state
 ) -> Reading[RecordTree]:
     """Read the file-system tree of a state of a volume, with its records."""
     hashed = bool(volume.superblock.has_hashed_names)
-    return walk_record_tree(fs_source(volume.store, volume, cipher), hashed_names=hashed, pool=pool)
+    return walk_record_tree(fs_source(volume.store, volume, cipher), hashed_names=hashed, pool=pool, ahead=ahead)
 
 
 def walk_physical_tree(

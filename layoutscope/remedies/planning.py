@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError
@@ -35,9 +36,14 @@ def change_of(name: str) -> Change:
 
 def plan_of(case: Case, names: Sequence[str] | None = None) -> VolumePlan:
     """Try remedies on one volume, and rank them by what they save."""
-    trial = Trial(case)
-    tried = [trial.remedy(name) for name in each(list_remedies() if names is None else names, "trying remedies")]
-    ranked = tuple(sorted(tried, key=lambda row: (bool(row.why_not), -row.saved_s)))
+    trial, pairing = Trial(case), Pairing()
+    wanted = list_remedies() if names is None else names
+    tried = {}
+    # Programs first: what the best of them saves on top of a changed volume is worked out while there is that volume.
+    for name in each(sorted(wanted, key=lambda name: words_of(name).kind == VOLUME), "trying remedies"):
+        tried[name] = trial.remedy(name)
+        pairing.add(trial, tried[name])
+    ranked = tuple(sorted((tried[name] for name in wanted), key=lambda row: (bool(row.why_not), -row.saved_s)))
     layout = case.layout
     return VolumePlan(
         volume=volume_name(layout),
@@ -49,7 +55,7 @@ def plan_of(case: Case, names: Sequence[str] | None = None) -> VolumePlan:
         seconds=trial.now.seconds,
         interval=trial.now.interval,
         remedies=ranked,
-        pair=_pair(trial, ranked),
+        pair=pairing.best_pair(trial),
         coverage=layout.coverage,
         num_errors=layout.num_errors,
         unknown=tuple(_unknown(case)),
@@ -99,6 +105,12 @@ class Trial:
         effort_s = None if changed.effort is None else changed.effort(self.case)
         return PlannedRemedy(words, then.seconds, then.interval, saved_s, saved, share, effort_s)
 
+    def forget(self, name: str) -> None:
+        """Let go of the volume that a change would make, which is as large as the one that was read."""
+        found = self._tried.get(name)
+        if found is not None and not isinstance(found, str):
+            self._tried[name] = found[0], replace(found[1], case=None)
+
     def both(self, volume: str, software: str) -> float | None:
         """Return what the work takes with a remedy of the program on top of one of the volume; None where it cannot."""
         found = self.made(volume)
@@ -111,7 +123,12 @@ class Trial:
             changed = change_of(name)(case)
             if isinstance(changed, str):
                 return changed
-            return (self._serve(name, changed), changed) if len(case.reads) else NO_READS
+            # What was served is not looked at again.
+            return (
+                (self._serve(name, changed), replace(changed, parts=(), alternatives=()))
+                if len(case.reads)
+                else NO_READS
+            )
         except UsageError as error:
             return f"it cannot be modelled on this drive: {error}"
 
@@ -157,27 +174,44 @@ MOST_COPIED: Final = 500_000
 """Entries of the largest volume of which a scan says what it would take on another file system."""
 
 
-def _pair(trial: Trial, ranked: Sequence[PlannedRemedy]) -> RemedyPair | None:
-    """Take the best remedy that needs no other drive, and add what saves most beside it."""
-    helpful = [row for row in ranked if row.helps and row.words.kind != HARDWARE]
-    if not helpful:
-        return None
-    best = helpful[0]
-    other = {SOFTWARE: VOLUME, VOLUME: SOFTWARE}[best.words.kind]
-    pairs = [
-        (best.words.name, row.words.name) if best.words.kind == VOLUME else (row.words.name, best.words.name)
-        for row in helpful
-        if row.words.kind == other
-    ]
-    found = [(trial.both(*names), names) for names in pairs]
-    known = [(seconds, names) for seconds, names in found if seconds is not None]
-    if not known:
-        return None
-    seconds, names = min(known)
-    # Two that save hardly more than the better of them are not a pair.
-    if seconds > (1 - PAIR_FROM) * best.seconds:
-        return None
-    return RemedyPair(names, seconds, 1 - seconds / trial.now.seconds)
+class Pairing:
+    """Finds what saves most beside the best remedy that needs no other drive; of changed volumes it keeps only one."""
+
+    def __init__(self) -> None:
+        self._best: PlannedRemedy | None = None
+        self._programs: list[str] = []  # those that help
+        self._seconds: dict[tuple[str, str], float | None] = {}  # of a remedy of the volume and one of the program
+
+    def add(self, trial: Trial, row: PlannedRemedy) -> None:
+        """Take a remedy that was tried; those of programs come before those of volumes."""
+        best, name, kind = self._best, row.words.name, row.words.kind
+        if row.helps and kind != HARDWARE and (best is None or row.seconds < best.seconds):
+            self._best = row
+            if best is not None:
+                trial.forget(best.words.name)
+        elif row.helps and kind == VOLUME and best is not None and best.words.kind == SOFTWARE:
+            self._seconds[name, best.words.name] = trial.both(name, best.words.name)
+        if row.helps and kind == SOFTWARE:
+            self._programs.append(name)
+        if self._best is not row:
+            trial.forget(name)
+
+    def best_pair(self, trial: Trial) -> RemedyPair | None:
+        """Return the best remedy with what saves most beside it; None where nothing does."""
+        best = self._best
+        if best is None:
+            return None
+        if best.words.kind == VOLUME:
+            names = [(best.words.name, program) for program in self._programs]
+            self._seconds = {pair: trial.both(*pair) for pair in names}
+        known = [(seconds, names) for names, seconds in self._seconds.items() if seconds is not None]
+        if not known:
+            return None
+        seconds, names = min(known)
+        # Two that save hardly more than the better of them are not a pair.
+        if seconds > (1 - PAIR_FROM) * best.seconds:
+            return None
+        return RemedyPair(names, seconds, 1 - seconds / trial.now.seconds)
 
 
 PAIR_FROM: Final = 0.05

@@ -475,8 +475,15 @@ _MARGIN: Final = 1.1
 """How much more is reserved than the rows so far promise."""
 
 
+def _put(values: NDArray[Any], room: NDArray[Any]) -> None:
+    """Write values into zeros; columns of nothing else are not touched."""
+    for new, kept in zip(values.T, room.T, strict=True) if values.ndim > 1 else ((values, room),):
+        if new.any():
+            kept[:] = new
+
+
 class GrowingColumn:
-    """One column that grows.
+    """One column that grows; what is all zeros takes no memory, since nobody writes it.
 
     >>> column = GrowingColumn()
     >>> column.add(np.array([1, 2]), to_come=1.0)
@@ -501,7 +508,7 @@ class GrowingColumn:
         room = self._room
         if room is None or length > len(room):
             room = self._grown(values, length, int(len(values) * to_come * _MARGIN))
-        room[self._length : length] = values
+        _put(values, room[self._length : length])
         self._room, self._length = room, length
 
     def room(
@@ -519,11 +526,13 @@ class GrowingColumn:
         return room
 
     def _grown(self, values: NDArray[Any], length: int, to_come: int) -> NDArray[Any]:
+        # Each of several numbers of a row is a column of its own.
+        shape = values.shape[:0:-1]
         if self._room is None:
-            return np.empty((length + to_come, *values.shape[1:]), self._dtype or values.dtype)
+            return np.zeros((*shape, length + to_come), self._dtype or values.dtype).T
         # Half as much again where less was promised than came: all copies together stay linear in the rows.
-        room = np.empty((max(length + to_come, length + length // 2), *values.shape[1:]), self._room.dtype)
-        room[: self._length] = self._room[: self._length]
+        room = np.zeros((*shape, max(length + to_come, length + length // 2)), self._room.dtype).T
+        _put(self.values, room[: self._length])
         return room
 
     @property

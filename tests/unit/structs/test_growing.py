@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from layoutscope.structs.arrays import GrowingColumn
 
@@ -28,3 +29,17 @@ def test_nothing_added_is_no_values():
     """A column without a batch has its type and no rows."""
     assert GrowingColumn(np.uint8).values.dtype == np.uint8
     assert len(GrowingColumn().values) == 0
+
+
+@pytest.mark.parametrize("to_come", [0.0, 3.0])
+def test_zeros_and_numbers_of_a_row_come_back_as_they_were_added(to_come):
+    """Zeros are not written: they stand there, also where numbers stood in the same place of an older room."""
+    batches = [np.zeros((2, 3), np.uint32), np.array([[1, 0, 2], [3, 0, 0]], np.uint32), np.zeros((9, 3), np.uint32)]
+    column, single = GrowingColumn(), GrowingColumn()
+    for batch in batches:
+        column.add(batch, to_come)
+        single.add(batch[:, 2], to_come)
+    expected = np.concatenate(batches)
+    assert column.values.dtype == np.uint32
+    assert column.values.tolist() == expected.tolist()
+    assert single.values.tolist() == expected[:, 2].tolist()

@@ -7,7 +7,7 @@ determines them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -471,32 +471,32 @@ def _matching_entry(catalog: CatalogRecords, owner: I64) -> I64:
 
 def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entry: I64, is_folder: Mask) -> None:
     """Compare threads with the entries of their CNIDs."""
-    threads = catalog.threads
+    threads, noun = catalog.threads, "catalog threads"
     row = threads["row"][known]
-    kind = np.where(is_folder, int(CATALOG_TYPES.folder_thread), int(CATALOG_TYPES.file_thread))
-    for field, message, expected, found in (
-        ("record_type", "a thread has the type of another kind", kind, catalog.kind[row]),
-        (
-            "parent_id",
-            "a thread names another folder",
-            catalog.parent_id[entry],
-            threads["parent_id"][known].astype(np.int64),
-        ),
-    ):
+
+    def compare(field: str, message: str, expected: NDArray[Any], found: NDArray[Any]) -> None:
+        """Report the threads in which a field differs; arrays of a row per thread are let go afterwards."""
         subject.report(
             "thread-differs",
             message,
             np.flatnonzero(expected != found),
-            "catalog threads",
-            lambda case, field=field: catalog.field(int(row[case]), field),  # type: ignore[misc]
+            noun,
+            lambda case: catalog.field(int(row[case]), field),
             expected=expected,
             found=found,
         )
-    is_longer = threads["num_name_units"][known] != catalog.count[entry]
-    plus = np.where(is_longer, THREAD.num_name_units.offset, THREAD.width)
-    data = catalog.located.rows["data"][row] + plus
-    others, message = _other_names(catalog, known, entry), "a thread has another name"
-    subject.report("thread-differs", message, others, "catalog threads", lambda case: catalog.located.at(data[case]))
+
+    kinds = (np.uint8(kind) for kind in (CATALOG_TYPES.folder_thread, CATALOG_TYPES.file_thread))
+    compare("record_type", "a thread has the type of another kind", np.where(is_folder, *kinds), catalog.kind[row])
+    compare("parent_id", "a thread names another folder", catalog.parent_id[entry], threads["parent_id"][known])
+
+    def at_name(case: int) -> FindingLog:
+        is_longer = threads["num_name_units"][known[case]] != catalog.count[entry[case]]
+        plus = THREAD.num_name_units.offset if is_longer else THREAD.width
+        return catalog.located.at(int(catalog.located.rows["data"][row[case]]) + plus)
+
+    others = _other_names(catalog, known, entry)
+    subject.report("thread-differs", "a thread has another name", others, noun, at_name)
 
 
 NAMES_AT_ONCE: Final = 1 << 16

@@ -428,22 +428,25 @@ def _gather_claims(subject: Subject) -> Claims:
         row, slot = np.nonzero((counts > 0) & (starts < total))
         start = starts[row, slot].astype(np.int64)
         stop = np.minimum(start + counts[row, slot], total)
-        part = np.full(len(row), number, np.int64)
-        found.append({"start": start, "stop": stop, "part": part, "row": row, "slot": slot})
-    claims = _drop_journal_files(concatenate(found, {}), len(fixed))
-    order = np.lexsort((claims["stop"], claims["start"]))
-    return {name: column[order] for name, column in claims.items()}, parts
+        part = np.full(len(row), number, np.int32)
+        found.append({"start": start, "stop": stop, "part": part, "row": row, "slot": slot.astype(np.uint8)})
+    claims = concatenate(found, {})
+    found.clear()
+    kept = _without_journal_files(claims, len(fixed))
+    order = kept[np.lexsort((claims["stop"][kept], claims["start"][kept]))]
+    # Each column is let go as it has been put into order.
+    return {name: claims.pop(name)[order] for name in list(claims)}, parts
 
 
-def _drop_journal_files(claims: Columns, num_fixed: int) -> Columns:
-    """Leave out claims of the journal that hidden files of the root folder make too."""
+def _without_journal_files(claims: Columns, num_fixed: int) -> I64:
+    """Positions of all claims but those of the journal that hidden files of the root folder make too."""
     start, stop, part = (claims[name] for name in ("start", "stop", "part"))
     # The journal and its info block belong to the files .journal and .journal_info_block of the root folder (TN1150,
     # "Journal"), so that what drivers know by address has an owner in the catalog as well.
     kept = np.ones(len(start), np.bool_)
     for claim in np.flatnonzero((part >= 2) & (part < num_fixed)).tolist():
         kept[claim] = not ((part >= num_fixed) & (start == start[claim]) & (stop == stop[claim])).any()
-    return {name: column[kept] for name, column in claims.items()}
+    return np.flatnonzero(kept)
 
 
 def _pair(start: int, stop: int) -> tuple[I64, I64]:

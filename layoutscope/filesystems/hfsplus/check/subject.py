@@ -72,7 +72,8 @@ if TYPE_CHECKING:
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
-ROW_COLUMNS: Final = ("node", "level", "key", "key_length", "data", "stop", "child")
+ROW_COLUMNS: Final = ("node", "level", "key", "data", "child")
+BATCH_COLUMNS: Final = (*ROW_COLUMNS, "stop")
 FLAW_COLUMNS: Final = ("at", "node", "kind")
 OFFSET_FLAW, COUNT_FLAW, KEY_FLAW, NAME_FLAW = range(4)
 
@@ -82,7 +83,7 @@ class Batch(Struct, frozen=True):
 
     buffer: U8  # the nodes
     shift: I64  # what leads from a place in the buffer to one in the tree's file
-    rows: Columns  # `ROW_COLUMNS`; places in the tree's file
+    rows: Columns  # `BATCH_COLUMNS`; places in the tree's file
     keys: Keys  # their keys, with the cases of the names
     first: int = 0  # rows of the tree before these
 
@@ -97,8 +98,7 @@ class TreeRecords(Struct, frozen=True):
     # volume, tree: where it was read
     volume: Volume
     tree: Tree
-    # `node, level` (0 at the leaf), `key, data, stop` in bytes from the start of the tree's file, `key_length` without
-    # the length field, `child` (-1 in leaves)
+    # `node, level` (0 at the leaf), `key, data` in bytes from the start of the tree's file, `child` (0 in leaves)
     rows: Columns
     keys: Keys  # their keys, folded if the tree ignores case
     stored: Keys  # the same with the cases that they have on the disk
@@ -155,7 +155,7 @@ def read_records(volume: Volume, tree: Tree, decode: Callable[[Batch], Leaves]) 
     none = np.empty(0, np.int64)
     # Without any leaf the tables still have their columns.
     nothing = Batch(
-        np.empty(0, np.uint8), none, dict.fromkeys(ROW_COLUMNS, none), Keys(none, np.empty(0, np.uint16), none, none)
+        np.empty(0, np.uint8), none, dict.fromkeys(BATCH_COLUMNS, none), Keys(none, np.empty(0, np.uint16), none, none)
     )
     leaves = {name: GrowingTable() for name in decode(nothing)}
     for level, numbers in _levels(tree):
@@ -230,19 +230,12 @@ def _sound_records(tree: Tree, nodes: ReadNodes, level: int, first: int, flaws: 
 
 def _rows(nodes: ReadNodes, level: int, shift: I64, kept: Columns) -> Columns:
     node = kept["node"]
-    child = np.full(len(node), -1, np.int64)
+    child = np.zeros(len(node), np.int64)
     if level:
         pointers = decode_column(records.POINTER_RECORD, nodes.buffer, kept["data"], records.POINTER_RECORD.child_node)
         child = pointers.astype(np.int64)
     places = {name: kept[name] + shift[node] for name in ("key", "data", "stop")}
-    rows = {
-        "node": nodes.number[node],
-        "level": np.full(len(node), level, np.int64),
-        "key_length": kept["key_length"],
-        "child": child,
-        **places,
-    }
-    return {name: rows[name] for name in ROW_COLUMNS}
+    return {"node": nodes.number[node], "level": np.full(len(node), level, np.int64), "child": child, **places}
 
 
 def _offset_flaws(form: KeyForm, nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
@@ -582,7 +575,7 @@ def _decode_catalog(batch: Batch) -> Leaves:
     excess = np.zeros(len(data), np.bool_)
     for number in (CATALOG_TYPES.folder, CATALOG_TYPES.file):
         excess |= (kind == number) & (data + CATALOG_SIZES[number] < stop)
-    tables: Leaves = {"": {"kind": kind, "excess": excess}}
+    tables: Leaves = {"": {"kind": kind.astype(np.uint8), "excess": excess}}
     for part, (record_type, fields, types) in _PARTS.items():
         chosen = np.flatnonzero(np.isin(kind, [int(item) for item in types]))
         found = decode_columns(record_type, batch.buffer, data[chosen], fields)

@@ -51,7 +51,7 @@ class AccessTrace(Displayed, Struct, frozen=True):
     # causes, trees: names behind the codes
     causes: tuple[str, ...] = ("read",)
     trees: tuple[str, ...] = ("data",)
-    after_us: float = 0.0  # host time behind the last read: all of it where everything is cached
+    after_us: float = 0.0  # host time after the last read: all of it where everything is cached
 
     @property
     def host_us(self) -> float:

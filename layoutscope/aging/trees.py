@@ -53,10 +53,10 @@ class NodeRule:
     """How the nodes of a level fill."""
 
     capacity_bytes: int  # room for records
-    keep_share: float = 0.5  # share of it that stays behind, left of a split
+    keep_share: float = 0.5  # share of it that stays, left of a split
     # neighbours that fit together into this share of it are merged; 0 where only empty nodes go
     merge_share: float = 0.0
-    less_per_record: int = 0  # bytes by which what stays behind is less for each record of the full node
+    less_per_record: int = 0  # bytes by which what stays in it is less for each record of the full node
     by_count: bool = False  # whether the share is one of the records, not of the room
     balances: bool = False  # as of `SplitRule`
 

@@ -265,6 +265,6 @@ class FindingLog(Struct, frozen=True):
     def has_errors(self) -> bool:
         """Whether something is missing, so that what contradicts may follow from that.
 
-        The declarations of a volume are no reason not to compare what was read.
+        What was read is compared, whatever the volume declares.
         """
         return any(item.level == "error" and item.code not in UNBOUNDED for item in self.findings)

@@ -196,7 +196,7 @@ def split_full(
 ) -> I64:
     """Split the nodes whose records no longer fit in two, and return the first keys of all nodes.
 
-    A node that is filled at its end splits again and again, and leaves nodes behind that hold `keep_share` of their
+    A node that is filled at its end splits again and again, and leaves nodes that hold `keep_share` of their
     room; one that is filled all over splits once. Both are cuts of the records in key order.
 
     >>> split_full(np.array([0]), np.arange(10), np.full(10, 10), NodeRule(40)).tolist()

@@ -144,7 +144,7 @@ class Worker:
         self._words.close()
 
     def _end_group(self) -> None:
-        # Once the process is gone its number may be another's. What it left behind ends with the socket.
+        # Once the process is gone its number may be another's. What it has left ends with the socket.
         with suppress(OSError):
             if self.process.poll() is None:
                 os.killpg(self.process.pid, signal.SIGKILL)

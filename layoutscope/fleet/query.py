@@ -240,7 +240,7 @@ PLAIN: Final = frozenset({
 
 _CAPTURE: Final = re.compile(r"captures/[A-Za-z0-9._-]+\.lscope")
 _OVER_LIMIT: Final = re.compile(r"Out of Memory Error: .* used\)")
-"""How DuckDB says that its own limit is reached; where the system gives no memory it knows of no use."""
+"""How DuckDB reports its own limit; without memory from the system, it reports no use."""
 
 _LEFT: Final[list[Any]] = []
 """Connections that still work after they were interrupted."""

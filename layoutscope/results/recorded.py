@@ -161,7 +161,7 @@ class KitMachine(Displayed, Struct, frozen=True):
     physical: str  # the whole disk
     unit_bytes: int | None  # the block of the volume's device, as `diskutil` says
     disks: str = ""  # the user's words about the disk and its case
-    filled: str = ""  # what its user says of how the volume was filled
+    filled: str = ""  # the user's words about how the volume was filled
     cache_sizes: Mapping[str, str] = field(default_factory=dict)  # memory, and how many vnodes and buffers there may be
 
 

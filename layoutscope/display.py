@@ -26,7 +26,7 @@ PLAIN: Final = (str, int, float, bool, type(None))
 
 
 def describe_fields(kind: type) -> dict[str, str]:
-    """Return what the comments at the fields of a class say, by name: behind a field, or on the lines above it."""
+    """Return what the comments at the fields of a class say, by name: after a field, or on the lines above it."""
     source = dedent(getsource(kind))
     lines = source.splitlines()
     found = dict[str, str]()

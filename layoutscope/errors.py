@@ -95,7 +95,7 @@ def declare_refusals(refusals: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def reason_of(error: Exception) -> str:
-    """Return what the system says of an error, as the end of a sentence."""
+    """Return the system's reason of an error, as the end of a sentence."""
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 

@@ -201,7 +201,7 @@ class FindingLog(Struct, frozen=True):
         return replace(self, field_path=path)
 
     def at(self, structure: str, address: int | None = None, *, plus: int = 0) -> FindingLog:
-        """Bind the log to a structure at an address as the format counts, or `plus` bytes behind it."""
+        """Bind the log to a structure at an address as the format counts, or `plus` bytes after it."""
         if address is None:
             return replace(self, structure=structure, image_offset=None, field_path="")
         start, device = self.locate(address) if self.locate else (self.base + address, self.device)
@@ -265,6 +265,6 @@ class FindingLog(Struct, frozen=True):
     def has_errors(self) -> bool:
         """Whether something is missing, so that what contradicts may follow from that.
 
-        What a volume says of itself keeps nobody from comparing what was read.
+        What was read is compared, whatever the volume declares.
         """
         return any(item.level == "error" and item.code not in UNBOUNDED for item in self.findings)

@@ -1,4 +1,4 @@
-"""polars, loaded when the first frame is made: whoever asks for no frame does not wait for it.
+"""polars, loaded when the first frame is made: anyone who asks for no frame does not wait for it.
 
 Readers, metrics and walks work on arrays (:mod:`layoutscope.tables.columns`); a table becomes a frame in
 :mod:`layoutscope.tables.columns`, where somebody asks for one.

@@ -2,8 +2,8 @@
 
 Images come in many files (parts of a split one, bands of a bundle, the second device of a set, tables of a capture),
 and each may be named in many ways. So whatever is opened for reading is noted by what it is, device and inode, in the
-one place where it is opened; whoever is about to write asks here. Standard output and standard error are opened by
-whoever starts this process, so they are compared with each input.
+one place where it is opened; anyone who is about to write asks here. Standard output and standard error are opened by
+anyone who starts this process, so they are compared with each input.
 """
 
 from __future__ import annotations

@@ -452,7 +452,7 @@ def make_folder(path: Path) -> Path:
     if os.name != "nt" and umask() & stat.S_IRWXU:
         raise PermissionError(errno.EACCES, "the umask keeps new folders from their owner")
     made = path.absolute()
-    # As tempfile.mkdtemp does: whoever cleans up after a killed process listens for it.
+    # As tempfile.mkdtemp does, for those who clean up after a killed process.
     sys.audit("tempfile.mkdtemp", str(made))
     made.mkdir(0o700)
     _MADE[made] = _state(os.lstat(made)).identity
@@ -540,7 +540,7 @@ def _discard(aside: Path, seen: Seen) -> None:
         elif _is_moved({name: _state(os.lstat(path))}, {name: seen[name]}):
             path.unlink()
         elif not name:
-            # Whoever had it open wrote to it at last.
+            # A program that had it open wrote to it last.
             raise OutputError(f"{aside}: was replaced, but is left: it was changed meanwhile")
 
 

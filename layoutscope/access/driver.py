@@ -118,7 +118,7 @@ class Driver(Struct, frozen=True, kw_only=True):
     mounted: Callable[[VolumeFacts, NodeTable, EntryTable], Mounted] = roots  # finds what the mount has read already
     # says step by step what a mount reads
     mount: Callable[[VolumeLayout, NodeTable, EntryTable], Sequence[MountStep]] = mount_by_nodes
-    # says what the maker's checker reads of a sound volume, behind its own cache
+    # says what the maker's checker reads of a sound volume, after its own cache
     check: Callable[[VolumeLayout, NodeTable, EntryTable], Sequence[FixedPlaces]] = check_by_nodes
 
 
@@ -193,7 +193,7 @@ class HostProfile(Struct, frozen=True):
     name_cache_keeps: float
     threads: int  # threads that share the walk's host work; its reads come one after the other all the same
     processors: int  # threads that can run at the same time
-    # by file system, properties of its driver that differ from what the file system says of this host
+    # by file system, properties of its driver that differ from the file system's values for this host
     own: Mapping[str, DriverProperties] = field(default_factory=dict)
 
     @property

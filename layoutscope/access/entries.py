@@ -208,7 +208,7 @@ def _lengths(names: TextColumn) -> NDArray[np.int64]:
 
 
 MAX_PATH_BYTES: Final = 4094
-"""Longest path that is spelled in full; a list puts a dot before it, Linux a zero behind (PATH_MAX, 4,096)."""
+"""Longest path that is spelled in full; a list puts a dot before it, Linux a zero after it (PATH_MAX, 4,096)."""
 
 END_BYTES: Final = 1000
 """What is kept of the end of a longer path."""

@@ -48,10 +48,10 @@ class AccessTrace(Displayed, Struct, frozen=True):
     directory_id: NDArray[np.uint64]
     issuer: NDArray[np.uint16]  # the thread that asks
     think_us: NDArray[np.float64]  # host time between the completion of the read before and this one, in microseconds
-    # causes, trees: names behind the codes
+    # causes, trees: names of the codes
     causes: tuple[str, ...] = ("read",)
     trees: tuple[str, ...] = ("data",)
-    after_us: float = 0.0  # host time behind the last read: all of it where everything is cached
+    after_us: float = 0.0  # host time after the last read: all of it where everything is cached
 
     @property
     def host_us(self) -> float:

@@ -53,10 +53,10 @@ class NodeRule:
     """How the nodes of a level fill."""
 
     capacity_bytes: int  # room for records
-    keep_share: float = 0.5  # share of it that stays behind, left of a split
+    keep_share: float = 0.5  # share of it that stays, left of a split
     # neighbours that fit together into this share of it are merged; 0 where only empty nodes go
     merge_share: float = 0.0
-    less_per_record: int = 0  # bytes by which what stays behind is less for each record of the full node
+    less_per_record: int = 0  # bytes by which what stays in it is less for each record of the full node
     by_count: bool = False  # whether the share is one of the records, not of the room
     balances: bool = False  # as of `SplitRule`
 
@@ -196,7 +196,7 @@ def split_full(
 ) -> I64:
     """Split the nodes whose records no longer fit in two, and return the first keys of all nodes.
 
-    A node that is filled at its end splits again and again, and leaves nodes behind that hold `keep_share` of their
+    A node that is filled at its end splits again and again, and leaves nodes that hold `keep_share` of their
     room; one that is filled all over splits once. Both are cuts of the records in key order.
 
     >>> split_full(np.array([0]), np.arange(10), np.full(10, 10), NodeRule(40)).tolist()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Policy:
     """A driver's rules."""
 
-    next_fit: bool  # whether blocks are taken behind the last ones that were, or the first free ones of the volume
+    next_fit: bool  # whether blocks are taken after the last ones that were, or the first free ones of the volume
     # leaf_keep, index_keep, map_keep: share of a node that stays left of a split: of leaves, of index nodes, of what
     # maps them
     leaf_keep: float = 0.5
@@ -49,7 +49,7 @@ class Policy:
     waits: int = 0  # how many transactions later blocks are free that were left in one
     length_spread: float = 1.0  # factor within which the length of transactions is drawn
     ids_per_file: int = 1  # object ids that a replaced file uses up
-    leaves_siblings: bool = False  # whether a rename leaves the records of a hard link behind
+    leaves_siblings: bool = False  # whether a rename leaves the records of a hard link in place
     split_less: int = 0  # bytes by which less stays left of a split, for each record of the node
     split_by_count: bool = False  # whether a node is split at a share of its records, not of its room
     assumes: Mapping[str, str] = field(default_factory=dict)  # what is assumed, a sentence for each rule
@@ -243,7 +243,7 @@ class FreeBlocks:
         free_count: I64,
     ) -> None:
         self.end = min(int((free_start + free_count).max(initial=0)), MAX_BLOCKS)
-        # Behind the start of the last run nothing was ever used: its blocks are followed only when they are reached.
+        # After the start of the last run nothing was ever used: its blocks are followed only when they are reached.
         self._used = np.ones(min(int(free_start.max(initial=0)), self.end), bool)
         for start, count in zip(free_start.tolist(), free_count.tolist(), strict=True):
             self._used[start : start + count] = False
@@ -267,7 +267,7 @@ class FreeBlocks:
         return made
 
     def take(self, count: int, after: int = 0, *, is_try: bool = False) -> I64:
-        """Take the first free blocks, from a block on, and from the first where there are too few behind it."""
+        """Take the first free blocks, from a block on, and from the first where there are too few after it."""
         self.check_room(count)
         found = self._free_from(max(after, self._low), count)
         if len(found) < count:
@@ -359,7 +359,7 @@ class AgingEntries:
     is_directory: NDArray[np.bool_]
     is_file: NDArray[np.bool_]
     seat: I64  # place in the order in which entries were created
-    has_sibling: NDArray[np.bool_]  # whether a rename left the records of a hard link behind
+    has_sibling: NDArray[np.bool_]  # whether a rename left the records of a hard link in place
     keys: dict[str, I64]  # key of each of `RECORDS`, `NOWHERE` where there is none
 
     def __len__(self) -> int:
@@ -377,7 +377,7 @@ class AgingEntries:
         return AgingEntries(**parts, keys={name: key[rows] for name, key in self.keys.items()})
 
     def with_more(self, more: AgingEntries) -> AgingEntries:
-        """Return them with others behind."""
+        """Return them with others at the end."""
         pairs = ((name, value) for name, value in vars(self).items() if name != "keys")
         parts = {name: np.concatenate([value, getattr(more, name)]) for name, value in pairs}
         return AgingEntries(
@@ -407,7 +407,7 @@ class Data:
         return np.asarray(ranges(self.start[rows], self.count[rows]), np.int64)
 
     def with_blocks(self, ident: I64, blocks: I64) -> Data:
-        """Return them with blocks of files behind, one number a block, cut into extents."""
+        """Return them with blocks of files at the end, one number per block, cut into extents."""
         cuts = np.flatnonzero((np.diff(ident, prepend=-2) != 0) | (np.diff(blocks, prepend=-2) != 1))
         count = np.diff(cuts, append=len(blocks))
         parts = ((self.ident, ident[cuts]), (self.start, blocks[cuts]), (self.count, count))
@@ -427,7 +427,7 @@ class AgingVolume:
     trees: dict[str, AgingTree]  # the trees that are followed, by name
     numbers: I64  # ids of files that were there in the beginning; further ones follow them
     next_ident: int  # the next number of a file
-    cursor: int = 0  # block behind the last that was taken
+    cursor: int = 0  # block after the last that was taken
     keep_cycles: int = 0  # how many cycles back snapshots hold what was replaced, where there are snapshots
 
     main: ClassVar[str]

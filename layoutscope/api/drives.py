@@ -137,7 +137,7 @@ def fit(name: str, **options: Unpack[FitOptions]) -> str:
         flags = {name: f"--{name.replace('_', '-')}" for name in ("fio", "reads", "random_ms", "rate_mb_s")}
         named = ", ".join([*flags][:-1])
         raise UsageError(f"nothing to fit to. Give datasheet, {named} or rate_mb_s.", options=flags)
-    # What the base says of itself is not so of a drive that was fitted to somebody's own figures.
+    # The note of the base does not apply to a drive that was fitted to other figures.
     note = f"Fitted to measured figures; all other figures are those of {base}."
     return profile_text(replace(profile, title=f"{name}, fitted", take_for="", note=note))
 

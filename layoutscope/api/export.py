@@ -172,7 +172,7 @@ BATCH_NODES: Final = 4096
 
 
 def read_inode_stats(layout: VolumeLayout, view: View) -> InodeStats | None:
-    """Read what the inodes of a volume say of owners, modes and times.
+    """Read owners, modes and times from the inodes of a volume.
 
     One row an inode record that was found in a leaf with inodes; None where there are none.
     """

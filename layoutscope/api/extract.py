@@ -115,7 +115,7 @@ def _check_request(path: Path, targets: list[Path], request: ReadOptions, *, for
     if not request["names"]:
         told = {"scan(names=False), save": "scan --save NAME.lscope --no-names"}
         raise UsageError(
-            f"an extract has the names of files, because they are metadata; a capture can leave them out: {next(iter(told))}",
+            f"names are part of an extract, since they are metadata. A capture can leave them out: {next(iter(told))}",
             options=told,
         )
     if (request["second"] is not None) != (len(targets) > 1):

@@ -177,7 +177,7 @@ def walked_costs(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> Walk
     return walk_costs(only_volume([layout]), drive, request)
 
 
-# Tables know nothing of walks and drives, which work on them; whoever gets a layout from a verb can ask it for costs.
+# Tables do not know walks and drives, which use them. So a layout from a verb learns here how to compute costs.
 VolumeLayout.cost_with(walked_costs)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _OF_ENTRIES: Final = ("kind", "size_bytes", "create_time", "modify_time", "file_id")
 LISTED: Final = (
     Column("volume", "UInt32", "", "number of the volume on the image, from 1"),
-    Column("path", "String", "", "path from the root of the volume, of several volumes behind its name"),
+    Column("path", "String", "", "path from the root of the volume, of several volumes after its name"),
     *(column for column in TABLES["entries"] if column.name in _OF_ENTRIES),
 )
 """Columns of a list of files."""
@@ -43,7 +43,7 @@ def list_files(
     target: str | os.PathLike[str] | IO[bytes] | None = None,
     **options: Unpack[ListOptions],
 ) -> Rows:
-    """List every file and folder of all chosen volumes, one row a name, in the order of their paths.
+    """List every file and folder of all chosen volumes, one row per name, in the order of their paths.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _listed(layouts: Sequence[VolumeLayout], folder: str | None) -> tuple[Rows, 
 
 
 def _write_paths(paths: Sequence[str], file: IO[bytes], *, ends_in_zero: bool) -> None:
-    """Write one path a line with unsafe characters made visible, or each as it is before a zero byte."""
+    """Write one path per line with unsafe characters made visible, or each as it is before a zero byte."""
     for first in range(0, len(paths), PART_ROWS):
         part = paths[first : first + PART_ROWS]
         lines = (f"{path}\0" if ends_in_zero else f"{escape_text(path)}\n" for path in part)

@@ -2,7 +2,7 @@
 
 What may be replaced, and how, is the matter of :mod:`layoutscope.ownfiles`.
 
-Whoever wants to know what was written, listens (:func:`written_told_to`).
+Anyone who wants to know what was written, listens (:func:`written_told_to`).
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def is_null_device(path: Path) -> bool:
 def disk_in(path: Path) -> str:
     """Return what kind of disk a file holds, wrapped or not; empty where it holds none.
 
-    Whoever names the wrong image as a result loses what may exist once: of what is written here, extracts alone are
+    Anyone who names the wrong image as a result loses what may exist once: of what is written here, extracts alone are
     images, and those are removed by hand.
     """
     from layoutscope.image.cache import compression_of

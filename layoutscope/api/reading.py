@@ -357,7 +357,7 @@ def _is_free(layout: VolumeLayout, image_offset: int) -> bool:
 def with_options(
     place: VolumeRequest, images: tuple[Source, ...], chosen: FileSystem, request: ReadOptions
 ) -> VolumeRequest:
-    """Say of a place how it is to be read."""
+    """Return how a place is to be read."""
     given: Mapping[str, Any] = request
     return replace(
         place,

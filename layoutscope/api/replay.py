@@ -241,7 +241,7 @@ def real_reads(
     """Find out where the reads of a recording are; any other trace says it."""
     if not isinstance(told, Recorded):
         if wanted != Wanted():
-            raise UsageError("unit, start, device and process apply only to a recording by blocks: this trace is none")
+            raise UsageError("unit, start, device and process apply only to a recording by blocks")
         check_reads(Path(path), told)
         return Real(str(path), told)
     for kind, names, there in (("device", wanted.devices, told.devices), ("process", wanted.processes, told.processes)):

@@ -216,7 +216,7 @@ def _profile(
 
 
 def _machine(files: Mapping[str, bytes], facts: Mapping[str, str]) -> KitMachine:
-    """Gather what a kit says of its Mac; what is not there stays empty."""
+    """Gather the facts of a kit about its Mac; missing ones stay empty."""
     system, sysctl = (_pairs(files.get(name, b""), ":") for name in ("sw_vers.txt", "sysctl.txt"))
     volume, physical = (_plist(files.get(name, b"")) for name in ("volume.plist", "physical.plist"))
     unit, flash = volume.get("DeviceBlockSize"), physical.get("SolidState")
@@ -237,7 +237,7 @@ def _machine(files: Mapping[str, bytes], facts: Mapping[str, str]) -> KitMachine
 
 
 def _plist(data: bytes) -> dict[str, Any]:
-    """Read a property list; whatever is none is empty."""
+    """Read a property list; anything else is empty."""
     try:
         found = plistlib.loads(data, fmt=plistlib.FMT_XML)
     except (ValueError, ExpatError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):

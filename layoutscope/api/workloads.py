@@ -87,7 +87,7 @@ def _check_values(work: Workload, known: Mapping[str, Option]) -> None:
 
 
 def refuse_unused(work: Workload) -> None:
-    """Refuse what one order does not look at: whoever says it means another order."""
+    """Refuse what one order does not look at: anyone who says it means another order."""
     said = {
         "paths": ("paths", work["paths"]), "file": ("file", work["file"]), "records": ("records", work["records"]),
         "offsets": ("records", work["offsets"]), "stat=False": ("stat", not work["stat"]),

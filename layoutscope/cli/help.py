@@ -114,7 +114,7 @@ HELP: Final = frozenset({"-h", "--help", "--help-all"})
 
 
 def command_of_form(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the command that a form means, and the words behind it; an empty name where it is none.
+    """Return the command that a form means, and the words after it; an empty name if they are not a form.
 
     >>> command_of_form(["trace", "replay", "walk.csv"])
     ('replay', ['walk.csv'])
@@ -230,7 +230,7 @@ SHOWS_ALL: Final = "layoutscope.help-all"
 class Verb(TyperCommand):
     """A command whose help has panels and examples, and that knows words of its neighbourhood.
 
-    Its epilog holds the examples: commands, each with a line behind it that says what it is for.
+    Its epilog holds the examples: commands, each with a line after it that says what it is for.
     """
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

@@ -295,7 +295,7 @@ def named_values(given: list[str]) -> dict[str, str]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read a list of paths, one a line."""
+    """Read a list of paths, one per line."""
     try:
         return [line for line in inputs.read_text(path, errors="surrogateescape").split("\n") if line]
     except OSError as error:
@@ -355,7 +355,7 @@ QUIET: Final = "quiet"
 class Command:
     """A command as typer takes it.
 
-    Typer has no groups of options: the options of the library that a command takes as one argument are spread behind
+    Typer has no groups of options: the options of the library that a command takes as one argument are spread after
     its own; ``Annotated[Group, Changes]`` says which of them a command offers in another way.
     """
 
@@ -384,7 +384,7 @@ class Command:
         for item in parameters:
             for mark in getattr(item.annotation, "__metadata__", ()):
                 if isinstance(mark, ParameterInfo):
-                    mark.readable = False  # whoever opens a file says why it cannot, with one exit code
+                    mark.readable = False  # anyone who opens a file says why it cannot, with one exit code
         self._arguments = [item.name for item in parameters if _is_argument(item)]
         self.__signature__ = inspect.Signature(parameters)
         self.__annotations__ = {item.name: item.annotation for item in parameters}

@@ -174,7 +174,7 @@ STANDARD_OUTPUT: Final = "standard output"
 
 
 class Damage:
-    """What could not be read of the images of a command, a line an image."""
+    """What could not be read of the images of a command, one line per image."""
 
     def __init__(self) -> None:
         self.lines: dict[str, str] = {}

@@ -158,7 +158,7 @@ def batch(
     Parameters
     ----------
     sources : path or sequence of path
-        Images, captures, folders that are walked, patterns such as ``*.dmg``, and ``@FILE`` for a list, a path a line.
+        Images, captures, folders, patterns such as ``*.dmg``, and ``@FILE`` for a list with one path per line.
     output : path
         The folder.
     on_source : callable, optional

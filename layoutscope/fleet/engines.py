@@ -144,7 +144,7 @@ class Worker:
         self._words.close()
 
     def _end_group(self) -> None:
-        # Once the process is gone its number may be another's. What it left behind ends with the socket.
+        # Once the process is gone its number may be another's. What it has left ends with the socket.
         with suppress(OSError):
             if self.process.poll() is None:
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -305,7 +305,7 @@ def read_here(jobs: Sequence[FleetJob], workers: int) -> Iterator[dict[str, Any]
 
 
 def usual_workers() -> int:
-    """Return how many sources are read at a time by default: one a core, as far as memory goes."""
+    """Return how many sources are read at a time by default: one per core, as far as memory goes."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, int(machine_memory_bytes() * MEMORY_SHARE) // USUAL_MEMORY_BYTES))
 

@@ -36,7 +36,7 @@ class FleetLimits(Struct, frozen=True):
 
 
 class FleetJob(Struct, frozen=True):
-    """What is done about one source, for whoever runs it, here or elsewhere."""
+    """What is done about one source, for anyone who runs it, here or elsewhere."""
 
     source: FleetSource  # what is read
     folder: str  # the batch's folder

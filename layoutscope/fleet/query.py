@@ -1,6 +1,6 @@
 """``query``: questions in SQL over a batch, a capture or an image, answered from the tables as views of DuckDB.
 
-Whoever asks may have found the query in a mail, and the folder may come from a stranger. So nothing but the tables can
+The query may come from a mail, and the folder from a stranger. So nothing but the tables can
 be opened, nothing is written anywhere, no extension is loaded, and a capture that cannot be read is left out and named.
 DuckDB's own settings do not suffice for that: a ``COPY`` within a ``WITH`` is part of a ``SELECT``, and may overwrite
 every file that may be read. A query is checked as DuckDB has parsed it, before it runs.
@@ -52,7 +52,7 @@ LOOK_S: Final = 0.05
 """So often limits are looked at."""
 
 INTERRUPTS: Final = 10
-"""So often DuckDB is interrupted before it is left alone, a look apart: whoever ends it waits half a second at most."""
+"""How often DuckDB is interrupted before it is left alone: the wait is half a second at most."""
 
 FLAGS: Final = {"timeout_ms": "--timeout", "memory_bytes": "--memory"}
 """What the command line has for keywords."""
@@ -240,7 +240,7 @@ PLAIN: Final = frozenset({
 
 _CAPTURE: Final = re.compile(r"captures/[A-Za-z0-9._-]+\.lscope")
 _OVER_LIMIT: Final = re.compile(r"Out of Memory Error: .* used\)")
-"""How DuckDB says that its own limit is reached; where the system gives no memory it knows of no use."""
+"""How DuckDB reports its own limit; without memory from the system, it reports no use."""
 
 _LEFT: Final[list[Any]] = []
 """Connections that still work after they were interrupted."""

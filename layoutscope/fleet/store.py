@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 FLEET_FORMAT: Final = "layoutscope.batch/1"
-"""Version of the tables and of the rows behind them."""
+"""Version of the tables and of the rows below them."""
 
 _SOURCE: Final = Column("source", "String", "", "which source: its row in batch")
 

@@ -1,7 +1,7 @@
 """The process that reads the sources of a batch, one after the other: ``python -m layoutscope.fleet.worker``.
 
 :class:`~layoutscope.fleet.engines.Worker` starts it and asks for each source in a line on standard input; a byte on
-standard output says that the source is done. When standard input ends, whoever asked is gone, and so the process ends.
+standard output says that the source is done. The process ends when standard input ends.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ FIRST_USER_ID: Final = 16
 def file_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Measure the static layout score and the fragments of all forks."""
     _, blocks, fragments = fork_fragments(user_extents(layout), layout.facts.block_size_bytes)
-    # A fork of one block has no block behind another, and no part in the score (Smith & Seltzer).
+    # A fork of one block has no block after another, and no part in the score (Smith & Seltzer).
     pairs = int((blocks - 1).sum())
     breaks = int((fragments - 1).sum())
     yield Metric(LAYOUT_SCORE, 1 - breaks / pairs if pairs else None, "files")

@@ -87,17 +87,17 @@ FILES_A_TRANSACTION = Definition(
     "Files per transaction",
     unit="files",
     denominator="newest 5 % of the files, median",
-    text="With how many files a file shares the transaction that wrote the leaf of its inode last, of the files with "
-    "the highest numbers: nothing but these was written to their leaves, as a rule.",
+    text="The number of files that share the transaction that last wrote the leaf of a file's inode, for the files "
+    "with the highest numbers: nothing but these was written to their leaves, as a rule.",
     citation="this project",
 )
 BEHIND = Definition(
     "written-behind",
     "Transactions in disk order",
     unit="share",
-    denominator="transactions behind another one",
-    text="Share of transactions whose leaves are located behind those of the transaction before, by their medians: 1 "
-    "where blocks are taken behind the last ones, less where freed blocks are used again, 0.5 at random.",
+    denominator="transactions after another one",
+    text="Share of transactions whose leaves are located after those of the transaction before, by their medians: 1 "
+    "where blocks are taken after the last ones, less where freed blocks are used again, 0.5 at random.",
     citation="this project",
 )
 
@@ -115,7 +115,7 @@ FIRST_SHARE: Final = 0.99
 
 REUSED_BELOW: Final = 0.9
 """Share of the transactions in disk order below which freed blocks were used again: 0.99 to 0.88 after one to five
-rounds of replacing a twentieth of the files in the first free blocks, 0.6 after ten; 1 if blocks behind are taken."""
+rounds of replacing a twentieth of the files in the first free blocks, 0.6 after ten; 1 if later blocks are taken."""
 
 FEW_LEAVES: Final = 0.01
 """A stream with a smaller share of the leaves is left out."""

@@ -6,7 +6,7 @@ Apple's metadata zone of HFS+: the reason why its metadata is close together.
 
 At each mount the kernel sets aside the front of a journaled volume of 10 GiB or more for the volume bitmap, the
 journal, the extents-overflow file, eleven clumps of the attributes and of the catalog file, and the hot files, rounded
-up to what one block of the bitmap describes. Other files go behind it.
+up to what one block of the bitmap describes. Other files go after it.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def node_edges(layout: VolumeLayout, nodes: Table) -> tuple[NDArray[np.int64], N
     stop = start + nodes["size_bytes"].data
     if not len(fragments):
         return start, stop
-    # The last piece of a node stands last among its pieces: the first one from behind.
+    # The last piece of a node stands last among its pieces: the first one from the end.
     backwards = fragments.take(np.arange(len(fragments))[::-1])
     place = find(backwards["node_row"].data.astype(np.int64), nodes["row"].data.astype(np.int64))
     ends = (backwards["image_offset"].data + backwards["length_bytes"].data)[place]

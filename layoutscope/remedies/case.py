@@ -134,7 +134,7 @@ class Case:
         return found and found.with_drive(self.drive)
 
     def forget(self) -> None:
-        """Let go of what is worked out of the layout; whoever asks for it again waits again."""
+        """Let go of what is worked out of the layout; anyone who asks for it again waits again."""
         for name in ("model", "by_node", "descent"):
             self.__dict__.pop(name, None)
 
@@ -288,7 +288,7 @@ STREAM_BYTES: Final = 1 << 20
 
 
 def stream_rate(drive: DriveProfile) -> float:
-    """Return the bytes a second that a drive reads or writes in one stream at its start."""
+    """Return the bytes per second that a drive reads or writes in one stream at its start."""
     offset = np.arange(STREAM_READS) * STREAM_BYTES
     reads = AccessTrace.from_reads(offset, np.full(STREAM_READS, STREAM_BYTES))
     return STREAM_READS * STREAM_BYTES / max(service(reads, drive).seconds, 1e-9)
@@ -481,7 +481,7 @@ def fills_in_order(case: Case) -> bool:
 
 
 def split_leaves(made: VolumeLayout) -> VolumeLayout:
-    """Move every second leaf behind all others.
+    """Move every second leaf after all others.
 
     A leaf that is full is split, and half of it goes to a new node at the current end of the used space. If names are
     added to old folders, that is far from the leaf's neighbours.

@@ -302,7 +302,7 @@ def larger_requests(case: Case) -> Changed | str:
 
 
 THREADS: Final = 8
-"""Reads in flight, one a thread; the threads of a host property share its processor time alone."""
+"""Reads in flight, one per thread; the threads of a host property share its processor time alone."""
 
 
 @remedy
@@ -464,7 +464,7 @@ def outer_half(case: Case) -> Changed | str:
 
 @remedy
 def files_defragmented(case: Case) -> Changed | str:
-    """Put the extents of each file behind the first."""
+    """Put the extents of each file after the first."""
     if not case.reads_data:
         return "it moves the contents of files, and a listing reads none"
     extents = case.layout.columns("extents")
@@ -475,7 +475,7 @@ def files_defragmented(case: Case) -> Changed | str:
 
 
 def _in_one_piece(extents: Table) -> Values:
-    """Places of extents behind the first one of their fork; holes stay holes."""
+    """Places of extents after the first one of their fork; holes stay holes."""
     offset, logical = extents["image_offset"], extents["logical_offset"].data
     number, fork = extents["file_id"].data, extents["fork"].numbered()[0]
     order = np.lexsort((logical, fork, number))
@@ -611,7 +611,7 @@ def find_needed_entries(case: Case, files: I64) -> tuple[I64, I64]:
     owner, height = np.full(len(entries), len(files)), np.zeros(len(entries), np.int64)
     at, places, step = files, np.arange(len(files)), 0
     while len(at):
-        # One level up at once; who comes to a folder behind another one needs nothing of what is above it.
+        # One level up at once; a walk that comes to a folder after another one needs nothing of what is above it.
         np.minimum.at(owner, at, places)
         is_first = owner[at] == places
         at, places = at[is_first], places[is_first]
@@ -625,7 +625,7 @@ def find_needed_entries(case: Case, files: I64) -> tuple[I64, I64]:
 
 
 def first_places_on_disk(layout: VolumeLayout, file_id: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return where the data of files begin, by device and address; behind everything where that is not known."""
+    """Return where the data of files begin, by device and address; after everything else if that is not known."""
     table = layout.columns("extents")
     known = np.flatnonzero(table["image_offset"].is_known & table["fork"].equals("data"))
     owner, logical = table["file_id"].data[known], table["logical_offset"].signed()[known]

@@ -45,7 +45,7 @@ case $list in /*) ;; *) list=$(pwd)/$list ;; esac
 case $source in /*) ;; *) source=$(pwd)/$source ;; esac
 case $target in /*) ;; *) target=$(pwd)/$target ;; esac
 
-# The names of the list as lines, and each with a zero byte behind it.
+# The names of the list as lines, and each with a zero byte after it.
 [ -s "$list" ] || fail "$list: no file, or no names in it"
 @LINES@
 wrong=$(lines | LC_ALL=C grep -aEn '^([^.]|\.[^/]|\.?$)|/\.{0,2}(/|$)' | LC_ALL=C cut -d : -f 1 | head -n 1)

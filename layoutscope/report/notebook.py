@@ -95,7 +95,7 @@ def _is_frame(value: Any) -> bool:
 
 
 def _folded(name: str, frame: Any) -> str:
-    """Show a frame behind its name and height."""
+    """Show a frame below its name and height."""
     shown = table(frame.columns, frame.head(MAX_ROWS).iter_rows(), frame.height)
     return _folds(f"{name}: {frame.height:,} rows", shown)
 

@@ -35,7 +35,7 @@ PANEL_PIXELS: Final = 210
 """Height of a row of panels."""
 
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""One a volume; tellable apart by the colour-blind (Okabe & Ito)."""
+"""One per volume; tellable apart by the colour-blind (Okabe & Ito)."""
 
 BAND_OPACITY: Final = 0.2
 """Opacity of the interval of a prediction."""
@@ -96,7 +96,7 @@ def _wrapped(titles: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _draw(figure: Figure, series: Series, panel: TimeRow | MetricRow, place: tuple[int, int]) -> None:
-    """Draw the curves of one panel, one a volume."""
+    """Draw the curves of one panel, one per volume."""
     from layoutscope.results.compare import TimeRow
 
     values = panel.seconds if isinstance(panel, TimeRow) else panel.values

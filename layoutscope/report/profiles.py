@@ -43,7 +43,7 @@ class Profile:
     start_us: NDArray[np.float64]
     service_us: NDArray[np.float64]
     parts_us: NDArray[np.float64]  # service time by `PARTS`
-    end_us: float  # when all is done, what the host does behind the last read too
+    end_us: float  # when all is done, what the host does after the last read too
     paths: Paths  # of the volume
 
     @classmethod
@@ -143,7 +143,7 @@ def _events(process: int, profile: Profile) -> Iterator[dict[str, Any]]:
 def folded_stacks(profiles: Sequence[Profile]) -> Iterator[str]:
     """Yield folded stacks: the directories down to the one that caused reads, and the microseconds of those.
 
-    Host time before a read is its directory's; that behind the last one has no line.
+    Host time before a read is its directory's; that after the last one has no line.
     """
     for profile in profiles:
         ids, place = np.unique(profile.trace.directory_id, return_inverse=True)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.tables.columns import Rows
 
 FORMULA: Final = re.compile("\\s*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
-"""How text starts that spreadsheets take for a formula (OWASP, CSV injection): also behind white space, which some
+"""How text starts that spreadsheets take for a formula (OWASP, CSV injection): also after white space, which some
 leave out, and in full width, which those of East Asia take for the same."""
 
 SLICE_ROWS: Final = 16_384
@@ -63,7 +63,7 @@ def write_table(rows: Rows, file: IO[bytes], file_format: str) -> None:
 
 def write_csv(rows: Rows, file: IO[bytes]) -> None:
     """Write CSV: UTF-8, names guarded, raw bytes as hexadecimal, times as ISO 8601."""
-    # Columns of a query are named by whoever asks.
+    # Columns of a query are named by anyone who asks.
     file.write((",".join(_csv_text(column.name) for column in rows.columns) + "\n").encode())
     for first in range(0, len(rows), SLICE_ROWS):
         found = rows.columns_of(slice(first, first + SLICE_ROWS))

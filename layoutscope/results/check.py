@@ -49,7 +49,7 @@ class CheckResult(Shown, Struct, frozen=True):
     frames: ClassVar = ("frame",)
 
     image: str  # its name
-    volumes: tuple[CheckedVolume, ...]  # one a volume or container
+    volumes: tuple[CheckedVolume, ...]  # one per volume or container
     findings: tuple[Finding, ...]  # what is wrong outside of them
     rules: tuple[str, ...] = ()  # codes that it was narrowed to; empty where it holds all
     before: str = ""  # name of the earlier image whose findings were taken away; empty where none were

@@ -175,7 +175,7 @@ class Changes(Displayed, Struct, frozen=True):
 
     @property
     def nodes(self) -> pl.DataFrame:
-        """One row a node that did not stay, with the columns of :data:`CHANGED_NODES`."""
+        """One row per node that did not stay, with the columns of :data:`CHANGED_NODES`."""
         return self.followed.rows().frame
 
 
@@ -279,7 +279,7 @@ def changed_nodes(found: Comparison) -> Rows:
 
 
 def node_changes(earlier: VolumeLayout, later: VolumeLayout) -> NodeChanges:
-    """Join the nodes in use of two states, and say of each what happened to it; in the order of trees and numbers."""
+    """Join the nodes in use of two states with the change of each, in the order of trees and numbers."""
     tables = [_in_use(layout) for layout in (earlier, later)]
     words = sorted({word for table in tables for word in table["tree"].words})
     trees = [codes_in(table["tree"], words) for table in tables]

@@ -163,7 +163,7 @@ def rows_of(name: str, result: Any) -> Rows:
 
 
 def _metric_rows(result: ScanResult) -> Iterator[tuple[Any, ...]]:
-    """Yield every metric of every volume, those of its walk behind those of its tables."""
+    """Yield every metric of every volume, those of its walk after those of its tables."""
     names = volume_names([volume.layout for volume in result.parts])
     for name, volume in zip(names, result.parts, strict=True):
         walked: tuple[Metric, ...] = () if volume.walk is None else volume.walk.metrics
@@ -174,8 +174,8 @@ def _metric_rows(result: ScanResult) -> Iterator[tuple[Any, ...]]:
 
 def _time_rows(result: Any) -> Iterator[tuple[Any, ...]]:
     """Yield the times of walks, of a scan or of a prediction, then those of all orders."""
-    is_scan = all(hasattr(volume, "predictions") for volume in result.volumes)
-    volumes = result.volumes
+    is_scan = hasattr(result, "parts")
+    volumes = result.parts if is_scan else result.volumes
     names = volume_names([each.layout for each in volumes]) if is_scan else [each.volume for each in volumes]
     for name, volume in zip(names, volumes, strict=True):
         if volume.walk is not None:
@@ -213,7 +213,7 @@ def read_seconds(reads: AccessTrace, service_s: NDArray[np.float64], host_factor
 
 
 def host_seconds(reads: AccessTrace, host_factor: float) -> NDArray[np.float64]:
-    """Return the host's time before each read, shape (n_reads,); what it does behind the last is the last one's."""
+    """Return the host's time before each read, shape (n_reads,); what it does after the last is the last one's."""
     found: NDArray[np.float64] = reads.think_us * host_factor / 1e6
     found[-1:] += reads.after_us * host_factor / 1e6
     return found

@@ -136,7 +136,7 @@ class VolumePlan(Displayed, Struct, frozen=True):
     reads: int  # what the work reads
     seconds: float  # what it takes as it is
     interval: Interval  # range of that time
-    # what saves most first, behind it what would not help, then what does not apply
+    # what saves most first, after it what would not help, then what does not apply
     remedies: tuple[PlannedRemedy, ...]
     pair: RemedyPair | None = None  # the best two together; None where no two help more than one
     coverage: float | None = 1.0  # share of the known metadata that was read
@@ -173,5 +173,5 @@ class PlanResult(Shown, Struct, frozen=True):
 
     @property
     def remedies(self) -> pl.DataFrame:
-        """All remedies, a row a volume and remedy, the best first."""
+        """All remedies, one row per volume and remedy, the best first."""
         return self._frame("remedies")

@@ -105,7 +105,7 @@ class OrderCase(Displayed, Struct, frozen=True):
     reads: int = 0  # reads; 0 where it does not apply
     read_bytes: int = 0  # their bytes; 0 where it does not apply
     entries: int | None = None  # entries that it goes through; None if that is not a number of entries of the volume
-    times: tuple[Prediction, ...] = ()  # one a drive; none where it does not apply
+    times: tuple[Prediction, ...] = ()  # one per drive; none where it does not apply
 
     def seconds_per_1000(self, time: Prediction) -> float | None:
         """Return the time for 1,000 entries; None where it goes through no number of them."""
@@ -134,7 +134,7 @@ class PredictResult(Shown, Struct, frozen=True):
 
     @property
     def times(self) -> pl.DataFrame:
-        """The predicted times, a row a volume, order and drive."""
+        """The predicted times, one row per volume, order and drive."""
         return self._frame("times")
 
     @property
@@ -154,7 +154,7 @@ class DriveFacts(Displayed, Struct, frozen=True):
     profile: DriveProfile  # the numbers and their sources
     # median, 90th and 99th percentile of random reads of 4 KiB over the whole drive, one at a time
     random_ms: tuple[float, ...]
-    sequential_mb_s: float  # rate of large sequential reads at the start of the drive, 10^6 bytes a second
+    sequential_mb_s: float  # rate of large sequential reads at the start of the drive, 10^6 bytes per second
     latencies_ms: NDArray[np.float64]  # the random reads themselves
 
 

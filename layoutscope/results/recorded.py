@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Wanted(Struct, frozen=True):
-    """What somebody says of a recording; None and empty where it is to be found out."""
+    """Stated facts about a recording; None and empty ones are found out."""
 
     unit_bytes: int | None = None  # what a block number counts
     at: int | None = None  # position of block 0, in bytes from the start of the image
@@ -101,7 +101,7 @@ class MeasuredTimes(Displayed, Struct, frozen=True):
     """The times of a recording's reads beside those of a profile."""
 
     drive: str  # the profile
-    outcomes: tuple[OutcomeTimes, ...]  # reads that were under way alone, by what the model says of the buffer
+    outcomes: tuple[OutcomeTimes, ...]  # reads that were under way alone, by the model's state of the buffer
     measured_s: float  # time in which the drive was at work on all reads, as measured
     predicted_s: float  # the same as predicted
 
@@ -150,7 +150,7 @@ def leaf_policy(layout: VolumeLayout) -> LeafPolicy:
 
 
 class KitMachine(Displayed, Struct, frozen=True):
-    """What a kit says of its Mac."""
+    """The facts of a kit about its Mac."""
 
     system: str  # version of macOS
     model: str  # model of the Mac
@@ -160,8 +160,8 @@ class KitMachine(Displayed, Struct, frozen=True):
     container: str  # the disk that its container makes
     physical: str  # the whole disk
     unit_bytes: int | None  # the block of the volume's device, as `diskutil` says
-    disks: str = ""  # what its user says of the disk and its case
-    filled: str = ""  # what its user says of how the volume was filled
+    disks: str = ""  # the user's words about the disk and its case
+    filled: str = ""  # the user's words about how the volume was filled
     cache_sizes: Mapping[str, str] = field(default_factory=dict)  # memory, and how many vnodes and buffers there may be
 
 

@@ -145,7 +145,7 @@ class VolumeScan(Displayed, Struct, frozen=True):
     space: tuple[SpaceUse, ...]  # bytes by use
     metrics: tuple[Metric, ...]  # metrics of the tables
     walk: WalkFacts | None  # the enumeration; None where the volume cannot be walked
-    predictions: tuple[Prediction, ...]  # one a drive
+    predictions: tuple[Prediction, ...]  # one per drive
     findings: tuple[Finding, ...]  # what is wrong or remarkable
     verdict: Verdict | None = None  # what follows from the predictions; None where nothing is walked, or on no drive
 
@@ -252,7 +252,7 @@ class ScanResult(Shown, Struct, frozen=True):
 
     @property
     def times(self) -> pl.DataFrame:
-        """The predicted times, a row a volume and drive."""
+        """The predicted times, one row per volume and drive."""
         return self._frame("times")
 
     @property

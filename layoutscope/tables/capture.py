@@ -135,7 +135,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def _digest(path: Path) -> str:
-    # Whoever made the capture says with links which other files of this machine are read.
+    # Anyone who made the capture says with links which other files of this machine are read.
     if path.is_symlink() or path.parent.is_symlink():
         raise ValueError(f"{path.name} is a link, and may lead out of the capture")
     import hashlib
@@ -171,7 +171,7 @@ def _suppress_panics() -> Iterator[None]:
     try:
         kept = os.dup(standard_error)
     except OSError:
-        # It was closed by whoever started this.
+        # It was closed by anyone who started this.
         yield
         return
     try:

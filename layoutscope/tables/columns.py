@@ -199,7 +199,7 @@ class TextColumn:
         return found
 
     def heads(self, width: int) -> U8:
-        """Return the first bytes of the text of each row, (n, width), behind shorter ones zeros."""
+        """Return the first bytes of the text of each row, (n, width), shorter ones padded with zeros."""
         length = np.minimum(self.lengths(), width)
         out = np.zeros((len(self), width), np.uint8)
         start = self._start if self.rows is None else self._start[self.rows]
@@ -224,8 +224,8 @@ class TextColumn:
     def composed_lengths(self, places: I64) -> I64:
         """Bytes of the texts of some rows in normal form C.
 
-        Each is composed once, whoever asks: Python sorts combining characters in the square of their number, which
-        takes 0.2 ms for a name of 255.
+        Each is composed once: Python sorts combining characters in the square of their number, which takes
+        0.2 ms for a name of 255.
         """
         missing = places[self._composed[places] < 0]
         texts = self.take(missing).to_list()

@@ -38,7 +38,7 @@ class TreeFacts(Displayed, Struct, frozen=True):
 
 
 class VolumeFacts(Displayed, Struct, frozen=True):
-    """What a volume says of itself."""
+    """The declarations of a volume."""
 
     filesystem: str  # name of the file system that read it
     variant: str  # as people say: a label of the file system, of one of its variants, or of a container
@@ -62,7 +62,7 @@ class VolumeFacts(Displayed, Struct, frozen=True):
     view: str = "live"  # ``live``, ``xid N`` or ``snapshot NAME``
     metadata_known_bytes: int = 0  # metadata that is known to exist
     metadata_read_bytes: int = 0  # the part of it that was read
-    # entries that must be there by what the volume says of itself, and are not: no fewer are lost
+    # entries that the volume counts and that are missing: no fewer are lost
     num_missing_entries: int = 0
 
 
@@ -74,7 +74,7 @@ class Framed:
 
     def __get__(self, layout: VolumeLayout | None, owner: type) -> pl.DataFrame:
         if layout is None:
-            # Whoever makes a dataclass asks for the field's default in this way.
+            # Anyone who makes a dataclass asks for the field's default in this way.
             if self._name == "node_views":
                 return build_table(self._name, {})  # type: ignore[return-value]
             raise AttributeError(self._name)
@@ -210,7 +210,7 @@ def coverage_of(layouts: Sequence[VolumeLayout], num_errors_outside: int = 0) ->
     float or None
         The smaller of two shares: of the bytes of metadata that are known to exist, and of the entries that must be
         there. None where both say that all was read and an error says otherwise: then something is lost, and nothing is
-        left that says how much. None too where a volume says of itself that files may be missing.
+        left that says how much. None too if a volume declares that files may be missing.
     """
     around = [layout.container for layout in layouts if layout.container is not None]
     codes = [layout.columns("findings").texts("code").raw() for layout in (*layouts, *around)]

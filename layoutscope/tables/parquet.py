@@ -1,6 +1,6 @@
 """What a Parquet file claims, looked at before anything is unpacked.
 
-Polars believes what a file says of itself: it takes memory for as many values as a header names, and a request that the
+Polars believes the header of a file: it takes memory for as many values as a header names, and a request that the
 system refuses ends the whole process. So footer and page headers of a capture's tables, which a stranger may have made,
 are read here first; they are structures of Thrift's compact protocol. Apache Parquet format 2.10, "File format" and
 ``parquet.thrift``; Apache Thrift, "Thrift Compact protocol encoding".

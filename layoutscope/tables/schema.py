@@ -134,7 +134,7 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
             "fork",
             "Categorical",
             "",
-            "data, resource, orphan (no file's) or the name of an attribute; behind `attribute:` if it is one of these",
+            "data, resource, orphan (no file's) or the name of an attribute; after `attribute:` if it is one of these",
         ),
         Column("logical_offset", "Int64", "bytes", "place in the fork"),
         Column("image_offset", "Int64", "bytes", "start, from the start of the image; null in a hole"),

@@ -46,7 +46,7 @@ class Opened:
 
 def nodes_of(result: ScanResult) -> pl.DataFrame:
     """Return the nodes of all volumes of a scan."""
-    return pl.concat([volume.layout.nodes for volume in result.volumes], how="vertical_relaxed")
+    return pl.concat([volume.layout.nodes for volume in result.parts], how="vertical_relaxed")
 
 
 def _pair(_folder: Path) -> list[ScanResult]:

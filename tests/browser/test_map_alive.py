@@ -133,7 +133,7 @@ def test_a_node_that_moved_says_from_where(visit, states):
     (earlier, later), path = states
     places = []
     for result in (earlier, later):
-        nodes = next(volume.layout for volume in result.volumes if volume.layout.entries.height).nodes
+        nodes = next(volume.layout for volume in result.parts if volume.layout.entries.height).nodes
         live = nodes.filter((pl.col("tree").cast(pl.String) == "fs") & (pl.col("state").cast(pl.String) == "live"))
         places.append(dict(live.select("node_id", "image_offset").iter_rows()))
     before, now = places
@@ -248,7 +248,7 @@ def test_wheel_and_drag_keep_the_place_under_the_pointer(visit, pages):
 def test_a_page_without_paths_says_that_it_has_none(visit, scans, tmp_path, monkeypatch, given, told):
     """Past the budget a search says in words what it cannot find and how it could; with all paths it finds each one."""
     monkeypatch.setattr("layoutscope.report.map.panels.NAME_BUDGET", 3)
-    layout = scans["hfsplus"].volumes[0].layout
+    layout = scans["hfsplus"].parts[0].layout
     (tmp_path / "page.html").write_text(map_page([scans["hfsplus"]], **given), "utf-8")
     seen = visit(tmp_path / "page.html")
     field, found = seen.page.locator(".search input"), seen.page.locator(".found")

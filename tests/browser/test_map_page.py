@@ -82,7 +82,7 @@ def test_times_of_directories_sum_up_to_the_walk(visit, pages, scans):
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])
 def test_hover_at_block_level_tells_the_node_of_the_tables(visit, pages, scans, name):
     """Zoomed to single blocks, the cell at a leaf's address names its tree, number, level, records and keys."""
-    layouts = [volume.layout for volume in scans[name].volumes]
+    layouts = [volume.layout for volume in scans[name].parts]
     main = next(layout for layout in layouts if layout.entries.height)
     tree = {"hfsplus": "catalog", "apfs": "fs"}[name]
     leaves = main.nodes.filter((pl.col("tree").cast(pl.String) == tree) & (pl.col("level") == 0))
@@ -108,7 +108,7 @@ def test_hover_at_block_level_tells_the_node_of_the_tables(visit, pages, scans, 
 
 def test_hover_on_data_names_the_file(visit, pages, scans):
     """At block level the cell of a file's first extent names the file."""
-    layout = scans["hfsplus"].volumes[0].layout
+    layout = scans["hfsplus"].parts[0].layout
     extent = layout.extents.filter((pl.col("file_id") >= 16) & (pl.col("length_bytes") >= 8192)).row(0, named=True)
     seen = visit(pages / "hfsplus.html")
     told = seen.run(
@@ -137,7 +137,7 @@ def test_real_pointer_hovers_and_zooms(visit, pages):
 
 def test_cells_share_out_every_byte(visit, pages, scans):
     """The shares of a class over all cells sum up to the bytes of the table: nothing is drawn twice or lost."""
-    layout = next(volume.layout for volume in scans["apfs"].volumes if volume.layout.entries.height)
+    layout = next(volume.layout for volume in scans["apfs"].parts if volume.layout.entries.height)
     expected = layout.nodes.filter(pl.col("tree").cast(pl.String) == "fs").unique("image_offset")["size_bytes"].sum()
     seen = visit(pages / "apfs.html")
     drawn = seen.run(
@@ -394,7 +394,7 @@ def test_other_colours_keep_the_view(visit, pages):
 
 def test_search_shows_where_a_file_lies(visit, pages, scans):
     """A part of a path finds the file; its extents and the leaf of its inode are marked and told."""
-    layout = scans["hfsplus"].volumes[0].layout
+    layout = scans["hfsplus"].parts[0].layout
     of_file = pl.col("file_id") == layout.extents.filter(pl.col("file_id") >= 16)["file_id"][0]
     extents = layout.extents.filter(of_file).sort("image_offset")
     entry = layout.entries.filter(of_file).row(0, named=True)
@@ -486,12 +486,12 @@ def test_dark_and_light_both_draw(visit, pages):
 def test_hostile_names_stay_text(visit, scans, tmp_path):
     """A name that tries to be markup or script is shown as it is, wherever it stands."""
     result = scans["hfsplus"]
-    volume = result.volumes[0]
+    volume = result.parts[0]
     layout = volume.layout
     entries = layout.entries.with_columns(name=pl.lit(HOSTILE))
     layout = layout.changed(entries=entries, facts=replace(layout.facts, name=HOSTILE))
     image = replace(result.image, name=f"/x/{HOSTILE}")
-    changed = replace(result, image=image, volumes=(replace(volume, layout=layout),))
+    changed = replace(result, image=image, parts=(replace(volume, layout=layout),))
     (tmp_path / "page.html").write_text(map_page([changed]), "utf-8")
     seen = visit(tmp_path / "page.html")
     assert seen.complaints == []
@@ -528,7 +528,7 @@ def test_axe_finds_nothing(visit, pages, dark):
 
 def test_what_is_chosen_in_one_view_is_chosen_in_all(visit, pages, scans):
     """A drag with shift over the map chooses its nodes, of the tables; order, walk and table show the same ones."""
-    layout = next(volume.layout for volume in scans["apfs"].volumes if volume.layout.entries.height)
+    layout = next(volume.layout for volume in scans["apfs"].parts if volume.layout.entries.height)
     seen = visit(pages / "apfs.html")
     plot = seen.page.locator(".map")
     plot.evaluate("plot => plot.scrollIntoView({block: 'center'})")
@@ -587,7 +587,7 @@ def test_a_box_over_the_order_chooses_leaves(visit, pages):
 
 def test_nodes_are_coloured_by_age_and_level(visit, pages, scans):
     """The scale spans what the tables have; a node's cell has its step, and one that the slider hides has not."""
-    layouts = [volume.layout for volume in scans["apfs"].volumes]
+    layouts = [volume.layout for volume in scans["apfs"].parts]
     nodes = pl.concat([layout.nodes for layout in layouts], how="vertical_relaxed").filter(pl.col("xid") > 0)
     oldest = nodes.sort("xid").row(0, named=True)
     seen = visit(pages / "apfs.html")

@@ -31,7 +31,7 @@ def test_parts_of_an_order_are_whole_places(visit, pages, scans, name):
     rows = _told(seen, "order")
     main = {"hfsplus": "catalog", "apfs": "fs"}[name]
     live = pl.col("state").cast(pl.String) == "live"
-    (volume,) = [one for one in scans[name].volumes if one.walk is not None]
+    (volume,) = [one for one in scans[name].parts if one.walk is not None]
     leaves = volume.layout.nodes.filter((pl.col("tree") == main) & (pl.col("kind") == "leaf") & live)
     following = 0
     for places, count, *_ in rows:
@@ -46,7 +46,7 @@ def test_spans_of_a_walk_count_its_reads(visit, pages, scans):
     """All reads are in the table, with their bytes; and no span has more seeks than reads."""
     seen = visit(pages / "apfs.html")
     rows = _told(seen, "walk")
-    (volume,) = [one for one in scans["apfs"].volumes if one.walk is not None]
+    (volume,) = [one for one in scans["apfs"].parts if one.walk is not None]
     trace = volume.walk.trace
     assert sum(int(row[1]) for row in rows) == len(trace)
     ends = trace.image_offset[:-1] + trace.length_bytes[:-1]
@@ -56,7 +56,7 @@ def test_spans_of_a_walk_count_its_reads(visit, pages, scans):
 
 def test_places_in_a_partition_say_from_where_they_count(visit, pages, scans):
     """The volume begins behind the start of the image; one that begins there needs no word about it."""
-    start = scans["hfsplus"].volumes[0].layout.facts.image_offset
+    start = scans["hfsplus"].parts[0].layout.facts.image_offset
     assert start > 0
     for name, is_said in (("hfsplus", True), ("apfs", False)):
         seen = visit(pages / f"{name}.html")

@@ -213,7 +213,7 @@ def test_what_passes_its_limits_is_a_row_that_says_which(tmp_path, words, said):
 def test_what_is_locked_is_not_called_damaged_unless_it_is(tmp_path):
     """An encrypted volume without its password is locked; where a leaf of another is lost, the source is damaged."""
     write(container(ApfsVolume("Plain", many(60)), ENCRYPTED, block_count=16384), tmp_path / "locked.img")
-    volumes = layoutscope.scan(tmp_path / "locked.img", drives=()).volumes
+    volumes = layoutscope.scan(tmp_path / "locked.img", drives=()).parts
     plain = next(volume.layout for volume in volumes if volume.layout.facts.name == "Plain")
     leaf = next(node for node in plain.nodes.rows(named=True) if node["tree"] == "fs" and node["level"] == 0)
     data = bytearray((tmp_path / "locked.img").read_bytes())

@@ -25,7 +25,7 @@ def test_two_file_systems_stand_side_by_side(run, image, apfs_image):
     document = json.loads(run("compare", image, apfs_image, "--json", "--drive", "generic-7200").stdout)
     rows = {(row["name"], row["subject"]): row["values"] for row in document["metrics"]}
     for side, path, tree in ((0, image, "catalog"), (1, apfs_image, "fs")):
-        volume = next(item for item in scan(path, drives=()).volumes if item.walk is not None)
+        volume = next(item for item in scan(path, drives=()).parts if item.walk is not None)
         expected = {metric.name: metric.value for metric in volume.metrics if metric.subject == tree}
         assert rows["key-order-inversions", "enumerated tree"][side] == expected["key-order-inversions"]
     assert document["changes"] == [None]
@@ -123,7 +123,7 @@ def test_a_series_follows_layouts_in_order(run, image, apfs_image, tmp_path):
     document = json.loads(run(*words, "--json", "--plot", target).stdout)
     assert [name.split(",")[0] for name in document["names"]] == ["apfs.img", "scattered.img"]
     for number, path in enumerate((apfs_image, image)):
-        volume = next(item for item in scan(path, drives=["sata-ssd"]).volumes if item.walk is not None)
+        volume = next(item for item in scan(path, drives=["sata-ssd"]).parts if item.walk is not None)
         assert document["times"][0]["seconds"][number] == pytest.approx(volume.predictions[0].seconds)
     stamps = [int(place) for place in json.loads(run(*words, "--json", "--by", "xid").stdout)["places"]]
     assert stamps == sorted(stamps)

@@ -27,9 +27,9 @@ APFS, HFSPLUS = "fixtures/images/apfs-scattered.img.zst", "fixtures/images/hfspl
 @pytest.mark.parametrize("name", WRITERS)
 def test_the_system_that_wrote_a_volume_reads_it(reference_image, name):
     """By the strings in its header; `--host` overrides them."""
-    walk = scan(reference_image(name), drives=()).volumes[-1].walk
+    walk = scan(reference_image(name), drives=()).parts[-1].walk
     assert (walk.host, walk.host_from) == WRITERS[name]
-    asked = scan(reference_image(name), drives=(), host="linux").volumes[-1].walk
+    asked = scan(reference_image(name), drives=(), host="linux").parts[-1].walk
     assert (asked.host, asked.host_from) == ("linux", "asked")
 
 

@@ -35,9 +35,9 @@ def test_two_copies_of_an_image_differ_in_nothing(run, tmp_path):
     [
         ((APFS, HFSPLUS), "are not two states of one volume"),
         ((HFSPLUS, HFSPLUS), "are not two states of one volume"),  # it has no identifier
-        ((APFS,), "a difference is that of two states, and 1 are given"),
-        ((APFS, APFS, APFS), "a difference is that of two states, and 3 are given"),
-        ((APFS, APFS, "--png", "a.png"), "a difference is drawn on the page alone"),
+        ((APFS,), "a difference takes two states: 1 were given"),
+        ((APFS, APFS, APFS), "a difference takes two states: 3 were given"),
+        ((APFS, APFS, "--png", "a.png"), "a difference is drawn only on the page"),
     ],
 )
 def test_anything_else_is_refused_and_writes_nothing(run, tmp_path, words, told):

@@ -15,6 +15,7 @@ import layoutscope
 from layoutscope.api.keywords import describe_option, option_type
 from layoutscope.api.session import Session
 from layoutscope.options import Enumeration, ReadOptions, Unit, Workload, options_of
+from layoutscope.results.scan import ScanResult
 from layoutscope.tables import VolumeLayout
 from layoutscope.tables.frames import FRAMES
 
@@ -41,13 +42,16 @@ HEAD = """\
 says the same, and Tab shows it. Words are in the [glossary](../glossary.md), tables in [tables](tables.md),
 [a notebook](../questions.ipynb) answers three questions from the beginning to the end.
 
-- Begin with [`open`](#layoutscopeopen): the image is read once; `scan`, `predict`, `trace` and others are asked of it.
-  What they return shows itself in a notebook; its tables, such as `prediction.times`, are frames: extra `frames`.
+- Begin with [`open`](#layoutscopeopen): the image is read once for `scan`, `predict`, `trace` and others. `print(scan)`
+  shows the report, and a notebook shows it with tables. Tables such as `prediction.times` are frames: extra `frames`.
+- [`scan.map("map.html")`](#scanresultmap) writes the map, [`scan.figures()`](#scanresultfigures) draws it in a
+  notebook, and [`scan.save("NAME.lscope")`](#scanresultsave) saves a capture. `verdict.causes` and
+  `verdict.remedies` of a volume have a `title` in plain words.
 - A keyword that a verb does not have is a `TypeError`, which names what was meant.
 - Every verb that reads an image takes its path, a capture, or a session.
-- `volumes` of a scan is everything that was read, by place: on APFS the container comes before its volumes, and cannot
-  be walked. `volume` is the one volume that can be, whatever else is on the image. `session.volumes` holds volumes
-  alone, by name or by number from 1.
+- `scan.volumes` has the volumes by place, `scan.containers` the APFS containers around them, and `scan.parts` both.
+  `scan.volume` is the one volume that can be listed. `session.volumes` finds volumes by name, or by number from 1.
+- `layout_map`, `write_map` and `save` of the package are understood for one release, with a `DeprecationWarning`.
 - Every error that is raised on purpose is a `layoutscope.errors.LayoutscopeError`.
 """
 
@@ -93,7 +97,12 @@ def verbs() -> dict[str, Callable[..., Any]]:
 def methods() -> dict[str, Callable[..., Any]]:
     """Return what sessions and layouts do, by the name under which the page has it."""
     own = {name: method for name, method in vars(Session).items() if not name.startswith("_")}
-    return {f"Session.{name}": method for name, method in own.items()} | {"VolumeLayout.costs": VolumeLayout.costs}
+    of_scans = {f"ScanResult.{name}": getattr(ScanResult, name) for name in ("map", "figures", "save")}
+    return (
+        {f"Session.{name}": method for name, method in own.items()}
+        | of_scans
+        | {"VolumeLayout.costs": VolumeLayout.costs}
+    )
 
 
 def keywords(function: Callable[..., Any]) -> list[tuple[Keyword | None, str, str]]:
@@ -183,7 +192,7 @@ def page() -> str:
         lines += _function(f"layoutscope.{name}", function)
     for title, kind in GROUPS.items():
         lines += [f"## {title}\n", *_keyword_table(_options_as_keywords(kind)), ""]
-    lines += ["## Sessions and layouts\n"]
+    lines += ["## Sessions, scans and layouts\n"]
     for name, function in methods().items():
         lines += _function(name, function)
     lines += ["## Frames\n", "Each is a polars frame; `.to_pandas()` turns it into one of pandas.\n"]

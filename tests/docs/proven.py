@@ -31,7 +31,7 @@ as in [evidence](../evidence.md); of copies they say so of the walk of the volum
 block a new node gets is predicted by the order of all that is written, not to the very block. How wide the intervals
 of copies are was taken from volumes of 10,000 files and of another seed, not from these. Savings are those of the
 recorded reads before and after, served by the drive models, with the computer's time between reads that is
-predicted; the Cheetah is known to the sector, and DiskSim says of recorded walks on it what the model says, within
+predicted; the Cheetah is known to the sector, and DiskSim and the model agree on recorded walks on it within
 0.2 %. *Inside* is whether the saved time is within the interval that the plan prints.
 """
 

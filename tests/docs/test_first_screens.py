@@ -30,13 +30,19 @@ def test_screens_of_real_images_are_as_written(name, reference_image):
     assert screen(reference_image(REFERENCE[name])) == (FOLDER / f"{name}.txt").read_text("utf-8")
 
 
-EVERYDAY = set(
-    """a about above already also an and apart are as at be because before below by byte can cannot check cost empty
-    everything fine first for found from full given has helps html img improve in inch included intact is it its last
-    least loaded main may more mounting move needs new no not nothing now o of older on only or others partly plan plaso
-    raw rest risk s saved scan second see size so software stored takes than that the their them this three-volumes time
-    tiny to under unlocks use value was were what whether which whole why with within without worst per number share
-    files leaves blocks label kind volumes free after listing saves range next disk reads dates every layoutscope measure password-file rescan left""".split()
+EVERYDAY = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        a about above already also an and apart are as at be because before below by byte can cannot check cost empty
+        everything fine first for found from full given has helps html img improve in inch included intact is it its
+        last least loaded main may more mounting move needs new no not nothing now o of older on only or others partly
+        plan plaso raw rest risk s saved scan second see size so software stored takes than that the their them this
+        three-volumes time tiny to under unlocks use value was were what whether which whole why with within without
+        worst per number share files leaves blocks label kind volumes free after listing saves range next disk reads
+        dates every layoutscope measure password-file rescan left
+        """,
+    )
 )
 """Words that a dictionary explains, commands, and names of the images."""
 

@@ -18,9 +18,9 @@ def test_size_that_no_file_can_have_is_unknown(tmp_path):
     path = tmp_path / "disk.img"
     write(ContainerPlan((VolumePlan("Rich", RICH),), block_count=16384), path)
     whole = layoutscope.scan(path, drives=())
-    rows = {row["name"]: row for row in whole.volumes[-1].layout.entries.iter_rows(named=True)}
+    rows = {row["name"]: row for row in whole.parts[-1].layout.entries.iter_rows(named=True)}
     size, node = rows["short"]["size_bytes"], rows["short"]["inode_node_row"]
-    nodes = whole.volumes[-1].layout.nodes
+    nodes = whole.parts[-1].layout.nodes
     (at,) = nodes.filter(nodes["row"] == node)["image_offset"]
     data = bytearray(path.read_bytes())
     block = bytes(data[at : at + BLOCK])
@@ -31,7 +31,7 @@ def test_size_that_no_file_can_have_is_unknown(tmp_path):
     data[at : at + BLOCK] = with_checksum(changed)
     path.write_bytes(data)
     result = layoutscope.scan(path, drives=())
-    rows = {row["name"]: row for row in result.volumes[-1].layout.entries.iter_rows(named=True)}
+    rows = {row["name"]: row for row in result.parts[-1].layout.entries.iter_rows(named=True)}
     assert rows["short"]["size_bytes"] is None
     assert result.exit_code == 3
     assert all(row["size_bytes"] is None or row["size_bytes"] >= 0 for row in rows.values())

@@ -69,12 +69,12 @@ def without_headers(kind, data):
 
 def found(result):
     """Return starts, files and folders of the volumes that were read."""
-    facts = [item.layout.facts for item in result.volumes if item.layout.facts.volume is not None]
+    facts = [item.layout.facts for item in result.parts if item.layout.facts.volume is not None]
     return [(each.image_offset, each.num_files, each.num_directories) for each in facts]
 
 
 def codes(result, *levels):
-    every = [*result.findings, *(item for volume in result.volumes for item in volume.findings)]
+    every = [*result.findings, *(item for volume in result.parts for item in volume.findings)]
     return {item.code for item in every if not levels or item.level in levels}
 
 

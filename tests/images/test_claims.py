@@ -118,7 +118,7 @@ def test_counts_that_no_figure_of_a_scan_uses_are_the_checks(tmp_path):
     """A space manager that claims 2**40 chunks: free space is that of the chunks that are there, and a check tells."""
     path = tmp_path / "a"
     write(ContainerPlan((VolumePlan("Many", many(60)),), block_count=4096), path)
-    whole = scan(path, drives=()).volumes[0].layout.free
+    whole = scan(path, drives=()).parts[0].layout.free
     data = bytearray(path.read_bytes())
     managers = [at for at in range(0, len(data), 4096) if struct.unpack_from("<H", data, at + 24) == (5,)]
     for at in managers:
@@ -127,5 +127,5 @@ def test_counts_that_no_figure_of_a_scan_uses_are_the_checks(tmp_path):
     path.write_bytes(data)
     result = scan(path, drives=())
     assert managers
-    assert result.volumes[0].layout.free.equals(whole)
+    assert result.parts[0].layout.free.equals(whole)
     assert check(path).exit_code == 3

@@ -88,7 +88,7 @@ def test_what_forbids_reading_is_an_error_everywhere(make, bits, code, message, 
     path = tmp_path / "disk.img"
     path.write_bytes(make(sound, **bits))
     scanned = layoutscope.scan(path, drives=())
-    told = [item for volume in scanned.volumes for item in volume.findings if item.level == "error"]
+    told = [item for volume in scanned.parts for item in volume.findings if item.level == "error"]
     assert [(item.code, item.message) for item in told] == [(code, message)]
     assert (scanned.coverage, scanned.exit_code) == (None, 3)
     (layout,) = layoutscope.open(path).volumes

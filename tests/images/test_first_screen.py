@@ -92,7 +92,7 @@ def test_the_fresh_volume_is_not_blamed_for_what_age_did(reference_image):
     """Of the same files fresh, reading in key order saves half of the time; aged, it saves next to nothing."""
     shares = {}
     for age in ("c00", "c20"):
-        verdict = scan(reference_image(f"aged/apfs-20000-{age}.img")).volumes[-1].verdict
+        verdict = scan(reference_image(f"aged/apfs-20000-{age}.img")).parts[-1].verdict
         shares[age] = next(item.share for item in verdict.remedies if item.name == "tree-in-key-order")
     assert shares["c00"] > 0.5
     assert shares["c20"] < 0.1

@@ -48,7 +48,7 @@ def copies(pair, tmp_path):
 
 def levels(result):
     found = [finding.level for finding in result.findings]
-    return found + [level for volume in result.volumes for level in volume.layout.findings["level"]]
+    return found + [level for volume in result.parts for level in volume.layout.findings["level"]]
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -58,13 +58,13 @@ def test_pair_opens_whichever_half_is_named_first(pair, order):
     result = layoutscope.scan(first, second=second, drives=())
     assert result.exit_code == 0
     assert set(levels(result)) <= {"info"}
-    assert [volume.layout.facts.name for volume in result.volumes] == ["", "Fuse"]
+    assert [volume.layout.facts.name for volume in result.parts] == ["", "Fuse"]
 
 
 def test_blocks_of_both_devices_are_told_apart(pair):
     """The superblock counts the blocks of both; all but the copy of the superblock are free on the second device."""
     result = layoutscope.scan(pair[0], second=pair[1], drives=())
-    layout = result.volumes[0].layout
+    layout = result.parts[0].layout
     assert layout.facts.details["blocks"] == MAIN_BLOCKS + SECOND_BLOCKS
     assert layout.facts.details["claimed but free blocks"] == 0
     assert layout.facts.details["unclaimed blocks"] == 0
@@ -85,7 +85,7 @@ def test_halves_alone_say_which_one_is_missing(pair):
     # Of the second device nothing can be read: the main device has all checkpoints.
     for image, words, code in zip(pair, ("second device", "main device"), (3, 1), strict=True):
         result = layoutscope.scan(image, drives=())
-        messages = [message for volume in result.volumes for message in volume.layout.findings["message"]]
+        messages = [message for volume in result.parts for message in volume.layout.findings["message"]]
         assert result.exit_code == code
         assert any(words in message and "not given" in message for message in messages)
 
@@ -111,7 +111,7 @@ def test_bytes_are_those_of_the_device_in_the_tables(filled, tmp_path):
     seen = []
     for first, second in (filled, filled[::-1]):
         result = layoutscope.scan(first, second=second, drives=(), identify=True)
-        nodes = [row for item in result.volumes for row in item.layout.nodes.iter_rows(named=True)]
+        nodes = [row for item in result.parts for row in item.layout.nodes.iter_rows(named=True)]
         assert {row["device"] for row in nodes} == {0, 1}
         shown = [
             layoutscope.inspect(first, second=second, node=f"fs:{row['node_id']}").structures
@@ -129,7 +129,7 @@ def test_first_byte_of_the_identifier_says_nothing(copies):
     """The devices are told apart by the last bit alone."""
     result = layoutscope.scan(copies[1], second=copies[0], drives=())
     assert result.exit_code == 0
-    assert layoutscope.scan(copies[0], drives=()).volumes[-1].layout.facts.name == "Fuse"
+    assert layoutscope.scan(copies[0], drives=()).parts[-1].layout.facts.name == "Fuse"
 
 
 def test_two_images_of_one_half_are_refused(pair, tmp_path):
@@ -144,7 +144,7 @@ def test_two_images_of_one_half_are_refused(pair, tmp_path):
 def test_the_same_byte_of_two_devices_is_counted_twice(pair, has_second):
     """All but the metadata is free, as the bitmaps of the main device say, and every byte of the set has one use."""
     result = layoutscope.scan(pair[0], second=pair[1] if has_second else None, drives=())
-    container = result.volumes[0]
+    container = result.parts[0]
     held = {row.use: row.size_bytes for row in container.space}
     assert set(held) == {"metadata", "free"}
     assert held["free"] == container.layout.free["length_bytes"].sum()
@@ -155,7 +155,7 @@ def test_uses_of_both_devices_are_those_of_their_tables(tmp_path):
     """With files and nodes on both, at equal places too, data and free space are what each device's rows sum up to."""
     paths = tmp_path / "main", tmp_path / "second"
     write(SCENARIOS["fusion"], *paths)
-    volumes = layoutscope.scan(paths[0], second=paths[1], drives=()).volumes
+    volumes = layoutscope.scan(paths[0], second=paths[1], drives=()).parts
     (held,) = ({row.use: row.size_bytes for row in item.space} for item in volumes if item.space)
     layouts = [item.layout for item in volumes]
     assert set(layouts[0].free["device"].to_list()) == {0, 1}

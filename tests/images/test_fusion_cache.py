@@ -26,14 +26,14 @@ def written(folder, *runs, flags=space.FUSION_MT_DIRTY) -> tuple[list, int]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(space, "FUSION_MT_DIRTY", flags)
         write(plan, *paths)
-    layout = layoutscope.scan(paths[0], second=paths[1], drives=()).volumes[0].layout
+    layout = layoutscope.scan(paths[0], second=paths[1], drives=()).parts[0].layout
     (cache,) = layout.regions.filter(layout.regions["type"] == "fusion-write-cache")["image_offset"].to_list()
     return paths, cache // BLOCK
 
 
 def pieces_of_far(paths):
     """Rows of the file whose four blocks in the middle lie on the second device."""
-    layout = layoutscope.scan(paths[0], second=paths[1], drives=()).volumes[1].layout
+    layout = layoutscope.scan(paths[0], second=paths[1], drives=()).parts[1].layout
     (number,) = layout.entries.filter(layout.entries["name"] == "far")["file_id"].to_list()
     rows = layout.extents.filter(layout.extents["file_id"] == number)
     return rows.select("device", "image_offset", "logical_offset", "length_bytes").rows()
@@ -81,7 +81,7 @@ def test_clean_runs_are_the_same_on_both_devices(tmp_path):
 def test_nodes_are_read_where_they_are_newest(tmp_path):
     """A node of the second device that is dirty is read from the cache, and shown there: what is old there is not."""
     paths, _ = written(tmp_path, (0, 600, 4))
-    whole = layoutscope.scan(paths[0], second=paths[1], drives=()).volumes[2].layout
+    whole = layoutscope.scan(paths[0], second=paths[1], drives=()).parts[2].layout
     leaves = whole.nodes.filter((whole.nodes["tree"] == "fs") & (whole.nodes["level"] == 0)).sort("key_rank")
     home = leaves["image_offset"][1] // BLOCK
     assert leaves["device"][1] == 1
@@ -96,7 +96,7 @@ def test_nodes_are_read_where_they_are_newest(tmp_path):
         file.seek((cache + 5) * BLOCK)
         file.write(node)
     result = layoutscope.scan(paths[0], second=paths[1], drives=())
-    found = result.volumes[2].layout
+    found = result.parts[2].layout
     assert result.exit_code == 0
     assert found.entries.equals(whole.entries)
     moved = found.nodes.filter(found.nodes["node_id"] == leaves["node_id"][1], found.nodes["tree"] == "fs")

@@ -39,7 +39,7 @@ def volume(path):
 def test_a_sentence_says_how_a_volume_was_written(reference_image, name):
     """In which order its files came, in how many streams, by which transactions; nothing that it does not show."""
     order, sentence = IMAGES[name]
-    (found,) = (item for item in scan(reference_image(name), drives=()).volumes if item.walk is not None)
+    (found,) = (item for item in scan(reference_image(name), drives=()).parts if item.walk is not None)
     assert order_of_creation(found.layout) == order
     assert history(found).startswith(sentence)
     assert bool(history(found)) == bool(sentence)

@@ -32,4 +32,4 @@ def test_a_small_volume_on_a_huge_disk_is_read_as_if_alone(huge):
     alone = scan(small, drives=())
     found = scan(path, volume_at=14 * TIB, drives=())
     assert found.image.read_bytes < alone.image.read_bytes + 1024**2
-    assert found.volumes[0].layout.entries.height == alone.volumes[0].layout.entries.height
+    assert found.parts[0].layout.entries.height == alone.parts[0].layout.entries.height

@@ -192,7 +192,7 @@ def test_entries_and_extents_are_those_of_the_driver(volume):
     """Paths, inodes, kinds, links, sizes, and where each byte of each file lies."""
     image, lines, mapped = volume
     result = layoutscope.scan(image, drives=())
-    layout = next(item.layout for item in result.volumes if item.layout.facts.volume is not None)
+    layout = next(item.layout for item in result.parts if item.layout.facts.volume is not None)
     expected = {
         plain(row[5]): (int(row[0]), row[1], int(row[2]), int(row[3]) if row[1] == "f" else 0)
         for row in lines
@@ -227,6 +227,6 @@ def test_what_a_driver_wrote_is_sound(volume):
     checked = layoutscope.check(image)
     told = {item.code for each in checked.volumes for item in each.findings if item.level != "info"}
     assert told <= (
-        {"node-not-zeroed", "flags-invalid"} if result.volumes[0].layout.facts.filesystem == "hfsplus" else set()
+        {"node-not-zeroed", "flags-invalid"} if result.parts[0].layout.facts.filesystem == "hfsplus" else set()
     )
     assert [item for item in layoutscope.verify(image).tables if item.differences] == []

@@ -22,7 +22,7 @@ def sound(reference_image):
 
 @pytest.fixture(scope="module")
 def regions(sound):
-    return layoutscope.scan(sound, drives=()).volumes[0].layout.regions.with_columns(pl.col("type").cast(pl.String))
+    return layoutscope.scan(sound, drives=()).parts[0].layout.regions.with_columns(pl.col("type").cast(pl.String))
 
 
 @pytest.fixture
@@ -47,20 +47,20 @@ def place(regions, kind, owner):
 
 
 def errors(result):
-    return [finding for volume in result.volumes for finding in volume.findings if finding.level == "error"]
+    return [finding for volume in result.parts for finding in volume.findings if finding.level == "error"]
 
 
 def test_newest_superblock_lost(without, regions):
     """The state before it is shown as what it is, both transactions are named, and the exit code says damage."""
     result = layoutscope.scan(without(place(regions, "container-superblock", f"checkpoint {LAST}")), drives=())
     assert result.exit_code == 3
-    assert {volume.layout.facts.view for volume in result.volumes} == {f"xid {BEFORE}"}
+    assert {volume.layout.facts.view for volume in result.parts} == {f"xid {BEFORE}"}
     assert any(str(LAST) in item.message and str(BEFORE) in item.message for item in errors(result))
 
 
 def names_of(result):
     """Entries of the volume, by the last of the layouts."""
-    return set(result.volumes[-1].layout.entries.select("parent_id", "name", "file_id").rows())
+    return set(result.parts[-1].layout.entries.select("parent_id", "name", "file_id").rows())
 
 
 def test_newest_object_map_lost(without, regions, sound):
@@ -68,9 +68,9 @@ def test_newest_object_map_lost(without, regions, sound):
     result = layoutscope.scan(without(place(regions, "object-map", "container object map")), drives=())
     assert result.exit_code == 3
     assert result.coverage != 1
-    assert {volume.layout.facts.view for volume in result.volumes} == {"live"}
+    assert {volume.layout.facts.view for volume in result.parts} == {"live"}
     assert names_of(result) == names_of(layoutscope.scan(sound, drives=()))
-    assert "tree-rebuilt" in {item.code for volume in result.volumes for item in volume.findings}
+    assert "tree-rebuilt" in {item.code for volume in result.parts for item in volume.findings}
 
 
 def test_older_object_map_is_read_where_much_is_in_use(without, regions, monkeypatch):
@@ -78,7 +78,7 @@ def test_older_object_map_is_read_where_much_is_in_use(without, regions, monkeyp
     monkeypatch.setattr("layoutscope.filesystems.apfs.rescue.SEARCHED_BYTES", 0)
     result = layoutscope.scan(without(place(regions, "object-map", "container object map")), drives=())
     assert result.exit_code == 3
-    assert {volume.layout.facts.view for volume in result.volumes} == {f"xid {BEFORE}"}
+    assert {volume.layout.facts.view for volume in result.parts} == {f"xid {BEFORE}"}
     assert any(str(LAST) in item.message and str(BEFORE) in item.message for item in errors(result))
 
 
@@ -87,9 +87,9 @@ def test_newest_map_lost(without, regions, sound):
     result = layoutscope.scan(without(place(regions, "checkpoint-map", f"checkpoint {LAST}")), drives=())
     assert result.exit_code == 3
     assert result.coverage != 1
-    assert {volume.layout.facts.view for volume in result.volumes} == {"live"}
+    assert {volume.layout.facts.view for volume in result.parts} == {"live"}
     whole = layoutscope.scan(sound, drives=())
-    found, all_of = (item.volumes[-1].layout.entries.drop("row") for item in (result, whole))
+    found, all_of = (item.parts[-1].layout.entries.drop("row") for item in (result, whole))
     assert found.select("parent_id", "name", "file_id").equals(all_of.select("parent_id", "name", "file_id"))
 
 
@@ -97,7 +97,7 @@ def test_sweep_goes_back_to_the_last_state(without, regions, sound):
     """Where its superblock is lost, nodes of the last transaction are preferred to an older state that opens."""
     path = without(place(regions, "container-superblock", f"checkpoint {LAST}"))
     found, all_of = (
-        set(layoutscope.scan(image, drives=(), sweep=sweep).volumes[-1].layout.entries.select("name", "file_id").rows())
+        set(layoutscope.scan(image, drives=(), sweep=sweep).parts[-1].layout.entries.select("name", "file_id").rows())
         for image, sweep in ((path, True), (sound, False))
     )
     assert found == all_of
@@ -107,7 +107,7 @@ def test_newest_superblock_and_its_copy_lost(without, regions):
     """The map of the lost checkpoint is left, and behind it nothing sound: it was committed."""
     result = layoutscope.scan(without(place(regions, "container-superblock", f"checkpoint {LAST}"), 0), drives=())
     assert result.exit_code == 3
-    assert {volume.layout.facts.view for volume in result.volumes} == {f"xid {BEFORE}"}
+    assert {volume.layout.facts.view for volume in result.parts} == {f"xid {BEFORE}"}
 
 
 @pytest.mark.parametrize("kind", ["container-superblock", "checkpoint-map"])
@@ -115,14 +115,14 @@ def test_older_checkpoint_lost(without, regions, kind):
     """Their places are written again sooner or later: nothing of the live state is damaged."""
     result = layoutscope.scan(without(place(regions, kind, f"checkpoint {BEFORE}")), drives=())
     assert result.exit_code == 0
-    assert {volume.layout.facts.view for volume in result.volumes} == {"live"}
+    assert {volume.layout.facts.view for volume in result.parts} == {"live"}
 
 
 def test_older_state_that_was_asked_for_is_no_damage(sound):
     """Nothing is lost where a state is chosen by its transaction."""
     result = layoutscope.scan(sound, xid=BEFORE, drives=())
     assert result.exit_code == 0
-    assert {volume.layout.facts.view for volume in result.volumes} == {f"xid {BEFORE}"}
+    assert {volume.layout.facts.view for volume in result.parts} == {f"xid {BEFORE}"}
 
 
 def test_transaction_that_was_never_finished_is_no_damage(without, regions):
@@ -137,21 +137,21 @@ def test_transaction_that_was_never_finished_is_no_damage(without, regions):
         file.write(former)
     result = layoutscope.scan(path, drives=())
     assert errors(result) == []
-    assert {volume.layout.facts.view for volume in result.volumes} == {"live"}
+    assert {volume.layout.facts.view for volume in result.parts} == {"live"}
 
 
 def test_block_0_lost(without):
     """A bare container is recognised by the superblocks of its checkpoints, without a sweep."""
     result = layoutscope.scan(without(0), drives=())
-    assert sum(volume.layout.entries.height for volume in result.volumes) == 2464
-    assert {volume.layout.facts.view for volume in result.volumes} == {"live"}
+    assert sum(volume.layout.entries.height for volume in result.parts) == 2464
+    assert {volume.layout.facts.view for volume in result.parts} == {"live"}
 
 
 def test_copies_that_snapshots_keep_are_no_volumes(reference_image, tmp_path):
     """With every superblock of the container lost, a sweep brings out the one volume, with its newest entries."""
     image, path = reference_image("driver/apfs-snap.img"), tmp_path / "damaged.img"
     whole = layoutscope.scan(image, drives=())
-    regions = whole.volumes[0].layout.regions.with_columns(pl.col("type").cast(pl.String))
+    regions = whole.parts[0].layout.regions.with_columns(pl.col("type").cast(pl.String))
     places = regions.filter(pl.col("type") == "container-superblock")["image_offset"].to_list()
     subprocess.run(["cp", "--sparse=always", "--no-preserve=mode", image, path], check=True)
     with path.open("r+b") as file:
@@ -159,8 +159,8 @@ def test_copies_that_snapshots_keep_are_no_volumes(reference_image, tmp_path):
             file.seek(at)
             file.write(bytes(BLOCK))
     result = layoutscope.scan(path, drives=(), sweep=True)
-    found = [volume.layout for volume in result.volumes if volume.layout.facts.volume is not None]
+    found = [volume.layout for volume in result.parts if volume.layout.facts.volume is not None]
     assert [layout.facts.name for layout in found] == ["SnapAPFS"]
     rows = [set(layout.entries.select("parent_id", "name", "file_id").rows()) for layout in found]
-    assert rows == [set(whole.volumes[-1].layout.entries.select("parent_id", "name", "file_id").rows())]
+    assert rows == [set(whole.parts[-1].layout.entries.select("parent_id", "name", "file_id").rows())]
     assert result.exit_code == 3

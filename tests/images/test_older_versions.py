@@ -65,7 +65,7 @@ def test_older_version_is_damage(places, victim, tmp_path):
     path, expected = victim
     whole = layoutscope.scan(path, drives=())
     result = layoutscope.scan(with_older(path, expected, places, tmp_path / "older.img"), drives=())
-    told = [item.message for volume in result.volumes for item in volume.findings if item.level == "error"]
+    told = [item.message for volume in result.parts for item in volume.findings if item.level == "error"]
     assert any("of another transaction than the object map says" in message for message in told)
     assert result.exit_code == 3
     assert result.coverage is None or result.coverage < 1

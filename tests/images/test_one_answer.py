@@ -38,7 +38,7 @@ def told(item):
 @pytest.mark.parametrize("path", IMAGES, indirect=True)
 def test_every_verb_has_the_same_time_and_range(path, host, tmp_path):
     """Scan, prediction, plan, orders, comparison, series, map and batch."""
-    scanned = next(volume for volume in layoutscope.scan(path, drives=DRIVES, host=host).volumes if volume.walk)
+    scanned = next(volume for volume in layoutscope.scan(path, drives=DRIVES, host=host).parts if volume.walk)
     wanted = {item.drive: told(item) for item in scanned.predictions}
     predicted = layoutscope.predict(path, drives=DRIVES, host=host).volumes[0]
     assert {case.prediction.drive: told(case.prediction) for case in predicted.drives} == wanted
@@ -56,7 +56,7 @@ def test_every_verb_has_the_same_time_and_range(path, host, tmp_path):
     for row in (*layoutscope.compare(path, path, drives=DRIVES, host=host).times, *series.times):
         assert [told(cost) for cost in row.costs] == 2 * [wanted[row.drive]]
     (shown,) = layoutscope.map(path, tmp_path / "map.html", drives=DRIVES, host=host)
-    (mapped,) = (volume for volume in shown.volumes if volume.walk)
+    (mapped,) = (volume for volume in shown.parts if volume.walk)
     assert {item.drive: told(item) for item in mapped.predictions} == wanted
     done = layoutscope.batch(Path(path), tmp_path / "batch", drives=DRIVES, host=host)
     rows = done.table("predictions")
@@ -68,7 +68,7 @@ def test_every_verb_has_the_same_time_and_range(path, host, tmp_path):
 @pytest.mark.parametrize("path", IMAGES, indirect=True)
 def test_the_headline_is_the_median(path):
     """Of the simulations that the range is made of; the range is theirs, and reaches for nothing else."""
-    for volume in layoutscope.scan(path, drives=DRIVES).volumes:
+    for volume in layoutscope.scan(path, drives=DRIVES).parts:
         for item in volume.predictions:
             draws = np.array(item.draws_s)
             assert item.seconds == draws[median_draw(draws)]
@@ -82,7 +82,7 @@ def test_the_headline_is_the_median(path):
 @pytest.mark.parametrize("path", IMAGES, indirect=True)
 def test_remedies_of_a_scan_are_those_of_a_plan(path):
     """The same seconds, and what one calls a help the other does, too."""
-    for volume in layoutscope.scan(path, drives="generic-7200").volumes:
+    for volume in layoutscope.scan(path, drives="generic-7200").parts:
         if volume.verdict is None or not volume.verdict.is_noticeable:
             continue
         plan = layoutscope.plan(path, drive="generic-7200").volumes[0]

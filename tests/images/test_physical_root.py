@@ -55,7 +55,7 @@ def test_physical_tree_is_read(written, physical):
     path, _ = written
     result = layoutscope.scan(physical, drives=())
     assert rows_of(result) == rows_of(layoutscope.scan(path, drives=()))
-    assert not [item for volume in result.volumes for item in volume.findings if item.level == "error"]
-    nodes = result.volumes[-1].layout.nodes.filter(tree="fs")
+    assert not [item for volume in result.parts for item in volume.findings if item.level == "error"]
+    nodes = result.parts[-1].layout.nodes.filter(tree="fs")
     assert len(nodes) > 3
     assert nodes["locator_row"].null_count() == len(nodes)

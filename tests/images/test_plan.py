@@ -94,7 +94,7 @@ def test_a_scan_tells_the_first_rows_of_the_plan(reference_image, image, host):
     """Of the remedies that need no other layout, in the plan's order, with its seconds; on both systems."""
     is_ours = image.endswith("scattered")
     path = f"fixtures/images/{image}.img.zst" if is_ours else reference_image(f"aged/{image}.img")
-    volumes = scan(path, drives=(DISK.name, "sata-ssd"), host=host).volumes
+    volumes = scan(path, drives=(DISK.name, "sata-ssd"), host=host).parts
     verdict, flash = next((item.verdict, item.predictions[1]) for item in volumes if item.verdict)
     (found,) = plan(path, host=host).volumes
     names = set(QUICK)

@@ -106,7 +106,7 @@ def test_a_disk_on_a_server_is_scanned_by_ranges(server):
     """The same layout as from a file; of 64 GiB well under a thousandth is read, no byte twice, and it is told."""
     disk = large_disk(server.folder / "disk.img")
     there, here = layoutscope.scan(f"{server.address}/disk.img"), layoutscope.scan(disk)
-    for one, other in zip(there.volumes, here.volumes, strict=True):
+    for one, other in zip(there.parts, here.parts, strict=True):
         assert one.layout.nodes.equals(other.layout.nodes)
         assert one.layout.entries.equals(other.layout.entries)
     sent = sum(last - first for first, last in server.asked)
@@ -252,7 +252,7 @@ def test_a_disk_in_an_object_store_is_scanned(tmp_path, monkeypatch):
             shutil.copyfileobj(zstd.open(packed), disk)
         amazon.upload_file(str(raw), "disks", "one/disk.img")
         there, here = layoutscope.scan("s3://disks/one/disk.img"), layoutscope.scan(raw)
-        assert there.volumes[0].layout.nodes.equals(here.volumes[0].layout.nodes)
+        assert there.parts[0].layout.nodes.equals(here.parts[0].layout.nodes)
         assert 0 < there.image.read_bytes < raw.stat().st_size
     finally:
         store.stop()

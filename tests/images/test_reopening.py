@@ -43,7 +43,7 @@ def without(path, folder, *places):
 
 def places(result, kind, device=0):
     """Where the regions of a type lie that the layouts of a scan show."""
-    tables = [volume.layout.regions.with_columns(pl.col("type").cast(pl.String)) for volume in result.volumes]
+    tables = [volume.layout.regions.with_columns(pl.col("type").cast(pl.String)) for volume in result.parts]
     chosen = [table.filter(type=kind, device=device)["image_offset"].to_list() for table in tables]
     return [at for table in chosen for at in table]
 
@@ -52,13 +52,13 @@ def names(result):
     """Entries of all volumes."""
     return [
         set(volume.layout.entries.select("parent_id", "file_id", "name").rows())
-        for volume in result.volumes
+        for volume in result.parts
         if volume.layout.facts.volume is not None
     ]
 
 
 def errors(result):
-    return [item for volume in result.volumes for item in volume.findings if item.level == "error"]
+    return [item for volume in result.parts for item in volume.findings if item.level == "error"]
 
 
 @pytest.mark.parametrize("sweep", [False, True])
@@ -74,7 +74,7 @@ def test_a_chosen_state_whose_object_map_is_lost(written, tmp_path, sweep):
     found = layoutscope.scan(image, xid=xid, drives=(), sweep=sweep)
     assert found.exit_code == 3
     assert found.coverage != 1
-    assert {volume.layout.facts.view for volume in found.volumes} == {f"xid {xid}"}
+    assert {volume.layout.facts.view for volume in found.parts} == {f"xid {xid}"}
     assert names(found) == names(whole) != names(layoutscope.scan(path, drives=()))
 
 
@@ -111,7 +111,7 @@ def test_a_second_device_whose_superblock_is_lost(written, tmp_path, order, swee
     whole = layoutscope.scan(main, second=second, drives=())
     found = layoutscope.scan(pair[order[0]], second=pair[order[1]], drives=(), sweep=sweep)
     assert names(found) == names(whole)
-    told = [item for volume in found.volumes for item in volume.findings if item.code == "checkpoint-invalid"]
+    told = [item for volume in found.parts for item in volume.findings if item.code == "checkpoint-invalid"]
     # The magic stands behind the 32 bytes of the object's header.
     assert [(item.level, item.image_offset, item.device) for item in told] == [("warning", 32, 1)]
 
@@ -130,7 +130,7 @@ def test_a_volume_of_whose_superblock_no_copy_is_left(written, tmp_path, sweep):
     """Its loss has no place, and is told as far as it was looked for; the other volume is whole."""
     (path,) = written("volumes")
     whole = layoutscope.scan(path, drives=())
-    (first,) = [item for item in whole.volumes if item.layout.facts.volume == 1]
+    (first,) = [item for item in whole.parts if item.layout.facts.volume == 1]
     own = first.layout.regions.with_columns(pl.col("type").cast(pl.String)).filter(type="volume-superblock")
     image = without(path, tmp_path, *own["image_offset"].to_list())
     found = layoutscope.scan(image, drives=(), sweep=sweep)

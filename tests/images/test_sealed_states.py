@@ -27,7 +27,7 @@ def sealed(request, tmp_path_factory):
 
 
 def volume(path, verb=layoutscope.scan, **options):
-    return verb(path, drives=(), **options).volumes[-1]
+    return verb(path, drives=(), **options).parts[-1]
 
 
 def superblocks(path):
@@ -63,7 +63,7 @@ def test_each_state_is_sealed_by_its_own_superblock(sealed, tmp_path, unsealed, 
     path = changed(sealed, tmp_path / "copy.img", [superblocks(sealed)[name] for name in unsealed], unseal)
     options = {"snapshot": "os"} if state == "os" else {}
     result = layoutscope.scan(path, drives=(), **options)
-    found = result.volumes[-1]
+    found = result.parts[-1]
     assert result.exit_code == 0
     assert result.coverage == 1
     assert ("new" in names(found)) == (state == "live")
@@ -83,7 +83,7 @@ def test_snapshot_is_verified_against_its_own_seal(sealed, tmp_path):
     damaged.write_bytes(data)
     result = layoutscope.scan(damaged, drives=(), snapshot="os")
     assert result.exit_code == 3
-    assert "checksum-mismatch" in {finding.code for finding in result.volumes[-1].findings}
+    assert "checksum-mismatch" in {finding.code for finding in result.parts[-1].findings}
     assert names(volume(damaged)) == names(volume(sealed))
 
 
@@ -99,7 +99,7 @@ def test_tree_is_read_without_its_seal(sealed, tmp_path):
     damaged.write_bytes(data)
     result = layoutscope.scan(damaged, drives=())
     assert result.exit_code == 3
-    assert names(result.volumes[-1]) == names(volume(sealed))
+    assert names(result.parts[-1]) == names(volume(sealed))
 
 
 def test_check_of_a_sealed_volume_with_a_snapshot_is_clean(sealed):

@@ -54,7 +54,7 @@ def test_every_snapshot_is_listed(time_machine):
     assert [state.label for state in states] == [f"backup {number:03}" for number in range(NUM_SNAPSHOTS)]
     assert all(state.is_complete and state.num_nodes == state.num_sound_nodes > 0 for state in states)
     result = layoutscope.scan(path, drives=())
-    layout = result.volumes[-1].layout
+    layout = result.parts[-1].layout
     assert (result.exit_code, layout.facts.details["role"], layout.facts.details["snapshots"]) == (0, "backup", 300)
     assert set(layout.node_views["view"].unique()) >= {"live", "snapshot backup 000", "snapshot backup 299"}
 
@@ -64,7 +64,7 @@ def test_a_snapshot_shows_its_own_state(time_machine, number):
     """The times of files are those that they had: file N was touched first in the transaction of snapshot N."""
     path, _ = time_machine
     result = layoutscope.scan(path, drives=(), snapshot=f"backup {number:03}")
-    layout = result.volumes[-1].layout
+    layout = result.parts[-1].layout
     assert (result.exit_code, layout.facts.view) == (0, f"snapshot backup {number:03}")
     assert layout.entries.filter(kind="file").height == FILES
     times = layout.entries.filter(kind="file").sort("name")["modify_time"]
@@ -96,7 +96,7 @@ def test_work_grows_no_faster_than_snapshots(tmp_path):
 def uses(result):
     """Bytes by use, wherever in a result they are told."""
     found = {}
-    for volume in result.volumes:
+    for volume in result.parts:
         for use in volume.space:
             found[use.use] = found.get(use.use, 0) + use.size_bytes
     return found
@@ -108,7 +108,7 @@ def test_shared_extents_are_counted_once(tmp_path):
     write(container(VolumePlan("Clones", CLONES), block_count=16384), path)
     result = layoutscope.scan(path, drives=())
     assert uses(result)["data"] == 5 * BLOCK
-    extents = result.volumes[-1].layout.extents
+    extents = result.parts[-1].layout.extents
     assert extents["length_bytes"].sum() == 4 * 5 * BLOCK
     assert (extents["flags"] & 1 == 1).all()
 
@@ -122,7 +122,7 @@ def test_data_that_only_snapshots_hold_is_data(tmp_path):
         path,
     )
     result = layoutscope.scan(path, drives=())
-    assert result.volumes[-1].layout.entries.filter(name="gone").height == 0
+    assert result.parts[-1].layout.entries.filter(name="gone").height == 0
     assert uses(result)["data"] == 3 * BLOCK
 
 
@@ -137,9 +137,9 @@ def dataless(tmp_path):
 def test_files_without_data_keep_their_size(dataless):
     """They allocate nothing, carry a flag, and neither scan nor check finds anything wrong with them."""
     result = layoutscope.scan(dataless, drives=())
-    entry = result.volumes[-1].layout.entries.filter(name="in the cloud").row(0, named=True)
+    entry = result.parts[-1].layout.entries.filter(name="in the cloud").row(0, named=True)
     assert (entry["size_bytes"], entry["flags"]) == (100_000, 16)
-    assert result.volumes[-1].layout.extents.filter(file_id=entry["file_id"]).height == 0
+    assert result.parts[-1].layout.extents.filter(file_id=entry["file_id"]).height == 0
     assert (result.exit_code, layoutscope.check(dataless).exit_code) == (0, 0)
     assert uses(result)["data"] == 3 * BLOCK
 
@@ -179,7 +179,7 @@ def test_a_system_volume_without_attributes_has_no_firmlinks(tmp_path, name):
     path = tmp_path / "system.img"
     write(container(VolumePlan("System", many(3), role=VolumeRole.SYSTEM, encryption=locked), block_count=16384), path)
     result = layoutscope.scan(path, drives=())
-    assert not result.volumes[-1].layout.facts.details.get("firmlinks", 0)
+    assert not result.parts[-1].layout.facts.details.get("firmlinks", 0)
 
 
 def test_firmlinks_are_named(group):

@@ -260,7 +260,7 @@ def names_of(result: ScanResult) -> set[Name]:
     """Return names with file numbers as ``fls`` writes them."""
     return {
         (number, name.encode())
-        for volume in result.volumes
+        for volume in result.parts
         for number, name in volume.layout.entries.select("file_id", "name").iter_rows()
         if name is not None
     }

@@ -121,7 +121,7 @@ Differences = Counter[int]
 def rows_of_damage(found: ScanResult) -> Counter[int]:
     """Count the rows of nodes that are not sound, by their addresses on the image that was named."""
     rows: Counter[int] = Counter()
-    for volume in found.volumes:
+    for volume in found.parts:
         nodes = volume.layout.nodes.filter(device=0)
         rows.update(at for at, word in nodes.select("image_offset", "condition").iter_rows() if word != "sound")
     return rows
@@ -154,7 +154,7 @@ NOWHERE = -1
 def nodes_of(victim: Victim) -> list[Node]:
     """List the live nodes of an image, each address once."""
     found: dict[int, Node] = {}
-    for volume in scan(victim.path, drives=(), **victim.options).volumes:
+    for volume in scan(victim.path, drives=(), **victim.options).parts:
         table = volume.layout.nodes
         columns = ("row", "tree", "kind", "image_offset", "size_bytes", "parent_row", "locator_row", "state", "device")
         rows = list(table.select(*columns).iter_rows())
@@ -255,7 +255,7 @@ def judge(victim: Victim, nodes: Sequence[Node], kind: str, rng: random.Random) 
         if (own := of(item)) is not None and item.cause is not None and of(item.cause) not in (None, own)
     )
     told = [item for item in scanned.every() if item.is_cause and (item.code, item.image_offset) not in sound]
-    parts = [[item for item in part.findings if item.level != "info"] for part in (scanned, *scanned.volumes)]
+    parts = [[item for item in part.findings if item.level != "info"] for part in (scanned, *scanned.parts)]
     quoted = [item for part in parts if part and ((item := first_cause(part)).code, item.image_offset) not in sound]
     return Planted(
         victim.name,

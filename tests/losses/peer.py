@@ -31,7 +31,7 @@ class Peer:
     """
 
     def __init__(self, result: ScanResult) -> None:
-        facts = [volume.layout.facts for volume in result.volumes]
+        facts = [volume.layout.facts for volume in result.parts]
         self._starts = {(item.filesystem, item.image_offset // SECTOR_BYTES) for item in facts}
 
     @staticmethod

@@ -105,7 +105,7 @@ def test_a_leaf_of_which_one_record_leaves_it(sounds, tmp_path, row):
         assert reading.coverage < 1
         assert reading.lost <= 1
         assert reading.extra == 0
-        told = [item for volume in result.volumes for item in volume.findings if item.code == "record-invalid"]
+        told = [item for volume in result.parts for item in volume.findings if item.code == "record-invalid"]
         assert [item.image_offset for item in told] == [spot.at + entry]
 
 
@@ -129,11 +129,11 @@ def test_a_leaf_of_which_one_offset_leads_out_of_it(sounds, tmp_path, row):
 def test_entries_without_a_single_inode(sounds, monkeypatch):
     """Where every leaf with an inode is lost, what lists them is there: names and kinds, and the exit code says so."""
     sound = sounds["written-apfs-many"]
-    whole = layoutscope.scan(sound.path, drives=()).volumes[1].layout.entries
+    whole = layoutscope.scan(sound.path, drives=()).parts[1].layout.entries
     kept = RecordTables.get
     monkeypatch.setattr(RecordTables, "get", lambda tables, name: kept(tables, "none" if name == "inode" else name))
     result = layoutscope.scan(sound.path, drives=())
-    found = result.volumes[1].layout.entries
+    found = result.parts[1].layout.entries
     assert result.exit_code == 3
     assert found["name"].to_list() == whole["name"].to_list()
     assert found["kind"].to_list() == whole["kind"].to_list()
@@ -177,7 +177,7 @@ def test_the_entry_of_the_root_or_of_the_private_directory_is_moved(sounds, tmp_
 def test_a_name_that_damage_turned_into_letters_beyond_ascii(sounds, tmp_path):
     """Its hash is not that of the letters, which have folded as they do since Unicode 3.2: the name is damaged."""
     victim = victim_of(sounds["written-apfs-rich"], tmp_path)
-    entries = layoutscope.scan(victim.path, drives=()).volumes[1].layout.entries
+    entries = layoutscope.scan(victim.path, drives=()).parts[1].layout.entries
     name = next(name for name in entries["name"] if name.isascii() and len(name) > 5).encode()
     spot = next(
         spot for spot in victim.spots if spot.structure == "fs leaf" and name in victim.read(spot.at, spot.length)
@@ -189,4 +189,4 @@ def test_a_name_that_damage_turned_into_letters_beyond_ascii(sounds, tmp_path):
         found = [read(victim, sweep=sweep) for sweep in (False, True)]
     for reading, result in found:
         assert is_told(reading)
-        assert ("name-hash-differs", "error") in {(item.code, item.level) for item in result.volumes[1].findings}
+        assert ("name-hash-differs", "error") in {(item.code, item.level) for item in result.parts[1].findings}

@@ -198,7 +198,7 @@ def test_entries_that_are_missing_are_names_that_are_lost(scattered, written, na
         with damaged(victim, plant(victim, rng.sample(leaves, min(number, len(leaves))), "zeroed", rng)):
             found = scan(victim.path, drives=())
         lost = [parent for parent, *_ in (victim.rows - rows_of(found)).elements()]
-        missing = sum(volume.layout.facts.num_missing_entries for volume in found.volumes)
+        missing = sum(volume.layout.facts.num_missing_entries for volume in found.parts)
         assert missing <= len(lost)
         assert missing or not any(parent != ROOT_PARENT for parent in lost)
 
@@ -221,4 +221,4 @@ def test_a_cut_image_does_not_say_that_nothing_need_be_read(scattered, tmp_path)
     text = target.getvalue()
     assert "takes no read at all" not in text
     assert "No listing time: the metadata that lists the files was not read." in text
-    assert not any("reads nothing more" in sentence for volume in found.volumes for sentence in story(volume))
+    assert not any("reads nothing more" in sentence for volume in found.parts for sentence in story(volume))

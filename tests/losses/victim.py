@@ -86,7 +86,7 @@ def victim_of(sound: Sound, folder: Path) -> Victim:
 def rows_of(result: ScanResult) -> Counter[Row]:
     """Count the entries of all volumes."""
     rows: Counter[Row] = Counter()
-    for volume in result.volumes:
+    for volume in result.parts:
         rows.update(volume.layout.entries.select("parent_id", "file_id", "name").iter_rows())
     return rows
 
@@ -94,7 +94,7 @@ def rows_of(result: ScanResult) -> Counter[Row]:
 def _spots(result: ScanResult) -> list[Spot]:
     """List what lies on the image that was named; of a Fusion set the other half is damaged as an image of its own."""
     spots = []
-    for volume in result.volumes:
+    for volume in result.parts:
         nodes = volume.layout.nodes.filter(device=0)
         for tree, kind, state, at, length in nodes.select(
             "tree", "kind", "state", "image_offset", "size_bytes"

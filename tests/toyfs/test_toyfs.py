@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -92,7 +93,7 @@ def test_counts_that_are_unknown_are_not_printed(image, monkeypatch):
         ],
     )
     for words in ((), ("--details",)):
-        assert "-1" not in run("scan", image, *words)
+        assert not re.search(r"(?<![\w-])-1 ", run("scan", image, *words))
 
 
 def test_it_is_found_in_a_partition(tmp_path):

@@ -40,7 +40,7 @@ class Toy:
         ),
         stamp_word="mount count",
         options=(ReadOption("first_file", "number", "only files from this number on.", default=16),),
-        finding_codes=declare({"toy-file-outside": "A file ends behind the last block of its volume (ToyFS)."}),
+        finding_codes=declare({"toy-file-outside": "A file ends after the last block of its volume (ToyFS)."}),
         partition_types=PartitionTypes(mbr=("type 0x7f",)),
         maps_every_node=True,
     )

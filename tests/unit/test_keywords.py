@@ -89,7 +89,7 @@ def test_every_verb_that_takes_options_is_held_to_them():
         for name, verb in verbs.items()
         if any(item.kind is item.VAR_KEYWORD for item in inspect.signature(verb).parameters.values())
     }
-    assert takes == set(MISSPELT)
+    assert takes == set(MISSPELT) - {"write_map"}  # what `map` and `scan.map` call
     assert loose == set()
 
 

@@ -58,7 +58,7 @@ def victim(tmp_path):
 
 def messages(result) -> str:
     found = [finding.message for finding in result.findings]
-    found += [text for volume in result.volumes for text in volume.layout.findings["message"]]
+    found += [text for volume in result.parts for text in volume.layout.findings["message"]]
     return "\n".join(found)
 
 

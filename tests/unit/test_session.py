@@ -75,7 +75,7 @@ def test_a_session_says_what_the_verbs_say(image):
         plain = layoutscope.scan(image, drives="generic-7200")
         asked = session.scan(drives="generic-7200")
         assert asked.image == plain.image
-        assert [volume.metrics for volume in asked.volumes] == [volume.metrics for volume in plain.volumes]
+        assert [volume.metrics for volume in asked.parts] == [volume.metrics for volume in plain.parts]
         assert asked.volume.predictions[0].seconds == plain.volume.predictions[0].seconds
         assert session.check() == layoutscope.check(image)
         assert session.inspect(cnid=2) == layoutscope.inspect(image, cnid=2)
@@ -107,7 +107,7 @@ def test_the_volume_is_the_one_that_can_be_walked(image):
         result = session.scan(drives=())
         assert session.volume is result.volume.layout
         assert session.volume.entries.height > 0
-        is_container = [part.layout.facts.volume is None for part in result.volumes]
+        is_container = [part.layout.facts.volume is None for part in result.parts]
         assert is_container == ([True, False] if "apfs" in image.name else [False])
         assert session.volumes[1] is session.volumes[session.volume.facts.name] is session.volume
         assert len(session.volumes) == 1

@@ -81,7 +81,7 @@ GAP: Final = 2
 
 
 def cell_text(value: Any) -> str:
-    r"""Write a value for people: numbers with six digits at most behind the first, nothing where there is none.
+    r"""Write a value for people: numbers with six digits at most after the first, nothing where there is none.
 
     >>> cell_text(0.123456789), cell_text(None), cell_text(b"\x01"), cell_text(12345678)
     ('0.123457', '', '01', '12345678')

@@ -143,7 +143,7 @@ def _volume(volume: predict.VolumeCase) -> Iterator[RenderableType]:
 
 
 def _in_sequence(walk: WalkFacts) -> Iterator[Text]:
-    """Return which part of a walk a disk serves at once: of its reads, and of the nodes behind them."""
+    """Return which part of a walk a disk serves at once: of its reads, and of the nodes that they read."""
     shares = {metric.name: metric.value for metric in walk.metrics}
     reads, nodes = (shares.get(name) for name in ("request-layout-score", "enumeration-layout-score"))
     if reads is not None:

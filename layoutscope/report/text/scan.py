@@ -152,7 +152,7 @@ def headline(facts: VolumeFacts) -> list[str]:
 
 
 def fact_lines(facts: VolumeFacts) -> list[str]:
-    """List what the volume says of itself, a few facts a line."""
+    """List the volume's own declarations, a few facts per line."""
     stamp = f"{filesystem(facts.filesystem).traits.stamp_word} {facts.stamp:,}"
     case = "" if facts.volume is None else f", names case-{'' if facts.case_sensitive else 'in'}sensitive"
     lines = [f"{stamp}, UUID {facts.uuid or NOTHING}{case}"]

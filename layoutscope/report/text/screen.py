@@ -1,4 +1,4 @@
-"""The first screen of a scan: at most 24 lines of at most 80 columns on every image; the rest is behind ``--details``.
+"""The first screen of a scan: at most 24 lines of at most 80 columns on every image; ``--details`` shows the rest.
 
 A volume alone has the screen for itself, several have a block each, the worst first.
 """

@@ -114,7 +114,7 @@ def test_volumes_are_numbered_from_one():
     assert [select_name(["Data", "Other"], wanted) for wanted in ("1", "2")] == [0, 1]
     with pytest.raises(UsageError, match=r"no volume '3'.*Choose from: 1 'Data', 2 'Other'"):
         select_name(["Data", "Other"], "3")
-    with pytest.raises(UsageError, match="2 volumes are named 'DATA'. Choose by number, 1 to 2"):
+    with pytest.raises(UsageError, match=r"2 volumes are named 'DATA'\. Choose by number, 1 to 2"):
         select_name(["Data", "data"], "DATA")
 
 

@@ -35,9 +35,9 @@ def test_causes_and_remedies_have_titles(scan):
     """Plain words, those of the screen."""
     verdict = scan.volume.verdict
     assert verdict.named_causes
-    for item in (*verdict.named_causes, *verdict.helpful):
+    for item in (*verdict.named_causes[:3], *verdict.helpful[:2]):
         assert item.title in str(scan)
-        assert " " in item.title
+    assert all(" " in item.title for item in (*verdict.causes, *verdict.remedies))
 
 
 def test_a_scan_writes_its_map_and_its_capture(scan, tmp_path):
@@ -53,7 +53,7 @@ def test_a_scan_writes_its_map_and_its_capture(scan, tmp_path):
 def test_one_map_of_scans_and_images(scan, tmp_path):
     """The verb takes scans in place of images, and does not read them again."""
     assert layoutscope.map([scan, scan], tmp_path / "two.html") == (scan, scan)
-    with pytest.raises(UsageError, match="scan the images first"):
+    with pytest.raises(UsageError, match="Scan the images first"):
         layoutscope.map([scan, APFS], tmp_path / "mixed.html")
 
 

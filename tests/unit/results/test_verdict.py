@@ -13,14 +13,13 @@ from layoutscope.remedies.changes import CHANGES, WHAT_IFS
 from layoutscope.results.explanation import (
     CAUSES,
     SHORT,
-    WHY,
     in_full_leaves,
     in_whole_nodes,
     placement,
     walked,
     where,
 )
-from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why
+from layoutscope.results.verdict import TITLES, Cause, Placement, Remedy, Verdict, Why
 from tests.layouts import NODE, layout, leaves
 
 DISK = load_profile("generic-5400-2.5")
@@ -163,7 +162,7 @@ def test_a_listing_is_slow_if_one_cause_accounts_for_half_of_it(verdict):
 
 def test_every_cause_has_its_words():
     """A long and a short form, and a run of the model; no cause is shown by the key of the JSON."""
-    assert set(CAUSES) == set(WHY) == set(SHORT) == set(Why)
+    assert set(CAUSES) == set(TITLES) == set(SHORT) == set(Why)
     assert set(CAUSES.values()) <= set(CHANGES)
     assert not any(short == cause.value for cause, short in SHORT.items())
 

@@ -210,7 +210,7 @@ def test_captures_identify_the_metadata(capture, result, tmp_path):
 @pytest.mark.parametrize("private", [without_names, lambda layout: with_hashed_names(layout, b"salt")])
 def test_names_are_nowhere_once_they_are_gone(result, private):
     """No name of a file, an attribute or the volume occurs in any cell or fact of what is left."""
-    layout = result.volumes[1].layout
+    layout = result.parts[1].layout
     names = {layout.facts.name, *layout.entries["name"]} | set(layout.extents["fork"].cast(pl.String))
     secrets = {name for name in names if len(name) > 3} - {"data", "resource"}
     assert secrets
@@ -226,7 +226,7 @@ def test_names_are_nowhere_once_they_are_gone(result, private):
 
 def test_equal_names_have_equal_hashes_within_a_salt(result):
     """As many different names as before, and other hashes with another salt."""
-    layout = result.volumes[1].layout
+    layout = result.parts[1].layout
     one, other = (with_hashed_names(layout, salt).entries["name"] for salt in (b"1", b"2"))
     assert one.n_unique() == other.n_unique() == layout.entries["name"].n_unique()
     assert set(one).isdisjoint(other)

@@ -141,7 +141,7 @@ def test_a_ramdisk_in_an_im4p_file(tmp_path, basic):
     path.write_bytes(im4p(basic))
     assert path.read_bytes().index(basic[:64]) == 35
     result = scan(path, drives=())
-    assert result.volumes[-1].layout.facts.num_files == 40
+    assert result.parts[-1].layout.facts.num_files == 40
     assert result.exit_code == 0
 
 

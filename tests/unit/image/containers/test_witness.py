@@ -163,7 +163,7 @@ def test_places_behind_two_gibibytes():
 def test_what_is_not_the_first_segment(tmp_path):
     """Another segment alone says which one to open; a file of another image is named."""
     files = expert_witness(DISK, per_segment=3)
-    with pytest.raises(ImageError, match="is segment 2 of an Expert Witness image. Open the first one."):
+    with pytest.raises(ImageError, match=r"is segment 2 of an Expert Witness image\. Open the first one\."):
         unwrap(MemorySource(files[1]))
     path = write(tmp_path, [files[0], files[2], *files[2:]])
     with open_image(path) as source:

@@ -108,14 +108,14 @@ def test_a_locked_volume_is_locked_and_not_damaged(reference_image):
 
 def test_a_damaged_volume_says_so_before_its_time(result):
     """The first sentence is of the damage, not of the time that the rest takes."""
-    volume = next(volume for volume in result.volumes if volume.layout.entries.height)
+    volume = next(volume for volume in result.parts if volume.layout.entries.height)
     first = volume.layout.nodes.height - 1
     condition = pl.when(pl.col("row") == first).then(pl.lit("damaged")).otherwise(pl.lit("sound"))
     layout = volume.layout.changed(nodes=volume.layout.nodes.with_columns(condition=condition.cast(pl.Categorical)))
     facts = replace(layout.facts, num_missing_entries=31)
     changed = replace(volume, layout=layout.changed(facts=facts))
-    others = [changed if item is volume else item for item in result.volumes]
-    disk, shares = _held(replace(result, volumes=tuple(others)))
+    others = [changed if item is volume else item for item in result.parts]
+    disk, shares = _held(replace(result, parts=tuple(others)))
     page = first_screen([disk], [shares])
     assert re.search(r'<p class="headline">At least 31 entries of [^<]* are missing', page)
     assert "damaged metadata" in page

@@ -35,9 +35,9 @@ def with_facts(result, **changes):
     """The same with other facts of all its volumes."""
     volumes = [
         replace(volume, layout=volume.layout.changed(facts=replace(volume.layout.facts, **changes)))
-        for volume in result.volumes
+        for volume in result.parts
     ]
-    return replace(result, volumes=tuple(volumes))
+    return replace(result, parts=tuple(volumes))
 
 
 def changed_layout(layout, free):
@@ -69,8 +69,8 @@ def changed_layout(layout, free):
 @pytest.fixture(scope="module")
 def later(result):
     """The same volume some time later; what nothing holds any more is free."""
-    (own,) = (volume.layout for volume in result.volumes if volume.layout.entries.height)
-    (space,) = (volume.layout for volume in result.volumes if volume.layout.free.height)
+    (own,) = (volume.layout for volume in result.parts if volume.layout.entries.height)
+    (space,) = (volume.layout for volume in result.parts if volume.layout.free.height)
     changed, gone = changed_layout(own, space.free.sort("length_bytes")["image_offset"][-1])
     rows = [space.free[:1].with_columns(image_offset=pl.lit(at), length_bytes=pl.lit(size)) for at, size in gone]
     freed = pl.concat([space.free, *rows], how="vertical_relaxed").cast(dict(space.free.schema))
@@ -79,8 +79,8 @@ def later(result):
         layout = changed if layout is own else layout
         return layout.changed(free=freed) if layout.free.height else layout
 
-    volumes = [replace(volume, layout=later_of(volume.layout)) for volume in result.volumes]
-    return replace(result, volumes=tuple(volumes))
+    volumes = [replace(volume, layout=later_of(volume.layout)) for volume in result.parts]
+    return replace(result, parts=tuple(volumes))
 
 
 def _difference(one, other):
@@ -172,7 +172,7 @@ def test_the_time_is_that_of_all_volumes(tmp_path):
     """A container of several volumes takes as long as all of them, in both states."""
     write(SCENARIOS["volumes"], tmp_path / "volumes.img")
     found = scan(tmp_path / "volumes.img", drives=["generic-7200"])
-    seconds = sum(item.seconds for volume in found.volumes for item in volume.predictions)
+    seconds = sum(item.seconds for volume in found.parts for item in volume.predictions)
     told = f"Listing all files takes {format_seconds(seconds)} on a 3.5-inch disk"
     assert any(sentence.startswith(told) for sentence in _difference(found, found).story)
 
@@ -195,9 +195,9 @@ def test_what_one_state_did_not_read_is_not_said_to_have_come_or_to_be_unchanged
             volume,
             layout=volume.layout.changed(extents=volume.layout.extents.clear(), regions=volume.layout.regions.clear()),
         )
-        for volume in result.volumes
+        for volume in result.parts
     )
-    blind = replace(result, volumes=hidden)
+    blind = replace(result, parts=hidden)
     disk = _difference(blind, later)
     held = {share.item.key: share.size_bytes for share in share_by_change(disk)}
     assert held["old-data"] == 0
@@ -217,7 +217,7 @@ def test_what_is_no_state_of_the_same_volume_is_refused(result):
     with pytest.raises(UsageError, match="not two states of one volume"):
         map_page([nameless, nameless], difference=True)
     for several in ([result], [result] * 3):
-        with pytest.raises(UsageError, match="that of two states"):
+        with pytest.raises(UsageError, match="takes two states"):
             map_page(several, difference=True)
 
 

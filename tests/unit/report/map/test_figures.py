@@ -49,10 +49,10 @@ def test_volumes_and_devices_of_a_set_are_told_apart(tmp_path):
     found = scan(tmp_path / "main.img", second=tmp_path / "second.img")
     drawn = found.figures()
     bars = drawn["costs"].data[0].y
-    assert len(bars) == len(set(bars)) == sum(len(volume.predictions) for volume in found.volumes)
+    assert len(bars) == len(set(bars)) == sum(len(volume.predictions) for volume in found.parts)
     assert any(bar.endswith("Slow, 2.5-inch disk (5400 rpm)") for bar in bars)
     walk = max(
-        (volume for volume in found.volumes if volume.predictions), key=lambda one: one.predictions[0].seconds
+        (volume for volume in found.parts if volume.predictions), key=lambda one: one.predictions[0].seconds
     ).walk
     reads = {}
     for trace in drawn["walk"].data:
@@ -66,7 +66,7 @@ def test_damage_among_sound_nodes_is_marked(tmp_path):
     sound = scan(packed)
     image = tmp_path / "damaged.img"
     image.write_bytes(zstd.decompress(packed.read_bytes()))
-    nodes = next(volume.layout for volume in sound.volumes if volume.walk is not None).nodes
+    nodes = next(volume.layout for volume in sound.parts if volume.walk is not None).nodes
     leaf = nodes.filter((nodes["tree"] == "fs") & (nodes["kind"] == "leaf")).row(20, named=True)
     with image.open("r+b") as file:
         file.seek(leaf["image_offset"])

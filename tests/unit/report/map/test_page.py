@@ -59,7 +59,7 @@ def test_times_are_those_of_disks_that_are_told_apart(result, tmp_path):
 def test_snapshots_are_named_with_their_newest_transaction():
     """The committed APFS image has one snapshot; the slider knows it, and its name only where names may stand."""
     scanned = scan(IMAGE.with_name("apfs-scattered.img.zst"))
-    layout = next(volume.layout for volume in scanned.volumes if volume.layout.entries.height)
+    layout = next(volume.layout for volume in scanned.parts if volume.layout.entries.height)
     held = layout.node_views.filter(pl.col("view").cast(pl.String) != "live")
     newest = layout.nodes.filter(pl.col("row").is_in(held["node_row"].implode()))["xid"].max()
     ((label, xid),) = disks([scanned])[0].states

@@ -65,7 +65,7 @@ def test_a_volume_that_reads_nothing_has_no_time(tmp_path):
     """Mounting has read all of an empty volume: beside two others it has no walk, no time and no bar."""
     write(SCENARIOS["volumes"], tmp_path / "volumes.img")
     result = scan(tmp_path / "volumes.img")
-    assert {volume.layout.facts.name for volume in result.volumes[1:]} == {"System", "Data", "VM"}
+    assert {volume.layout.facts.name for volume in result.parts[1:]} == {"System", "Data", "VM"}
     (disk,) = disks([result])
     assert {walk.name for walk in disk.walks} == {"System", "Data"}
     page = map_page([result])
@@ -179,13 +179,13 @@ def test_volumes_of_one_name_are_told_apart(tmp_path):
         replace(one, layout=one.layout.changed(facts=replace(one.layout.facts, name="Data")))
         if one.layout.facts.name == "System"
         else one
-        for one in result.volumes
+        for one in result.parts
     ]
     for names, called in (
         (True, ["Data (volume 1)", "Data (volume 2)", "VM"]),
         (False, ["volume 1", "volume 2", "volume 3"]),
     ):
-        (disk,) = disks([replace(result, volumes=tuple(same))], names=names)
+        (disk,) = disks([replace(result, parts=tuple(same))], names=names)
         assert list(disk.called.values()) == called
         assert {walk.name for walk in disk.walks} == set(called[:2])
         tops = [name for name in directories(disk, names=names)["name"] if name.endswith(" /")]

@@ -40,9 +40,9 @@ def shown(result, **how):
 
 def changed(result, number=-1, **changes):
     """A result whose volume of this number differs."""
-    volumes = list(result.volumes)
+    volumes = list(result.parts)
     volumes[number] = replace(volumes[number], **changes)
-    return replace(result, volumes=tuple(volumes))
+    return replace(result, parts=tuple(volumes))
 
 
 def test_sections_come_in_their_order(results):
@@ -63,7 +63,7 @@ def test_sections_come_in_their_order(results):
 
 def test_times_are_medians_in_two_digits_with_their_ranges(results):
     """The numbers beside each drive are those of its prediction."""
-    first, *_ = predictions = results[APFS].volumes[-1].predictions
+    first, *_ = predictions = results[APFS].parts[-1].predictions
     text = shown(results[APFS])
     for item in predictions:
         ends = format_range(item.seconds_low, item.seconds_high)
@@ -77,7 +77,7 @@ def test_times_are_medians_in_two_digits_with_their_ranges(results):
 def test_a_bar_is_as_long_as_its_share(results):
     """Thirteen marks are all of the time: half of it has six, a tenth one."""
     causes = (Cause(Why.ORDER, 0.0, 0.999), Cause(Why.STAT, 50.0, 0.5), Cause(Why.FILL, 90.0, 0.1))
-    verdict = replace(results[APFS].volumes[-1].verdict, causes=causes)
+    verdict = replace(results[APFS].parts[-1].verdict, causes=causes)
     lines = shown(changed(results[APFS], verdict=verdict)).splitlines()
     bars = [line for line in lines if "█" in line and "%" in line]
     assert [(line.split()[0], line.count("█")) for line in bars] == [("99", 13), ("50", 6), ("10", 1)]
@@ -85,7 +85,7 @@ def test_a_bar_is_as_long_as_its_share(results):
 
 def test_what_a_reader_can_do_comes_before_what_software_can(results):
     """However much a program saves, what is bought comes first; the rest is marked."""
-    verdict = results[APFS].volumes[-1].verdict
+    verdict = results[APFS].parts[-1].verdict
     remedies = (Remedy("a", 0.1, 0.98, "A"), Remedy("b", 0.2, 0.95, "B", is_bought=True), Remedy("c", 0.3, 0.9, "C"))
     text = shown(changed(results[APFS], verdict=replace(verdict, remedies=remedies)))
     rows = re.findall(r"^ +0\.\d+ s  (.*)$", text, re.MULTILINE)
@@ -113,7 +113,7 @@ def test_a_short_time_is_not_called_short_on_every_drive(results, high, words):
 
 def test_a_long_listing_that_nothing_halves_is_not_called_slow(results):
     """Twelve seconds with causes of 49 % at most are not the fault of the layout."""
-    volume = results[APFS].volumes[-1]
+    volume = results[APFS].parts[-1]
     verdict = replace(volume.verdict, seconds=12.0, causes=(Cause(Why.FILL, 6.1, 0.49),))
     first = replace(volume.predictions[0], seconds=12.0)
     text = shown(changed(results[APFS], verdict=verdict, predictions=(first, *volume.predictions[1:])))
@@ -124,7 +124,7 @@ def test_a_long_listing_that_nothing_halves_is_not_called_slow(results):
 
 def test_a_long_name_does_not_hide_what_follows_it(results):
     """Of a name of 255 characters the end is left out; size and counts stay."""
-    volume = results[APFS].volumes[-1]
+    volume = results[APFS].parts[-1]
     facts = replace(volume.layout.facts, name="n" * 255)
     line = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts))).splitlines()[1]
     assert line.endswith('nnn...", 256 MiB, 3,892 files, 304 folders')
@@ -137,7 +137,7 @@ def test_a_long_name_does_not_hide_what_follows_it(results):
 
 def test_a_note_of_the_volume_is_shown(results):
     """That a volume was not cleanly unmounted comes before the conclusion."""
-    volume = results[APFS].volumes[-1]
+    volume = results[APFS].parts[-1]
     facts = replace(volume.layout.facts, details={"note": "not cleanly unmounted"})
     text = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts)))
     assert text.index("\nNote: not cleanly unmounted.\n") < text.index("SLOW")
@@ -161,7 +161,7 @@ def test_files_and_folders_are_counted_by_one_rule():
 def test_damage_stands_before_any_time(results):
     """What was lost comes first; nothing is called whole that is not, and sound volumes are not called damaged."""
     lost = Finding("checksum-mismatch", "error", "fs tree, node 7", 4096, "checksum differs")
-    volume = results[APFS].volumes[-1]
+    volume = results[APFS].parts[-1]
     facts = replace(volume.layout.facts, num_missing_entries=3)
     text = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts), findings=(lost,)))
     words = "DAMAGED: fs tree, node 7 at byte 4,096: checksum differs (checksum-mismatch)"
@@ -197,7 +197,7 @@ def test_the_cause_is_quoted_and_not_what_it_brought_along(results):
 def test_damage_of_the_container_is_damage_of_its_volume(results):
     """What several volumes share can be broken alone; then none of them is called sound."""
     lost = Finding("checksum-mismatch", "error", "space manager", 4096, "checksum differs")
-    assert results[APFS].volumes[0].layout.facts.volume is None
+    assert results[APFS].parts[0].layout.facts.volume is None
     text = shown(changed(results[APFS], 0, findings=(lost,)))
     assert "DAMAGED" in text
     assert "No damage" not in text
@@ -258,7 +258,7 @@ def test_what_cannot_be_listed_has_no_time():
 
 def test_a_locked_volume_says_how_it_opens(results):
     """That it is locked stands before everything, with the option; keys that no password gives are not asked for."""
-    volume = results[APFS].volumes[-1]
+    volume = results[APFS].parts[-1]
     facts = replace(volume.layout.facts, details={"locked": True})
     why = Finding("volume-locked", "warning", "volume", 0, "the volume is encrypted")
     made = changed(results[APFS], layout=volume.layout.changed(facts=facts), findings=(why,), walk=None, verdict=None)
@@ -295,7 +295,7 @@ def test_of_several_volumes_the_worst_comes_first():
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_the_longest_screen_fits(results, is_damaged, details):
     """With every section at its longest there are 24 lines of 80 columns."""
-    volume = results[APFS].volumes[-1]
+    volume = results[APFS].parts[-1]
     causes = tuple(Cause(name, 10.0, 0.9) for name in Why)
     remedies = tuple(Remedy("z", 10.0, share, "z" * 90) for _ in range(2) for share in (0.9, 0.5, 0.04))
     verdict = Verdict("x" * 60, 100.0, 50.0, 1.0, causes, remedies, Placement(10**15, 0.123, 0.0123, 0.5))
@@ -349,10 +349,10 @@ def test_volumes_that_share_the_screen_keep_to_its_columns(results):
     """Sentences of locked and damaged volumes are wrapped for the indent that they get there."""
     locked = Finding("volume-locked", "warning", "volume", 0, "w" * 30 + " a" * 40)
     lost = Finding("fusion-half", "error", "superblock", 0, "w" * 30 + " a" * 40)
-    volume = results[APFS].volumes[-1]
+    volume = results[APFS].parts[-1]
     facts = replace(volume.layout.facts, details={"locked": True})
     closed = replace(volume, layout=volume.layout.changed(facts=facts), findings=(locked,), walk=None, verdict=None)
-    made = replace(results[APFS], volumes=(closed, replace(volume, findings=(lost,))))
+    made = replace(results[APFS], parts=(closed, replace(volume, findings=(lost,))))
     lines = [line.plain for line in screen_lines(made)]
     assert {"LOCKED", "INCOMPLETE"} <= {line.split(":")[0].strip() for line in lines}
     assert max(map(len, lines)) <= 80

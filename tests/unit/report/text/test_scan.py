@@ -146,7 +146,7 @@ def test_a_container_comes_behind_its_volumes():
 def test_a_story_says_every_file_of_whole_volumes_alone():
     """Where metadata is missing, or the container is damaged, the time is that of what was read."""
     walked = scan("fixtures/images/apfs-scattered.img.zst", drives="sata-ssd")
-    own, item = walked.volumes
+    own, item = walked.parts
     assert story(item)[0].startswith("OK: listing all files takes about")
     short = item.layout.changed(facts=replace(item.layout.facts, metadata_read_bytes=4096))
     lost = Finding("checksum-mismatch", "error", "space manager", 4096, "checksum differs")

@@ -18,6 +18,7 @@ from layoutscope.api.predict import DEFAULT_DRIVES, predict
 from layoutscope.api.reading import opened, parts_of_node, request_of, views_of
 from layoutscope.api.scan import scan
 from layoutscope.api.workloads import checked, host_of, serve_walk, walk, work_of
+from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.contract import InodeStats
@@ -282,6 +283,6 @@ def _walks(image: Opened, work: Workload, drives: Drives | None) -> list[Profile
         reads, paths = walk(layout, work).reads, Paths(layout)
         for profile in profiles_of(drives, DEFAULT_DRIVES[:1]):
             title = f"{name}, {work['order']} on {profile.name}"
-            served = serve_walk(layout, reads, profile, Host.of(host_of(work, layout)))
+            served = serve_walk(layout, reads, profile, Unknowns(Host.of(host_of(work, layout))))
             found.append(Profile.of(title, reads, served, paths))
     return found

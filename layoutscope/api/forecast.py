@@ -18,6 +18,7 @@ from layoutscope.api.outputs import write_page
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, choose_host, host_of, serve_walk, walk
+from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host, num_draws, quantiles
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystem_of
@@ -178,15 +179,15 @@ class _Look:
     def __init__(self, profiles: Sequence[DriveProfile], request: ForecastOptions) -> None:
         self._profiles, self._seeds = profiles, request["seeds"]
         self._work = checked({"host": request["host"]})
+        self._unknowns = Unknowns(Host.of(host_of(self._work)))
 
     def look(self, layout: VolumeLayout, seed: int) -> Drawn:
         """Measure and walk a layout; each draw of what happens has drives of its own."""
         reads = walk(layout, self._work).reads
-        host = Host.of(host_of(self._work))
         mine = np.arange(num_draws())[seed % num_draws() :: self._seeds]
         seconds, drives = [], []
         for profile in self._profiles:
-            found = serve_walk(layout, reads, profile, host)
+            found = serve_walk(layout, reads, profile, self._unknowns)
             seconds.append(found.seconds)
             drives.append(np.array(found.draws_s)[mine])
         files, nodes, metrics = measured_layout(layout)

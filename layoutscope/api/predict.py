@@ -31,7 +31,8 @@ from layoutscope.api.workloads import (
     walk_on,
     work_of,
 )
-from layoutscope.drive.uncertain import LAYOUT, START, Host, interval_of, is_measured, uncertain
+from layoutscope.drive.simulation import Unknowns
+from layoutscope.drive.uncertain import LAYOUT, START, Host, interval_of, is_measured
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.metrics import measure_trace
 from layoutscope.options import Predict, PredictOptions, fill, leave_out
@@ -180,13 +181,13 @@ def _reads_of(work: Predict, model: Model) -> AccessTrace:
 
 def _drive(case: Case, work: Predict) -> DriveCase:
     layout, reads, profile, start = case.layout, case.reads, case.drive, case.start_offset_bytes
-    host = Host.of(case.host)
-    result = serve_walk(layout, reads, profile, host, start)
-    unknown = uncertain(profile, host, knows_offset=case.knows_offset)
+    unknowns = Unknowns(Host.of(case.host))
+    result = serve_walk(layout, reads, profile, unknowns, start)
+    unknown, _ = unknowns.of(profile, knows_offset=case.knows_offset)
     drawn = {**unknown.columns(), START: (START, unknown.angle)}
     interval = interval_of(np.array(result.draws_s), drawn, LAYOUT, result.sampling_error)
     predicted = Prediction.of(result, profile, interval)
-    trial = Trial(case, predicted)
+    trial = Trial(case, predicted, unknowns)
     asked = tuple(_alternative(trial, name) for name in dict.fromkeys(work["what_ifs"]) if name != PACKED)
     layouts = [_alternative(trial, name) for name in LAYOUTS]
     as_it_is = Alternative(AS_IT_IS, "the nodes are where they are", result.seconds)
@@ -241,7 +242,8 @@ def _write_ncdu(
 
     with output(path, force=force) as file:
         reads = walk(layout, work).reads
-        result = serve_walk(layout, reads, profile, Host.of(host_of(work, layout)), work["start_offset_bytes"])
+        unknowns = Unknowns(Host.of(host_of(work, layout)))
+        result = serve_walk(layout, reads, profile, unknowns, work["start_offset_bytes"])
         ids, seconds, _ = _costs_by_directory(reads, result)
         costs = dict(zip(ids.tolist(), (seconds * 1000).tolist(), strict=True))
         for text in ncdu_text(layout, costs):
@@ -268,17 +270,24 @@ def predict_enumeration(
     chosen: tuple[str, HostFrom],  # of `choose_host`
     *,
     may_skip: bool,
-) -> tuple[WalkFacts | None, tuple[Prediction, ...], Model | None]:
-    """Walk a layout and serve the walk on each drive, and return what was walked; nothing where there is nothing."""
+) -> tuple[WalkFacts | None, tuple[Prediction, ...], Model | None, Unknowns]:
+    """Walk a layout and serve the walk on each drive; nothing where there is nothing.
+
+    What was walked comes with it, and what was drawn of the first drive.
+    """
     work = checked({"host": chosen[0]})
+    unknowns = Unknowns(Host.of(host_of(work, layout)))
     if not len(layout.columns("entries")):
-        return None, (), None
+        return None, (), None, unknowns
     model = model_of(layout, host_of(work, layout))
     reads = walk_on(model, work).reads
     fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
-    said = Host.of(host_of(work, layout))
-    results = tuple(prediction(layout, reads, profile, said) for profile in fitting)
-    return _walk_facts(layout, reads, work["order"], chosen), results, model
+    # Drives that were drawn take memory, and nobody asks for those of the others again.
+    results = tuple(
+        prediction(layout, reads, profile, Unknowns(unknowns.host) if number else unknowns)
+        for number, profile in enumerate(fitting)
+    )
+    return _walk_facts(layout, reads, work["order"], chosen), results, model, unknowns
 
 
 def fits(profile: DriveProfile, reads: AccessTrace, start_offset_bytes: int = 0) -> bool:

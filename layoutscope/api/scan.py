@@ -20,9 +20,8 @@ from layoutscope.options import ScanOptions, fill
 from layoutscope.progress import phase, reporting
 from layoutscope.remedies.case import Case
 from layoutscope.remedies.planning import Trial
-from layoutscope.results.explanation import PACKED, judge, walked
+from layoutscope.results.explanation import judge, walked
 from layoutscope.results.scan import ScanResult, VolumeScan
-from layoutscope.results.verdict import WORTH_S
 
 if TYPE_CHECKING:
     import os
@@ -156,16 +155,13 @@ def _model_volume(
 ) -> VolumeScan:
     """Enumerate and measure one volume; its space is measured together with that of the layouts that share it."""
     layout = volume.layout
-    walk, predictions, model = predict_enumeration(layout, profiles, choose(layout), may_skip=may_skip)
+    walk, predictions, model, unknowns = predict_enumeration(layout, profiles, choose(layout), may_skip=may_skip)
     with phase("asking what it is spent for"):
         verdict = None
         if walk is not None and model is not None and predictions:
             profile = next(item for item in profiles if item.name == predictions[0].drive)
             case = Case(layout, profile, walk.order, model.host).with_reads(walked(layout, walk.trace), model)
-            first = predictions[0]
-            # Where the time is short no cause and no remedy is named.
-            simulated = None if first.seconds >= WORTH_S else (PACKED,)
-            verdict = judge(case.by_node, first, Trial(case, first, simulated=simulated))
+            verdict = judge(case.by_node, predictions[0], Trial(case, predictions[0], unknowns))
     with phase("measuring"):
         return replace(
             volume,

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.api.keywords import profiles_of
 from layoutscope.display import Struct
-from layoutscope.drive import service, simulate
-from layoutscope.drive.simulation import ALIGNED_BYTES, draw_seconds
+from layoutscope.drive import service
+from layoutscope.drive.simulation import ALIGNED_BYTES, Unknowns, draw_seconds, simulate_on
 from layoutscope.drive.uncertain import START, VOLUME, Host, interval_of, num_draws, uncertain
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystem_of
@@ -235,7 +235,7 @@ def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: Worklo
 
     (profile,) = profiles_of(drive)
     reads = walk(layout, work).reads
-    found = prediction(layout, reads, profile, Host.of(host_of(work, layout)))
+    found = prediction(layout, reads, profile, Unknowns(Host.of(host_of(work, layout))))
     return costs_of(layout, reads, found, work["order"])
 
 
@@ -243,21 +243,21 @@ def serve_walk(
     layout: VolumeLayout,
     reads: AccessTrace,
     profile: DriveProfile,
-    host: Host,
+    unknowns: Unknowns,
     start_offset_bytes: int = 0,
     *,
     is_placed: bool = False,  # whether the image certainly starts there; else its place may have to be drawn
 ) -> ServiceResult:
     """Simulate the reads of a walk on a volume."""
     knows = is_placed or knows_offset(layout, start_offset_bytes)
-    return simulate(reads, profile, host, start_offset_bytes=start_offset_bytes, knows_offset=knows)
+    return simulate_on(reads, profile, unknowns, start_offset_bytes, knows_offset=knows)
 
 
 def prediction(
-    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, host: Host, start_offset_bytes: int = 0
+    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, unknowns: Unknowns, start_offset_bytes: int = 0
 ) -> Prediction:
     """Predict the time of a walk on a volume."""
-    return Prediction.of(serve_walk(layout, reads, profile, host, start_offset_bytes), profile)
+    return Prediction.of(serve_walk(layout, reads, profile, unknowns, start_offset_bytes), profile)
 
 
 ALL: Final = "all"
@@ -273,20 +273,22 @@ def over_orders(
 ) -> OrdersCase:
     """Predict every order on a volume."""
     model = model_of(layout, host_of(work, layout))
-    cases = [_case(model, profiles, {**work, "order": name}, start_offset_bytes) for name in ORDERS]
+    unknowns = Unknowns(Host.of(model.host))
+    cases = [_case(model, profiles, unknowns, {**work, "order": name}, start_offset_bytes) for name in ORDERS]
     cases.sort(key=lambda case: (bool(case.why_not), case.times[0].seconds if case.times else case.reads))
     paths = work["paths"] or ()
     missing = missing_paths(paths, entries_on_paths(model, paths))
     return OrdersCase(volume_name(layout), model.host.name, tuple(cases), layout.coverage, layout.num_errors, missing)
 
 
-def _case(model: Model, profiles: Sequence[DriveProfile], work: Workload, start_offset_bytes: int) -> OrderCase:
+def _case(
+    model: Model, profiles: Sequence[DriveProfile], unknowns: Unknowns, work: Workload, start_offset_bytes: int
+) -> OrderCase:
     reason = why_not(work)
     if reason:
         return OrderCase(work["order"], reason)
     reads = walk_on(model, work).reads
-    said = Host.of(model.host)
-    times = tuple(prediction(model.layout, reads, profile, said, start_offset_bytes) for profile in profiles)
+    times = tuple(prediction(model.layout, reads, profile, unknowns, start_offset_bytes) for profile in profiles)
     read_bytes = int(reads.length_bytes.sum())
     return OrderCase(work["order"], "", len(reads), read_bytes, entries_of(model, work), times)
 

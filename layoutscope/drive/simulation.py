@@ -311,6 +311,7 @@ class Placed(Struct, frozen=True):
 
     parts: Parts  # the pieces
     num_reads: int  # reads that they are pieces of
+    is_in_one_piece: bool  # whether each read is one piece, in order
     # flash_ms, flash_transfer_ms: what pieces on flash take, 0 for the others
     flash_ms: F64
     flash_transfer_ms: F64
@@ -373,6 +374,7 @@ def place_reads(
     return Placed(
         parts=parts,
         num_reads=len(trace),
+        is_in_one_piece=len(parts.read) == len(trace) and bool((np.diff(parts.read) == 1).all()),
         flash_ms=service_ms,
         flash_transfer_ms=transfer_ms,
         disk=disk,
@@ -399,6 +401,14 @@ def serve(work: Placed, angle: int) -> ReadTimes:
     return _times_by_read(work, milliseconds[:, hdd.SERVICE], milliseconds, outcomes)
 
 
+def _service_ms(work: Placed, angle: int) -> F64:
+    """Return the service times alone, of reads one after another."""
+    if work.queue_depth > 1 or work.disk is None or work.surface is None or not work.is_in_one_piece:
+        return serve(work, angle).service_ms
+    times, _ = _serve_disks(work, work.disk, work.surface, angle)
+    return np.asarray(times[:, hdd.SERVICE] / (TURN / turn_ms(work.disk)))
+
+
 def _serve_disks(
     work: Placed, disk: DriveProfile, surface: Surface, angle: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -412,7 +422,7 @@ def _times_by_read(
 ) -> ReadTimes:
     """Give each read the times of its slowest piece."""
     slowest: NDArray[np.int64] | slice = slice(None)
-    if len(work.parts.read) != work.num_reads or (np.diff(work.parts.read) != 1).any():
+    if not work.is_in_one_piece:
         slowest = slowest_parts(service_ms, work.parts.read)
     if len(service_ms[slowest]) != work.num_reads:
         raise UsageError("the trace has reads on a device that the drive set lacks")
@@ -471,6 +481,23 @@ DrawnDrives: TypeAlias = "dict[tuple[str, int], tuple[DriveProfile, list[LaidOut
 """Drives that were drawn, by kind and number, and the parts of their disks that were laid out."""
 
 
+class Unknowns:
+    """What is not known of drives and of a host: drawn once for all work that they serve."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._drawn: dict[tuple[int, bool], tuple[DriveProfile, Uncertain, DrawnDrives]] = {}
+
+    def of(self, profile: DriveProfile, *, knows_offset: bool) -> tuple[Uncertain, DrawnDrives]:
+        """Return what is drawn of a drive, and the drives that were made of that; these are added to."""
+        # The profile is kept, so no other one gets its identity.
+        which = id(profile), knows_offset
+        if which not in self._drawn:
+            self._drawn[which] = profile, uncertain(profile, self.host, knows_offset=knows_offset), {}
+        _, unknown, drives = self._drawn[which]
+        return unknown, drives
+
+
 class Draws(Struct, frozen=True):
     """The times of a trace in simulations with different draws."""
 
@@ -501,7 +528,7 @@ def draw_seconds(
     wanted = numbers if len(trace) else numbers[:0]
     drives = {} if drawn_drives is None else drawn_drives
     for number, work in _each_draw(sample, profile, unknown, start_offset_bytes, queue_depth, wanted, drives):
-        service_ms = serve(work, round(unknown.angle[number] * TURN)).service_ms
+        service_ms = _service_ms(work, round(unknown.angle[number] * TURN))
         drawn[number] = _sum_by_stretch(service_ms) if is_sample else service_ms.sum() / 1000
     scale, error = 1.0, 0.0
     if is_sample:
@@ -565,11 +592,29 @@ def simulate(
     """
     if isinstance(profile, str | os.PathLike):
         profile = load_profile(os.fspath(profile))
-    unknown = uncertain(profile, host or UNSAID, knows_offset=knows_offset)
+    unknowns = Unknowns(host or UNSAID)
+    return simulate_on(trace, profile, unknowns, start_offset_bytes, queue_depth, knows_offset=knows_offset)
+
+
+def simulate_on(
+    trace: AccessTrace,
+    profile: DriveProfile,
+    unknowns: Unknowns,
+    start_offset_bytes: int = 0,
+    queue_depth: int = 1,
+    *,
+    knows_offset: bool = True,
+) -> ServiceResult:
+    """Predict as :func:`simulate` does, on drives that may have been drawn for other work."""
+    unknown, drives = unknowns.of(profile, knows_offset=knows_offset)
     start = start_offset_bytes
-    draws = draw_seconds(trace, profile, unknown, start_offset_bytes=start, queue_depth=queue_depth)
+    draws = draw_seconds(
+        trace, profile, unknown, start_offset_bytes=start, queue_depth=queue_depth, drawn_drives=drives
+    )
     middle, found = median_draw(draws.seconds), interval_of(draws.seconds, {}, LAYOUT, draws.sampling_error)
-    result = serve_draw(trace, profile, unknown, middle, start_offset_bytes=start, queue_depth=queue_depth)
+    result = serve_draw(
+        trace, profile, unknown, middle, start_offset_bytes=start, queue_depth=queue_depth, drawn_drives=drives
+    )
     name, share = largest_unknown(draws.seconds, unknown.columns())
     # The time of a long trace comes from a sample of it, and the whole trace shows what that time is spent on.
     result = _lasting(result, float(draws.drive_s[middle]))
@@ -594,12 +639,14 @@ def serve_draw(
     *,
     start_offset_bytes: int = 0,
     queue_depth: int = 1,
+    drawn_drives: DrawnDrives | None = None,
 ) -> ServiceResult:
     """Serve a whole trace with one draw of drive and host."""
     trace, factor = _asked_at_once(trace, queue_depth), float(unknown.of(HOST)[number])
     if len(trace):
         one = np.array([number])
-        ((_, work),) = _each_draw(trace, profile, unknown, start_offset_bytes, queue_depth, one, {})
+        drives = {} if drawn_drives is None else drawn_drives
+        ((_, work),) = _each_draw(trace, profile, unknown, start_offset_bytes, queue_depth, one, drives)
         times = serve(work, round(unknown.angle[number] * TURN))
     else:
         times = service(trace, profile).reads_ms
@@ -699,12 +746,12 @@ def _vary_work(work: Placed, unknown: Uncertain, number: int) -> Placed:
     seek = surface.seek.copy()
     # Settling on a track is in every seek; what is drawn is how long the arm takes beyond it.
     seek[1:] = shortest + (seek[1:] - shortest) * unknown.of("seek")[number]
-    overhead = unknown.of("overhead")[number]
+    overhead = float(unknown.of("overhead")[number])
     changed = surface._replace(
         seek=seek,
         read_miss=round(surface.read_miss * overhead),
         read_hit=round(surface.read_hit * overhead),
-        bus_sector=round(surface.bus_sector / unknown.of("interface")[number]),
+        bus_sector=round(surface.bus_sector / float(unknown.of("interface")[number])),
     )
     think = np.rint(work.think * unknown.of(HOST)[number]).astype(np.int64)
     return replace(work, surface=changed, think=think)

@@ -159,7 +159,14 @@ class Uncertain(Struct, frozen=True):
 
     def of(self, name: str) -> F64:
         """Return the factors of an input: ones where it is known."""
-        return self.factor.get(name, np.ones(num_draws()))
+        return self.factor.get(name, _ones(num_draws()))
+
+
+@lru_cache(maxsize=1)
+def _ones(count: int) -> F64:
+    found = np.ones(count)
+    found.setflags(write=False)
+    return found
 
 
 def uncertain(profile: DriveProfile, host: Host, *, knows_offset: bool = True, left_out: str = "") -> Uncertain:

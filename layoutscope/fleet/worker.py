@@ -154,6 +154,7 @@ def _predict_each(volume: VolumeScan, orders: list[str], options: Mapping[str, A
     from layoutscope.api.keywords import profiles_of
     from layoutscope.api.predict import DEFAULT_DRIVES, fits
     from layoutscope.api.workloads import checked, host_of, prediction, walk
+    from layoutscope.drive.simulation import Unknowns
     from layoutscope.drive.uncertain import Host
 
     if volume.walk is None:
@@ -163,9 +164,10 @@ def _predict_each(volume: VolumeScan, orders: list[str], options: Mapping[str, A
     for order in orders:
         work = checked({"host": volume.walk.host, "order": order})
         reads = volume.walk.trace if order == volume.walk.order else walk(volume.layout, work).reads
-        said = Host.of(host_of(work))
+        unknowns = Unknowns(Host.of(host_of(work)))
+        known = {item.drive: item for item in volume.predictions if order == volume.walk.order}
         for profile in (each for each in profiles if fits(each, reads)):
-            time = prediction(volume.layout, reads, profile, said)
+            time = known.get(profile.name) or prediction(volume.layout, reads, profile, unknowns)
             made.append(
                 {
                     "order": order,

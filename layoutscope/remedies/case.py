@@ -17,7 +17,7 @@ from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Struct
 from layoutscope.drive import service
 from layoutscope.drive.simulation import draw_seconds
-from layoutscope.drive.uncertain import LAYOUT, interval_of, median_draw, uncertain
+from layoutscope.drive.uncertain import LAYOUT, interval_of, median_draw
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.metrics.files import BACKWARD, order_metrics
 from layoutscope.metrics.history import AS_LISTED, BY_NAME, order_of_creation
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Descent, HostProfile, Model
     from layoutscope.drive import DriveProfile
-    from layoutscope.drive.simulation import DrawnDrives
-    from layoutscope.drive.uncertain import Host, Interval, Uncertain
+    from layoutscope.drive.simulation import Unknowns
+    from layoutscope.drive.uncertain import Interval
     from layoutscope.filesystems.traits import Traits
     from layoutscope.tables import VolumeLayout
 
@@ -232,15 +232,10 @@ class Served(Struct, frozen=True):
         return interval_of(self.draws_s, {}, LAYOUT, self.sampling_error)
 
 
-Unknowns: TypeAlias = "dict[tuple[int, bool], tuple[DriveProfile, Uncertain, DrawnDrives]]"
-"""What was drawn for drives, by identity and by whether the place of the volume on them is known."""
-
-
-def serve_change(changed: Changed, host: Host, unknowns: Unknowns | None = None) -> Served:
-    """Serve what changed work reads, once for each draw of what is not known; these are kept if there is a place."""
-    unknowns = {} if unknowns is None else unknowns
+def serve_change(changed: Changed, unknowns: Unknowns) -> Served:
+    """Serve what changed work reads, once for each draw of what is not known."""
     every_part = (changed.parts, *changed.alternatives)
-    parts, *others = ([_serve_part(part, host, unknowns) for part in each] for each in every_part)
+    parts, *others = ([_serve_part(part, unknowns) for part in each] for each in every_part)
     every = np.array([np.sum([part.draws_s for part in each], axis=0) for each in (parts, *others)])
     turn = np.arange(every.shape[1])
     error = 1 + changed.error_share * ERROR_SIGNS[turn // len(every) % len(ERROR_SIGNS)]
@@ -250,11 +245,8 @@ def serve_change(changed: Changed, host: Host, unknowns: Unknowns | None = None)
     )
 
 
-def _serve_part(part: Part, host: Host, unknowns: Unknowns) -> Served:
-    which = id(part.drive), part.knows_offset
-    if which not in unknowns:
-        unknowns[which] = part.drive, uncertain(part.drive, host, knows_offset=part.knows_offset), {}
-    _, unknown, drawn_drives = unknowns[which]
+def _serve_part(part: Part, unknowns: Unknowns) -> Served:
+    unknown, drawn_drives = unknowns.of(part.drive, knows_offset=part.knows_offset)
     found = draw_seconds(
         part.reads,
         part.drive,
@@ -264,18 +256,6 @@ def _serve_part(part: Part, host: Host, unknowns: Unknowns) -> Served:
         drawn_drives=drawn_drives,
     )
     return Served(found.seconds * part.times, found.sampling_error)
-
-
-def nominal_seconds(changed: Changed) -> float:
-    """Say what changed work takes on the nominal drives."""
-    found = (
-        part.times
-        * service(
-            part.reads, part.drive, start_offset_bytes=part.start_offset_bytes, queue_depth=part.queue_depth
-        ).seconds
-        for part in changed.parts
-    )
-    return max(sum(found), changed.least_s)
 
 
 SAMPLE_FILES: Final = 2048

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
+from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.registry import filesystems
 from layoutscope.progress import each
-from layoutscope.remedies.case import Changed, Served, change_reads, nominal_seconds, serve_change, words_of
+from layoutscope.remedies.case import Changed, Served, change_reads, serve_change, words_of
 from layoutscope.remedies.changes import CHANGES, REMEDIES, on_other_file_system
 from layoutscope.results.plan import FEW_READS, HARDWARE, SOFTWARE, VOLUME, PlannedRemedy, RemedyPair, VolumePlan
 from layoutscope.results.scan import volume_name
 from layoutscope.results.verdict import Remedy, Yardstick
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from layoutscope.remedies.case import Case, Change, Unknowns
+    from layoutscope.remedies.case import Case, Change
     from layoutscope.results.scan import Prediction
 
 
@@ -69,15 +70,12 @@ class Trial:
         self,
         case: Case,
         known: Prediction | None = None,  # what the work takes, if somebody has served it already
-        *,
-        # changes to simulate, None for all: others come from the nominal drive, in proportion to `known`
-        simulated: Collection[str] | None = None,
+        unknowns: Unknowns | None = None,  # what it was served on
     ) -> None:
-        self.case, self._known, self._simulated = case, known, simulated
-        self._host = Host.of(case.host)
-        self._unknowns: Unknowns = {}
+        self.case = case
+        self._unknowns = unknowns or Unknowns(Host.of(case.host))
         if known is None:
-            self.now = serve_change(change_reads(case, case.reads), self._host, self._unknowns)
+            self.now = serve_change(change_reads(case, case.reads), self._unknowns)
         else:
             self.now = Served(np.array(known.draws_s))
         self._tried: dict[str, tuple[Served, Changed] | str] = {}
@@ -123,24 +121,25 @@ class Trial:
             changed = change_of(name)(case)
             if isinstance(changed, str):
                 return changed
+            if not len(case.reads):
+                return NO_READS
             # What was served is not looked at again.
-            return (
-                (self._serve(name, changed), replace(changed, parts=(), alternatives=()))
-                if len(case.reads)
-                else NO_READS
-            )
+            return self._serve(changed), replace(changed, parts=(), alternatives=())
         except UsageError as error:
             return f"it cannot be modelled on this drive: {error}"
 
-    def _serve(self, name: str, changed: Changed) -> Served:
-        known = self._known
+    def _serve(self, changed: Changed) -> Served:
         if changed.case is not None:
             # Each has tables of all entries, and only the best of them is looked at again.
             changed.case.forget()
-        if known is None or self._simulated is None or name in self._simulated:
-            return serve_change(changed, self._host, self._unknowns)
-        times = known.seconds / known.nominal_s if known.nominal_s else 1.0
-        return Served(np.array([nominal_seconds(changed) * times]))
+        return self.now if self._changes_nothing(changed) else serve_change(changed, self._unknowns)
+
+    def _changes_nothing(self, changed: Changed) -> bool:
+        """Whether the same reads are left on the same drive, so they need not be served again."""
+        first, own = changed.parts[0], self.case.part(self.case.reads)
+        if changed != Changed((first,), changed.effort, changed.case) or first != replace(own, reads=first.reads):
+            return False
+        return all(np.array_equal(getattr(first.reads, name), getattr(own.reads, name)) for name in TIMED)
 
     def quick_remedies(self) -> tuple[Remedy, ...]:
         """Try those that need no other layout, and rank them by what they save."""
@@ -151,7 +150,7 @@ class Trial:
     def _quick(self, name: str, then: Served) -> Remedy:
         words, now_s = words_of(name), self.now.seconds
         share = 1 - then.seconds / now_s if now_s else 0.0
-        is_sure = self._simulated is not None or Served(self.now.draws_s - then.draws_s).interval.low_s > 0
+        is_sure = Served(self.now.draws_s - then.draws_s).interval.low_s > 0
         return Remedy(name, then.seconds, share, words.title, words.kind == HARDWARE, is_sure=is_sure)
 
     def yardsticks(self) -> tuple[Yardstick, ...]:
@@ -166,6 +165,9 @@ class Trial:
         found = [(label, row[0].interval) for label, row in made if not isinstance(row, str)]
         return tuple(Yardstick(label, each.median_s, each.low_s, each.high_s) for label, each in found)
 
+
+TIMED: Final = ("device", "image_offset", "length_bytes", "think_us", "after_us")
+"""What the time of reads depends on."""
 
 QUICK: Final = ("names-only", "tree-in-key-order", "list-from-disk", "remembered-walk", "solid-state")
 """In the order of a plan, which rows that save alike keep."""

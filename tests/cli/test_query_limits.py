@@ -60,7 +60,7 @@ def test_a_query_ends_when_it_takes_too_much_memory(fleet, sql):
     assert process.stderr == "layoutscope: the query takes more memory than 300 MiB; --memory allows more\n"
     assert process.returncode == 1
     peak_mib = peak >> 20
-    # What is taken between two looks is beyond the limit, and a busy machine delays the looks. Unlimited, it takes 100 GB.
+    # What is taken between two looks is beyond the limit, and a busy machine delays them. Unlimited, it takes 100 GB.
     assert peak_mib < loaded_mib + limit_mib + 2048
     assert not (fleet.parent / "a.csv").exists()
 

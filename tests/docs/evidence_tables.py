@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from readme_tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RESULTS = Path(__file__).resolve().parents[1] / "validation" / "results"
 DRIVES = {"cheetah15k5": "Cheetah 15K.5", "cheetah9lp": "Cheetah 9LP"}
@@ -21,8 +24,13 @@ def results(name: str) -> dict[str, Any]:
     return found
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """Write a share as the pages do."""
+    return f"{share:.{digits}%}".replace("%", " %")
+
+
 def claim() -> None:
-    """Print the claim by the witnesses alone, with the buffers off too, then why it is so."""
+    """Print the claim by recorded reads and the simulator alone, with the buffers off too, then why it is so."""
     witnesses = results("witnesses")
     rows = {(row["drive"], row["buffer"], row["files"][-3:]): row for row in witnesses["claim"]}
     why = {(row["files"][-3:], row["case"]): f"{row['seconds']:.0f} s" for row in witnesses["why"]}
@@ -37,19 +45,25 @@ def claim() -> None:
         for key in ("hfsplus_s", "apfs_s")
     )
     print(  # noqa: T201
-        f"Walking the same 200,000 files takes {fresh} times as long on APFS as on HFS+ when the volume is fresh, and "
-        f"{aged} times after 20 cycles of replacing 5 % of them ({' and '.join(DRIVES.values())}, their buffers on). "
-        f"With the buffers off it takes {fresh_off} times as long when fresh, {aged_off} times after the cycles: "
-        "HFS+'s reads, one right behind the other, then wait a turn each. These are figures of witnesses alone: reads "
-        "recorded below real drivers, times by DiskSim 4.0 for two drives that are known to the sector. Ours, with "
-        f"the buffers on, are {ours}.\n\n"
-        "By our model the reason is the distance of the nodes while the volume is fresh, and later their order more "
-        f"than their distance. On the first drive the fresh walk takes {why['c00', 'apfs']}, without the data between "
-        f"the nodes (what-if `clumped-like-hfs`) {why['c00', 'clumped-like-hfs']}, with the same nodes side by side in "
-        f"key order (`packed`) {why['c00', 'packed']}; the aged one {why['c20', 'apfs']}, "
-        f"{why['c20', 'clumped-like-hfs']} and {why['c20', 'packed']}. Its look-ahead serves only what comes in order: "
-        f"it makes the aged walk of HFS+ {hfs:.0f} times quicker, that of APFS {apfs:.2f} times."
+        f"Listing the same 200,000 files takes {fresh} times as long on APFS as on HFS+ if the volume is fresh. After "
+        f"20 cycles that each replace 5 % of the files, it takes {aged} times as long. These figures do not depend on "
+        "layoutscope: the reads were recorded below Linux drivers, and DiskSim computed the times for two drives "
+        f"({' and '.join(DRIVES.values())}) with their buffers on. The times of layoutscope give {ours}. With the "
+        f"buffers off the factors are {fresh_off} if fresh and {aged_off} after the cycles, because each contiguous "
+        "read of HFS+ then waits for a turn of the disk.\n\n"
+        "According to layoutscope, fresh APFS volumes are slower because of the distance between their nodes, and aged "
+        f"ones mostly because of their order. On the first drive the listing of the fresh volume takes "
+        f"{why['c00', 'apfs']}. With no data between the nodes (what-if `clumped-like-hfs`) it takes "
+        f"{why['c00', 'clumped-like-hfs']}, and with the nodes contiguous and in key order (`packed`) "
+        f"{why['c00', 'packed']}. The listing of the aged volume takes {why['c20', 'apfs']}, "
+        f"{why['c20', 'clumped-like-hfs']} and {why['c20', 'packed']}. The buffer of that drive makes the listing of "
+        f"aged HFS+ {hfs:.0f} times faster and that of aged APFS {apfs:.2f} times, because its look-ahead only serves "
+        "reads that come in order."
     )
+
+
+SHARES = ("blocks predicted", "blocks predicted but not read", "pairs of consecutive reads predicted")
+"""Heads of the shares of a recording."""
 
 
 def traces() -> None:
@@ -71,7 +85,7 @@ def traces() -> None:
                     f"{min(row['pair_share'] for row in some):.2%}",
                 )
             )
-    head = ("file system", "order", "traces", "requests", "same place, offset, length", "blocks", "extra", "pairs")
+    head = ("file system", "workload", "recordings", "requests", "predicted exactly", *SHARES)
     table(head, rows)
 
 
@@ -102,7 +116,7 @@ def programs() -> None:
             )
         )
     rows.sort(key=lambda item: -item[0])
-    head = ("file system", "program", "traces", "requests", "not predicted", "blocks", "extra", "pairs")
+    head = ("file system", "program", "recordings", "requests", "not predicted", *SHARES)
     table(head, [row for _, row in rows])
 
 
@@ -120,12 +134,42 @@ def disksim() -> None:
             cells += [f"{theirs['service_s']:.2f}/{ours['service_s']:.2f}", f"{row['ratio']:.4f}", split]
         rows.append(tuple(cells))
     columns = [
-        column for name in DRIVES.values() for column in (f"{name}, s", "ratio", "seek, rotation, transfer, ms a read")
+        column
+        for name in DRIVES.values()
+        for column in (f"{name}, s", "ratio", "seek, rotation, transfer, ms per read")
     ]
-    table(("reads (DiskSim/ours)", *columns), rows)
+    table(("reads (DiskSim / layoutscope)", *columns), rows)
     off = max(abs(row["ratio"] - 1) for row in every if row["buffer"] == "off")
     print()  # noqa: T201
-    print(f"With the buffer off the {len(every) // 2} totals differ by {off:.3%} at most.")  # noqa: T201
+    print(f"With the buffer off the {len(every) // 2} totals differ by at most {percent(off, 3)}.")  # noqa: T201
+
+
+def agreement() -> None:
+    """Print for each drive and setting how many of DiskSim's runs agree, those with the fewest first."""
+    rows = sorted(results("witnesses")["agreement"], key=lambda row: row["close"] / row["runs"])
+    table(
+        ("drive", "setting", "runs", "within 0.2 %", "largest difference", "of which reads"),
+        [
+            (
+                {**DRIVES, "atlas10k5": ATLAS}[row["drive"]],
+                BUFFERS[row["setting"]],
+                str(row["runs"]),
+                str(row["close"]),
+                percent(row["largest"], 2),
+                f"{row['workload']}, {row['think_us']} us between reads",
+            )
+            for row in rows
+        ],
+    )
+
+
+BUFFERS = {
+    "off": "buffer off",
+    "own": "buffer as extracted",
+    "join": "buffer on, reads wait for the look-ahead",
+    "bus": "buffer as extracted, and the bus",
+}
+"""Settings of DiskSim in words."""
 
 
 def knowledge() -> None:
@@ -135,75 +179,92 @@ def knowledge() -> None:
             row["known"],
             " and ".join((*DRIVES.values(), ATLAS)[(*DRIVES, "atlas10k5").index(drive)] for drive in row["drives"]),
             str(row["runs"]),
-            f"{row['largest']:.1%}",
-            f"{row['rms']:.1%}",
+            percent(row["largest"], 1),
+            percent(row["rms"], 1),
         )
         for row in sorted(results("witnesses")["knowledge"], key=lambda row: -row["largest"])
     ]
-    table(("known of the drive", "on", "walks", "largest error", "root mean square"), rows)
+    table(("known about the drive", "drives", "listings", "largest error", "root mean square"), rows)
 
 
 def reference() -> None:
-    """Print how many reference measurements are met and by how much the worst is missed, then all of them."""
+    """Print how many reference measurements are met and by how much the worst is missed, then all, the worst first."""
     told = results("reference")["rows"]
     met, fitted = (
         [row for row in told if word in row[key]] for key, word in (("verdict", "met"), ("made_on", "fitted"))
     )
     worst = max(told, key=lambda row: _factor(row["verdict"]))
     print(  # noqa: T201
-        f"{len(met)} of {len(told)} rows are met, {len(fitted)} of them by a profile that was fitted to them; the "
-        f"worst is off by a factor of {_factor(worst['verdict']):.1f} ({worst['work']}, {worst['filesystem']}).\n"
+        f"{len(met)} of {len(told)} measurements are predicted within their range. {len(fitted)} of these were used to "
+        f"fit the profile. The worst prediction is off by a factor of {_factor(worst['verdict']):.1f} "
+        f"({worst['work']}, {worst['filesystem']}).\n"
     )
     rows = []
-    for row in results("reference")["rows"]:
+    for row in sorted(told, key=lambda row: -_factor(row["verdict"])):
         digits = 1 if row["predicted"] >= 10 else 2
         spread = ""
         if row["predicted_low"] != row["predicted_high"]:
             spread = f" ({row['predicted_low']:.0f} to {row['predicted_high']:.0f})"
         predicted = f"{row['predicted']:.{digits}f}{spread} {row['unit']}"
         made_on = "; ".join(filter(None, (row["made_on"], row["remark"])))
-        rows.append((row["work"], row["filesystem"], row["measured"], predicted, row["verdict"], made_on))
-    table(("work", "file system", "measured", "predicted", "off by", "predicted on"), rows)
+        verdict = "within the range" if row["verdict"] == "met" else f"off by {_factor(row['verdict']):.2f} x"
+        rows.append((verdict, row["work"], row["filesystem"], row["measured"], predicted, made_on))
+    table(("result", "work", "file system", "measured", "predicted", "predicted on"), rows)
 
 
 def article() -> None:
-    """Print the article's experiment under each assumption, and which of its times refute it."""
-    known = ("20 to 27", "20 to 27", "about 80", "not told", "about 300", "300 to 380")
-    rows = [("**measured**", "", "", "", "", "all", *known, "")]
-    kept: list[float] = []
-    for row in results("article")["stories"]:
-        medians = [median for _, median, _ in row["apfs"]]
+    """Print the article's experiment under each set of assumptions: those that most of its times refute come first."""
+    known = ("20 to 27", "20 to 27", "about 80", "not published", "about 300", "300 to 380")
+    stories = results("article")["stories"]
+    kept = {_case(row): [median for _, median, _ in row["apfs"]] for row in stories if row["snapshots"] == KEEP_ALL}
+    rows = []
+    for row in sorted(stories, key=lambda row: (row["snapshots"] != KEEP_ALL, -len(row["missed"]))):
         ranges = [
             f"{median:.0f} ({low:.0f} to {high:.0f})" for low, median, high in (*row["hfsplus"][::2], *row["apfs"])
         ]
         if row["snapshots"] == KEEP_ALL:
-            kept, told = medians, _refuted(row["missed"])
+            result = _refuted(row["missed"])
         else:
-            is_slower = all(one >= other for one, other in zip(medians, kept, strict=True))
-            told = "slower than with all kept, as measured" if is_slower else "not slower than with all kept"
+            medians = (median for _, median, _ in row["apfs"])
+            is_slower = all(one >= other for one, other in zip(medians, kept[_case(row)], strict=True))
+            result = (
+                "slower than with all snapshots, as measured" if is_slower else "not slower than with all snapshots"
+            )
         rows.append(
             (
+                result,
                 {"hash": "by hash, as APFS lists", "alphabetical": "by name"}[row["creation"]],
-                "under a temporary name" if row["temporary_names"] else "deleted first",
+                "under a temporary name" if row["temporary_names"] else "after deletion",
                 row["case"],
                 {"track": "yes", "none": "no"}[row["on_arrival"]],
                 f"{row['merge_share']:.2g}",
                 {KEEP_ALL: "all", 0: "none"}.get(row["snapshots"], f"the last {row['snapshots']}"),
                 *ranges,
-                told,
             )
         )
+    rows.append(("**measured**", "", "", "", "", "", "all", *known))
     ages = ("HFS+ fresh, s", "10 cycles", "APFS fresh, s", "5 cycles", "10 cycles", "20 cycles")
-    heads = ("files created", "replaced", "case", "on arrival", "leaves merge at", "snapshots kept", *ages)
-    table((*heads, "refuted by"), rows)
+    heads = ("created", "replaced", "case", "on-arrival read-ahead", "leaves merge at", "snapshots kept", *ages)
+    table(("result", *heads), rows)
+
+
+def _case(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what two rows share that differ in the snapshots alone."""
+    return tuple(row[name] for name in ("creation", "case", "on_arrival", "merge_share", "temporary_names"))
 
 
 KEEP_ALL = 20
 
 
 def _refuted(missed: dict[str, float]) -> str:
-    found = (f"{SYSTEMS[key.split()[0]]} {key.split()[1]}: {factor:.2g} x" for key, factor in missed.items())
-    return "; ".join(found) or "nothing"
+    """Say which times refute a set of assumptions, with the factors by which the medians are off."""
+    found = []
+    for name, group in groupby(missed, key=lambda key: key.split()[0]):
+        keys = list(group)
+        ages, factors = ", ".join(key.split()[1] for key in keys), sorted(missed[key] for key in keys)
+        ends = dict.fromkeys(f"{factor:.2g}" for factor in (factors[0], factors[-1]))
+        found.append(f"{SYSTEMS[name]} after {ages} cycles ({' to '.join(ends)} x)")
+    return f"refuted by {' and '.join(found)}" if found else "not refuted"
 
 
 def ager() -> None:
@@ -211,9 +272,11 @@ def ager() -> None:
     every = results("ager")["rows"]
     rows = []
     for image, group in groupby(every, key=lambda row: row["image"]):
-        cells = [f"{_short(row['real'])} / {_short(row['plan'])}{'' if row['agrees'] else ' (off)'}" for row in group]
+        cells = [
+            f"{_short(row['real'])} / {_short(row['plan'])}{'' if row['agrees'] else ' (missed)'}" for row in group
+        ]
         rows.append((image, *cells))
-    table(("real / plan", *dict.fromkeys(row["measure"] for row in every)), rows)
+    table(("image / plan", *dict.fromkeys(row["measure"] for row in every)), rows)
 
 
 def _short(value: float) -> str:
@@ -225,60 +288,125 @@ def _short(value: float) -> str:
     return f"{value:.4f}" if value < 1 else f"{value:.1f}"
 
 
+NOT_CHECKED, MISSED, PARTLY, AGREES = "not checked", "missed", "partly met", "agrees"
+OUTCOMES = (NOT_CHECKED, MISSED, PARTLY, AGREES)
+"""What came of a comparison, in the order in which the page shows them."""
+
+AIM = 0.85
+"""A smaller share of cases that agree is a miss."""
+
+
+class Comparison(NamedTuple):
+    """What was predicted, what it was compared with, and what came of it."""
+
+    what: str
+    reference: str
+    result: str
+    hits: int  # cases that agree
+    cases: int  # all cases; 0 where nothing was compared
+    is_shown_first: bool = False  # whether the README has it
+
+    @property
+    def outcome(self) -> str:
+        """What came of it, in a word."""
+        if not self.cases:
+            return NOT_CHECKED
+        share = self.hits / self.cases
+        return AGREES if share == 1 else PARTLY if share >= AIM else MISSED
+
+
 def compared() -> None:
     """Print what was compared with what, the misses first."""
-    table(("predicted", "compared with", "result"), _comparisons())
+    head = ("outcome", "prediction", "compared with", "result")
+    table(head, [(item.outcome, item.what, item.reference, item.result) for item in comparisons()])
 
 
 def in_short() -> None:
     """Print what of it a reader of the README has to know, as a list."""
-    for what, reference, result in _comparisons():
-        if what in SHOWN_FIRST:
-            print(f"- **{what}**, compared with {reference}: {result}.")  # noqa: T201
-    print("- [All, misses first](docs/evidence.md)")  # noqa: T201
+    for item in comparisons():
+        if item.is_shown_first:
+            print(f"- **{item.what}**, compared with {item.reference}: {item.result}.")  # noqa: T201
+    print("- [All comparisons, misses first](docs/evidence.md)")  # noqa: T201
 
 
-SHOWN_FIRST = ("Time of a walk", "Listings, flash or cached", "Time of a drive", "Which reads, Linux")
+def comparisons() -> list[Comparison]:
+    """List everything that predictions were compared with: what was never checked first, then what was missed."""
+    coverage = results("intervals")["coverage"]
+    every = [
+        Comparison("Time of a listing", "a real disk", "no measurement yet", 0, 0, is_shown_first=True),
+        Comparison("Reads of macOS", "recordings on a Mac", "no recording yet", 0, 0),
+        *_of_article(),
+        _inside("Times on hard disks", "public measurements that set nothing", coverage["disk"]),
+        _inside(
+            "Times on SSDs or with cached metadata", "public measurements, each left out of its own fit",
+            coverage["flash"], is_shown_first=True,
+        ),
+        _inside("The same with ranges as wide as the others vary", "the same", coverage["flash_by_spread"]),
+        *_of_simulator(),
+        *_of_recordings(),
+    ]  # fmt: skip
+    return sorted(every, key=lambda item: OUTCOMES.index(item.outcome))
 
 
-def _comparisons() -> list[tuple[str, str, str]]:
-    witnesses, programs, intervals = results("witnesses"), results("programs"), results("intervals")
-    asked, fresh = (sum(row["requests"] for row in rows) for rows in (witnesses["traces"], programs))
-    missed = asked - sum(row["same_requests"] for row in witnesses["traces"])
-    left_out = fresh - sum(row["same_requests"] for row in programs)
-    worst = max(abs(row["ratio"] - 1) for row in witnesses["disksim"])
-    sector, sheet = witnesses["knowledge"][:2], witnesses["knowledge"][-2:]
-    told, fitted = intervals["coverage"], intervals["costs"]
-    disk, flash, spread = (told[name] for name in ("disk", "flash", "flash_by_spread"))
-    costs = (
-        f"{fitted['bulk_us']:.1f} us an entry of a listing, {fitted['stat_us']:.0f} us a look-up, "
-        f"{fitted['read_us']:.0f} us a random read of an Apple SSD, threads save a factor of {fitted['gain']:.1f}"
+def _inside(what: str, reference: str, found: dict[str, Any], *, is_shown_first: bool = False) -> Comparison:
+    result = (
+        f"{found['hits']} of {found['experiments']} experiments are within 90 % ranges, whose ends are a factor of "
+        f"{found['width']:.1f} apart; medians are off by a factor of {found['error']:.1f}, at most {found['worst']:.1f}"
     )
-    walks = (
-        f"two drives known to the sector within {worst:.1%}, a third {sector[1]['largest']:.0%}; by data sheets alone "
-        f"{sheet[0]['largest']:.0%}, the third {sheet[1]['largest']:.0%}"
-    )
-    reads = (
-        f"of {asked:,} requests all {f'but {missed} ' if missed else ''}with offset, length and order; of {fresh:,} of "
-        f"other programs all but {left_out}"
-    )
-    return [
-        ("Time of a walk", "a real disk", "never done"),
-        ("Which reads, macOS", "traces below Apple's drivers", "never done: from public source, of APFS assumed"),
-        ("Listings, hard disks", "public times that set nothing", _inside(disk)),
-        ("Listings, flash or cached", "public times, each left out of its fit", _inside(flash)),
-        ("The same, as wide as the others spread", "the same", _inside(spread)),
-        ("Costs of a Mac of 2017", "the same times, which set them", costs),
-        ("Time of a drive", "the simulator DiskSim", walks),
-        ("Which reads, Linux", "traces below its drivers", reads),
-    ]
+    return Comparison(what, reference, result, found["hits"], found["experiments"], is_shown_first)
 
 
-def _inside(told: dict[str, Any]) -> str:
-    return (
-        f"{told['hits']} of {told['experiments']} experiments within 90 % ranges, high / low {told['width']:.1f}; the "
-        f"median is off by a factor of {told['error']:.1f}, at most {told['worst']:.1f}"
+def _of_article() -> Iterator[Comparison]:
+    """Compare with the article, time by time."""
+    for row in results("intervals")["rows"]:
+        if row["experiment"] == ARTICLE:
+            unit = row["unit"]
+            measured, inside = (
+                f"{low:,.3g} to {high:,.3g}" if low != high else f"{low:,.3g}"
+                for low, high in ((row["low"], row["high"]), (row["p5"], row["p95"]))
+            )
+            result = f"{row['p50']:,.3g} {unit} ({inside}), a factor of {row['width']:.1f} wide"
+            yield Comparison(
+                f"{row['filesystem']}: {row['work']}", f"the article, {measured} {unit}", result, int(row["is_hit"]), 1
+            )
+
+
+ARTICLE = "aging-2019"
+
+
+def _of_simulator() -> Iterator[Comparison]:
+    """Compare with DiskSim, by what is known about the drive."""
+    witnesses, left_out = results("witnesses"), results("intervals")["drives"]
+    runs, close = (sum(row[name] for row in witnesses["agreement"]) for name in ("runs", "close"))
+    exact = [row for row in witnesses["agreement"] if row["close"] == row["runs"]]
+    reference = "the simulator DiskSim"
+    result = (
+        f"{close} of {runs} runs are within 0.2 %, including all {sum(row['runs'] for row in exact)} runs without a "
+        f"bus and without the look-ahead of the {ATLAS}"
     )
+    yield Comparison("Time of a drive, every sector known", reference, result, close, runs, is_shown_first=True)
+    worst = {tuple(row["drives"]): row["largest"] for row in witnesses["knowledge"]}
+    for known, words in (("zones", "zones known"), ("datasheet", "from its data sheet")):
+        rows = [row for row in left_out if row["known"] == known]
+        hits = sum(row["is_hit"] for row in rows)
+        result = f"{hits} of {len(rows)} listings are within the 90 % ranges that the other drives give"
+        if known == "datasheet":  # the last rows of what knowing less costs
+            result += (
+                f"; off by up to {percent(worst[tuple(DRIVES)])}, and {percent(worst['atlas10k5',])} on the {ATLAS}"
+            )
+        yield Comparison(f"Time of a drive, {words}", reference, result, hits, len(rows))
+
+
+def _of_recordings() -> Iterator[Comparison]:
+    """Compare with reads recorded below Linux's drivers."""
+    for what, rows, is_shown_first in (
+        ("Reads of listings and copies on Linux", results("witnesses")["traces"], True),
+        ("Reads of other programs on Linux", results("programs"), False),
+    ):
+        requests, same = (sum(row[name] for row in rows) for name in ("requests", "same_requests"))
+        missed = f"all but {requests - same} of {requests:,}" if same < requests else f"all {requests:,}"
+        result = f"{missed} requests have the predicted offset, length and order"
+        yield Comparison(what, "recordings below its drivers", result, same, requests, is_shown_first)
 
 
 def _factor(verdict: str) -> float:
@@ -295,10 +423,10 @@ def calibration() -> None:
     for row in sorted(results("calibration"), key=lambda row: -max(abs(error) for error in row["walks"].values())):
         walks = row["walks"]
         parts = [[walks[name] for name in walks if name.startswith(start)] for start in CALIBRATED]
-        worst = [f"{max(part, key=abs):+.1%}" for part in parts]
+        worst = [f"{max(part, key=abs):+.1%}".replace("%", " %") for part in parts]
         clock = f"late by {row['jitter_us']} us" if row["jitter_us"] else "exact"
         rows.append(
-            (f"`{row['drive']}`", clock, f"{row['reads']:,}", f"{row['seconds']:.0f}", f"{row['curve']:.1%}", *worst)
+            (f"`{row['drive']}`", clock, f"{row['reads']:,}", f"{row['seconds']:.0f}", percent(row["curve"], 1), *worst)
         )
     heads = ("drive", "clock", "reads", "s", "seek curve, rms", *CALIBRATED.values())
     table(heads, rows)

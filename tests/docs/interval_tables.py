@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from evidence_tables import results
+from evidence_tables import percent, results
 from readme_tables import table
 
 GROUPS = {
@@ -39,21 +39,21 @@ def coverage() -> None:
     """Print how many experiments meet their interval, how wide the intervals are, and how far off their middles."""
     found = _found()
     kinds = (
-        ("hard disks, and files read whole", "disk", "the priors, which nothing of it set"),
-        ("flash and warm caches", "flash", "costs of the other experiments, widths of the priors"),
-        ("flash and warm caches", "flash_by_spread", "costs and spread of the other experiments"),
+        ("hard disks, and whole files", "disk", "the priors, which these experiments did not set"),
+        ("SSDs and cached metadata", "flash", "costs fitted to the other experiments, ranges as wide as the priors"),
+        ("SSDs and cached metadata", "flash_by_spread", "the same costs, ranges as wide as the other experiments vary"),
     )
     lines = []
     for words, key, by in kinds:
         told = found["coverage"][key]
-        share = f"{told['hits']} of {told['experiments']} ({told['low']:.0%} to {told['high']:.0%})"
+        share = f"{told['hits']} of {told['experiments']} ({percent(told['low'])} to {percent(told['high'])})"
         figures = tuple(f"{told[name]:.1f}" for name in ("width", "error", "worst"))
         lines.append((words, by, share, f"{told['row_hits']} of {told['rows']}", *figures))
-    heads = ("work", "predicted by", "experiments inside", "rows inside", "high / low", "median error", "worst error")
+    heads = ("work", "predicted by", "experiments inside", "times inside", "high / low", "median error", "worst error")
     table(heads, lines)
     print(  # noqa: T201
-        f"\nErrors are factors by which the median is off. Priors of {found['written']}, SHA-256 `{found['priors']}`; "
-        f"{found['draws']} draws on {found['volumes']} drawn volumes."
+        f"\nErrors are the factors by which medians are off. There are {found['draws']} simulations on "
+        f"{found['volumes']} drawn volumes. The priors are those of {found['written']}, SHA-256 `{found['priors']}`."
     )
 
 
@@ -68,11 +68,11 @@ def costs() -> None:
     gain = MACOS.processors / host["apfs.contention"]
     rows = [
         ("entry of a listing with attributes, us", entry, fitted["bulk_us"]),
-        ("look-up that the name cache answers, us", stat, fitted["stat_us"]),
-        ("random read of an Apple SSD with what the computer does to it, us", read, fitted["read_us"]),
-        ("what several threads save", gain, fitted["gain"]),
+        ("look-up answered by the name cache, us", stat, fitted["stat_us"]),
+        ("random read of an Apple SSD, with the work of the computer, us", read, fitted["read_us"]),
+        ("factor that several threads save", gain, fitted["gain"]),
     ]
-    table(("on a Mac of 2017", "used", "fitted to all"), [(name, f"{a:.3g}", f"{b:.3g}") for name, a, b in rows])
+    table(("cost on a Mac of 2017", "used", "fitted to all"), [(name, f"{a:.3g}", f"{b:.3g}") for name, a, b in rows])
 
 
 def flash() -> None:
@@ -85,7 +85,17 @@ def flash() -> None:
         )
         for row in _tests(is_flash=True)
     ]  # fmt: skip
-    heads = ("inside", "experiment", "work", "file system", "measured", "median, s", "90 %, s", "high / low", "error")
+    heads = (
+        "inside",
+        "experiment",
+        "work",
+        "file system",
+        "measured",
+        "median, s",
+        "90 % range, s",
+        "high / low",
+        "error",
+    )
     table(heads, lines)
 
 
@@ -93,7 +103,7 @@ def disks() -> None:
     """Print the rows of hard disks and of whole files, those outside first."""
     lines = []
     for row in _tests(is_flash=False):
-        shares = [f"{GROUPS[group]} {share:.0%}" for group, share in row["shares"].items() if share >= 0.1]
+        shares = [f"{GROUPS[group]} {percent(share)}" for group, share in row["shares"].items() if share >= 0.1]
         lines.append((
             "yes" if row["is_hit"] else "**no**", row["experiment"], row["work"], row["filesystem"],
             f"{_range(row, 'low', 'high')} {row['unit']}", _range(row, "p50", "p50"),
@@ -101,21 +111,21 @@ def disks() -> None:
             ", ".join(shares),
         ))  # fmt: skip
     heads = (
-        "inside", "experiment", "work", "file system", "measured", "median", "90 %", "high / low", "of one layout",
-        "error", "what contributes",
+        "inside", "experiment", "work", "file system", "measured", "median", "90 % range", "high / low",
+        "high / low of one layout", "error", "main unknowns",
     )  # fmt: skip
     table(heads, lines)
 
 
 def apart() -> None:
-    """Print the measurements that are no tests, and why."""
+    """Print the measurements that test nothing, and why."""
     lines = [
         (row["experiment"], row["work"], row.get("in_sample") or row["not_predicted"],
          "in-sample" if "in_sample" in row else "not predicted")
         for row in _found()["rows"]
         if "is_hit" not in row
     ]  # fmt: skip
-    table(("experiment", "work", "why it is no test", ""), lines)
+    table(("experiment", "work", "reason", ""), lines)
 
 
 def halves() -> None:
@@ -123,15 +133,15 @@ def halves() -> None:
     lines = [
         (
             {"hfsplus": "HFS+", "apfs": "APFS"}[row["filesystem"]], str(row["cycle"]), f"{row['outer_s']:.0f}",
-            f"{row['inner_s']:.0f}", f"{row['inner_over_outer'] - 1:+.0%}",
+            f"{row['inner_s']:.0f}", f"{row['inner_over_outer'] - 1:+.0%}".replace("%", " %"),
         )
         for row in _found()["halves"]
     ]  # fmt: skip
-    table(("file system", "cycle", "outer half, s", "inner half, s", "inner against outer"), lines)
+    table(("file system", "cycle", "outer half, s", "inner half, s", "difference"), lines)
 
 
 def drives() -> None:
-    """Print how many walks on each of DiskSim's drives lie within what the other two say, the misses first."""
+    """Print how many walks on each of DiskSim's drives are within the ranges of the other two, the misses first."""
     rows = _found()["drives"]
     key = ("drive", "known", "buffer")
     lines = []
@@ -141,16 +151,16 @@ def drives() -> None:
         lines.append((hits / len(own), (place[0], KNOWN[place[1]], place[2], f"{hits} of {len(own)}", f"{width:.2f}")))
     lines.sort(key=lambda line: line[0])
     print(f"{_missed(rows)}\n")  # noqa: T201
-    table(("drive", "known of it", "buffer", "walks inside", "high / low"), [line for _, line in lines])
+    table(("drive", "known about it", "buffer", "listings inside", "high / low"), [line for _, line in lines])
 
 
 def _missed(rows: list[dict[str, Any]]) -> str:
-    """Say how many walks lie inside, drive by drive, and where least: of a drive whose zones are known."""
+    """Say how many walks are inside, drive by drive, and where fewest are: on a drive whose zones are known."""
     share = lambda own: f"{sum(row['is_hit'] for row in own)} of {len(own)}"  # noqa: E731
     atlas = [row for row in rows if row["drive"] == "atlas10k5"]
     zones, others = [row for row in atlas if row["known"] == "zones"], [row for row in rows if row not in atlas]
     return (
-        f"Of the walks on the Atlas {share(atlas)} lie inside, of those with its zones known {share(zones)}; on both "
-        f"Cheetahs {share(others)}. Two drives are too few to say how far a third one is off: what the Cheetahs tell "
-        "is too narrow for the Atlas, and what the Atlas tells too wide for them."
+        f"On the Atlas, {share(atlas)} listings are inside, and {share(zones)} if its zones are known. On both "
+        f"Cheetahs, {share(others)} are. Two drives are too few to predict the error on a third one: ranges from the "
+        "Cheetahs are too narrow for the Atlas, and ranges from the Atlas too wide for them."
     )

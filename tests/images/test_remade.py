@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from layoutscope import plan, read_layouts, scan
 from layoutscope.drive import load_profile, service
+from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host
 from layoutscope.filesystems.hfsplus import writing
 from layoutscope.filesystems.hfsplus.plugin import HFSPLUS
@@ -70,15 +71,16 @@ def test_a_copy_in_the_order_of_the_twin_takes_as_long_as_the_twin(reference_ima
     made_of, real = (volume(reference_image(f"aged/{kind}-{files}-c00.img")) for kind in ("apfs", "hfsplus"))
     (made,) = HFSPLUS.copied(made_of, host_profile("linux"))
     missed, ratio = {}, {}
+    unknowns = Unknowns(Host.of(host_profile(host)))
     for name in DRIVES:
         cases = [Case(item, load_profile(name), "fts", host_profile(host)) for item in (made, real)]
-        ours, twins = (serve_change(change_reads(case, case.reads), Host.of(case.host)).seconds for case in cases)
+        ours, twins = (serve_change(change_reads(case, case.reads), unknowns).seconds for case in cases)
         missed[name] = ours / twins - 1
         source = Case(made_of, load_profile(name), "fts", host_profile(host))
         numbered = number_entries(source, in_walk_order(source))
         (listed,) = HFSPLUS.copied(numbered, host_profile("linux"))
         reads = source.with_layout(listed).reads
-        ratio[name] = serve_change(change_reads(source, reads), Host.of(source.host)).seconds / ours
+        ratio[name] = serve_change(change_reads(source, reads), unknowns).seconds / ours
     assert all(abs(share) <= ORDERED_ERROR for share in missed.values()), missed
     slower = {name: share for name, share in ratio.items() if name != "sata-ssd"}
     assert all(share > 2 if files == "200000" else share < 0.5 for share in slower.values()), ratio

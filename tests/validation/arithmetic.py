@@ -56,35 +56,38 @@ def serve_seconds(
             read_ahead = active.end + (now_s - active.time_s) * bytes_per_s
             active.end, active.time_s = min(active.limit, read_ahead), now_s
             active.begin = max(active.begin, active.end - track)
-        found = active if active is not None and _may_wait(active, offset, track) else None
-        if found is None:
-            held = [item for item in segments if item.begin <= offset and stop <= item.end]
-            found = held[-1] if held else None
-        if found is None:
+        held = [item for item in segments if item.begin <= offset and stop <= item.end]
+        found = held[-1] if held else None
+        if found is None and active is not None and _may_wait(active, offset, track):
+            found = active
+        is_running = active is not None and active.end < active.limit
+        if found is None or (stop > found.end and not is_running):
+            # Look-ahead that has come to its limit goes on only after another read from the platter.
+            first, begin = (offset, offset) if found is None else (found.end, found.begin)
             now_s += sheet["read_miss_ms"] / 1000
-            target = offset // track // int(sheet["heads"])
+            target = first // track // int(sheet["heads"])
             if target != cylinder:
                 now_s += one_track_s + root_s * math.sqrt(abs(target - cylinder) - 1)
             # Each track begins later by the time of a seek to it, so reading goes on without losing a turn.
-            angle = offset / track + offset // track * one_track_s / turn_s
+            angle = first / track + first // track * one_track_s / turn_s
             wait_s = (angle - now_s / turn_s) % 1 * turn_s
-            now_s += wait_s + length / bytes_per_s
+            now_s += wait_s + (stop - first) / bytes_per_s
             cylinder = target
-            active = Segment(offset, stop, stop + track / 2, now_s)
+            active = Segment(begin, stop, stop + track / 2, now_s)
             if sheet.get("on_arrival") == "track":
                 # What passed under the head on this track before the read began is in the buffer too.
-                active.begin = max(offset - wait_s / turn_s * track, offset // track * track)
-            segments = [*segments, active][-max_segments:]
+                active.begin = min(begin, max(first - wait_s / turn_s * track, first // track * track))
+            segments = [*(item for item in segments if item is not found), active][-max_segments:]
             continue
         if found is active and stop > found.end:
             now_s += (stop - found.end) / bytes_per_s
             found.end, found.time_s = stop, now_s
         else:
             now_s += sheet["read_hit_ms"] / 1000
-        if found is active:
+        if found is active and is_running:
             found.limit = max(found.limit, stop + track / 2)
             cylinder = int(found.end) // track // int(sheet["heads"])
-        else:
+        elif found is not active:
             active = None  # a hit in another segment ends the look-ahead
         segments.remove(found)
         segments.append(found)

@@ -50,6 +50,11 @@ def middle_machine(row: dict[str, Any]) -> float:
     return float(row["machine"] or np.exp(np.mean(np.log(priors()["host"]["macos"]["machine"]["range"]))))
 
 
+def fitted_seconds(row: dict[str, Any], cost: F64) -> float:
+    """Return the time of a row by costs: on the middle of its volumes, on the middle computer if none is published."""
+    return float(np.median(seconds(np.array(row["counts"]), middle_machine(row), cost, row["threads"] > 1)))
+
+
 def fit(rows: list[dict[str, Any]]) -> tuple[F64, float]:
     """Fit the costs to the middle of each measured range; an experiment counts once, however many rows it has.
 
@@ -62,10 +67,7 @@ def fit(rows: list[dict[str, Any]]) -> tuple[F64, float]:
     measured = np.array([np.log(row["low"] * row["high"]) / 2 for row in rows])
 
     def errors(at: F64) -> F64:
-        return measured - np.array([
-            np.log(np.median(seconds(np.array(row["counts"]), middle_machine(row), np.exp(at), row["threads"] > 1)))
-            for row in rows
-        ])  # fmt: skip
+        return measured - np.log([fitted_seconds(row, np.exp(at)) for row in rows])
 
     at, spread = BELIEVED.copy(), 1.0
     for _ in range(STEPS):
@@ -81,20 +83,22 @@ def fit(rows: list[dict[str, Any]]) -> tuple[F64, float]:
 
 
 def predict(row: dict[str, Any], cost: F64, spread: float = 0.0) -> F64:
-    """Draw the times of a row: costs, the computer where it is not told, and the volume.
+    """Draw the times of a row: costs, the computer where it is not published, and the volume.
 
-    With a spread it is drawn in place of the widths that the priors say of the costs.
+    With a spread that alone is drawn, about the middle: the differences among experiments are those of computers,
+    threads and volumes, too.
     """
+    if spread:
+        middle = fitted_seconds(row, cost)
+        return middle * factors("costs.spread", float(np.exp(NINE_IN_TEN_NORMAL * spread)))
     drive, host = priors()["drive"], priors()["host"]["macos"]
     widths = [host["bulk_entry"]["factor"], host["stat"]["factor"], drive["flash_latency"]["fitted"]]
-    widths = [1.0] * len(widths) if spread else widths
     of_costs = [factors(f"costs.{name}", width) for name, width in zip(COSTS, widths, strict=False)]
     processors = drawn("host.processors", host["processors"])
     gain = processors / np.exp(np.mean(np.log(host["processors"]["range"])))
     machine = row["machine"] or drawn("host.machine", host["machine"])
     work = np.array(row["counts"])[np.arange(num_draws()) % len(row["counts"])]
-    taken = seconds(work, machine, cost * np.stack([*of_costs, gain], axis=-1), row["threads"] > 1)
-    return taken * factors("costs.spread", float(np.exp(NINE_IN_TEN_NORMAL * spread)))
+    return seconds(work, machine, cost * np.stack([*of_costs, gain], axis=-1), row["threads"] > 1)
 
 
 def left_out(rows: list[dict[str, Any]]) -> list[tuple[F64, float]]:

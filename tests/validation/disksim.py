@@ -29,6 +29,8 @@ BUFFER_ON = {CHEETAHS[0]: "join", CHEETAHS[1]: "join", ATLAS: "own"}
 """DiskSim's setting with the buffer on; of the Atlas there is no other."""
 THINK_US = 100
 """Think time of the runs that tables show; at 0 some results hang on ties."""
+CLOSE = 0.002
+"""Runs whose times differ by no more than this share agree."""
 OUR_CACHE = {(drive, "off"): "off" for drive in (*CHEETAHS, "atlas10k5")} | {
     (drive, setting): "no-join" for drive in CHEETAHS for setting in ("own", "bus")
 }
@@ -95,6 +97,16 @@ class Witness:
     def _ours(self, profile, result: dict[str, str], cache: str) -> dict[str, float]:
         reads = self.trace(result["drive"], result["workload"], int(result["think_us"]))
         return service(reads, profile.with_cache(cache)).summary()
+
+    def every_row(self) -> list[Row]:
+        """Run everything that DiskSim ran."""
+        drives = dict.fromkeys((result["drive"], result["setting"]) for result in self.results)
+        return [
+            row
+            for drive, setting in drives
+            for think in (0, THINK_US)
+            for row in self.rows(drive, setting, think_us=think)
+        ]
 
     def walk_errors(self, geometry: str, drives: tuple[str, ...] = CHEETAHS) -> list[float]:
         """Return how far off the walks on some drives are, buffer off and on, as shares."""

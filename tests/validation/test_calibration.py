@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from layoutscope.drive import load_profile, service
 from layoutscope.drive.calibration.fitting import LONGEST_S
 from tests.validation import reference
 from tests.validation.calibration import (
@@ -13,6 +14,7 @@ from tests.validation.calibration import (
     DISKSIM,
     DRIVES,
     JITTERS_MS,
+    KEEPING,
     WALK_MUST,
     WALKS,
     judge,
@@ -20,6 +22,7 @@ from tests.validation.calibration import (
 from tests.validation.disksim import Witness
 
 SAVED = reference.load("calibration")
+UNSTABLE = "apfs-20000-c20-stat"
 LARGE_APFS = [walk for walk in WALKS if walk.startswith("apfs-200000")]
 
 
@@ -50,6 +53,27 @@ def test_walks_on_drives_of_data_sheets_are_closer_than_before(name):
 def test_every_measurement_ends_within_a_minute():
     """On every drive, with either clock."""
     assert max(row["seconds"] for row in SAVED) < LONGEST_S
+
+
+def test_why_one_walk_is_far_off(shared):
+    """A walk of a volume that just fits the buffer: a seek to the next track that is 1 % shorter saves 43 %.
+
+    On a drive that does not keep its track on arrival, or with ten times as many files, it changes next to nothing.
+    """
+    (worst,) = (row for row in SAVED if row["walks"][UNSTABLE] < -0.2)
+    assert (worst["drive"], worst["jitter_us"]) == (KEEPING, 20)
+    witness, drive = Witness(shared), load_profile("generic-7200")
+    for walk, on_arrival, change in (
+        (UNSTABLE, "track", -0.432),
+        (UNSTABLE, "none", 0.001),
+        (LARGE_APFS[0], "track", 0.009),
+        (LARGE_APFS[1], "track", 0.001),
+    ):
+        reads = witness.trace("generic-7200", walk)
+        given = drive.with_figures(on_arrival=on_arrival)
+        shorter = given.with_figures(track_to_track_ms=0.99 * drive.number("track_to_track_ms"))
+        before, after = (service(reads, each).service_s for each in (given, shorter))
+        assert after / before - 1 == pytest.approx(change, abs=5e-4), (walk, on_arrival)
 
 
 @pytest.mark.images

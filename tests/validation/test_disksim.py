@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from layoutscope.drive import load_profile, service
-from tests.validation.disksim import CHEETAHS, HITS, SPLIT, Witness, claim_table, comparison_table, cumulative_figure
+from tests.validation.disksim import (
+    CHEETAHS,
+    CLOSE,
+    HITS,
+    SPLIT,
+    Witness,
+    claim_table,
+    comparison_table,
+    cumulative_figure,
+)
+from tests.validation.reference import load, rounded
+from tests.validation.witnesses import agreement_rows
 
 
 @pytest.fixture(scope="module")
@@ -18,17 +29,49 @@ def witness(shared):
 @pytest.mark.parametrize("setting", ["off", "own", "join"])
 @pytest.mark.parametrize("drive", CHEETAHS)
 def test_every_workload_on_the_cheetahs(witness, drive, setting, think_us):
-    """Service time within 0.25 %, seek, rotation, transfer within 2 % or 0.02 ms, hits within a point."""
+    """Service time within 0.2 %, seek, rotation, transfer within 2 % or 0.02 ms, hits within a point."""
     rows = witness.rows(drive, setting, think_us=think_us)
     assert len(rows) == 20
     for row in rows:
-        assert row.ratio == pytest.approx(1, abs=0.0025), row.workload
+        assert row.ratio == pytest.approx(1, abs=CLOSE), row.workload
         for key in SPLIT:
             assert row.ours[key] == pytest.approx(row.theirs[key], rel=0.02, abs=0.02), (row.workload, key)
         for key in (*HITS, "miss"):
             assert row.ours[key] == pytest.approx(row.theirs[key], abs=0.01), (row.workload, key)
         assert row.ours["arm_moved"] == pytest.approx(row.theirs["arm_moved"], abs=0.002), row.workload
-        assert row.ours["total_s"] == pytest.approx(row.theirs["total_s"], rel=0.0025), row.workload
+        assert row.ours["total_s"] == pytest.approx(row.theirs["total_s"], rel=CLOSE), row.workload
+
+
+def test_how_many_runs_agree(witness):
+    """Of DiskSim's 398 runs 378 are within 0.2 %; the others have the bus, or the look-ahead of the Atlas.
+
+    That look-ahead overruns its own segment of 64 KiB, and the bus of the 9LP is ten times slower than its medium:
+    both rules are DiskSim's and are not modelled.
+    """
+    rows = agreement_rows(witness)
+    assert [rounded(row) for row in rows] == load("witnesses")["agreement"]
+    assert sum(row["runs"] for row in rows) == len(witness.results) == 398
+    assert {
+        f"{row['drive']}, {row['setting']}": (row["runs"] - row["close"], f"{row['largest']:.2%}") for row in rows
+    } == {
+        "cheetah15k5, off": (0, "0.01%"),
+        "cheetah15k5, own": (0, "0.16%"),
+        "cheetah15k5, join": (0, "0.16%"),
+        "cheetah9lp, off": (0, "0.01%"),
+        "cheetah9lp, own": (0, "0.01%"),
+        "cheetah9lp, join": (0, "0.01%"),
+        "cheetah9lp, bus": (5, "1.51%"),
+        "atlas10k5, off": (0, "0.11%"),
+        "atlas10k5, own": (8, "44.67%"),
+        "atlas10k5, bus": (7, "34.43%"),
+    }
+
+
+def test_the_run_that_is_farthest_off_waits_two_turns_less(witness):
+    """On the Cheetah 15K.5, whose turn takes 3.995 ms: 8.1 ms of 5.2 s, in a walk of 4,534 reads."""
+    (row,) = (row for row in witness.rows("cheetah15k5", "join") if row.workload == "hfsplus-20000-c20-stat")
+    turns = (row.theirs["service_s"] - row.ours["service_s"]) / (60 / 15_020)
+    assert turns == pytest.approx(2, abs=0.05)
 
 
 @pytest.mark.parametrize("setting", ["off", "join"])

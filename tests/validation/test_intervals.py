@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,52 @@ def test_the_aim_is_missed_either_way():
     narrow, wide = (SAVED["coverage"][name] for name in ("flash", "flash_by_spread"))
     assert narrow["width"] <= intervals.AIM_WIDTH < wide["width"]
     assert narrow["hits"] / narrow["experiments"] < wide["hits"] / wide["experiments"] < intervals.AIM_SHARE
+
+
+OPEN_US = 7.4 / 0.42
+"""What a folder takes that is opened, read and closed, on a computer of 2017: measured on an M3 Max by Bun (#12101)."""
+
+
+def folders_of(asked):
+    """Count the folders of a row in each of its plans."""
+    found = []
+    for number in range(VOLUMES // 2):
+        each = asked.get("folder_files", 0) or round(float(draws()["files_per_directory"][number]))
+        files, _ = volume(asked["walk"], number, intervals.FileSet(files=2_000, files_per_directory=each))
+        made = intervals.populate(files)
+        found.append((1 - len(made.files) / (len(made) - 1)) * asked["entries"])
+    return found
+
+
+def test_why_the_aim_is_missed(monkeypatch):
+    """Experiments that differ too much, and what they do not publish; a cost of folders would not bring it home."""
+    flash = {(row["experiment"], row["name"]): row for row in ROWS if "walk" in row.get("predict", {})}
+    unknown = {}
+    for (experiment, _), row in flash.items():
+        unknown[experiment] = f"{unknown.get(experiment, '')} {row['unknown']}"
+    lacking = [
+        {name for name, words in unknown.items() if re.search(kind, words)}
+        for kind in ("machine|model", "cache|cold", "folders")
+    ]
+    assert [len(names) for names in lacking] == [10, 10, 8]
+    assert unknown.keys() - set.union(*lacking) == {"duplicacy"}
+    either_way = np.exp(costs.NINE_IN_TEN_NORMAL * SAVED["costs"]["spread"])
+    assert (round(either_way, 1), round(either_way**2, 1)) == (2.2, 4.8)
+
+    # Work has a column more: the time of folders on a computer of 2017.
+    summed = costs.seconds
+    monkeypatch.setattr(
+        costs, "seconds", lambda work, machine, cost, is_parallel: summed(work, machine, cost, is_parallel)
+        + machine * work[..., 4] / 1e6 / (cost[..., 3] if is_parallel else 1.0)
+    )  # fmt: skip
+    rows = [dict(row) for row in SAVED["rows"] if "counts" in row]
+    for row in rows:
+        of_folders = folders_of(flash[row["experiment"], row["name"]]["predict"])
+        row["counts"] = [[*counts, OPEN_US * each] for counts, each in zip(row["counts"], of_folders, strict=True)]
+    found = intervals.coverage(intervals.leave_out(rows))
+    assert (SAVED["coverage"]["flash"]["hits"], found["hits"]) == (10, 9)
+    wide = intervals.coverage(intervals.leave_out(rows, by_spread=True))
+    assert wide["hits"] / wide["experiments"] < intervals.AIM_SHARE
 
 
 def made_up(name, counts, threads=1, machine=1.0, cost=(6.0, 20.0, 200.0, 2.0)):
@@ -226,6 +273,6 @@ def test_the_case_of_the_article_may_be_set_up_either_way():
 def test_the_page_names_what_is_outside():
     """Its words speak of each experiment that has a row outside, and of no other."""
     text = (Path(__file__).parents[2] / "docs" / "intervals.md").read_text()
-    told = text[text.index("What is outside") : text.index("These are no tests")]
+    told = text[text.index("## Misses") : text.index("## Appendix")]
     outside = [row for row in SAVED["rows"] if not row.get("is_hit", True)]
     assert {name for name in intervals.names(SAVED["rows"]) if f"`{name}`" in told} == set(intervals.names(outside))

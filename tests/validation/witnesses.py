@@ -5,6 +5,7 @@ Collected as plain rows for ``results/witnesses.json``, from which docs/evidence
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from layoutscope.drive import load_profile, service
 from layoutscope.walk import trace
 from layoutscope.walk.whatif import clump_nodes, pack_nodes
-from tests.validation.disksim import ATLAS, CHEETAHS, THINK_US, Witness
+from tests.validation.disksim import ATLAS, CHEETAHS, CLOSE, THINK_US, Witness
 
 if TYPE_CHECKING:
     from tests.validation.disksim import Row
@@ -70,6 +71,26 @@ def _plain(row: Row, buffer: str) -> dict[str, Any]:
         "disksim": {key: row.theirs[key] for key in KEYS},
         "ours": {key: row.ours[key] for key in KEYS},
     }
+
+
+def agreement_rows(witness: Witness) -> list[dict[str, Any]]:
+    """Count, for each drive and setting, the runs whose times agree, and name the one that is farthest off."""
+    rows = []
+    for (drive, setting), group in groupby(witness.every_row(), key=lambda row: (row.drive, row.setting)):
+        own = list(group)
+        worst = max(own, key=lambda row: abs(row.ratio - 1))
+        rows.append(
+            {
+                "drive": drive,
+                "setting": setting,
+                "runs": len(own),
+                "close": sum(abs(row.ratio - 1) <= CLOSE for row in own),
+                "largest": abs(worst.ratio - 1),
+                "workload": worst.workload,
+                "think_us": int(worst.theirs["think_us"]),
+            }
+        )
+    return rows
 
 
 def knowledge_rows(witness: Witness) -> list[dict[str, Any]]:
@@ -133,6 +154,7 @@ def collect(images: Traces, witness: Witness) -> dict[str, Any]:
     return {
         "traces": trace_rows(images),
         "disksim": rows,
+        "agreement": agreement_rows(witness),
         "knowledge": knowledge_rows(witness),
         "claim": claim_rows(rows),
         "why": why_rows(images),

@@ -11,7 +11,9 @@ from rich.console import Console
 
 from layoutscope import read_layouts
 from layoutscope.drive import load_profile, simulate
+from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host, interval_of
+from layoutscope.remedies import planning
 from layoutscope.remedies.case import Case, Changed, Part, serve_change, words_of
 from layoutscope.remedies.changes import CHANGES, copied_in_walk_order, on_other_file_system
 from layoutscope.remedies.planning import QUICK, Trial, plan_of
@@ -24,6 +26,7 @@ from layoutscope.walk.whatif import clump_nodes, pack_nodes
 from tests.layouts import entries, layout, leaves
 
 DISK = load_profile("generic-7200")
+UNKNOWNS = Unknowns(Host("linux"))
 WORDS = words_of("names-only")
 
 
@@ -103,7 +106,7 @@ def test_two_together_take_less_than_the_better_of_them(planned):
 def test_parts_follow_one_another(apfs):
     """Two halves of a walk on two drives take the sum of both; less than the computer needs they never take."""
     case = case_of(apfs)
-    flash, host = load_profile("sata-ssd"), Host("linux")
+    flash, host = load_profile("sata-ssd"), Unknowns(Host("linux"))
     half = len(case.reads) // 2
     parts = (Part(replace(case.reads[:half], after_us=0.0), DISK), Part(case.reads[half:], flash))
     alone = [serve_change(Changed((part,)), host).draws_s for part in parts]
@@ -193,9 +196,9 @@ def test_no_remedy_is_refused_silently():
 def test_draws_take_turns_with_what_may_turn_out_otherwise(apfs):
     """A third of the draws are those of the reads alone, others take longer."""
     part = Part(case_of(apfs).reads, DISK)
-    plain = serve_change(Changed((part,)), Host("linux"))
+    plain = serve_change(Changed((part,)), UNKNOWNS)
     all_three = serve_change(
-        Changed((part,), alternatives=tuple((replace(part, times=times),) for times in (3.0, 5.0))), Host("linux")
+        Changed((part,), alternatives=tuple((replace(part, times=times),) for times in (3.0, 5.0))), UNKNOWNS
     )
     for turn, times in enumerate((1.0, 3.0, 5.0)):
         assert all_three.draws_s[turn::3] == pytest.approx(times * plain.draws_s[turn::3])
@@ -204,7 +207,7 @@ def test_draws_take_turns_with_what_may_turn_out_otherwise(apfs):
 def test_draws_are_as_far_off_as_the_model_was(apfs):
     """A third as it is said, a third so much less, a third so much more."""
     part = Part(case_of(apfs).reads, DISK)
-    plain, off = (serve_change(Changed((part,), error_share=share), Host("linux")) for share in (0.0, 0.1))
+    plain, off = (serve_change(Changed((part,), error_share=share), UNKNOWNS) for share in (0.0, 0.1))
     for turn, times in enumerate((1.0, 0.9, 1.1)):
         assert off.draws_s[turn::3] == pytest.approx(times * plain.draws_s[turn::3])
 
@@ -231,13 +234,28 @@ def test_quick_remedies_are_the_plans(name):
         case = Case(made, load_profile(drive), "fts", host_profile("linux"))
         found = plan_of(case, QUICK)
         now = Prediction.of(simulate(case.reads, case.drive, Host("linux"), knows_offset=case.knows_offset), case.drive)
-        told = Trial(case, now, simulated=None if now.seconds >= 1 else ()).quick_remedies()
+        told = Trial(case, now).quick_remedies()
         rows = [row for row in found.remedies if not row.why_not]
-        if found.seconds >= 1:
-            assert [(item.name, item.helps) for item in told] == [(row.words.name, row.helps) for row in rows]
-            assert [item.seconds for item in told] == pytest.approx([row.seconds for row in rows])
-        assert all(item.is_sure == row.is_sure for item, row in zip(told, rows, strict=True) if found.seconds >= 1)
+        assert [(item.name, item.seconds, item.helps, item.is_sure) for item in told] == [
+            (row.words.name, row.seconds, row.helps, row.is_sure) for row in rows
+        ]
         assert [item.is_bought for item in told] == [row.words.kind == "hardware" for row in rows]
+
+
+def test_what_changes_nothing_is_not_served_again(apfs, monkeypatch):
+    """Where the same reads are left, the time is that of the work as it is; other reads, drives or times are served."""
+    trial = Trial(case_of(apfs))
+    part = trial.case.part(trial.case.reads)
+    same = Changed((part,), least_s=0.0)
+    fewer = Changed((trial.case.part(trial.case.reads[1:]),))
+    served = [fewer, Changed((part, part)), Changed((replace(part, times=2.0),)), Changed((part,), error_share=0.1)]
+    served.append(Changed((replace(part, reads=trial.case.reads.paced(2.0)),)))
+    called = []
+    monkeypatch.setattr(planning, "serve_change", lambda changed, _: called.append(changed))
+    assert trial._serve(same) is trial.now
+    for changed in served:
+        trial._serve(changed)
+    assert called == served
 
 
 def test_how_long_a_remedy_lasts_follows_from_the_pace():

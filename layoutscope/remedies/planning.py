@@ -204,9 +204,9 @@ class Pairing:
         if best is None:
             return None
         if best.words.kind == VOLUME:
-            names = [(best.words.name, program) for program in self._programs]
-            self._seconds = {pair: trial.both(*pair) for pair in names}
-        known = [(seconds, names) for names, seconds in self._seconds.items() if seconds is not None]
+            pairs = [(best.words.name, program) for program in self._programs]
+            self._seconds = {pair: trial.both(*pair) for pair in pairs}
+        known = [(seconds, pair) for pair, seconds in self._seconds.items() if seconds is not None]
         if not known:
             return None
         seconds, names = min(known)

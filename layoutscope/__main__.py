@@ -127,7 +127,7 @@ def ends_as_exit_codes() -> Iterator[None]:
                 gc.freeze()
     except SystemExit as ended:
         queries = sys.modules.get("layoutscope.fleet.query")
-        if queries is not None and queries.is_at_work():  # DuckDB goes on although it was interrupted
+        if queries is not None and queries.is_working():  # DuckDB goes on although it was interrupted
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(ended.code if isinstance(ended.code, int) else 1)

@@ -15,7 +15,7 @@ from layoutscope.options import EnumerationOptions, SeriesOptions, fill, leave_o
 from layoutscope.report.plots import series_page
 from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.results.compare import Series, changed_nodes, compare_scans
-from layoutscope.tables.columns import time_of
+from layoutscope.tables.columns import to_datetime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -146,7 +146,7 @@ def _place(result: ScanResult, by: str, number: int) -> int | str:
         return layout.facts.stamp
     if by == "time":
         known = layout.columns("entries")["modify_time"].present()
-        last = time_of(int(known.max())) if len(known) else None
+        last = to_datetime(int(known.max())) if len(known) else None
         return "" if last is None else last.strftime("%Y-%m-%d %H:%M:%S")
     return number + 1
 

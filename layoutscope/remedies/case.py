@@ -20,7 +20,7 @@ from layoutscope.drive.simulation import draw_seconds
 from layoutscope.drive.uncertain import LAYOUT, interval_of, median_draw, uncertain
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.metrics.files import BACKWARD, order_metrics
-from layoutscope.metrics.history import AS_LISTED, BY_NAME, order_of_creation
+from layoutscope.metrics.history import AS_LISTED, BY_NAME, infer_creation_order
 from layoutscope.metrics.space import main_tree, select_own_nodes
 from layoutscope.results.explanation import ReadsOfNodes, placement, walked
 from layoutscope.results.plan import RemedyWords
@@ -473,7 +473,7 @@ IN_ORDER: Final = 0.1
 
 def fills_in_order(case: Case) -> bool:
     """Whether the system that does the work left leaves in order when it filled the volume folder by folder."""
-    if not is_own_work(case) or order_of_creation(case.layout) not in {AS_LISTED, BY_NAME}:
+    if not is_own_work(case) or infer_creation_order(case.layout) not in {AS_LISTED, BY_NAME}:
         return False
     values = {metric.name: metric.value for metric in order_metrics(case.layout, main_tree(case.layout))}
     backward = values[BACKWARD.name]

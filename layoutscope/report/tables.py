@@ -15,7 +15,7 @@ import numpy as np
 
 from layoutscope.report import UNSAFE, escape_text
 from layoutscope.structs.arrays import I64, U8, copy_pieces, starts_of
-from layoutscope.tables import TABLES, Table, Values, stacked
+from layoutscope.tables import TABLES, Table, Values, stack_tables
 from layoutscope.tables.columns import AnyColumn, TextColumn, listed
 from layoutscope.tables.frames import parquet
 from layoutscope.tables.schema import REFERENCE
@@ -49,7 +49,7 @@ def joined_table(layouts: Sequence[VolumeLayout], name: str) -> Table:
         for column, shift in shifts.items():
             table = table.changed(column, _shifted(table[column], shift)) if shift else table
         tables.append(table)
-    return stacked(tables)
+    return stack_tables(tables)
 
 
 def _shifted(column: Values, shift: int) -> Values:

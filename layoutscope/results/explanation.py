@@ -17,11 +17,11 @@ from layoutscope.metrics.history import (
     AS_LISTED,
     BEHIND,
     BY_NAME,
-    FILES_A_TRANSACTION,
+    FILES_PER_TRANSACTION,
     FOLDERS_FIRST,
     REUSED_BELOW,
     STREAMS,
-    order_of_creation,
+    infer_creation_order,
 )
 from layoutscope.results.verdict import (
     HELPS_FROM,
@@ -285,8 +285,8 @@ CREATION: Final[Mapping[str, str]] = {
 def history(volume: VolumeScan) -> str:
     """Say how a volume was written, as far as its numbers and transactions show; empty if they show nothing."""
     values = {metric.name: metric.value for metric in volume.metrics}
-    order = order_of_creation(volume.layout)
-    streams, files, behind = (values.get(each.name) for each in (STREAMS, FILES_A_TRANSACTION, BEHIND))
+    order = infer_creation_order(volume.layout)
+    streams, files, behind = (values.get(each.name) for each in (STREAMS, FILES_PER_TRANSACTION, BEHIND))
     told = [f"its files were created {CREATION[order]}"] if order else []
     told += [f"its leaves were written in {format_count(round(streams), 'stream')}"] if streams else []
     told += [f"the last transactions wrote about {files:,.0f} files each"] if files else []

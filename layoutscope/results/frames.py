@@ -14,7 +14,7 @@ from layoutscope.metrics.space import live_nodes
 from layoutscope.results.compare import ratio, side_letters
 from layoutscope.results.scan import volume_names
 from layoutscope.structs.arrays import owners, ranges
-from layoutscope.tables.columns import Rows, time_of
+from layoutscope.tables.columns import Rows, to_datetime
 from layoutscope.tables.frames import FRAMES, WalkCosts, build_frame
 
 if TYPE_CHECKING:
@@ -370,4 +370,4 @@ def _told(stats: InodeStats, inode: int) -> dict[str, Any]:
     has_mode = stats.mode[inode] != 0
     found = {name: int(getattr(stats, name)[inode]) if has_mode else None for name in STATS}
     times = (int(stats.access_us[inode]), int(stats.change_us[inode]))
-    return {**found, **{name: None if us == NO_TIME else time_of(us) for name, us in zip(TIMES, times, strict=True)}}
+    return {**found, **{name: None if us == NO_TIME else to_datetime(us) for name, us in zip(TIMES, times, strict=True)}}

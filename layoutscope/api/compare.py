@@ -14,7 +14,7 @@ from layoutscope.inputs import split_volume
 from layoutscope.options import EnumerationOptions, SeriesOptions, fill, leave_out, options_of
 from layoutscope.report.plots import series_page
 from layoutscope.report.tables import FORMATS, write_table
-from layoutscope.results.compare import Series, changed_nodes, compare_scans
+from layoutscope.results.compare import Series, compare_scans, list_changed_nodes
 from layoutscope.tables.columns import to_datetime
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def write_changed_nodes(found: Comparison, path: str | os.PathLike[str], *, forc
     ending = Path(path).suffix.removeprefix(".")
     if ending not in FORMATS:
         raise UsageError(f"{path}: ends in none of {', '.join('.' + name for name in FORMATS)}")
-    table = changed_nodes(found)
+    table = list_changed_nodes(found)
     with output(path, force=force, holds=f"{len(table):,} rows") as file:
         write_table(table, file, ending)
 

@@ -26,7 +26,7 @@ from layoutscope.progress import phase, reporting
 from layoutscope.report.forensic import bodyfile, dfxml
 from layoutscope.report.profiles import PROFILES, Profile
 from layoutscope.report.tables import FORMATS, joined_table, write_table
-from layoutscope.results.frames import listed_files
+from layoutscope.results.frames import list_file_rows
 from layoutscope.results.scan import volume_names
 from layoutscope.tables import TABLES
 from layoutscope.tables.columns import Rows
@@ -263,7 +263,7 @@ def _lists(image: Opened, request: ReadOptions, file_format: str) -> Iterator[st
     held = [layout for layout in image.layouts if layout.facts.volume is not None]
 
     def files(layout: VolumeLayout) -> Iterator[dict[str, Any]]:
-        return listed_files(layout, None if view is None else read_inode_stats(layout, view(layout)))
+        return list_file_rows(layout, None if view is None else read_inode_stats(layout, view(layout)))
 
     if file_format == "dfxml":
         yield from dfxml(image.about.name, ((layout, files(layout)) for layout in held))

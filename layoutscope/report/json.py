@@ -466,7 +466,7 @@ SHAPES: Final[Mapping[Any, Shape]] = {
             {
                 **name_members("entries", "nodes"),
                 "nodes_in_sequence_share": "sequence_share",
-                "reads": Member(int, "reads in all", lambda cost, _: compare.all_reads(cost).count),
+                "reads": Member(int, "reads in all", lambda cost, _: compare.sum_all_reads(cost).count),
                 "in_sequence": "in_sequence.count",
                 "in_sequence_s": "in_sequence.seconds",
                 "elsewhere": "elsewhere.count",
@@ -493,18 +493,18 @@ SHAPES: Final[Mapping[Any, Shape]] = {
             Member(
                 compare.TimeRow | UnsetType,
                 "what the difference of both ends is made of; absent where there is no time of both",
-                lambda row, _: UNSET if compare.explained_row([row]) is None else row,
+                lambda row, _: UNSET if compare.find_explained_row([row]) is None else row,
             ),
             {
                 "by_cause": Member(
                     dict[str, float],
                     "seconds of the difference by cause",
-                    lambda row, _: compare.growth_by_cause(*compare.costs_of_ends(row)),
+                    lambda row, _: compare.growth_by_cause(*compare.get_end_costs(row)),
                 ),
                 "by_reads": Member(
                     dict[str, float],
                     "seconds of the difference by more reads, slower reads, and the host",
-                    lambda row, _: compare.growth_by_reads(*compare.costs_of_ends(row)),
+                    lambda row, _: compare.growth_by_reads(*compare.get_end_costs(row)),
                 ),
             },
         ),

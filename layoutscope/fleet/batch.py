@@ -30,7 +30,7 @@ from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.store import FleetFolder, plain_text, require_polars
 from layoutscope.image.containers.sparse import is_bundle
 from layoutscope.image.split import find_parts
-from layoutscope.inputs import is_address, whole_address
+from layoutscope.inputs import is_address, restore_address
 from layoutscope.options import BatchOptions, EnumerationOptions, FleetOptions, fill, leave_out
 from layoutscope.progress import phase
 from layoutscope.results.fleet import FleetResult, SourceEnd
@@ -76,7 +76,7 @@ def _expand_lists(paths: Iterable[str | os.PathLike[str]]) -> list[tuple[str, bo
         if path.startswith(LIST_PREFIX) and not os.path.lexists(path):
             names += [(line, True) for line in _read_list(Path(path.removeprefix(LIST_PREFIX)))]
         elif is_address(path):
-            names.append((whole_address(path), True))
+            names.append((restore_address(path), True))
         elif glob.has_magic(path) and not os.path.lexists(path):
             matches = sorted(glob.glob(path, recursive=True)) or [path]  # noqa: PTH207  (names may be no UTF-8)
             names += [(match, False) for match in matches]

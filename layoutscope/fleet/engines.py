@@ -85,7 +85,7 @@ class Worker:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
         self._jobs, theirs = socket.socketpair()
         self.process = subprocess.Popen(  # noqa: S603  (this interpreter, and a program of our own)
-            bounded.command_of(module, "-P", "-m", module),
+            bounded.make_command(module, "-P", "-m", module),
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
             stderr=self._words,

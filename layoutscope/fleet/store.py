@@ -118,7 +118,7 @@ class FleetFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._manifest: ownfiles.Seen | None = None
+        self._manifest: ownfiles.Snapshot | None = None
 
     def begin(self, *, resume: bool) -> None:
         """Create the folder, or resume the batch in it."""
@@ -228,12 +228,12 @@ class FleetFolder:
         document = {"format": FLEET_FORMAT, "made_by": f"layoutscope {__version__}", **about, "tables": tables}
         target = self.path / FLEET_MANIFEST
         # The batch recognises its own manifest even if the file system cannot store marks.
-        found = ownfiles.look(target)
+        found = ownfiles.take_snapshot(target)
         if found != self._manifest:
             found = check_output(target, force=True, of_batch=True)
         try:
             _write_atomically(target, found, json.dumps(document, indent=1).encode())
-            self._manifest = ownfiles.look(target)
+            self._manifest = ownfiles.take_snapshot(target)
         except OSError as error:
             raise self._make_write_error("the batch", error) from error
 
@@ -260,7 +260,7 @@ class FleetFolder:
             raise FileNotFoundError(errno.ENOENT, "another batch has taken its place")
         goal = self.path / "captures" / f"{_portable_name(document['path'])}-{document['source']}.lscope"
         row = self.row_path(document["source"])
-        old, old_row = check_capture(goal, force=True, of_batch=True), ownfiles.look(row)
+        old, old_row = check_capture(goal, force=True, of_batch=True), ownfiles.take_snapshot(row)
         ownfiles.refuse_strangers(row, old_row)
         if old_row:
             ownfiles.remove(row, old_row)
@@ -275,7 +275,7 @@ class FleetFolder:
     def clear_work(self) -> None:
         """Remove the abandoned folders that are in the list, and nothing else."""
         path = self.path / WORK
-        state = ownfiles.look(path)
+        state = ownfiles.take_snapshot(path)
         if not state:
             return
         ownfiles.refuse_special(path)
@@ -405,7 +405,7 @@ def _portable_name(path: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".")[:NAME_LENGTH] or "disk"
 
 
-def _write_atomically(target: Path, state: ownfiles.Seen, data: bytes) -> None:
+def _write_atomically(target: Path, state: ownfiles.Snapshot, data: bytes) -> None:
     """Write a file that appears only when it is complete and on the disk."""
     try:
         with ownfiles.new_file(target, state, prefix=".") as file:

@@ -239,7 +239,7 @@ def main() -> None:
         return
     gc.set_threshold(bounded.GARBAGE_AFTER_OBJECTS)
     limit_process(json.loads(limits))
-    with bounded.own_process():
+    with bounded.run_in_child():
         _serve(requests, replies)
 
 

@@ -43,8 +43,8 @@ class Definition(Displayed, Struct, frozen=True):
 class Metric(Displayed, Struct, frozen=True):
     """One measured number."""
 
-    definition: Definition
-    value: float | None  # in the unit of the definition; None if the denominator is empty
+    definition: Definition  # the definition of the metric
+    value: float | None  # the number in the unit of the definition; None if the denominator is empty
     subject: str = "metadata"  # the measured object: a tree, ``metadata``, ``files`` or ``free space``
     parts: tuple[tuple[str, float], ...] = ()  # percentiles, or the bins of a histogram, with their labels
     note: str = ""  # why there is no value, or a limitation of it

@@ -140,8 +140,8 @@ class WalkCosts(Displayed, Struct, frozen=True):
     """
 
     drive: str  # name of the profile
-    order: str
-    seconds: float
+    order: str  # name of the order
+    seconds: float  # predicted time
     # nodes, files, directories: `node_costs`, `file_costs` and `directory_costs` of `FRAMES`, the most expensive first
     nodes: pl.DataFrame
     files: pl.DataFrame

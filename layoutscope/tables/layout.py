@@ -29,11 +29,11 @@ class TreeFacts(Displayed, Struct, frozen=True):
     """One B-tree as its header declares it."""
 
     tree: str  # name as in the tables
-    node_size_bytes: int
+    node_size_bytes: int  # size of its nodes
     height: int  # levels, 0 for an empty tree
-    num_nodes: int
-    num_free_nodes: int  # allocated nodes that are not in use
-    num_leaf_records: int
+    num_nodes: int  # number of nodes
+    num_free_nodes: int  # number of allocated nodes that are not in use
+    num_leaf_records: int  # number of records in the leaves
     root_node_id: int  # node number or oid of the root, 0 for none
 
 
@@ -43,16 +43,16 @@ class VolumeFacts(Displayed, Struct, frozen=True):
     filesystem: str  # name of the file system that read it
     variant: str  # for people: a label of the file system, of one of its variants, or of a container
     volume: int | None  # number on the image from 1, as in the tables and for ``--volume``; None for a container
-    name: str  # empty with ``--no-names``
-    uuid: str
+    name: str  # name of the volume; empty with ``--no-names``
+    uuid: str  # identifier of the volume
     stack: tuple[str, ...]  # the layers around it, outermost first
     image_offset: int  # start of the volume or its container, in bytes from the start of the image
-    size_bytes: int  # of the volume or its container
-    block_size_bytes: int
-    case_sensitive: bool  # whether its names are
+    size_bytes: int  # size of the volume or its container
+    block_size_bytes: int  # size of its allocation blocks
+    case_sensitive: bool  # whether its names are case-sensitive
     stamp: int  # number of this state: the transaction, or the number of writes of the volume
-    num_files: int  # as the superblock counts them
-    num_directories: int  # as the superblock counts them
+    num_files: int  # number of files, as the superblock counts them
+    num_directories: int  # number of directories, as the superblock counts them
     features: tuple[str, ...] = ()  # names of the flags that are set
     # further facts in the order of reports
     details: Mapping[str, str | int | float | bool] = field(default_factory=dict)

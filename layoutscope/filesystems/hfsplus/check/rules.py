@@ -14,7 +14,7 @@ from layoutscope.filesystems.contract import Checked, Unchecked
 from layoutscope.filesystems.hfsplus.check import catalog, nodes, space, volume_fields
 from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
 from layoutscope.filesystems.hfsplus.contents import reopened
-from layoutscope.findings import refined
+from layoutscope.findings import replace_refined
 from layoutscope.structs import grammar
 from layoutscope.structs.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.units import format_count
@@ -292,7 +292,7 @@ def checked_volume(request: VolumeRequest, without: Container[str] = ()) -> Chec
     # Reading reports for a whole node what a check reports for the byte in it.
     exact = {(item.code, item.structure) for item in fine if item.code in BY_NODE}
     places = {(item.code, item.image_offset) for item in fine}
-    found = refined(
+    found = replace_refined(
         read, fine, lambda item: (item.code, item.structure) in exact or (item.code, item.image_offset) in places
     )
     return Checked(name_causes_of(deduplicate(found), CAUSES), len(CHECKS), tuple(unchecked_rules(subject)))

@@ -25,7 +25,7 @@ from layoutscope.options import DocumentOptions, ExportOptions, fill, leave_out
 from layoutscope.progress import phase, reporting
 from layoutscope.report.forensic import bodyfile, dfxml
 from layoutscope.report.profiles import PROFILES, Profile
-from layoutscope.report.tables import FORMATS, joined_table, write_table
+from layoutscope.report.tables import FORMATS, join_tables, write_table
 from layoutscope.results.frames import list_file_rows
 from layoutscope.results.scan import volume_names
 from layoutscope.tables import TABLES
@@ -122,7 +122,7 @@ def export(
 
         def rows(name: str) -> Rows:
             if name in TABLES:
-                return Rows.of(joined_table(image.layouts, name))
+                return Rows.of(join_tables(image.layouts, name))
             return (scanned if name == "metrics" else predicted)().rows(name)
 
         can_be_walked = any(len(layout.columns("entries")) for layout in image.layouts)

@@ -73,12 +73,12 @@ def main() -> None:
     """Run the command line; the exit codes are those of docs/images.md."""
     try:
         open_closed_streams()
-        if (module := bounded.requested_part()) is not None:
+        if (module := bounded.get_requested_module()) is not None:
             import runpy
 
             runpy.run_module(module, run_name="__main__", alter_sys=True)
             return
-        with bounded.own_process(), ends_as_exit_codes():
+        with bounded.run_in_child(), ends_as_exit_codes():
             from layoutscope.cli import app
             from layoutscope.cli.running import errors_as_exit_codes, refuse_disks
 
@@ -127,7 +127,7 @@ def ends_as_exit_codes() -> Iterator[None]:
                 gc.freeze()
     except SystemExit as ended:
         queries = sys.modules.get("layoutscope.fleet.query")
-        if queries is not None and queries.is_at_work():  # DuckDB goes on although it was interrupted
+        if queries is not None and queries.is_working():  # DuckDB goes on although it was interrupted
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(ended.code if isinstance(ended.code, int) else 1)

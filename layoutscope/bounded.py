@@ -1,14 +1,14 @@
-"""Too little memory ends in one line: where the address space is limited, the command runs in a process of its own.
+"""One-line errors for lack of memory: if the address space is limited, the command runs in a child process.
 
-Without memory a process may end where no line of Python runs any more: a library in C or Rust calls ``abort``, or the
-stack cannot grow. So a second process waits and prints the line. It has the same limit and loads next to nothing. Both
-are in one process group: what a terminal sends (Ctrl-C, Ctrl-Z) reaches both, and the waiting process passes on what
-was sent to it alone. Without a limit (``ulimit -v``, ``ulimit -d``) the program runs in one process.
+Without memory, a process may end without running any more Python code: a library in C or Rust calls ``abort``, or the
+stack cannot grow. Therefore, the parent process waits and prints the line. It has the same limit and loads very little.
+Both are in one process group, so signals of a terminal (Ctrl-C, Ctrl-Z) reach both, and the parent forwards signals
+that it alone receives. Without a limit (``ulimit -v``, ``ulimit -d``), the program runs in one process.
 
-A process that ends in this way removes none of its temporary files. It records where it makes them, and the waiting
-process removes those that are left.
+A process that ends in this way does not remove its temporary files. It records their paths, and the parent removes the
+remaining ones.
 
-The end of the module starts a part of this program, also from an executable that brings its own Python.
+The functions at the end of the module start a part of this program, also from an executable with its own Python.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 NO_MEMORY = 86
-"""How the process that works says so to the one that waits; nobody else sees it."""
+"""Exit code by which the child reports a lack of memory to the parent; it is not visible outside."""
 
-PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+FORWARDED_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 OOM_SIGNALS = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGTRAP", "SIGKILL")
-"""What ends a process that gets no memory: by its libraries, for want of a stack, or by the system."""
+"""Signals that end a process without memory: from its libraries, for lack of stack, or from the system."""
 
 OOM_WORDS = (
     "allocate memory", "memory allocation", "out of memory", "outofmemory", "not enough memory",
@@ -44,28 +44,28 @@ OOM_WORDS = (
     "resource temporarily unavailable", "without setting an exception", "without exception set",
     "unsupported hash type", "polars binary is missing",
 )  # fmt: skip
-"""In what Python, its loader of libraries and libraries in C and Rust say, in small letters: memory is what they lack.
+"""Lower-case messages of Python, its loader, and libraries in C and Rust that indicate a lack of memory.
 
-A thread needs room for its stack. Python forgets the exception where it has no memory for it; hashlib and polars go on
-without what could not be loaded.
+A thread needs memory for its stack. Python loses an exception for which it has no memory; hashlib and polars continue
+without modules that could not be loaded.
 """
 
 GARBAGE_AFTER_OBJECTS = 100_000
-"""As many objects are made before those that hold each other are looked for; Python's own number is 700."""
+"""Number of new objects before the garbage collector runs; Python's default is 700."""
 
 OWN_PART = "--own-part"
-"""First word of the command line of an executable without Python, which then is one module of the package."""
+"""First argument of an executable without Python that runs one module of the package."""
 
-_CHAIN = 16
-"""So many causes of an error are looked at."""
+_CHAIN_LENGTH = 16
+"""Number of causes of an error that are examined."""
 
 _NOISE_BYTES = 1 << 16
 
 
 class HeldErrors:
-    """Standard error of a process whose memory is limited: what libraries say there is held back until the end.
+    """Standard error of a process with limited memory, which holds back the output of libraries until the end.
 
-    If memory ran out, pages of such text are dropped in favour of one line; otherwise they are printed.
+    If memory runs out, one line replaces this output; otherwise it is printed.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -74,31 +74,31 @@ class HeldErrors:
         self.isatty, self.fileno, self.flush = stream.isatty, stream.fileno, stream.flush
 
     def write(self, text: str) -> int:
-        """Print what the program says, and keep what others say."""
+        """Print lines of the program, and hold back others."""
         if text.startswith("layoutscope: "):
             return self.stream.write(text)
         self.text = (self.text + text)[:_NOISE_BYTES]
         return len(text)
 
-    def says_lack(self) -> bool:
-        """Whether anybody said that there is too little memory."""
-        return _says_lack(self.text)
+    def mentions_lack(self) -> bool:
+        """Whether the output that was held back mentions a lack of memory."""
+        return _mentions_lack(self.text)
 
 
 class _OutOfMemory:
-    """What is known of this process: whether its memory is limited, and whether a thread had too little of it."""
+    """State of this process: whether its memory is limited, and whether a thread ran out of memory."""
 
     is_limited = False
     was_seen = False
 
 
 def terminal() -> TextIO:
-    """Return standard error itself, for what is drawn there."""
+    """Return the real standard error, for drawing on a terminal."""
     return sys.stderr.stream if isinstance(sys.stderr, HeldErrors) else sys.stderr
 
 
 def memory_limit() -> tuple[int, str] | None:
-    """Return how much memory this process may map, and the option of ``ulimit`` that says so; None without a limit."""
+    """Return the limit of this process's memory, and the option of ``ulimit`` that sets it; None without a limit."""
     if resource is None or not hasattr(os, "memfd_create") or not hasattr(signal, "sigwaitinfo"):
         return None
     known = (("RLIMIT_AS", "-v"), ("RLIMIT_DATA", "-d"))
@@ -106,34 +106,34 @@ def memory_limit() -> tuple[int, str] | None:
     return min((limit for limit in limits if limit[0] != resource.RLIM_INFINITY), default=None)
 
 
-def lacks_memory(error: BaseException | None) -> bool:
-    """Whether an error came of too little memory, here or in what it came from; only where memory is limited."""
-    for _ in range(_CHAIN if _OutOfMemory.is_limited else 0):
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error or one of its causes is a lack of memory; always False without a memory limit."""
+    for _ in range(_CHAIN_LENGTH if _OutOfMemory.is_limited else 0):
         if error is None:
             break
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
             return True
-        # Names of files say nothing: only what libraries raise is looked at for words.
-        is_raised = isinstance(error, ImportError | RuntimeError | SystemError) or _is_of_library(error)
-        if is_raised and _says_lack(str(error)):
+        # File names may contain the same words, so only errors of libraries are searched.
+        is_raised = isinstance(error, ImportError | RuntimeError | SystemError) or _is_from_library(error)
+        if is_raised and _mentions_lack(str(error)):
             return True
         error = error.__cause__ or error.__context__
     return False
 
 
-def _says_lack(text: str) -> bool:
+def _mentions_lack(text: str) -> bool:
     return any(word in text.lower() for word in OOM_WORDS)
 
 
-def _is_of_library(error: BaseException) -> bool:
-    """Whether an error is of a library with memory of its own: of polars and Rust, or of DuckDB."""
+def _is_from_library(error: BaseException) -> bool:
+    """Whether an error comes from a library with its own memory management: polars, Rust or DuckDB."""
     return any(kind.__module__.startswith(("polars", "pyo3", "_duckdb", "duckdb")) for kind in type(error).__mro__)
 
 
-def _is_of_loading(error: BaseException) -> bool:
-    """Whether an error came while a module was loaded that is there.
+def _is_from_loading(error: BaseException) -> bool:
+    """Whether an error was raised while an existing module was loaded.
 
-    Without memory for that, compiling raises whatever comes: "field 'target' is required for AnnAssign".
+    Without memory, compiling a module raises arbitrary errors, such as "field 'target' is required for AnnAssign".
     """
     at, is_loading = error.__traceback__, False
     while at is not None:
@@ -143,7 +143,7 @@ def _is_of_loading(error: BaseException) -> bool:
 
 
 def _is_import(at: TracebackType) -> bool:
-    """Whether an error came from a statement that imports: where loading fails, Python shows no more than that."""
+    """Whether an error was raised by an import statement, which is the last frame if loading fails."""
     try:
         with open(at.tb_frame.f_code.co_filename, encoding="utf-8") as file:  # noqa: PTH123  (pathlib takes memory)
             line = file.read().split("\n")[at.tb_lineno - 1]
@@ -153,8 +153,8 @@ def _is_import(at: TracebackType) -> bool:
 
 
 @contextmanager
-def own_process() -> Iterator[None]:
-    """Run a command in a process of its own where memory is limited; the process that began ends here with its code."""
+def run_in_child() -> Iterator[None]:
+    """Run a command in a child process if memory is limited; the parent ends here with the child's exit code."""
     limit = memory_limit()
     if limit is None:
         yield
@@ -162,27 +162,27 @@ def own_process() -> Iterator[None]:
     line = f"layoutscope: not enough memory: limited to {limit[0] >> 20:,} MiB (ulimit {limit[1]})"
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        waited = [getattr(signal, name) for name in PASSED_ON] + [signal.SIGCHLD]
+        waited = [getattr(signal, name) for name in FORWARDED_SIGNALS] + [signal.SIGCHLD]
         before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
-        noise, codes, parent = os.pipe(), os.pipe(), os.getpid()
-        made = os.memfd_create("layoutscope temporary files")
+        noise_pipe, code_pipe, parent = os.pipe(), os.pipe(), os.getpid()
+        temporary_record = os.memfd_create("layoutscope temporary files")
         child = os.fork()
     except (MemoryError, OSError):
         _print_line(line)
         sys.exit(1)
     if child:
-        os.close(noise[1])
-        os.close(codes[1])
-        status = _wait(child, waited)
-        recorded = _read(codes[0])
+        os.close(noise_pipe[1])
+        os.close(code_pipe[1])
+        status = _wait_for_child(child, waited)
+        recorded = _read_pipe(code_pipe[0])
         if recorded in (b"", bytes([NO_MEMORY])):
-            _remove_temporary(made)
-        _end(status, recorded, _read(noise[0]), line)
+            _remove_temporary(temporary_record)
+        _end_like_child(status, recorded, _read_pipe(noise_pipe[0]), line)
     code = NO_MEMORY
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        _record_temporary(made)
-        held = _hold_standard_error(noise[1], parent)
+        _record_temporary(temporary_record)
+        held_errors = _hold_standard_error(noise_pipe[1], parent)
         code = 0
         try:
             yield
@@ -194,52 +194,52 @@ def own_process() -> Iterator[None]:
                 code = 1
         except BaseException as error:  # noqa: BLE001  (a panic of polars' core derives from nothing else)
             code = 1
-            if lacks_memory(error) or held.says_lack() or _is_of_loading(error):
+            if is_out_of_memory(error) or held_errors.mentions_lack() or _is_from_loading(error):
                 code = NO_MEMORY
             else:
-                sys.stderr = held.stream
+                sys.stderr = held_errors.stream
                 sys.excepthook(type(error), error, error.__traceback__)
-        code = _finish(code, held)
-    except BaseException:  # noqa: BLE001  (of memory that is lacking to the end)
+        code = _finish_output(code, held_errors)
+    except BaseException:  # noqa: BLE001  (memory is still lacking)
         code = NO_MEMORY
     finally:
-        # A process that a library ends by itself records no code here.
-        os.write(codes[1], bytes([code]))
+        # A process that a library ends does not record a code.
+        os.write(code_pipe[1], bytes([code]))
         os._exit(code)
 
 
 def _hold_standard_error(into: int, parent: int) -> HeldErrors:
-    """Hold back what is printed on standard error, in the process that works.
+    """Hold back the output on standard error, in the child process.
 
-    What libraries write there by themselves goes into a pipe that nobody empties: 64 KiB are kept, the rest is lost.
+    Direct output of libraries goes into a pipe that is not read before the end: 64 KiB are kept, and the rest is lost.
     """
     _OutOfMemory.is_limited = True
-    end_with(parent)
-    said = os.dup(2)
+    end_with_parent(parent)
+    real_stderr = os.dup(2)
     os.dup2(into, 2)
     os.set_blocking(2, False)
     os.close(into)
-    stream = open(said, "w", encoding=sys.stderr.encoding, errors="backslashreplace", buffering=1)  # noqa: SIM115, PTH123
-    held = HeldErrors(stream)
-    sys.stderr = held
+    stream = open(real_stderr, "w", encoding=sys.stderr.encoding, errors="backslashreplace", buffering=1)  # noqa: SIM115, PTH123
+    held_errors = HeldErrors(stream)
+    sys.stderr = held_errors
     sys.unraisablehook = _note_error
     import threading
 
     threading.excepthook = _note_error
-    return held
+    return held_errors
 
 
-def _finish(code: int, held: HeldErrors) -> int:
-    """Print what was held back, unless memory was lacking; return the exit code."""
-    # What holds temporary files gives them up here; nothing else of the interpreter's end is needed.
+def _finish_output(code: int, held_errors: HeldErrors) -> int:
+    """Print the output that was held back, unless memory ran out; return the exit code."""
+    # The exit functions remove temporary files; no other part of the interpreter's shutdown is needed.
     import atexit
 
     atexit._run_exitfuncs()  # noqa: SLF001  (as the interpreter does at its end)
     if _OutOfMemory.was_seen:
         code = NO_MEMORY
     try:
-        if code != NO_MEMORY and not held.says_lack():
-            held.stream.write(held.text)
+        if code != NO_MEMORY and not held_errors.mentions_lack():
+            held_errors.stream.write(held_errors.text)
         sys.stdout.flush()
     except OSError:
         code = code or 1
@@ -249,46 +249,46 @@ def _finish(code: int, held: HeldErrors) -> int:
 def _record_temporary(into: int) -> None:
     """Record each temporary file and folder of this process before it is made."""
 
-    def hear(event: str, arguments: tuple[object, ...]) -> None:
+    def record(event: str, arguments: tuple[object, ...]) -> None:
         if event in ("tempfile.mkstemp", "tempfile.mkdtemp"):
             os.write(into, os.fsencode(os.path.abspath(str(arguments[0]))) + b"\0")  # noqa: PTH100  (pathlib takes memory)
 
-    sys.addaudithook(hear)
+    sys.addaudithook(record)
 
 
 def _remove_temporary(record: int) -> None:
-    """Remove the temporary files and folders that a process has left."""
-    recorded = os.pread(record, os.fstat(record).st_size, 0)
-    if not recorded:
+    """Remove the temporary files and folders that a process left behind."""
+    paths = os.pread(record, os.fstat(record).st_size, 0)
+    if not paths:
         return
     from layoutscope.errors import OutputError
     from layoutscope.ownfiles import remove_temporary
 
-    for path in recorded.split(b"\0")[:-1]:
+    for path in paths.split(b"\0")[:-1]:
         try:
             remove_temporary(path)
         except FileNotFoundError:
-            continue  # the process has moved it to its place, or has removed it itself
+            continue  # the process has renamed or removed it
         except (OSError, OutputError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             _print_line(f"layoutscope: {os.fsdecode(path)}: is left: {reason.lower()}")
 
 
-def _note_error(raised: object) -> None:
-    """Take note of an error in a thread, or where none can be raised: what came of it may lack something."""
-    error = getattr(raised, "exc_value", None)
-    if error is None or lacks_memory(error):
+def _note_error(event: object) -> None:
+    """Note an error in a thread, or one that cannot be raised, because results may be incomplete after it."""
+    error = getattr(event, "exc_value", None)
+    if error is None or is_out_of_memory(error):
         _OutOfMemory.was_seen = True
-    elif hasattr(raised, "thread"):
+    elif hasattr(event, "thread"):
         import threading
 
-        threading.__excepthook__(raised)  # type: ignore[arg-type]
+        threading.__excepthook__(event)  # type: ignore[arg-type]
     else:
-        sys.__unraisablehook__(raised)  # type: ignore[arg-type]
+        sys.__unraisablehook__(event)  # type: ignore[arg-type]
 
 
-def end_with(parent: int) -> None:
-    """Have the system end this process when the one that waits was killed, as if they were one."""
+def end_with_parent(parent: int) -> None:
+    """Have the system kill this process when its parent is killed."""
     set_death_signal = 1
     try:
         import ctypes
@@ -300,20 +300,20 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
 
-def _wait(child: int, waited: list[signal.Signals]) -> int:
-    """Wait for the end of a process and pass signals on; return its status."""
+def _wait_for_child(child: int, waited: list[signal.Signals]) -> int:
+    """Wait for the end of a process and forward signals; return its status."""
     while True:
-        came = signal.sigwaitinfo(waited)
-        if came.si_signo == signal.SIGCHLD:
+        received = signal.sigwaitinfo(waited)
+        if received.si_signo == signal.SIGCHLD:
             pid, status = os.waitpid(child, os.WNOHANG)
             if pid:
                 return status
-        elif came.si_code <= 0:  # of a process; those of the terminal go to the whole group
-            os.kill(child, came.si_signo)
+        elif received.si_code <= 0:  # sent by a process; signals of the terminal reach the whole group
+            os.kill(child, received.si_signo)
 
 
-def _read(noise: int) -> bytes:
-    """Return what libraries said, without waiting for those who hold the other end still."""
+def _read_pipe(noise: int) -> bytes:
+    """Read a pipe without waiting for processes that still have its other end open."""
     os.set_blocking(noise, False)
     try:
         return os.read(noise, _NOISE_BYTES)
@@ -321,20 +321,20 @@ def _read(noise: int) -> bytes:
         return b""
 
 
-def _end(
+def _end_like_child(
     status: int,
-    code: bytes,  # its exit code as it said itself; empty where a library, or the system, ended it
+    code: bytes,  # the exit code that it recorded; empty if a library or the system ended it
     noise: bytes,
     line: str,
 ) -> None:
-    """End as the command did."""
+    """End this process like the command."""
     ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     name = signal.Signals(ended_by).name if ended_by else ""
-    says_lack = _says_lack(noise.decode(errors="replace"))
-    if name in OOM_SIGNALS or code == bytes([NO_MEMORY]) or (not code and says_lack):
-        _print_line(line if says_lack or not name else f"{line}; {name} ended the work")
+    lacks = _mentions_lack(noise.decode(errors="replace"))
+    if name in OOM_SIGNALS or code == bytes([NO_MEMORY]) or (not code and lacks):
+        _print_line(line if lacks or not name else f"{line}; {name} ended the work")
         sys.exit(1)
-    if not says_lack:
+    if not lacks:
         os.write(2, noise)
     if ended_by:
         signal.signal(ended_by, signal.SIG_DFL)
@@ -344,7 +344,7 @@ def _end(
 
 
 def _print_line(line: str) -> None:
-    """Write a line on standard error, in the place of the progress line."""
+    """Write a line on standard error, replacing the progress line."""
     lead = "\r\x1b[K" if os.isatty(2) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown") else ""
     try:
         os.write(2, f"{lead}{line}\n".encode())
@@ -352,12 +352,12 @@ def _print_line(line: str) -> None:
         return
 
 
-def command_of(module: str, *words: str) -> list[str]:
-    """Return the command that runs a module of this package; Python, where there is one, gets `words`."""
+def make_command(module: str, *words: str) -> list[str]:
+    """Return the command that runs a module of this package; `words` are the arguments for Python."""
     return [sys.executable, OWN_PART, module] if getattr(sys, "frozen", False) else [sys.executable, *words]
 
 
-def requested_part() -> str | None:
-    """Return the module that an executable without Python is to run; None where it is to run the command."""
+def get_requested_module() -> str | None:
+    """Return the module that an executable without Python should run; None for the command itself."""
     is_part = getattr(sys, "frozen", False) and len(sys.argv) == 3 and sys.argv[1] == OWN_PART
     return sys.argv[2] if is_part and sys.argv[2].startswith("layoutscope.") else None

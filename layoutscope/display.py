@@ -1,7 +1,7 @@
-"""How objects show themselves where somebody looks at them: in one line, and in a notebook.
+"""Representation of objects in consoles, in one line, and in notebooks.
 
-Results, layouts and traces hold tables of millions of rows; what a console prints of them by itself is their kind, what
-is short about them, and how many there are of the rest.
+Results, layouts and traces hold tables with millions of rows. Their representation shows their type, their short
+fields, and the lengths of the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_REPR: Final = 240
-"""Characters of a representation; logs and consoles show it in a line or three."""
+"""Length of a representation in characters, about three lines in a console."""
 
 MAX_VALUE: Final = 60
 MAX_ITEMS: Final = 4
@@ -26,27 +26,29 @@ PLAIN: Final = (str, int, float, bool, type(None))
 
 
 def describe_fields(kind: type) -> dict[str, str]:
-    """Return what the comments at the fields of a class say, by name: after a field, or on the lines above it."""
+    """Return the comments of the fields of a class by name, from the line of a field or the lines above it."""
     source = dedent(getsource(kind))
     lines = source.splitlines()
-    found = dict[str, str]()
+    comments_by_name = dict[str, str]()
     for item in ast.parse(source).body[0].body:  # type: ignore[attr-defined]  # it is a class
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
             first = item.lineno - 1
             while lines[first - 1].lstrip().startswith("#"):
                 first -= 1
             comments = [*lines[first : item.lineno - 1], lines[(item.end_lineno or 0) - 1][item.end_col_offset :]]
-            found[item.target.id] = " ".join(text for line in comments if (text := line.strip().lstrip("# ")))
-    return found
+            comments_by_name[item.target.id] = " ".join(
+                text for line in comments if (text := line.strip().lstrip("# "))
+            )
+    return comments_by_name
 
 
 class StructType(StructMeta):  # noqa: D101  (its docstring is that of each struct)
-    # The type of structs: `help` and `inspect.signature` show their fields. That of msgspec evaluates the annotations
-    # first, which are strings here, of names that only type checkers import.
+    # The metaclass of structs, so `help` and `inspect.signature` show their fields. The one of msgspec evaluates the
+    # annotations, which is not possible here: they are strings with names that only type checkers import.
 
     @property
     def __doc__(self) -> str | None:  # type: ignore[override]  # type checkers take it for a plain text
-        """The docstring of a class, with a section of its fields where comments describe them."""
+        """The docstring of a class, with a section on the fields that have comments."""
         own: str | None = vars(self).get("__doc__")
         try:
             described = {name: text for name, text in describe_fields(self).items() if text}
@@ -68,7 +70,7 @@ class StructType(StructMeta):  # noqa: D101  (its docstring is that of each stru
             kinds.update(vars(base).get("__annotations__", {}))
         names, defaults = self.__struct_fields__, self.__struct_defaults__
         padded = (NODEFAULT,) * (len(names) - len(defaults)) + tuple(defaults)
-        # Fields that can only be given by name are none of those that a pattern matches by place.
+        # Keyword-only fields are not among those that a pattern matches by position.
         forms = dict.fromkeys(self.__match_args__, Parameter.POSITIONAL_OR_KEYWORD)
         return Signature(
             [
@@ -84,7 +86,7 @@ class StructType(StructMeta):  # noqa: D101  (its docstring is that of each stru
 
 
 if TYPE_CHECKING:
-    # Type checkers know the rules of msgspec's own class: one that is frozen may derive from it.
+    # Type checkers know the rules of msgspec's own class, which a frozen class may derive from.
     from msgspec import Struct as Struct  # noqa: PLC0414  (imported from here by all)
 else:
 
@@ -93,10 +95,10 @@ else:
 
 
 class Displayed:
-    """An object of the library that people look at: short in a console, a table in a notebook.
+    """An object that is shown in one line in a console, and as a table in a notebook.
 
-    What is shown in a notebook is drawn by reports, which are made of such objects and of which these know nothing; the
-    library says once who draws them.
+    Reports draw the notebook form. Objects do not depend on reports: the library registers the function that draws
+    them.
     """
 
     __slots__ = ()
@@ -105,19 +107,19 @@ class Displayed:
 
     @staticmethod
     def draw_with(draw: Callable[[Displayed], str]) -> None:
-        """Say how objects are drawn in notebooks."""
+        """Set the function that draws objects in notebooks."""
         Displayed._html = draw
 
     def __repr__(self) -> str:
         return brief(self)
 
     def _repr_html_(self) -> str | None:
-        """Show the object in a notebook; None, by which the line is shown, where nobody said how."""
+        """Show the object in a notebook; None, which shows the one-line form, without a registered function."""
         return None if Displayed._html is None else Displayed._html(self)
 
 
-def brief(thing: object) -> str:
-    """Describe an object in a line: its kind, and as many of its fields in short as there is room for.
+def brief(value: object) -> str:
+    """Describe an object in a line: its type, and as many of its shortened fields as fit.
 
     >>> from msgspec import Struct
     >>> class Shelf(Displayed, Struct):
@@ -126,11 +128,11 @@ def brief(thing: object) -> str:
     >>> Shelf("upper", ("a" * 99, Shelf("lower", ())))
     Shelf(name='upper', books=2 of str)
     """
-    name, parts, left = type(thing).__name__, list[str](), MAX_REPR
-    for field in getattr(thing, "__struct_fields__", ()):
-        part = f"{field}={shorten(getattr(thing, field))}"
-        left -= len(part) + 2
-        if left < 0:
+    name, parts, remaining = type(value).__name__, list[str](), MAX_REPR
+    for field in getattr(value, "__struct_fields__", ()):
+        part = f"{field}={shorten(getattr(value, field))}"
+        remaining -= len(part) + 2
+        if remaining < 0:
             parts.append("…")
             break
         parts.append(part)
@@ -138,7 +140,7 @@ def brief(thing: object) -> str:
 
 
 def shorten(value: Any) -> str:
-    """Write a value in short: plain ones as they are, of others their kind and how many they are."""
+    """Format a value in short: simple values as they are, others by type and length."""
     if isinstance(value, PLAIN):
         text = repr(value)
         return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…{text[:1] * isinstance(value, str)}"

@@ -1,4 +1,4 @@
-"""Every error that this package raises on purpose, and the exit codes in which they end.
+"""The errors that this package raises on purpose, and their exit codes.
 
 Damage that can be read around is not an error but a :class:`layoutscope.findings.Finding`.
 """
@@ -14,35 +14,35 @@ EXIT_COMPLETE: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_DAMAGED: Final = 3
-"""The image was read, but with gaps, or something on it is wrong."""
+"""The image was read, but with gaps or errors."""
 
 EXIT_INTERRUPTED: Final = 130
 """The status that shells use after SIGINT: 128 plus the signal's number."""
 
 
 class LayoutscopeError(Exception):
-    """Base of every error this package raises on purpose.
+    """Base of all errors that this package raises on purpose.
 
     Parameters
     ----------
     message : str
-        What is wrong, and which keyword of the library would change it.
+        The problem, and the keyword of the library that solves it.
     options : mapping of str to str, optional
-        By such words what a command has in their place.
+        Replacements for words of the message on the command line.
 
     Attributes
     ----------
     typed : str
-        The same message, for users of the command line.
+        The message for users of the command line.
     """
 
     def __init__(self, message: str = "", *, options: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.typed = message
         for keyword, option in (options or {}).items():
-            # What an image is called stands before, and may hold the same words.
-            before, found, after = self.typed.rpartition(keyword)
-            self.typed = f"{before}{option if found else ''}{after}"
+            # The name of the image comes first, and may contain the same words.
+            before, keyword_found, after = self.typed.rpartition(keyword)
+            self.typed = f"{before}{option if keyword_found else ''}{after}"
 
 
 class ImageError(LayoutscopeError):
@@ -50,15 +50,15 @@ class ImageError(LayoutscopeError):
 
 
 class UsageError(LayoutscopeError):
-    """The caller asked for something that is not there: a partition, a volume, a node."""
+    """The requested partition, volume, node or other object does not exist, or a request is wrong."""
 
 
 class OutputError(LayoutscopeError):
-    """A result cannot be written where it was wanted."""
+    """A result cannot be written to its target."""
 
 
 class LockedError(LayoutscopeError):
-    """What was asked for is encrypted, and nothing was given that opens it."""
+    """The requested data is encrypted, and no key for it was given."""
 
 
 REFUSALS: Final[dict[str, str]] = {
@@ -80,14 +80,14 @@ REFUSALS: Final[dict[str, str]] = {
     "crypto-missing": "Unlocking an encrypted volume needs a package that is missing.",
     "picture-export": "Pictures of maps need a package that is missing.",
 }
-"""Codes of everything that is refused on purpose; docs/reference/findings.md is made from this.
+"""Codes of intentional refusals; docs/reference/findings.md is generated from this.
 
-Those of one file system alone are added by :func:`declare_refusals` when its package is imported.
+:func:`declare_refusals` adds the codes of a file system when its package is imported.
 """
 
 
 def declare_refusals(refusals: Mapping[str, str]) -> Mapping[str, str]:
-    """Add the codes of what one file system refuses; return them."""
+    """Add the refusal codes of one file system; return them."""
     for code, meaning in refusals.items():
         if REFUSALS.setdefault(code, meaning) != meaning:
             raise ValueError(f"the code {code!r} of refusals has another meaning already")
@@ -95,12 +95,12 @@ def declare_refusals(refusals: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the system's reason of an error, as the end of a sentence."""
+    """Return the system's reason for an error, for the end of a sentence."""
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Suggest the known word that another one is most like, as a sentence's middle; empty where none is like it."""
+    """Suggest the most similar known word, as a part of a sentence; empty if none is similar."""
     from difflib import get_close_matches
 
     by_fold = {each.casefold(): each for each in known}
@@ -109,21 +109,21 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an optional feature, from where layoutscope was installed itself."""
+    """Return the command that installs an optional feature, from the source of the present installation."""
     from importlib.metadata import PackageNotFoundError, distribution
     from json import loads
     from shlex import quote
     from urllib.parse import unquote, urlsplit
 
     try:
-        # PEP 610: where a package came from that is from no index, such as a checkout.
-        found = loads(distribution("layoutscope").read_text("direct_url.json") or "{}")
+        # PEP 610: the source of a package that is not from an index, such as a checkout.
+        source = loads(distribution("layoutscope").read_text("direct_url.json") or "{}")
     except PackageNotFoundError:
-        found = {}
-    url = urlsplit(found.get("url", ""))
+        source = {}
+    url = urlsplit(source.get("url", ""))
     if url.scheme != "file":
         return f"pip install 'layoutscope[{extra}]'"
-    flag = "-e " if found.get("dir_info", {}).get("editable") else ""
+    flag = "-e " if source.get("dir_info", {}).get("editable") else ""
     return f"pip install {flag}{quote(f'{unquote(url.path)}[{extra}]')}"
 
 
@@ -135,9 +135,9 @@ class UnsupportedError(LayoutscopeError):
     message : str
         What was found.
     code : str
-        Stable identifier, key of :data:`REFUSALS`.
+        Stable identifier, a key of :data:`REFUSALS`.
     advice : str, optional
-        What the user can do about it.
+        What the user can do.
     """
 
     def __init__(self, message: str, *, code: str, advice: str = "") -> None:
@@ -154,20 +154,20 @@ class FormatError(LayoutscopeError):
     Parameters
     ----------
     message : str
-        What is wrong.
+        The problem.
     structure : str
-        The structure in the field's words, such as ``volume header``.
+        The structure in the terms of the field, such as ``volume header``.
     image_offset : int or None
-        Its position, in bytes from the start of the image; None if the position is unknown.
+        Its position, in bytes from the start of the image; None if unknown.
     expected, found : str, optional
-        What the format asks for, and what is there.
+        The value that the format requires, and the actual value.
     because : str, optional
         The reason, which the message shows first.
 
     Attributes
     ----------
     device : int
-        Which image of a set the address is on; 0 unless a reader of sets says otherwise.
+        The image of a set on which the address is; 0 unless a reader of sets changes it.
     """
 
     device: int = 0
@@ -194,11 +194,11 @@ class FormatError(LayoutscopeError):
 
 
 class TruncatedError(FormatError, EOFError):
-    """A structure ends past the end of the image."""
+    """A structure ends after the end of the image."""
 
 
 class UnreadError(FormatError):
-    """The sectors were never read into the image (bad areas of a ddrescue map), or the disk does not give them."""
+    """The sectors were never read into the image (bad areas of a ddrescue map), or the disk fails to read them."""
 
 
 class ShrunkError(UnreadError, TruncatedError):

@@ -1,6 +1,6 @@
-"""Findings: what is wrong or remarkable on an image, with its address.
+"""Findings: errors and notable facts of an image, with their addresses.
 
-Readers write findings into a :class:`FindingLog` and go on with what remains; ``--strict`` turns them into errors.
+Readers add findings to a :class:`FindingLog` and continue with the rest; ``--strict`` turns findings into errors.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 Level = Literal["info", "warning", "error"]
 
 MAX_CASES: Final = 100
-"""A check lists so many cases of one kind, each with its address; the others are counted."""
+"""Number of cases of one kind that a check lists with their addresses; the others are counted."""
 
 RANK: Final[dict[Level, int]] = {"info": 0, "warning": 1, "error": 2}
-"""How grave a level is."""
+"""Severity of the levels."""
 
 CODES: Final[dict[str, str]] = {
     "structure-invalid": "A structure contradicts its format and was left out.",
@@ -63,21 +63,21 @@ CODES: Final[dict[str, str]] = {
     "changed-while-read": "The volume was written to while it was read.",
     "block-unclaimed": "Blocks are in use in the bitmap or allocation file, but belong to nothing.",
 }
-"""Every finding code and what it means; docs/reference/findings.md is made from this.
+"""The finding codes with their meanings; docs/reference/findings.md is generated from this.
 
-Those that one file system alone makes are added by :func:`declare` when its package is imported.
+:func:`declare` adds the codes of a file system when its package is imported.
 """
 
 
 UNBOUNDED: Final = frozenset({"restore-incomplete", "feature-unknown", "version-unknown"})
-"""Codes of errors after which nothing says how much of a volume was read."""
+"""Codes of errors after which the share of a volume that was read is unknown."""
 
 ABSENT: Final = {"unread-area", "image-incomplete"}
-"""Codes of errors for data that was not given: they alone are not damage."""
+"""Codes of errors for missing input data, which are not damage by themselves."""
 
 
 def declare(codes: Mapping[str, str], *, absent: Iterable[str] = ()) -> Mapping[str, str]:
-    """Add the codes of one file system, and those among them for data that was not given; return the codes."""
+    """Add the codes of one file system, `absent` being those for missing input data; return the codes."""
     for code, meaning in codes.items():
         if CODES.setdefault(code, meaning) != meaning:
             raise ValueError(f"the finding code {code!r} has another meaning already")
@@ -95,23 +95,23 @@ class Finding(Displayed, Struct, frozen=True):
     level : {'info', 'warning', 'error'}
         ``info`` is not damage. A ``warning`` leaves results complete. An ``error`` means that something is missing.
     structure : str
-        The structure in the field's words.
+        The structure in the terms of the field.
     image_offset : int or None
         Bytes from the start of the image.
     message : str
         One sentence.
     expected : str
-        What the format asks for, where there are two sides.
+        The value that the format requires, if there are two sides.
     found : str
-        What is there.
+        The actual value.
     device : int
-        Which image of a set, 0 otherwise.
+        Number of the image in a set, 0 otherwise.
     field : str
-        Path of the field in the structure, as the grammars name it, such as ``record 3/permissions.file_mode``; empty
-        where a finding is about more than a field.
+        Path of the field in the structure, as in the grammars, such as ``record 3/permissions.file_mode``; empty if a
+        finding concerns more than a field.
     causes : tuple of Finding
-        What this one may follow from: each fault is listed once, at its cause. There are several where it cannot be
-        assigned to one of them. Findings are equal whatever their causes.
+        Findings that may have caused this one; several if it cannot be assigned to one of them. Comparison of findings
+        ignores causes.
     """
 
     code: str
@@ -137,87 +137,89 @@ class Finding(Displayed, Struct, frozen=True):
 
     @property
     def cause(self) -> Finding | None:
-        """The one that this follows from; None where there is none, or several."""
+        """The cause of this finding; None if there is none, or several possible ones."""
         return self.causes[0] if len(self.causes) == 1 else None
 
     @property
     def is_cause(self) -> bool:
-        """Whether this is damage or remarkable, and follows from nothing else that was found."""
+        """Whether this is an error or a warning that does not follow from another finding."""
         return self.level != "info" and not self.causes
 
     @property
     def origin(self) -> Finding:
-        """What to quote of this: its first cause."""
+        """The finding to quote for this one: its first cause, if any."""
         return self.causes[0] if self.causes else self
 
     @property
     def sides(self) -> str:
-        """Both sides of the contradiction in brackets, as far as they are known."""
+        """The known sides of the contradiction, in parentheses."""
         known = [f"{name} {side}" for name, side in (("expected", self.expected), ("found", self.found)) if side]
         return f" ({', '.join(known)})" if known else ""
 
 
 def count_causes(findings: Iterable[Finding]) -> int:
-    """Count the errors and warnings that follow from nothing else that was found."""
+    """Count the errors and warnings that do not follow from another finding."""
     return sum(item.is_cause for item in findings)
 
 
 def first_cause(findings: Sequence[Finding]) -> Finding:
-    """Choose which of some findings to quote: of the gravest the first cause that has an address."""
+    """Choose the finding to quote: the first cause with an address among the most severe findings."""
     worst = max(RANK[item.level] for item in findings)
     causes = [item.origin for item in findings if RANK[item.level] == worst]
     return next((item for item in causes if item.image_offset is not None), causes[0])
 
 
 def from_error(error: FormatError, *, code: str = "structure-invalid") -> Finding:
-    """Turn an error whose address counts from the start of the image into a finding of level ``error``."""
+    """Convert an error, whose address counts from the start of the image, to a finding of level ``error``."""
     sides = error.expected, error.found
     return Finding(code, "error", error.structure, error.image_offset, error.reason, *sides, device=error.device)
 
 
-def refined(coarse: Iterable[Finding], fine: Sequence[Finding], is_refined: Callable[[Finding], bool]) -> list[Finding]:
-    """Leave out what was found while reading and is among the findings of a check, more exactly."""
+def replace_refined(
+    coarse: Iterable[Finding], fine: Sequence[Finding], is_refined: Callable[[Finding], bool]
+) -> list[Finding]:
+    """Replace findings of the reader that a check reports more precisely."""
     return [*(item for item in coarse if not is_refined(item)), *fine]
 
 
 class FindingLog(Struct, frozen=True):
-    """Where the readers of one part of an image write what they find.
+    """The findings of the readers of one part of an image.
 
-    A log knows where its part starts, so that nobody else turns addresses into those of the image. :meth:`at` binds it
-    to a structure; all logs that are made from one write into the same list.
+    A log knows the start of its part, and converts addresses to those of the image. :meth:`at` binds it to a structure;
+    all logs derived from one share the same list.
     """
 
-    findings: list[Finding] = field(default_factory=list)  # in the order of finding
-    base: int = 0  # where addresses count from, those in errors too: bytes from the start of the image
-    device: int = 0  # which image of a set the part is on
-    # Image offset and device of an address, where a sum does not give them: a block of a set of devices.
+    findings: list[Finding] = field(default_factory=list)  # in the order in which they were found
+    base: int = 0  # origin of addresses, including those in errors, in bytes from the start of the image
+    device: int = 0  # number of the image in a set
+    # Converts an address to image offset and device, if a sum does not: for a block of a set of devices.
     locate: Callable[[int], tuple[int, int]] | None = None
-    structure: str = ""  # the structure that findings are about
-    image_offset: int | None = None  # where that is; None where it has no single place
+    structure: str = ""  # the structure that the log is bound to
+    image_offset: int | None = None  # its address; None if it has no single place
     field_path: str = ""  # path of the field in the structure
 
     def within(self, path: str) -> FindingLog:
-        """Name the field that the log is bound to, by its path in the structure."""
+        """Bind the log to a field of its structure, by path."""
         return replace(self, field_path=path)
 
     def at(self, structure: str, address: int | None = None, *, plus: int = 0) -> FindingLog:
-        """Bind the log to a structure at an address as the format counts, or `plus` bytes after it."""
+        """Bind the log to a structure at an address of the format, or `plus` bytes after it."""
         if address is None:
             return replace(self, structure=structure, image_offset=None, field_path="")
         start, device = self.locate(address) if self.locate else (self.base + address, self.device)
         return replace(self, structure=structure, image_offset=start + plus, device=device, field_path="")
 
     def at_byte(self, structure: str, image_offset: int | None, device: int = 0) -> FindingLog:
-        """Bind the log to a structure by its place on the image."""
+        """Bind the log to a structure by its offset in the image."""
         return replace(self, structure=structure, image_offset=image_offset, device=device, field_path="")
 
     def at_error(self, error: FormatError) -> FindingLog:
-        """Bind the log to the structure and place that an error is about."""
+        """Bind the log to the structure and address of an error."""
         where = None if error.image_offset is None else self.base + error.image_offset
         return self.at_byte(error.structure, where, error.device or self.device)
 
     def add(self, code: str, level: Level, message: str, *, expected: object = "", found: object = "") -> None:
-        """Write down a finding about the structure that the log is bound to, with both sides of a contradiction."""
+        """Add a finding on the structure that the log is bound to, with both sides of a contradiction."""
         sides = str(expected), str(found)
         where = self.structure, self.image_offset
         self.findings.append(Finding(code, level, *where, message, *sides, device=self.device, field=self.field_path))
@@ -230,41 +232,41 @@ class FindingLog(Struct, frozen=True):
         at: Callable[[int], FindingLog],
         *,
         level: Level = "warning",
-        # expected, found: both sides, a row of each per row of `wrong`
+        # expected, found: both sides, in the rows of `wrong`
         expected: NDArray[Any] | None = None,
         found: NDArray[Any] | None = None,
         most: int = 1,
     ) -> None:
-        """Write down the first rows that are wrong, and how many more there are; `at` binds the log to a row."""
+        """Add findings for the first wrong rows, with the number of further ones; `at` binds the log to a row."""
         rows = wrong.nonzero()[0]
         listed = rows[:most].tolist()
         for row in listed:
-            more = len(rows) - most if row == listed[-1] else 0
-            words = f"{message}; {more} more cases" if more > 0 else message
-            wanted, stored = ("" if side is None else side[row] for side in (expected, found))
-            at(row).add(code, level, words, expected=wanted, found=stored)
+            num_others = len(rows) - most if row == listed[-1] else 0
+            text = f"{message}; {num_others} more cases" if num_others > 0 else message
+            expected_value, found_value = ("" if side is None else side[row] for side in (expected, found))
+            at(row).add(code, level, text, expected=expected_value, found=found_value)
 
     def survive(self, error: FormatError, *, code: str = "structure-invalid", level: Level = "error") -> None:
-        """Write down an error that was survived at its own structure; its address counts from the base of this log."""
+        """Add a finding for an error after which reading continues; its address counts from the base of this log."""
         self.at_error(error).add(code, level, error.reason, expected=error.expected, found=error.found)
 
     def mark(self) -> Callable[[], None]:
-        """Remember where the log stands; what is returned drops everything that was written down since."""
+        """Return a function that drops all findings added after this call."""
         count = len(self.findings)
         return lambda: self.findings.__delitem__(slice(count, None))
 
     def branch(self) -> FindingLog:
-        """Return the same log with a list of its own, whose findings may be dropped or added later."""
+        """Return the same log with a separate list, whose findings may be dropped or added later."""
         return replace(self, findings=[])
 
     def extend(self, findings: Iterable[Finding]) -> None:
-        """Take over findings of another log."""
+        """Add findings of another log."""
         self.findings.extend(findings)
 
     @property
     def has_errors(self) -> bool:
-        """Whether something is missing, so that what contradicts may follow from that.
+        """Whether something is missing, so contradictions may be consequences of it.
 
-        What was read is compared, whatever the volume declares.
+        Errors that a volume declares about itself do not count, because they do not affect comparisons.
         """
         return any(item.level == "error" and item.code not in UNBOUNDED for item in self.findings)

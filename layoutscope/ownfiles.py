@@ -1,8 +1,8 @@
-"""Every deletion and every replacement of this package: nothing goes but what the tool itself made and knows again.
+"""All deletions and replacements of this package, which only affect files that the tool itself wrote.
 
-A finished file carries a mark, an extended attribute with the length and the time of change that it had then. A file
-without one, or changed since, belongs to the user. A decision about a place holds for the state that was seen there,
-and is taken back where another state turns out to have been replaced.
+A finished file has a mark, an extended attribute with its length and modification time. A file without a mark, or
+changed since, belongs to the user. A decision to replace a file holds for the snapshot on which it is based, and is
+undone if something else turns out to have been replaced.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 ATTRIBUTE: Final = "user.layoutscope.result"
 UNFINISHED: Final = "unfinished"
-"""The mark of a file that is being written, with the number of its inode."""
+"""Mark of an unfinished file, followed by its inode number."""
 
 SPECIAL: Final = ("/dev", "/proc", "/sys")
-"""Below these, files are devices, processes and settings of the system."""
+"""Folders whose files are devices, processes and settings of the system."""
 
 PLAIN_BELOW_SPECIAL: Final = ("/dev/shm",)  # noqa: S108  (a place that is recognized, not one that is written to)
-"""A file system in memory, whose files are files."""
+"""A file system in memory, with ordinary files."""
 
 PART: Final = ".part"
 OLD: Final = "old"
-"""How the name ends under which something waits that is being replaced."""
+"""Suffix of the name under which a file waits while it is being replaced."""
 
 REMEDY: Final = "Remove it or name another file."
-_MOST_MARK_BYTES: Final = 64
+_MAX_MARK_BYTES: Final = 64
 _UNSUPPORTED: Final = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EACCES)
 _IS_DARWIN: Final = sys.platform == "darwin"
 
 
 class State(NamedTuple):
-    """One state of a file, which differs from every other; a folder is known by its first three fields alone."""
+    """The state of a file, which differs from all its other states; a folder has only the first three fields."""
 
     device: int
     inode: int
@@ -54,46 +54,47 @@ class State(NamedTuple):
 
     @property
     def identity(self) -> tuple[int, int, int]:
-        """What no change of the contents changes."""
+        """The fields that stay equal when the contents change."""
         return self[:3]
 
 
-Seen = dict[str, State]
-"""What is at a place, and in it if that is a folder, by relative path; the place itself is ``""``. Empty: nothing."""
+Snapshot = dict[str, State]
+"""States of a path and, for a folder, of everything below it, by relative path; ``""`` is the path itself. Empty if
+nothing is there."""
 
 
-def look(path: Path) -> Seen:
-    """Return the state of what is at a path, links not followed, with everything in it where it is a folder."""
+def take_snapshot(path: Path) -> Snapshot:
+    """Take a snapshot of a path, including the contents of a folder, without following links."""
     try:
-        seen = {"": _state(os.lstat(path))}
+        states = {"": _make_state(os.lstat(path))}
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    if stat.S_ISDIR(seen[""].type):
+    if stat.S_ISDIR(states[""].type):
         for folder, folders, files in os.walk(path):
             for name in (*folders, *files):
-                found = Path(folder, name)
-                # What vanishes meanwhile makes another state of the whole.
+                path_below = Path(folder, name)
+                # If a file vanishes meanwhile, the snapshot differs from earlier ones.
                 with suppress(FileNotFoundError):
-                    seen[found.relative_to(path).as_posix()] = _state(os.lstat(found))
-    return seen
+                    states[path_below.relative_to(path).as_posix()] = _make_state(os.lstat(path_below))
+    return states
 
 
-def _state(status: os.stat_result) -> State:
+def _make_state(status: os.stat_result) -> State:
     kind = stat.S_IFMT(status.st_mode)
     if stat.S_ISDIR(status.st_mode):
         return State(status.st_dev, status.st_ino, kind)
     return State(status.st_dev, status.st_ino, kind, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _is_moved(found: Seen, seen: Seen) -> bool:
-    """Whether something is what was seen, under another name: a rename changes the time of its own inode."""
-    return found.keys() == seen.keys() and all(
-        state == seen[name] if name else state[:5] == seen[name][:5] for name, state in found.items()
+def _is_moved(snapshot: Snapshot, earlier: Snapshot) -> bool:
+    """Whether a snapshot shows the same object under another name: a rename changes the ctime of the object itself."""
+    return snapshot.keys() == earlier.keys() and all(
+        state == earlier[name] if name else state[:5] == earlier[name][:5] for name, state in snapshot.items()
     )
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse a place where no result can be: a link, a device, a process, a setting of the system."""
+    """Refuse a path for results that is a link, or a device, process or setting of the system."""
     if path.is_symlink():
         raise UsageError(f"{path}: is a link; results are not written through links. Name the file itself.")
     real = Path(os.path.realpath(path))
@@ -103,46 +104,46 @@ def refuse_special(path: Path) -> None:
         raise UsageError(f"{path}: is in a folder of the system ({real}); results are not written there.")
 
 
-def refuse_strangers(path: Path, seen: Seen, *, is_folder: bool = False) -> None:
-    """Refuse to replace what was not written here, or was changed since, or a folder where a file would be."""
-    if seen and stat.S_ISDIR(seen[""].type) and not is_folder:
+def refuse_strangers(path: Path, snapshot: Snapshot, *, is_folder: bool = False) -> None:
+    """Refuse to replace a file that was not written here or was changed since, or a folder by a file."""
+    if snapshot and stat.S_ISDIR(snapshot[""].type) and not is_folder:
         raise UsageError(f"{path}: is a folder, and was not written by layoutscope. {REMEDY}")
-    filled = {name.rpartition("/")[0] for name in seen}
-    for name, state in seen.items():
-        found = path / name if name else path
-        if not stat.S_ISDIR(state.type) and (why := _stranger(found, state)):
+    filled = {name.rpartition("/")[0] for name in snapshot}
+    for name, state in snapshot.items():
+        path_below = path / name if name else path
+        if not stat.S_ISDIR(state.type) and (why := _explain_stranger(path_below, state)):
             raise UsageError(why)
-        # A folder carries no mark: one that holds a file of this tool is taken for its own.
+        # A folder has no mark: a folder with a file of this tool counts as its own.
         if stat.S_ISDIR(state.type) and name and name not in filled:
-            raise UsageError(f"{found}: is an empty folder, and was not written by layoutscope. {REMEDY}")
-        if added := _added_attribute(found):
-            raise UsageError(f"{found}: has the attribute {added}, which layoutscope did not write. {REMEDY}")
+            raise UsageError(f"{path_below}: is an empty folder, and was not written by layoutscope. {REMEDY}")
+        if added := _added_attribute(path_below):
+            raise UsageError(f"{path_below}: has the attribute {added}, which layoutscope did not write. {REMEDY}")
 
 
 def is_own(path: Path) -> bool:
     """Whether a file was written here, and not changed since."""
     try:
-        return not _stranger(path, _state(os.lstat(path)))
+        return not _explain_stranger(path, _make_state(os.lstat(path)))
     except OSError:
         return False
 
 
 def is_unfinished(path: Path) -> bool:
-    """Whether a file was begun here, and never finished."""
+    """Whether a file was begun here, but not finished."""
     with suppress(OSError):
         status = os.lstat(path)
-        return stat.S_ISREG(status.st_mode) and _mark_of(path) == f"{UNFINISHED} {status.st_ino}"
+        return stat.S_ISREG(status.st_mode) and _read_mark(path) == f"{UNFINISHED} {status.st_ino}"
     return False
 
 
-def _stranger(path: Path, state: State) -> str:
-    """Say why a file is not one that was written here; empty if it is."""
+def _explain_stranger(path: Path, state: State) -> str:
+    """Explain why a file was not written here; empty if it was."""
     if not stat.S_ISREG(state.type):
         return f"{path}: is not a regular file, and was not written by layoutscope. {REMEDY}"
     try:
-        mark = _mark_of(path)
+        mark = _read_mark(path)
     except OSError as error:
-        # EACCES is of a file that this user may not read.
+        # EACCES means that this user may not read the file.
         if error.errno not in _UNSUPPORTED or error.errno == errno.EACCES:
             return f"{path}: exists, and its mark cannot be read: {error.strerror}. {REMEDY}"
         return (
@@ -159,12 +160,12 @@ def _stranger(path: Path, state: State) -> str:
 @contextmanager
 def new_file(
     target: Path,
-    seen: Seen,  # what was there when it was decided that this may be replaced; empty where nothing was
+    snapshot: Snapshot,  # of the target, when its replacement was approved; empty if nothing was there
     *,
-    prefix: str | None = None,  # how the name of the unfinished file begins; without it, as that of the target
+    prefix: str | None = None,  # of the name of the unfinished file; by default from the name of the target
 ) -> Iterator[IO[bytes]]:
-    """Open a file that gets its name, with a mark, when it is complete."""
-    start = f".{beginning(target.name, 64)}." if prefix is None else prefix
+    """Open a new file that gets its name and mark when it is complete."""
+    start = f".{truncate_name(target.name, 64)}." if prefix is None else prefix
     try:
         stack = ExitStack()
         file, part = stack.enter_context(part_file(target.absolute().parent, start))
@@ -173,39 +174,39 @@ def new_file(
         raise OutputError(f"{target}: its folder takes no new file: {reason}") from error
     with stack:
         yield file
-        # A temporary file is made for its owner alone.
-        finish(file, part, mode=mode_of(target, seen))
-        # A name that a crash leaves must not lead to a file that it has emptied.
+        # A temporary file is created with access for its owner only.
+        finish(file, part, mode=choose_mode(target, snapshot))
+        # After a crash, the name must not belong to an empty file.
         os.fsync(file.fileno())
         file.close()
-        place(part, target, seen)
+        place(part, target, snapshot)
 
 
-def beginning(name: str, most_bytes: int) -> str:
-    """Return the beginning of a file's name as part of another name, whose length systems bound in bytes."""
-    return name.encode("utf-8", "ignore")[:most_bytes].decode("utf-8", "ignore")
+def truncate_name(name: str, max_bytes: int) -> str:
+    """Truncate a file name for use in another name, because systems limit the length of names in bytes."""
+    return name.encode("utf-8", "ignore")[:max_bytes].decode("utf-8", "ignore")
 
 
 @contextmanager
 def part_file(folder: Path, prefix: str) -> Iterator[tuple[IO[bytes], Path]]:
-    """Open a file under a name that nobody can guess, and remove it at the end unless it got another name."""
-    # Brings random numbers and hashes along, which those who write no file need not wait for.
+    """Open a file with a random name, and remove it at the end unless it was renamed."""
+    # This loads modules for random numbers and hashes, so it is imported only when a file is written.
     import tempfile
 
     descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=PART, dir=folder)
-    part, made = Path(name), _state(os.fstat(descriptor)).identity
+    part, identity = Path(name), _make_state(os.fstat(descriptor)).identity
     try:
         with os.fdopen(descriptor, "wb") as file:
-            _set_mark(descriptor, f"{UNFINISHED} {made[1]}")
+            _set_mark(descriptor, f"{UNFINISHED} {identity[1]}")
             yield file, part
     finally:
-        with suppress(FileNotFoundError, PermissionError):  # Windows removes nothing that is open
-            if _state(os.lstat(part)).identity == made:
+        with suppress(FileNotFoundError, PermissionError):  # Windows does not remove open files
+            if _make_state(os.lstat(part)).identity == identity:
                 part.unlink()
 
 
 def write_new(path: Path, data: bytes | memoryview) -> None:
-    """Write a file, with a mark, into a folder that this process made: nothing is there under its name."""
+    """Write a marked file into a folder that this process made, where its name is not in use."""
     with path.open("xb") as file:
         _set_mark(file.fileno(), f"{UNFINISHED} {os.fstat(file.fileno()).st_ino}")
         file.write(data)
@@ -213,12 +214,12 @@ def write_new(path: Path, data: bytes | memoryview) -> None:
 
 
 def finish(file: IO[bytes], path: Path, *, mode: int | None = None) -> None:
-    """Mark a file that is complete: nothing is written to it any more."""
+    """Mark a file as complete; it must not be written to any more."""
     file.flush()
     if mode is not None:
-        # By its descriptor: another file may have its name by now.
+        # Use the descriptor, because another file may have the name by now.
         os.chmod(file.fileno() if os.chmod in os.supports_fd else path, mode)  # noqa: PTH101
-    # The clock of a file system ticks: with a time between its ticks, not even a change in the same tick goes unseen.
+    # File systems have coarse clocks. A time between two ticks makes even a change in the same tick visible.
     now = time.time_ns()
     os.utime(file.fileno() if os.utime in os.supports_fd else path, ns=(now, now))
     status = os.fstat(file.fileno())
@@ -226,7 +227,7 @@ def finish(file: IO[bytes], path: Path, *, mode: int | None = None) -> None:
 
 
 def _set_mark(descriptor: int, text: str) -> None:
-    """Mark an open file; where the file system keeps no attributes, the file has none and is never replaced."""
+    """Mark an open file; without a mark, for lack of extended attributes, a file is never replaced."""
     value = text.encode()
     try:
         if hasattr(os, "setxattr"):
@@ -235,14 +236,14 @@ def _set_mark(descriptor: int, text: str) -> None:
             import ctypes
 
             length = ctypes.c_size_t(len(value))
-            _check(_libc().fsetxattr(descriptor, ATTRIBUTE.encode(), value, length, 0, 0))
+            _raise_on_error(_libc().fsetxattr(descriptor, ATTRIBUTE.encode(), value, length, 0, 0))
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
             raise
 
 
-def _mark_of(path: Path) -> str:
-    """Return the mark of a file, empty where it has none."""
+def _read_mark(path: Path) -> str:
+    """Read the mark of a file; empty if it has none."""
     try:
         if hasattr(os, "getxattr"):
             return os.getxattr(path, ATTRIBUTE, follow_symlinks=False).decode("ascii", "replace")
@@ -255,20 +256,20 @@ def _mark_of(path: Path) -> str:
     import ctypes
 
     no_attribute, no_follow = 93, 1  # ENOATTR <sys/errno.h>, XATTR_NOFOLLOW <sys/xattr.h>
-    held = ctypes.create_string_buffer(_MOST_MARK_BYTES)
-    get = _libc().getxattr
-    get.restype = ctypes.c_ssize_t
-    length = get(os.fsencode(path), ATTRIBUTE.encode(), held, ctypes.c_size_t(_MOST_MARK_BYTES), 0, no_follow)
+    buffer = ctypes.create_string_buffer(_MAX_MARK_BYTES)
+    getxattr = _libc().getxattr
+    getxattr.restype = ctypes.c_ssize_t
+    length = getxattr(os.fsencode(path), ATTRIBUTE.encode(), buffer, ctypes.c_size_t(_MAX_MARK_BYTES), 0, no_follow)
     if length < 0 and ctypes.get_errno() == no_attribute:
         return ""
-    _check(length)
-    return held.raw[:length].decode("ascii", "replace")
+    _raise_on_error(length)
+    return buffer.raw[:length].decode("ascii", "replace")
 
 
 def _added_attribute(path: Path) -> str:
-    """Return the name of an attribute that a user or another program added, such as a tag or a comment; empty if none.
+    """Return the name of an attribute that a user or another program added, such as a comment; empty if there is none.
 
-    macOS adds attributes to any file by itself, so none is looked for there.
+    macOS itself adds attributes to any file, so attributes are not checked there.
     """
     with suppress(OSError):
         for name in os.listxattr(path, follow_symlinks=False) if hasattr(os, "listxattr") else ():
@@ -277,74 +278,74 @@ def _added_attribute(path: Path) -> str:
     return ""
 
 
-def _check(result: int) -> None:
-    """Raise what a function of the system failed with."""
+def _raise_on_error(result: int) -> None:
+    """Raise the error of a failed system call."""
     import ctypes
 
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def umask() -> int:
-    """Read the process's file mode mask, which can only be read by setting it."""
+def read_umask() -> int:
+    """Read the umask of the process, which is only possible by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
-def mode_of(target: Path, seen: Seen, widest: int = 0o666) -> int:
-    """Return the mode of a result: that of the one it replaces, which its user may have closed to others, if any."""
+def choose_mode(target: Path, snapshot: Snapshot, default: int = 0o666) -> int:
+    """Return the mode of a result: that of the file it replaces, if any, which may deny access to others."""
     with suppress(FileNotFoundError):
-        if seen:
+        if snapshot:
             return os.lstat(target).st_mode & 0o777
-    return widest & ~umask()
+    return default & ~read_umask()
 
 
 def place(
     part: Path,
     target: Path,
-    seen: Seen,  # what was there when it was decided that this may be replaced; empty where nothing was
+    snapshot: Snapshot,  # of the target, when its replacement was approved; empty if nothing was there
 ) -> None:
-    """Give a finished file or folder its name, in the place of what was seen there, and of nothing else."""
-    if not seen:
+    """Rename a finished file or folder to its target, replacing exactly what was seen there."""
+    if not snapshot:
         try:
-            place_new(part, target)
+            rename_new(part, target)
         except FileExistsError as error:
             raise OutputError(f"{target}: appeared while the result was made, and is not replaced. {REMEDY}") from error
         return
-    made = _state(os.lstat(part)).identity
+    identity = _make_state(os.lstat(part)).identity
     changed = f"{target}: was changed while the result was made, and stays as it is. {REMEDY}"
-    found = look(target)
-    if not found:
+    current = take_snapshot(target)
+    if not current:
         place(part, target, {})
         return
-    if found != seen:
+    if current != snapshot:
         raise OutputError(changed)
     aside = part
     if not _rename(part, target, _EXCHANGE):
         aside = part.with_name(f"{part.name}.{OLD}")
         _move_aside(target, aside)
         try:
-            if _is_moved(look(aside), seen):
-                place_new(part, target)
+            if _is_moved(take_snapshot(aside), snapshot):
+                rename_new(part, target)
         except OSError:
             _put_back(aside, target)
             raise
-    if not _is_moved(look(aside), seen):
-        # Between the last look and the exchange something else got there.
+    if not _is_moved(take_snapshot(aside), snapshot):
+        # Another program replaced the target between the last check and the exchange.
         if aside != part:
             _put_back(aside, target)
-        elif not _rename(part, target, _EXCHANGE) or _state(os.lstat(part)).identity != made:
-            # And again; what is aside now is nobody's to remove.
-            raise _left(aside, target)
+        elif not _rename(part, target, _EXCHANGE) or _make_state(os.lstat(part)).identity != identity:
+            # It did so again, so the file that is aside now must not be removed.
+            raise _keep_aside(aside, target)
         raise OutputError(changed)
-    _discard(aside, seen)
+    _discard(aside, snapshot)
 
 
 def _move_aside(path: Path, aside: Path) -> None:
-    """Move what is at a place to a name that nobody else knows, whatever it is by now.
+    """Rename whatever is at a path to a random name.
 
-    A second link and the removal of the first name would not do: between them another file may have got the name.
+    Linking and unlinking would not be safe: another file may get the name in between.
     """
     if _rename(path, aside, _NO_REPLACE):
         return
@@ -354,28 +355,28 @@ def _move_aside(path: Path, aside: Path) -> None:
 
 
 def _put_back(aside: Path, path: Path) -> None:
-    """Give what was moved aside its name again."""
+    """Rename a file that was moved aside back to its name."""
     try:
-        place_new(aside, path)
+        rename_new(aside, path)
     except FileExistsError as error:
-        raise _left(aside, path) from error
+        raise _keep_aside(aside, path) from error
 
 
-def _left(aside: Path, target: Path) -> OutputError:
-    """Have what is aside stay there, with the folder around it; return an error that says where."""
-    _MADE.pop(aside.parent.absolute(), None)
+def _keep_aside(aside: Path, target: Path) -> OutputError:
+    """Keep the file that is aside, with its folder; return an error that names it."""
+    _OWN_FOLDERS.pop(aside.parent.absolute(), None)
     return OutputError(f"{target}: another program writes there; what was there before is in {aside}")
 
 
-def place_new(part: Path, target: Path) -> None:
-    """Rename where nothing has the new name."""
+def rename_new(part: Path, target: Path) -> None:
+    """Rename without replacing anything."""
     if _rename(part, target, _NO_REPLACE):
         return
     if os.name == "nt":
-        os.rename(part, target)  # noqa: PTH104  (never replaces there)
+        os.rename(part, target)  # noqa: PTH104  (never replaces on Windows)
         return
     if part.is_dir() and not part.is_symlink():
-        # A folder takes the place of an empty one alone.
+        # Renaming a folder replaces only an empty folder.
         target.mkdir()
         os.rename(part, target)  # noqa: PTH104
         return
@@ -389,15 +390,15 @@ def place_new(part: Path, target: Path) -> None:
     else:
         part.unlink()
         return
-    holder = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    held = _state(os.fstat(holder))
-    os.close(holder)
+    placeholder = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    placeholder_state = _make_state(os.fstat(placeholder))
+    os.close(placeholder)
     try:
-        if _state(os.lstat(target)) != held:
+        if _make_state(os.lstat(target)) != placeholder_state:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
         os.replace(part, target)  # noqa: PTH105
     except OSError:
-        if look(target) == {"": held}:
+        if take_snapshot(target) == {"": placeholder_state}:
             target.unlink()
         raise
 
@@ -406,8 +407,8 @@ _NO_REPLACE, _EXCHANGE = (4, 2) if _IS_DARWIN else (1, 2)
 """RENAME_EXCL and RENAME_SWAP of <sys/stdio.h>; RENAME_NOREPLACE and RENAME_EXCHANGE of <linux/fs.h>."""
 
 
-def _rename(old: Path, new: Path, how: int) -> bool:
-    """Rename as no function of Python does; False where the system or the file system cannot."""
+def _rename(old: Path, new: Path, flags: int) -> bool:
+    """Rename with flags, which Python does not offer; False if the system or the file system does not support it."""
     function = _rename_function()
     if function is None:
         return False
@@ -415,7 +416,7 @@ def _rename(old: Path, new: Path, how: int) -> bool:
 
     names = os.fsencode(old.absolute()), os.fsencode(new.absolute())
     at = -100  # AT_FDCWD <linux/fcntl.h>
-    if not (function(*names, how) if _IS_DARWIN else function(at, names[0], at, names[1], how)):
+    if not (function(*names, flags) if _IS_DARWIN else function(at, names[0], at, names[1], flags)):
         return True
     number = ctypes.get_errno()
     if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP):
@@ -425,7 +426,7 @@ def _rename(old: Path, new: Path, how: int) -> bool:
 
 @cache
 def _rename_function() -> Any:
-    """Return the system's function, None where it has none."""
+    """Return the system's function, None without one."""
     return getattr(_libc(), "renamex_np" if _IS_DARWIN else "renameat2", None)
 
 
@@ -438,74 +439,74 @@ def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-_MADE: Final[dict[Path, tuple[int, int, int]]] = {}
-"""Folders that this process made for its own use: file systems give the number of one that is gone to a new one."""
+_OWN_FOLDERS: Final[dict[Path, tuple[int, int, int]]] = {}
+"""Folders that this process made for its own use, with their identity, because file systems reuse inode numbers."""
 
 
 def new_name(prefix: str, suffix: str = "") -> str:
-    """Return a name that nobody can guess."""
+    """Return a random name."""
     return f"{prefix}{os.urandom(8).hex()}{suffix}"
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder for what this process writes; it goes with all that is in it by :func:`remove_folder`."""
-    if os.name != "nt" and umask() & stat.S_IRWXU:
+    """Make a folder for files of this process; :func:`remove_folder` removes it with its contents."""
+    if os.name != "nt" and read_umask() & stat.S_IRWXU:
         raise PermissionError(errno.EACCES, "the umask keeps new folders from their owner")
-    made = path.absolute()
-    # As tempfile.mkdtemp does, for those who clean up after a killed process.
-    sys.audit("tempfile.mkdtemp", str(made))
-    made.mkdir(0o700)
-    _MADE[made] = _state(os.lstat(made)).identity
-    return made
+    absolute = path.absolute()
+    # Like tempfile.mkdtemp: the process that cleans up after a killed one listens for this event.
+    sys.audit("tempfile.mkdtemp", str(absolute))
+    absolute.mkdir(0o700)
+    _OWN_FOLDERS[absolute] = _make_state(os.lstat(absolute)).identity
+    return absolute
 
 
 def empty_folder(path: Path) -> None:
-    """Remove all that is in a folder that this process made; nothing elsewhere, whatever has its name by now."""
+    """Remove the contents of a folder that this process made, unless something else has its name by now."""
     import shutil
 
-    if not _is_made(path):
+    if not _is_own_folder(path):
         return
-    for held in path.iterdir():
-        if held.is_dir() and not held.is_symlink():
-            shutil.rmtree(held, ignore_errors=True)
+    for item in path.iterdir():
+        if item.is_dir() and not item.is_symlink():
+            shutil.rmtree(item, ignore_errors=True)
         else:
             with suppress(OSError):
-                held.unlink()
+                item.unlink()
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder that this process made, with all that is in it."""
-    if _is_made(path):
+    """Remove a folder that this process made, with its contents."""
+    if _is_own_folder(path):
         empty_folder(path)
-        _MADE.pop(path.absolute(), None)
+        _OWN_FOLDERS.pop(path.absolute(), None)
         with suppress(OSError):
             path.rmdir()
 
 
-def _is_made(path: Path) -> bool:
+def _is_own_folder(path: Path) -> bool:
     with suppress(OSError):
-        return _MADE.get(path.absolute()) == _state(os.lstat(path)).identity
+        return _OWN_FOLDERS.get(path.absolute()) == _make_state(os.lstat(path)).identity
     return False
 
 
 def remove_abandoned(path: Path, inode: int | None) -> None:
-    """Remove what another process of this tool left in a folder that it made, and the folder once it is empty.
+    """Remove the files that another process of this tool left in its folder, and the folder if it is empty then.
 
-    A folder of another inode is not the one that was made, and what others put into it stays. Without an inode the
-    process may have ended before it made the folder: only an empty one goes.
+    A folder with another inode is a different one, and files of other programs stay. Without an inode, the process may
+    have ended before it made the folder, so only an empty one is removed.
     """
     with suppress(OSError):
-        state = _state(os.lstat(path))
+        state = _make_state(os.lstat(path))
         if inode is None:
             path.rmdir()
         if not stat.S_ISDIR(state.type) or state.inode != inode:
             return
-        _MADE.pop(path.absolute(), None)
+        _OWN_FOLDERS.pop(path.absolute(), None)
         for folder, folders, names in os.walk(path, topdown=False):
             own = [file for name in names if _is_ours(file := Path(folder, name))]
             for file in own:
                 file.unlink()
-            # An empty folder that held nothing of this tool may be anybody's, but not in a part of a result.
+            # An empty folder without files of this tool may belong to others, unless it is in an unfinished result.
             inside = Path(folder).relative_to(path).parts
             is_in_part = any(name.startswith(".") and name.endswith(PART) for name in inside)
             if own or folders or is_in_part or not inside:
@@ -513,42 +514,42 @@ def remove_abandoned(path: Path, inode: int | None) -> None:
                     os.rmdir(folder)  # noqa: PTH106
 
 
-def remove(path: Path, seen: Seen, *, aside: Path | None = None) -> None:
-    """Remove what was seen when it was found to be this tool's."""
+def remove(path: Path, snapshot: Snapshot, *, aside: Path | None = None) -> None:
+    """Remove a file or folder of this tool, if it is still as it was seen."""
     changed = f"{path}: was changed meanwhile, and is not removed"
-    if look(path) != seen:
+    if take_snapshot(path) != snapshot:
         raise OutputError(changed)
     if aside is not None:
         _move_aside(path, aside)
-        if not _is_moved(look(aside), seen):
+        if not _is_moved(take_snapshot(aside), snapshot):
             _put_back(aside, path)
             raise OutputError(changed)
-    _discard(aside or path, seen)
+    _discard(aside or path, snapshot)
 
 
-def _discard(aside: Path, seen: Seen) -> None:
-    """Remove what was replaced, the innermost first; what is not as it was seen stays, and its folder with it."""
-    for name in sorted(seen, key=lambda name: (name.count("/") + bool(name), name), reverse=True):
+def _discard(aside: Path, snapshot: Snapshot) -> None:
+    """Remove a replaced file or folder, innermost first; a file that was changed stays, and so does its folder."""
+    for name in sorted(snapshot, key=lambda name: (name.count("/") + bool(name), name), reverse=True):
         path = aside / name if name else aside
-        if stat.S_ISDIR(seen[name].type):
+        if stat.S_ISDIR(snapshot[name].type):
             try:
                 path.rmdir()
             except OSError as error:
-                _MADE.pop(aside.parent.absolute(), None)
+                _OWN_FOLDERS.pop(aside.parent.absolute(), None)
                 why = reason_of(error)
                 raise OutputError(f"{aside}: was replaced, but is left: {why}") from error
-        elif _is_moved({name: _state(os.lstat(path))}, {name: seen[name]}):
+        elif _is_moved({name: _make_state(os.lstat(path))}, {name: snapshot[name]}):
             path.unlink()
         elif not name:
-            # A program that had it open wrote to it last.
+            # Another program had the file open and wrote to it.
             raise OutputError(f"{aside}: was replaced, but is left: it was changed meanwhile")
 
 
 def remove_temporary(path: bytes) -> None:
-    """Remove a temporary file or folder that a process of this tool made and left when it ended.
+    """Remove a temporary file or folder that a process of this tool left behind.
 
-    What waits in a folder for its replacement stays, and so does another program's file: while two names are exchanged,
-    one may have got this name.
+    Files that wait for their replacement stay, and so do files of other programs: an exchange of names may have given
+    this name to one.
     """
     waiting: list[bytes] = []
     if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114  (names may be no UTF-8)
@@ -560,24 +561,24 @@ def remove_temporary(path: bytes) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file was begun or written here, as far as its file system keeps marks."""
+    """Whether a file was begun or written here, or cannot have a mark."""
     if not stat.S_ISREG(os.lstat(path).st_mode):
         return False
     try:
-        _mark_of(path)
+        _read_mark(path)
     except OSError as error:
-        # EACCES is of a file that this user may not read.
+        # EACCES means that this user may not read the file.
         return error.errno in _UNSUPPORTED and error.errno != errno.EACCES
     return is_unfinished(path) or is_own(path)
 
 
-def _remove_all(path: bytes, kept: list[bytes]) -> None:
-    """Remove a file, or a folder with all that is in it but some names."""
+def _remove_all(path: bytes, excluded: list[bytes]) -> None:
+    """Remove a file, or a folder with its contents except some names."""
     if os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114
         os.unlink(path)  # noqa: PTH108
         return
     for name in os.listdir(path):  # noqa: PTH208
-        if name not in kept:
+        if name not in excluded:
             _remove_all(os.path.join(path, name), [])  # noqa: PTH118
-    if not kept:
+    if not excluded:
         os.rmdir(path)  # noqa: PTH106

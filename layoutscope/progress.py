@@ -1,8 +1,8 @@
-"""Progress of long work: phases, declared where the loops are, reported to listeners.
+"""Progress of long work: loops declare phases, which are reported to listeners.
 
-A loop declares its phase (:func:`phase`, :func:`each`) and counts what it has done; it knows no listener. Listeners are
-set around the work (:func:`reporting`), as by ``progress=`` of every verb; without one a phase is an object that does
-nothing. Phases may be nested: the innermost is what is being done.
+A loop declares its phase (:func:`phase`, :func:`each`) and counts its work, independently of listeners. A caller sets
+the listener around the work (:func:`reporting`), as ``progress=`` of all verbs does. Without one, a phase does nothing.
+Phases may be nested; the innermost one is reported.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ if TYPE_CHECKING:
 Unit = Literal["bytes", "steps"]
 
 REPORT_INTERVAL_S: Final = 0.1
-"""A listener hears no more often of what was done; it hears of each beginning and end."""
+"""Shortest interval between reports; the begin and the end of a phase are always reported."""
 
 
 class Step(NamedTuple):
-    """How far the work is."""
+    """The state of the work."""
 
-    phase: str  # what is being done; an empty string when nothing is any more
-    done: int = 0  # how much of it is done
-    total: int | None = None  # how much there is to do; None where that is known only in the end
-    unit: Unit = "bytes"  # what is counted
+    phase: str  # name of the phase; empty after the last one
+    done: int = 0  # work done so far
+    total: int | None = None  # total work; None if it is known only at the end
+    unit: Unit = "bytes"  # unit of both numbers
 
     @property
     def share(self) -> float | None:
-        """How much of it is done, 0 to 1; None where that is not known."""
+        """Share of the work that is done, 0 to 1; None if unknown."""
         return min(self.done / self.total, 1.0) if self.total else None
 
 
 class Progress(Protocol):
-    """Who wants to know how far the work is."""
+    """A listener for progress."""
 
     def __call__(self, step: Step, /) -> None:
-        """Take note of a step, in the thread that works."""
+        """Receive a step, in the working thread."""
 
 
 class Phase:
-    """A phase under way; of those that nobody listens to there is one for all."""
+    """A running phase; without a listener, all phases share one object."""
 
     __slots__ = ("_count", "_done", "_name", "_report", "_total", "_unit")
 
     def __init__(
         self,
-        report: UnderWay | None,
+        report: ProgressReport | None,
         name: str,
         *,
         total: int | None = None,
@@ -62,63 +62,63 @@ class Phase:
         self._done = 0
 
     def at(self, done: int) -> None:
-        """Say how much is done by now."""
+        """Set the work done so far."""
         if self._report is not None:
             self._done = done
-            self._report.tell()
+            self._report.notify()
 
     def advance(self, more: int = 1) -> None:
-        """Say how much more is done than before."""
+        """Add to the work done so far."""
         self.at(self._done + more)
 
     def step(self) -> Step:
-        """Say how far the phase is."""
+        """Return the state of the phase."""
         return Step(self._name, self._done if self._count is None else self._count(), self._total, self._unit)
 
 
-class UnderWay:
-    """The phases of some work, and who listens."""
+class ProgressReport:
+    """The running phases of some work, and their listener."""
 
     def __init__(self, listener: Progress) -> None:
         self._listener, self._phases, self._last_report_s = listener, list[Phase](), 0.0
 
     def step(self) -> Step:
-        """Say what is being done, and how far that is."""
+        """Return the state of the innermost phase."""
         phases = self._phases[-1:]
         return phases[0].step() if phases else Step("")
 
-    def tell(self, *, at_once: bool = False) -> None:
-        """Report to the listener, unless it heard a moment ago."""
+    def notify(self, *, at_once: bool = False) -> None:
+        """Report to the listener, unless the last report was a moment ago."""
         now = monotonic()
         if at_once or now - self._last_report_s >= REPORT_INTERVAL_S:
             self._last_report_s = now
             self._listener(self.step())
 
     @contextmanager
-    def phase(self, begun: Phase) -> Iterator[Phase]:
-        """Have a phase among those that are under way."""
-        self._phases.append(begun)
-        self.tell(at_once=True)
+    def phase(self, running: Phase) -> Iterator[Phase]:
+        """Add a phase to the running ones."""
+        self._phases.append(running)
+        self.notify(at_once=True)
         try:
-            yield begun
+            yield running
         finally:
-            self.tell(at_once=True)
-            self._phases.remove(begun)
-            self.tell(at_once=True)
+            self.notify(at_once=True)
+            self._phases.remove(running)
+            self.notify(at_once=True)
 
 
-_REPORT: Final[ContextVar[UnderWay | None]] = ContextVar("layoutscope.progress", default=None)
+_REPORT: Final[ContextVar[ProgressReport | None]] = ContextVar("layoutscope.progress", default=None)
 
 NULL_PHASE: Final = Phase(None, "")
 
 
 @contextmanager
-def reporting(listener: Progress | None) -> Iterator[UnderWay | None]:
-    """Report all phases to a listener until the context ends; None leaves the listener that there is."""
+def reporting(listener: Progress | None) -> Iterator[ProgressReport | None]:
+    """Report all phases to a listener until the context ends; None keeps the present listener."""
     if listener is None:
         yield _REPORT.get()
         return
-    mark = _REPORT.set(UnderWay(listener))
+    mark = _REPORT.set(ProgressReport(listener))
     try:
         yield _REPORT.get()
     finally:
@@ -134,19 +134,19 @@ def phase(
     if report is None:
         yield NULL_PHASE
         return
-    with report.phase(Phase(report, name, total=total, unit=unit, count=count)) as begun:
-        yield begun
+    with report.phase(Phase(report, name, total=total, unit=unit, count=count)) as running:
+        yield running
 
 
 def tick() -> None:
-    """Let listeners look, in a loop whose phase counts elsewhere."""
+    """Report progress from a loop whose phase counts elsewhere."""
     report = _REPORT.get()
     if report is not None:
-        report.tell()
+        report.notify()
 
 
 def each(items: Sequence[T], name: str) -> Iterator[T]:
-    """Go through items as a phase, a step each.
+    """Iterate over items as a phase with one step per item.
 
     >>> heard = []
     >>> with reporting(heard.append):
@@ -154,7 +154,7 @@ def each(items: Sequence[T], name: str) -> Iterator[T]:
     >>> letters, heard[0], heard[-1].phase
     (['a', 'b'], Step(phase='spelling', done=0, total=2, unit='steps'), '')
     """
-    with phase(name, len(items), unit="steps") as under_way:
+    with phase(name, len(items), unit="steps") as running:
         for item in items:
             yield item
-            under_way.advance()
+            running.advance()

@@ -1,4 +1,4 @@
-"""Numbers for people: sizes, times, shares, counts, values of metrics in their units. Reports use nothing else."""
+"""Formatting of sizes, times, shares, counts and metric values for people; reports use only these functions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ GIB: Final = 1024**3
 TIB: Final = 1024**4
 
 NOTHING: Final = "-"
-"""Shown in place of a missing value."""
+"""Placeholder for a missing value."""
 
 EN_DASH: Final = "\N{EN DASH}"
-"""Between the ends of a range."""
+"""Separator of the ends of a range."""
 
 _BINARY: Final = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
 
 
 def format_bytes(length_bytes: float) -> str:
-    """Three significant digits (four from 1000 on) and a binary unit.
+    """Format a size with three significant digits (four from 1000 on) and a binary unit.
 
     >>> format_bytes(512), format_bytes(1536), format_bytes(1020 * 1024**3)
     ('512 B', '1.50 KiB', '1,020 GiB')
@@ -43,7 +43,7 @@ def _short(value: float, unit: str) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Time in the unit a person would choose.
+    """Format a time in the unit that a person would choose.
 
     >>> format_seconds(0.0000612), format_seconds(0.0123), format_seconds(4.2)
     ('61.2 us', '12.3 ms', '4.20 s')
@@ -64,7 +64,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def brief_bytes(length_bytes: float) -> str:
-    """Two significant digits, all digits of whole units, and a binary unit: for first screens.
+    """Format a size for first screens, with two significant digits or all integer digits, and a binary unit.
 
     >>> brief_bytes(512), brief_bytes(1536), brief_bytes(27.3 * 1024**2), brief_bytes(256 * 1024**2)
     ('512 B', '1.5 KiB', '27 MiB', '256 MiB')
@@ -76,7 +76,7 @@ def brief_bytes(length_bytes: float) -> str:
 
 
 def _two_digits(value: float) -> str:
-    """Round to two significant digits, and not beyond the decimal point."""
+    """Round to two significant digits, but keep all integer digits."""
     if value >= 9.95:
         return f"{value:,.0f}"
     decimals = 1 - math.floor(math.log10(value * 1.005)) if value else 0
@@ -84,7 +84,7 @@ def _two_digits(value: float) -> str:
 
 
 def brief_seconds(seconds: float) -> str:
-    """Two significant digits in the unit a person would choose: for first screens.
+    """Format a time for first screens, with two significant digits in the unit that a person would choose.
 
     >>> brief_seconds(0.0000612), brief_seconds(0.0123), brief_seconds(0.7), brief_seconds(0.9996), brief_seconds(43.6)
     ('under 1 ms', '12 ms', '0.70 s', '1.0 s', '44 s')
@@ -102,7 +102,7 @@ def brief_seconds(seconds: float) -> str:
 
 
 def format_range(low_s: float, high_s: float) -> str:
-    """Both ends of a range of times, in one unit where both are seconds; one time where they look alike.
+    """Format a range of times, with the unit once if both ends share it, or one time if they look alike.
 
     >>> format_range(39.2, 48.7), format_range(0.0842, 0.558), format_range(44, 380), format_range(1.01, 1.02)
     ('39–49 s', '0.084–0.56 s', '44 s – 6.3 min', '1.0 s')
@@ -118,7 +118,7 @@ def format_range(low_s: float, high_s: float) -> str:
 
 
 def brief_share(share: float) -> str:
-    """Percent in two significant digits; what is not all is never called 100 %.
+    """Format a share in percent with two significant digits; only a complete share is 100 %.
 
     >>> brief_share(0.9512), brief_share(0.0344), brief_share(0.0094), brief_share(1), brief_share(0.9999)
     ('95 %', '3.4 %', '0.94 %', '100 %', 'over 99 %')
@@ -130,7 +130,7 @@ def brief_share(share: float) -> str:
 
 
 def format_coverage(coverage: float | None) -> str:
-    """Percent; an unknown share in words, as of metadata that are gone together with what counted them.
+    """Format a coverage in percent, or as words if unknown, such as after the loss of the metadata that counts it.
 
     >>> format_coverage(0.613), format_coverage(None)
     ('61.3 %', 'an unknown share')
@@ -139,7 +139,7 @@ def format_coverage(coverage: float | None) -> str:
 
 
 def format_share(share: float) -> str:
-    """Percent with as many digits as the smallness asks for.
+    """Format a share in percent, with more digits for small shares.
 
     >>> format_share(1), format_share(0.613), format_share(0.0094), format_share(0.0003), format_share(0)
     ('100 %', '61.3 %', '0.94 %', '0.03 %', '0 %')
@@ -159,7 +159,7 @@ def format_share(share: float) -> str:
 
 
 def format_number(value: float) -> str:
-    """Group thousands; keep two decimals of fractions below a hundred.
+    """Format a number with grouped thousands, and two decimals for fractions below a hundred.
 
     >>> format_number(20000), format_number(1.5), format_number(1234.5)
     ('20,000', '1.50', '1,234')
@@ -170,7 +170,7 @@ def format_number(value: float) -> str:
 
 
 def format_count(count: int, noun: str) -> str:
-    """Count things by their noun.
+    """Format a count with its noun.
 
     >>> format_count(1, "read"), format_count(20000, "read"), format_count(0, "directory")
     ('1 read', '20,000 reads', '0 directories')
@@ -181,21 +181,21 @@ def format_count(count: int, noun: str) -> str:
 
 
 MAX_LISTED: Final = 8
-"""A sentence lists this many names; the rest is counted."""
+"""Number of names in a list within a sentence; the others are counted."""
 
 
-def format_list(items: Sequence[str], between: str = ", ") -> str:
-    """List names in a sentence, which a disk may have a thousand of.
+def format_list(items: Sequence[str], separator: str = ", ") -> str:
+    """Format a list of names for a sentence, truncated because a disk may have thousands.
 
     >>> format_list(["a", "b"]), format_list(["a"] * 1000)
     ('a, b', 'a, a, a, a, a, a, a, a and 992 more')
     """
-    left = len(items) - MAX_LISTED
-    return between.join(items[:MAX_LISTED]) + (f" and {left:,} more" if left > 0 else "")
+    num_others = len(items) - MAX_LISTED
+    return separator.join(items[:MAX_LISTED]) + (f" and {num_others:,} more" if num_others > 0 else "")
 
 
 def format_ratio(ratio: float | None) -> str:
-    """Show three digits of how many times as large something is; a dash if it is unknown.
+    """Format a ratio with three digits; a dash if it is unknown.
 
     >>> format_ratio(1.0), format_ratio(12.78), format_ratio(0.078), format_ratio(2859), format_ratio(None)
     ('1.00', '12.8', '0.078', '2,859', '-')
@@ -208,7 +208,7 @@ def format_ratio(ratio: float | None) -> str:
 
 
 def format_value(value: float | None, unit: str) -> str:
-    """Show a value in its unit; a dash where there is none."""
+    """Format a value in its unit; a dash without a value."""
     if value is None:
         return NOTHING
     if unit == "share":
@@ -223,7 +223,7 @@ def format_value(value: float | None, unit: str) -> str:
 
 
 def format_plain(value: float | None, unit: str) -> str:
-    """Show a value without the noun that it counts, for columns whose title has it.
+    """Format a value without the noun of its unit, for columns whose title has it.
 
     >>> format_plain(7, "clumps"), format_plain(0.5, "share"), format_plain(86.25, "nodes"), format_plain(None, "bytes")
     ('7', '50.0 %', '86.25', '-')
@@ -233,7 +233,7 @@ def format_plain(value: float | None, unit: str) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Read a size such as ``4096``, ``64KiB``, ``1GiB`` or ``2TB`` (decimal) into bytes.
+    """Parse a size such as ``4096``, ``64KiB``, ``1GiB`` or ``2TB`` (decimal) into bytes.
 
     >>> parse_size("64KiB"), parse_size("2TB"), parse_size("0x200")
     (65536, 2000000000000, 512)

@@ -26,7 +26,7 @@ def read_layout(source: Source, **asked: Any) -> VolumeLayout:
 
 def check_volume(source: Source, *, without: Container[str] = (), **asked: Any) -> list[Finding]:
     """Check a volume; what is asked for are fields of a request."""
-    return rules.check_volume(VolumeRequest(source, **asked), without)
+    return list(rules.check_volume(VolumeRequest(source, **asked), without).findings)
 
 
 @cache

@@ -16,7 +16,7 @@ from layoutscope.aging.trees import NOWHERE
 from layoutscope.aging.volume import owner_of_free
 from layoutscope.structs.arrays import is_among
 from layoutscope.tables import NULL_ROW, Values, VolumeLayout, build_table, findings_table
-from layoutscope.tables.columns import are_walked, stacked
+from layoutscope.tables.columns import are_walked, stack_tables
 from layoutscope.tables.schema import FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def build_aged_layout(layout: VolumeLayout, volume: AgingVolume) -> VolumeLayout
     stamp = max(layout.facts.stamp, volume.trees[volume.main].newest)
     made = layout.changed(
         facts=replace(layout.facts, stamp=stamp, num_files=num_files),
-        nodes=stacked([nodes.take(~_select_aged_nodes(nodes, volume)), *aged]),
+        nodes=stack_tables([nodes.take(~_select_aged_nodes(nodes, volume)), *aged]),
         entries=entries,
         extents=_build_extents(layout, volume),
     )
@@ -313,6 +313,6 @@ def _build_extents(layout: VolumeLayout, volume: AgingVolume) -> Table:
             "flags": 0,
         },
     )
-    whole = stacked([table.take(~gone), made])
+    whole = stack_tables([table.take(~gone), made])
     none = Values(np.zeros(len(whole), np.uint32), np.zeros(len(whole), np.bool_))
     return whole.changed("row", Values(np.arange(len(whole), dtype=np.uint32))).changed("node_row", none)

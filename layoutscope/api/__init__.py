@@ -27,9 +27,9 @@ def print_shown(result: Shown, console: Console) -> None:
 
 def draw_html(thing: Displayed) -> str:
     """Draw an object for a notebook."""
-    from layoutscope.report.notebook import html_of
+    from layoutscope.report.notebook import to_html
 
-    return html_of(thing)
+    return to_html(thing)
 
 
 def made_rows(name: str, result: Shown) -> Rows:

@@ -17,10 +17,10 @@ from layoutscope.metrics.history import (
     AS_LISTED,
     BEHIND,
     BY_NAME,
-    FILES_A_TRANSACTION,
+    FILES_PER_TRANSACTION,
     FOLDERS_FIRST,
     REUSED_BELOW,
-    order_of_creation,
+    infer_creation_order,
     writing_metrics,
 )
 from layoutscope.progress import phase
@@ -53,7 +53,7 @@ def shown_policy(layout: VolumeLayout, host: str, usual: Policy) -> Policy:
     if filesystem_of(layout).written_by(layout) != host:
         return usual
     values = {metric.name: metric.value for metric in writing_metrics(layout)}
-    files, behind = values.get(FILES_A_TRANSACTION.name), values.get(BEHIND.name)
+    files, behind = values.get(FILES_PER_TRANSACTION.name), values.get(BEHIND.name)
     shown: dict[str, Any] = {}
     told = dict(usual.assumes)
     if "files_per_transaction" in told and files:
@@ -90,7 +90,7 @@ def volumes_alike(layout: VolumeLayout, host: str) -> list[tuple[str, int, Volum
 
     Files come as they did on the one that is known, if its numbers show that.
     """
-    prior, shown = priors()["placement"], order_of_creation(layout)
+    prior, shown = priors()["placement"], infer_creation_order(layout)
     names = [shown or str(word) for word in drawn("placement.creation", prior["creation"], DRAWN_VOLUMES)[:VOLUMES]]
     ages = [int(age) for age in drawn("placement.age", prior["age"], DRAWN_VOLUMES)[:VOLUMES]]
     made: dict[tuple[str, int], VolumeLayout] = {}

@@ -14,8 +14,8 @@ from layoutscope.inputs import split_volume
 from layoutscope.options import EnumerationOptions, SeriesOptions, fill, leave_out, options_of
 from layoutscope.report.plots import series_page
 from layoutscope.report.tables import FORMATS, write_table
-from layoutscope.results.compare import Series, changed_nodes, compare_scans
-from layoutscope.tables.columns import time_of
+from layoutscope.results.compare import Series, compare_scans, list_changed_nodes
+from layoutscope.tables.columns import to_datetime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,7 +68,7 @@ def write_changed_nodes(found: Comparison, path: str | os.PathLike[str], *, forc
     ending = Path(path).suffix.removeprefix(".")
     if ending not in FORMATS:
         raise UsageError(f"{path}: ends in none of {', '.join('.' + name for name in FORMATS)}")
-    table = changed_nodes(found)
+    table = list_changed_nodes(found)
     with output(path, force=force, holds=f"{len(table):,} rows") as file:
         write_table(table, file, ending)
 
@@ -146,7 +146,7 @@ def _place(result: ScanResult, by: str, number: int) -> int | str:
         return layout.facts.stamp
     if by == "time":
         known = layout.columns("entries")["modify_time"].present()
-        last = time_of(int(known.max())) if len(known) else None
+        last = to_datetime(int(known.max())) if len(known) else None
         return "" if last is None else last.strftime("%Y-%m-%d %H:%M:%S")
     return number + 1
 

@@ -144,7 +144,7 @@ def fit(name: str, **options: Unpack[FitOptions]) -> str:
 
 def _report(path: Path) -> Mapping[str, Any]:
     try:
-        report = json.loads(inputs.read_text(path, most_bytes=inputs.MAX_PARSED_BYTES))
+        report = json.loads(inputs.read_text(path, max_bytes=inputs.MAX_PARSED_BYTES))
     except OSError as error:
         raise UsageError(f"{path}: is not a JSON report of fio: {reason_of(error)}") from error
     except (ValueError, RecursionError) as error:

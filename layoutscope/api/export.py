@@ -26,8 +26,8 @@ from layoutscope.options import DocumentOptions, ExportOptions, fill, leave_out
 from layoutscope.progress import phase, reporting
 from layoutscope.report.forensic import bodyfile, dfxml
 from layoutscope.report.profiles import PROFILES, Profile
-from layoutscope.report.tables import FORMATS, joined_table, write_table
-from layoutscope.results.frames import listed_files
+from layoutscope.report.tables import FORMATS, join_tables, write_table
+from layoutscope.results.frames import list_file_rows
 from layoutscope.results.scan import volume_names
 from layoutscope.tables import TABLES
 from layoutscope.tables.columns import Rows
@@ -123,7 +123,7 @@ def export(
 
         def rows(name: str) -> Rows:
             if name in TABLES:
-                return Rows.of(joined_table(image.layouts, name))
+                return Rows.of(join_tables(image.layouts, name))
             return (scanned if name == "metrics" else predicted)().rows(name)
 
         can_be_walked = any(len(layout.columns("entries")) for layout in image.layouts)
@@ -264,7 +264,7 @@ def _lists(image: Opened, request: ReadOptions, file_format: str) -> Iterator[st
     held = [layout for layout in image.layouts if layout.facts.volume is not None]
 
     def files(layout: VolumeLayout) -> Iterator[dict[str, Any]]:
-        return listed_files(layout, None if view is None else read_inode_stats(layout, view(layout)))
+        return list_file_rows(layout, None if view is None else read_inode_stats(layout, view(layout)))
 
     if file_format == "dfxml":
         yield from dfxml(image.about.name, ((layout, files(layout)) for layout in held))

@@ -18,7 +18,7 @@ from layoutscope.filesystems.registry import filesystem_names, filesystem_of, re
 from layoutscope.findings import Finding, first_cause
 from layoutscope.partition import select_name
 from layoutscope.progress import phase
-from layoutscope.results.locked import is_locked, locked_error, several_volumes
+from layoutscope.results.locked import is_locked, make_locked_error, make_several_volumes_error
 from layoutscope.results.scan import ImageFacts, PartitionFacts
 from layoutscope.structs.arrays import runs_of
 from layoutscope.tables import VolumeLayout
@@ -64,7 +64,7 @@ class Opened(Struct, frozen=True):
 
 def nothing_to_walk(layouts: Sequence[VolumeLayout], name: str = "") -> LayoutscopeError:
     """Explain why no volume can be walked: it is locked, an error was found, or the image has none."""
-    locked = locked_error(layouts, name)
+    locked = make_locked_error(layouts, name)
     if locked is not None:
         return locked
     before = f"{name}: " if name else ""
@@ -90,7 +90,7 @@ def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:
     if not walked:
         raise nothing_to_walk(layouts)
     if len(walked) > 1:
-        raise several_volumes(walked)
+        raise make_several_volumes_error(walked)
     return walked[0]
 
 

@@ -35,7 +35,7 @@ from layoutscope.results.inspect import (
     StateLine,
     StructureLines,
     file_owner,
-    needed_id,
+    find_on_volumes,
     owners_at,
     row_owner,
 )
@@ -108,7 +108,7 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
             if at is not None:
                 return _place(image, at, view=view)
             if file_path is not None:
-                return _files(needed_id(image.layouts, file_path), view=view)
+                return _files(find_on_volumes(image.layouts, file_path), view=view)
             return _files(_with_id(image.layouts, cnid or 0), view=view)
 
         owners, structures = around_failures(() if image.images is None else image.images, found)

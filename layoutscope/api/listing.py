@@ -18,7 +18,7 @@ from layoutscope.progress import phase, reporting
 from layoutscope.report import escape_text
 from layoutscope.report.tables import FORMATS
 from layoutscope.tables import TABLES
-from layoutscope.tables.columns import Rows, stacked
+from layoutscope.tables.columns import Rows, stack_tables
 from layoutscope.tables.schema import FLAG_PRIVATE, Column
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _listed(layouts: Sequence[VolumeLayout], folder: str | None) -> tuple[Rows, 
         parts.append(entries.take(np.array(chosen, np.int64)))
     if not paths:
         raise UsageError(f"no folder {inside} on {'this volume' if len(layouts) == 1 else 'these volumes'}")
-    table = stacked(parts)
+    table = stack_tables(parts)
     volume = np.repeat([layout.facts.volume for layout in layouts], [*map(len, parts)])
 
     def columns_of(chosen: slice) -> dict[str, Any]:

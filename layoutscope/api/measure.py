@@ -77,7 +77,7 @@ def measured_on(
 def fitted_to_log(path: Path, name: str) -> Calibrated:
     """Make a profile of the log of a measurement, such as the kit for Macs makes."""
     try:
-        text = inputs.read_text(path, most_bytes=MAX_LOG_BYTES)
+        text = inputs.read_text(path, max_bytes=MAX_LOG_BYTES)
     except OSError as error:
         reason = reason_of(error)
         raise UsageError(f"{path}: cannot be read as a log of a calibration: {reason}") from error

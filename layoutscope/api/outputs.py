@@ -105,12 +105,12 @@ def check_output(
     force: bool | None,  # None where nothing could ask for it
     reads: Iterable[str | os.PathLike[str]] = (),
     of_batch: bool = False,
-) -> ownfiles.Seen:
+) -> ownfiles.Snapshot:
     """Refuse before the work what would fail after it, and what would destroy what the work reads."""
     if is_null_device(path):
         return {}
     refuse_place(path, reads, of_batch=of_batch)
-    seen = ownfiles.look(path) if not path.is_dir() else {}
+    seen = ownfiles.take_snapshot(path) if not path.is_dir() else {}
     if path.is_dir():
         raise UsageError(f"{path}: is a directory")
     if seen and not path.is_file():

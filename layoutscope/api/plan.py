@@ -20,7 +20,7 @@ from layoutscope.remedies.case import LISTINGS, WITH_DATA, Case
 from layoutscope.remedies.changes import file_list
 from layoutscope.remedies.planning import plan_of
 from layoutscope.report.filescript import file_script
-from layoutscope.results.locked import how_to_open, is_locked, several_volumes
+from layoutscope.results.locked import how_to_open, is_locked, make_several_volumes_error
 from layoutscope.results.plan import EmittedOrder, Pace, PlanResult
 from layoutscope.results.scan import volume_names
 from layoutscope.walk.host import HOSTS, host_profile
@@ -149,7 +149,7 @@ def _emitted(cases: Sequence[Case], asked: PlanOptions, name: str) -> EmittedOrd
     """Write the list of all files of one volume, and the script that goes with it."""
     if len(cases) != 1:
         layouts = [case.layout for case in cases]
-        raise several_volumes(layouts, name) if cases else UsageError(f"{name}: has no files to list")
+        raise make_several_volumes_error(layouts, name) if cases else UsageError(f"{name}: has no files to list")
     if not _has_names(cases[0].layout):
         raise UsageError(f"{name}: names were left out, so no list of them can be written")
     path, is_null_separated = os.fspath(asked["emit_order"] or ""), asked["is_null_separated"]

@@ -40,7 +40,7 @@ from layoutscope.remedies.case import Case
 from layoutscope.remedies.changes import LAYOUTS, WHAT_IFS
 from layoutscope.remedies.planning import Trial
 from layoutscope.results.frames import directory_name, read_seconds
-from layoutscope.results.locked import several_volumes
+from layoutscope.results.locked import make_several_volumes_error
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts, volume_name, volume_names
 from layoutscope.walk.orders import model_of
@@ -138,7 +138,7 @@ def predict(
             orders = tuple(replace(case, volume=name) for case, name in zip(each, called, strict=True))
             return PredictResult(image.about, (), orders)
         if ncdu is not None and len(walked) > 1:
-            raise several_volumes(walked, image.about.name)
+            raise make_several_volumes_error(walked, image.about.name)
         if ncdu is not None and profiles:
             _write_ncdu(walked[0], profiles[0], work, ncdu, force=force)
         named = drives is not None

@@ -27,8 +27,8 @@ from layoutscope.partition.search import (
     FILEVAULT,
     Depth,
     confirm_volume_size,
+    find_volumes_in_gaps,
     may_hold_volume,
-    volumes_in_gaps,
 )
 from layoutscope.progress import phase, reporting
 from layoutscope.results.locked import how_to_open, refuse_wrong_secret
@@ -194,7 +194,7 @@ def _found(images: tuple[Source, ...], request: ReadOptions) -> tuple[tuple[Sour
 def _without_partition(disk: Source, search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> Iterator[Finding]:
     """Report volumes that no partition holds any more, if structures confirm them; they are not read for this."""
     read = [(layout.facts.image_offset, layout.facts.size_bytes) for layout in layouts]
-    for found in volumes_in_gaps(disk, search, read):
+    for found in find_volumes_in_gaps(disk, search, read):
         size = confirm_volume_size(disk, found)
         # A volume larger than its gap predates the current partition map, unless the image ends within it.
         is_last = found.image_offset + found.size_bytes == disk.size_bytes

@@ -36,17 +36,17 @@ def check_capture(
     force: bool,
     reads: Iterable[str | os.PathLike[str]] = (),
     of_batch: bool = False,
-) -> ownfiles.Seen:
+) -> ownfiles.Snapshot:
     """Refuse before the work what would fail after it, and what would destroy anything but an old capture."""
     target = Path(path)
     refuse_place(target, reads, of_batch=of_batch)
-    seen: ownfiles.Seen = {}
+    seen: ownfiles.Snapshot = {}
     if target.exists():
         if not is_capture(target):
             raise UsageError(f"{target}: exists; it is not a capture")
         if not force:
             raise UsageError(f"{target}: exists; force=True overwrites it", options=FORCE)
-        seen = ownfiles.look(target)
+        seen = ownfiles.take_snapshot(target)
         _, strangers = list_capture_files(target)
         if strangers:
             raise UsageError(f"{target}: is not overwritten: {strangers[0].name} in it belongs to no capture")
@@ -108,15 +108,15 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
         raise OutputError(f"{path}: {reason_of(error)}") from error
 
 
-def _write(target: Path, seen: ownfiles.Seen, layouts: list[VolumeLayout], about: dict[str, Any]) -> None:
+def _write(target: Path, seen: ownfiles.Snapshot, layouts: list[VolumeLayout], about: dict[str, Any]) -> None:
     """Write into a folder beside the target, and move it there when it is complete."""
-    name = ownfiles.new_name(f".{ownfiles.beginning(target.name, 64)}.", ownfiles.PART)
+    name = ownfiles.new_name(f".{ownfiles.truncate_name(target.name, 64)}.", ownfiles.PART)
     work = ownfiles.make_folder(target.absolute().parent / name)
     part = work / "new"
     try:
         part.mkdir()
         write_capture(part, layouts, about)
-        part.chmod(ownfiles.mode_of(target, seen, 0o777))
+        part.chmod(ownfiles.choose_mode(target, seen, 0o777))
         ownfiles.place(part, target, seen)
     finally:
         ownfiles.remove_folder(work)

@@ -20,7 +20,7 @@ from layoutscope.options import ScanOptions, fill
 from layoutscope.progress import phase, reporting
 from layoutscope.remedies.case import Case
 from layoutscope.remedies.planning import Trial
-from layoutscope.results.explanation import judge, walked
+from layoutscope.results.explanation import judge, locate_reads
 from layoutscope.results.scan import ScanResult, VolumeScan
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _model_volume(
         verdict = None
         if walk is not None and model is not None and predictions:
             profile = next(item for item in profiles if item.name == predictions[0].drive)
-            case = Case(layout, profile, walk.order, model.host).with_reads(walked(layout, walk.trace), model)
+            case = Case(layout, profile, walk.order, model.host).with_reads(locate_reads(layout, walk.trace), model)
             verdict = judge(case.by_node, predictions[0], Trial(case, predictions[0], unknowns))
     with phase("measuring"):
         return replace(

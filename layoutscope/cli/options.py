@@ -245,7 +245,7 @@ def _asked_for(name: str) -> str:
 def read_secret(path: Path) -> str:
     """Read a password from a file, without the line end that editors add."""
     try:
-        return inputs.read_text(path, most_bytes=inputs.MAX_SECRET_BYTES).rstrip("\r\n")
+        return inputs.read_text(path, max_bytes=inputs.MAX_SECRET_BYTES).rstrip("\r\n")
     except OSError as error:
         raise ImageError(f"{path}: cannot be read as a password file: {reason_of(error)}") from error
     except UnicodeDecodeError as error:

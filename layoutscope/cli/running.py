@@ -15,7 +15,7 @@ from threading import Event, Lock, Thread
 from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope import inputs
-from layoutscope.bounded import lacks_memory, terminal
+from layoutscope.bounded import is_out_of_memory, terminal
 from layoutscope.errors import (
     EXIT_COMPLETE,
     EXIT_DAMAGED,
@@ -26,7 +26,7 @@ from layoutscope.errors import (
     UsageError,
     reason_of,
 )
-from layoutscope.progress import Step, UnderWay, reporting
+from layoutscope.progress import ProgressReport, Step, reporting
 from layoutscope.units import format_coverage
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Watch:
             with self._lock:
                 self._clear()
 
-    def begin(self, report: UnderWay | None) -> None:
+    def begin(self, report: ProgressReport | None) -> None:
         """Start to look."""
         self._report = report
         self._thread.start()
@@ -264,12 +264,12 @@ def errors_as_exit_codes() -> Iterator[None]:
     """End the process with one line and an exit code where the work fails; only programming errors pass through."""
     try:
         yield
-        if inputs.leave_inputs():
+        if inputs.redirect_streams():
             raise UsageError("standard output or standard error leads to what was read. Send it elsewhere.")
         sys.stdout.flush()
     except LayoutscopeError as error:
-        inputs.leave_inputs()
-        if lacks_memory(error):
+        inputs.redirect_streams()
+        if is_out_of_memory(error):
             raise  # as one line by :mod:`layoutscope.bounded`
         fail(error.typed, EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED)
     except KeyboardInterrupt:
@@ -278,7 +278,7 @@ def errors_as_exit_codes() -> Iterator[None]:
         silence()
         sys.exit(EXIT_COMPLETE)
     except OSError as error:
-        if lacks_memory(error):
+        if is_out_of_memory(error):
             raise
         reason = reason_of(error)
         if error.filename is not None:
@@ -286,7 +286,7 @@ def errors_as_exit_codes() -> Iterator[None]:
         silence()
         fail(f"the output cannot be written: {reason}", EXIT_FAILED)
     except MemoryError as error:
-        if lacks_memory(error):
+        if is_out_of_memory(error):
             raise
         fail("there is not enough memory for this", EXIT_FAILED)
 
@@ -300,7 +300,7 @@ def refuse_disks() -> None:
         from layoutscope.api.outputs import disk_in
         from layoutscope.image.split import find_beginning, whole_folder
 
-        path = inputs.stream_path(stream)
+        path = inputs.find_stream_path(stream)
         what = "is a disk" if stat.S_ISBLK(status.st_mode) else ""
         if stat.S_ISREG(status.st_mode):
             begins = find_beginning(path)

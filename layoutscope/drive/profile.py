@@ -515,7 +515,7 @@ def read_profile(path: Path) -> str:
         If it cannot be read, or is not text.
     """
     try:
-        return inputs.read_text(path, most_bytes=inputs.MAX_PARSED_BYTES)
+        return inputs.read_text(path, max_bytes=inputs.MAX_PARSED_BYTES)
     except OSError as error:
         reason = reason_of(error)
         raise UsageError(f"{path}: cannot be read as a drive profile: {reason}") from error

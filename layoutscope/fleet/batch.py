@@ -1,7 +1,7 @@
-"""``batch``: many sources, each read in a process of its own, into captures and tables in one folder.
+"""``batch``: reads each source in its own process, into captures and tables in one folder.
 
-A job is the work on one source as plain data: what is read, how, within which limits, and by what it is known to be
-unchanged.
+A job is the work on one source as plain data: its path, its options and limits, and the key that tells whether the
+source has changed.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from layoutscope import inputs
 from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.errors import ImageError, UsageError, did_you_mean, reason_of
 from layoutscope.fleet.engines import (
-    HERE,
-    need_unix,
+    LOCAL_CLUSTER,
+    default_memory_bytes,
+    default_workers,
     read_by_scheduler,
     read_here,
     require_dask,
-    usual_memory_bytes,
-    usual_workers,
+    require_unix,
 )
 from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
-from layoutscope.fleet.store import FleetFolder, need_polars, plain_text
+from layoutscope.fleet.store import FleetFolder, plain_text, require_polars
 from layoutscope.image.containers.sparse import is_bundle
 from layoutscope.image.split import find_parts
-from layoutscope.inputs import is_address, whole_address
+from layoutscope.inputs import is_address, restore_address
 from layoutscope.options import BatchOptions, EnumerationOptions, FleetOptions, fill, leave_out
 from layoutscope.progress import phase
 from layoutscope.results.fleet import FleetResult, SourceEnd
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 
-LIST_SIGN: Final = "@"
-"""What stands before the name of a list of sources."""
+LIST_PREFIX: Final = "@"
+"""Prefix of the name of a list of sources."""
 
 UNREAD_KINDS: Final = (
     (stat.S_ISFIFO, "is a pipe, which is not read: it may never end"),
@@ -51,41 +51,41 @@ UNREAD_KINDS: Final = (
 )
 
 
-def find_sources(asked: Iterable[str | os.PathLike[str]], output: Path) -> list[FleetSource]:
-    """List what is to be read, each once, in the order in which it is found."""
-    own_folder, seen = Path(os.path.realpath(output)), set[tuple[int, int]]()
+def find_sources(paths: Iterable[str | os.PathLike[str]], output: Path) -> list[FleetSource]:
+    """List the sources to read, without duplicates, in the order in which they are found."""
+    own_folder, known_folders = Path(os.path.realpath(output)), set[tuple[int, int]]()
     found: dict[str, FleetSource] = {}
-    for path, is_named in _expand_lists(asked):
+    for path, is_named in _expand_lists(paths):
         if "\0" in path:
             raise UsageError(f"{path}: has a zero byte. A list has one path per line.")
         # Its captures would be read as further disks, and its tables would be about nothing else.
         if is_named and _is_within(path, own_folder):
             why = f"{path}: is in the folder of this batch ({output}), which is not a source"
             raise UsageError(f"{why}. Name the disks, or another folder for a batch of these captures.")
-        for source in _sources_below(path, own_folder, seen):
+        for source in _list_sources(path, own_folder, known_folders):
             found.setdefault(source.identifier, source)
     if not found:
         raise UsageError("no source: nothing was named, or the names match no file")
     return list(found.values())
 
 
-def _expand_lists(asked: Iterable[str | os.PathLike[str]]) -> list[tuple[str, bool]]:
-    """Put the lines of lists and the matches of patterns in their places; true for what is named, not matched."""
+def _expand_lists(paths: Iterable[str | os.PathLike[str]]) -> list[tuple[str, bool]]:
+    """Expand lists and patterns into paths; the flag is false for the match of a pattern."""
     names: list[tuple[str, bool]] = []
-    for each in (os.fspath(item) for item in asked):
-        if each.startswith(LIST_SIGN) and not os.path.lexists(each):
-            names += [(line, True) for line in _lines(Path(each.removeprefix(LIST_SIGN)))]
-        elif is_address(each):
-            names.append((whole_address(each), True))
-        elif glob.has_magic(each) and not os.path.lexists(each):
-            matches = sorted(glob.glob(each, recursive=True)) or [each]  # noqa: PTH207  (names may be no UTF-8)
+    for path in (os.fspath(item) for item in paths):
+        if path.startswith(LIST_PREFIX) and not os.path.lexists(path):
+            names += [(line, True) for line in _read_list(Path(path.removeprefix(LIST_PREFIX)))]
+        elif is_address(path):
+            names.append((restore_address(path), True))
+        elif glob.has_magic(path) and not os.path.lexists(path):
+            matches = sorted(glob.glob(path, recursive=True)) or [path]  # noqa: PTH207  (names may be no UTF-8)
             names += [(match, False) for match in matches]
         else:
-            names.append((each, True))
+            names.append((path, True))
     return names
 
 
-def _lines(path: Path) -> list[str]:
+def _read_list(path: Path) -> list[str]:
     try:
         text = inputs.read_text(path, errors="surrogateescape")
     except OSError as error:
@@ -98,10 +98,10 @@ def _is_within(path: str, folder: Path) -> bool:
     return not is_address(path) and Path(os.path.realpath(path)).is_relative_to(folder)
 
 
-def _sources_below(path: str, output: Path, seen: set[tuple[int, int]]) -> list[FleetSource]:
-    """List the sources that a path leads to: itself, or what a folder holds, each folder once; not that of the batch.
+def _list_sources(path: str, output: Path, known_folders: set[tuple[int, int]]) -> list[FleetSource]:
+    """List the sources at a path or, for a folder, below it; the batch's own folder is skipped.
 
-    `output` has no links in it, and `seen` gathers the folders: links may lead to one from many places.
+    `output` has no links in it. `known_folders` collects the listed folders, because several links may lead to one.
     """
     if is_address(path):
         return [FleetSource(path)]
@@ -117,32 +117,32 @@ def _sources_below(path: str, output: Path, seen: set[tuple[int, int]]) -> list[
     place, identity = Path(path), (status.st_dev, status.st_ino)
     if not stat.S_ISDIR(status.st_mode) or is_bundle(place) or is_capture(place):
         return [FleetSource(path)]
-    if identity in seen:
+    if identity in known_folders:
         return []
-    seen.add(identity)
+    known_folders.add(identity)
     try:
         names = sorted(inputs.list_folder(path))
     except OSError as error:
         return [FleetSource(path, failed=reason_of(error))]
     inside = [os.path.join(path, name) for name in names]  # noqa: PTH118
     parts = {str(part) for name in inside for part in _later_parts(Path(name))}
-    return [source for name in inside if name not in parts for source in _sources_below(name, output, seen)]
+    return [source for name in inside if name not in parts for source in _list_sources(name, output, known_folders)]
 
 
 def _later_parts(path: Path) -> Iterator[Path]:
-    """Yield the parts of a split image that are read with its first one."""
+    """Yield the parts of a split image after the first."""
     try:
         yield from find_parts(path)[1:] if path.is_file() else ()
     except (ImageError, OSError):
-        # A part is missing: the row of the first one says which, and the others have theirs.
+        # A part is missing. The row of the first part names it; the other parts get rows of their own.
         return
 
 
-HEARD: Final = ("progress", "on_damage", "on_locked")
-"""Options by which a caller listens, which no other process can call."""
+LISTENER_OPTIONS: Final = ("progress", "on_damage", "on_locked")
+"""Options that are callbacks: another process cannot call them."""
 
-OF_ONE_IMAGE: Final = ("ddrescue_map", "second")
-"""Options that make sense for one image alone."""
+SINGLE_IMAGE_OPTIONS: Final = ("ddrescue_map", "second")
+"""Options that apply to a single image only."""
 
 
 @takes(BatchOptions)
@@ -190,40 +190,40 @@ def batch(
     ['', 'Scattered']
     """
     began = monotonic()
-    need_polars()
-    need_unix()
-    own = fill(FleetOptions, options)
-    work = _check_options(leave_out(options, own), own)
+    require_polars()
+    require_unix()
+    fleet_options = fill(FleetOptions, options)
+    scan_options = _check_options(leave_out(options, fleet_options), fleet_options)
     folder = FleetFolder(Path(output))
-    folder.begin(resume=own["resume"])
-    with folder.locked():
+    folder.begin(resume=fleet_options["resume"])
+    with folder.lock():
         found = find_sources(several(sources), folder.path)
         for source in found:
             inputs.note(source.path)  # other processes read it: what is printed here must not go there
-        limits, read = _choose_engine(own)
+        limits, read = _choose_engine(fleet_options)
         folder.prepare({"sources": len(found)})
-        jobs = [FleetJob(source, str(folder.path.absolute()), limits, work) for source in found]
+        jobs = [FleetJob(source, str(folder.path.absolute()), limits, scan_options) for source in found]
         documents = _find_unchanged_rows(folder, jobs)
-        left = [job for job in jobs if job.source.identifier not in documents]
-        kept = len(documents)
-        documents |= _read_sources(folder, read(left), len(left), on_source)
+        remaining = [job for job in jobs if job.source.identifier not in documents]
+        num_unchanged = len(documents)
+        documents |= _read_sources(folder, read(remaining), len(remaining), on_source)
         folder.clear_work()
         folder.write_tables((source.identifier for source in found), documents)
-        ends = tuple(_end(documents[source.identifier]) for source in found)
-        result = FleetResult(os.fspath(folder.path), ends, kept, monotonic() - began)
-        folder.tell({"sources": len(found), "counts": result.counts, "is_complete": True})
+        ends = tuple(_make_source_end(documents[source.identifier]) for source in found)
+        result = FleetResult(os.fspath(folder.path), ends, num_unchanged, monotonic() - began)
+        folder.write_manifest({"sources": len(found), "counts": result.counts, "is_complete": True})
     return result
 
 
-def _check_options(given: dict[str, Any], own: FleetOptions) -> dict[str, Any]:
-    """Refuse slips of the pen once, in place of in every row; returns what each process is asked."""
+def _check_options(options: dict[str, Any], fleet_options: FleetOptions) -> dict[str, Any]:
+    """Refuse wrong options once rather than in each row; return the options of each process."""
     from layoutscope.walk.orders import ORDERS
 
-    for name in OF_ONE_IMAGE:
-        if given.get(name) is not None:
+    for name in SINGLE_IMAGE_OPTIONS:
+        if options.get(name) is not None:
             raise UsageError(f"{name} applies to one image, not to a batch")
-    profiles_of(given.get("drives") or ())
-    orders = list(own["orders"] or ("fts",))
+    profiles_of(options.get("drives") or ())
+    orders = list(fleet_options["orders"] or ("fts",))
     for order in orders:
         if order not in ORDERS:
             raise UsageError(f"unknown order {order!r}{did_you_mean(order, ORDERS)}. Choose from: {', '.join(ORDERS)}")
@@ -231,39 +231,43 @@ def _check_options(given: dict[str, Any], own: FleetOptions) -> dict[str, Any]:
             raise UsageError(f"the order {order} needs a pattern for one volume, so a batch cannot use it")
     # Options that equal the defaults are left out, so equal requests have equal keys.
     usual = fill(EnumerationOptions, {})
-    passed = {name: value for name, value in given.items() if name not in (*OF_ONE_IMAGE, *HEARD)}
-    plain = {name: value for name, value in passed.items() if value is not None and value != usual.get(name)}
+    requested = {
+        name: value for name, value in options.items() if name not in (*SINGLE_IMAGE_OPTIONS, *LISTENER_OPTIONS)
+    }
+    plain = {name: value for name, value in requested.items() if value is not None and value != usual.get(name)}
     if plain.get("drives") is not None:
         plain["drives"] = [os.fspath(name) for name in several(plain["drives"])]
     if plain.get("cache_dir") is not None:
         plain["cache_dir"] = os.path.abspath(plain["cache_dir"])  # noqa: PTH100
-    return {**plain, "orders": orders, "hash_names": own["hash_names"]}
+    return {**plain, "orders": orders, "hash_names": fleet_options["hash_names"]}
 
 
-def _choose_engine(own: FleetOptions) -> tuple[FleetLimits, Callable[[Sequence[FleetJob]], Iterator[dict[str, Any]]]]:
-    """Return what each process may take, and what has the sources read."""
-    workers = usual_workers() if own["workers"] is None else own["workers"]
-    memory = usual_memory_bytes(max(1, workers)) if own["memory_bytes"] is None else own["memory_bytes"]
-    seconds = own["timeout_ms"] / 1000
-    written = own["written_bytes"]
+def _choose_engine(
+    options: FleetOptions,
+) -> tuple[FleetLimits, Callable[[Sequence[FleetJob]], Iterator[dict[str, Any]]]]:
+    """Choose the limits of each process and the engine that runs the jobs."""
+    workers = default_workers() if options["workers"] is None else options["workers"]
+    memory = default_memory_bytes(max(1, workers)) if options["memory_bytes"] is None else options["memory_bytes"]
+    seconds = options["timeout_ms"] / 1000
+    written = options["written_bytes"]
     if min(workers, memory, seconds, 1 if written is None else written) <= 0:
         raise UsageError("jobs, memory, timeout and written of a batch must be more than 0")
-    scheduler, has_dashboard = own["scheduler"], own["dashboard"]
+    scheduler, has_dashboard = options["scheduler"], options["dashboard"]
     if scheduler is None and not has_dashboard:
         return FleetLimits(memory, seconds, written), partial(read_here, workers=workers)
-    if scheduler not in (None, HERE):
-        if has_dashboard or own["workers"] is not None:
+    if scheduler not in (None, LOCAL_CLUSTER):
+        if has_dashboard or options["workers"] is not None:
             raise UsageError("an existing scheduler has its own workers and its own page")
-        if own["memory_bytes"] is None:
+        if options["memory_bytes"] is None:
             memory = 0  # other machines have memory of their own
     require_dask(has_dashboard=has_dashboard)
-    read = partial(read_by_scheduler, address=scheduler or HERE, workers=workers, has_dashboard=has_dashboard)
+    read = partial(read_by_scheduler, address=scheduler or LOCAL_CLUSTER, workers=workers, has_dashboard=has_dashboard)
     return FleetLimits(memory, seconds, written), read
 
 
 def _find_unchanged_rows(folder: FleetFolder, jobs: Sequence[FleetJob]) -> dict[str, dict[str, Any]]:
-    """Find the rows of sources that need not be read again; what failed is tried again, its cause may have passed."""
-    known = {job.source.identifier: (job, folder.row(job.source.identifier)) for job in jobs}
+    """Find the rows of unchanged sources; failed sources are read again because the cause may be gone."""
+    known = {job.source.identifier: (job, folder.read_row(job.source.identifier)) for job in jobs}
     return {
         name: row
         for name, (job, row) in known.items()
@@ -277,24 +281,24 @@ def _read_sources(
     total: int,
     on_source: Callable[[SourceEnd, int, int], None] | None,
 ) -> dict[str, dict[str, Any]]:
-    """Have sources read; their documents, without the rows of tables, which are in the folder."""
-    found: dict[str, dict[str, Any]] = {}
-    with phase("reading sources", total=total, unit="steps") as under_way:
+    """Collect the documents of the running jobs, without the table rows, which are in the folder."""
+    documents: dict[str, dict[str, Any]] = {}
+    with phase("reading sources", total=total, unit="steps") as progress:
         try:
             for number, document in enumerate(running, 1):
-                found[document["source"]] = {
+                documents[document["source"]] = {
                     name: item for name, item in document.items() if not isinstance(item, list)
                 }
-                under_way.at(number)
+                progress.at(number)
                 if on_source is not None:
-                    on_source(_end(document), number, total)
+                    on_source(_make_source_end(document), number, total)
                 folder.check_room(document)
         finally:
             running.close()  # type: ignore[attr-defined]  # ends what is still running
-    return found
+    return documents
 
 
-def _end(document: Mapping[str, Any]) -> SourceEnd:
+def _make_source_end(document: Mapping[str, Any]) -> SourceEnd:
     return SourceEnd(
         source=document["source"],
         path=plain_text(document["path"]),

@@ -1,12 +1,12 @@
-"""The engines that have the sources of a batch read: processes of this machine, or the workers of a Dask cluster.
+"""The engines that read the sources of a batch: processes on this machine, or the workers of a Dask cluster.
 
-What becomes of a source must not depend on another. A worker that read anything but a complete source reads no other
-one, nor does one that has read :data:`MAX_SOURCES` or took much memory. A source that failed in a worker that had read
-others is tried again in a new one. An engine yields documents in the order in which they are ready; a source that ends
-its process is a row of the batch, as any other.
+The result of a source must not depend on other sources. A worker is not used again after an incomplete source, after
+:data:`MAX_SOURCES` sources, or after it took much memory. A source that failed in a used worker is read again in a new
+one. An engine yields documents in the order in which they are ready. A source that ends its process gets a row like any
+other.
 
-A Dask worker reads by :func:`attempt`, as this machine does, so no source can end it. What a lost worker had under way
-is given to another one. The scheduler has no more tasks at a time than keep its workers busy.
+A Dask worker reads through :func:`attempt`, as this machine does, so no source can end it. Another worker gets the jobs
+of a lost one. The scheduler has only as many tasks at a time as keep its workers busy.
 """
 
 from __future__ import annotations
@@ -46,58 +46,58 @@ if TYPE_CHECKING:
 
 
 FEW_THREADS: Final = {"POLARS_MAX_THREADS": "2", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
-"""There is a worker per core already, and every thread takes address space."""
+"""Each core has a worker already, and each thread takes address space."""
 
 NOT_PASSED_ON: Final = "MALLOC_TRIM_THRESHOLD_"
 """Dask sets this to have its workers return each large buffer at once; a reader would map its pages again each time."""
 
 MAX_SOURCES: Final = 25
-"""Sources that one worker reads: they share the time that it takes to start."""
+"""Sources that one worker reads, so they share its start-up time."""
 
 MEMORY_PART: Final = 4
-"""A worker that took more than one part in four of its memory limit is not used again."""
+"""A worker that took more than a quarter of its memory limit is not used again."""
 
 MAX_WORDS_BYTES: Final = 4096
-"""The end of what a worker wrote before it broke off, in which the reason is looked for."""
+"""Length of the end of a worker's output that is searched for the reason of its failure."""
 
 KILL_WAIT_S: Final = 10.0
-"""How long to wait for a killed worker: one that the system holds, in a read that never returns, cannot be ended."""
+"""How long to wait for a killed worker: the system cannot end one whose read never returns."""
 
 START_WAIT_S: Final = 600.0
-"""How long a worker may take to load its modules. A source is not charged with it."""
+"""How long a worker may take to load its modules. This time does not count for a source."""
 
 
-def need_unix() -> None:
+def require_unix() -> None:
     """Refuse a batch on Windows, where there are no process groups and no pipes that can be polled."""
     if not hasattr(os, "killpg"):
         raise LayoutscopeError("a batch needs Unix: Linux, macOS or WSL")
 
 
 class Worker:
-    """A process that reads one source after the other."""
+    """A process that reads sources one by one."""
 
     def __init__(self, limits: FleetLimits) -> None:
-        need_unix()
+        require_unix()
         self.limits, self.num_sources, self.is_killed, self._has_begun = limits, 0, False, False
         module, place = f"{__package__}.worker", str(Path(__file__).parents[2])
         paths = os.pathsep.join(filter(None, (place, os.environ.get("PYTHONPATH"))))
         environment = {name: value for name, value in os.environ.items() if name != NOT_PASSED_ON}
         self._words = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
-        self._jobs, its = socket.socketpair()
+        self._jobs, theirs = socket.socketpair()
         self.process = subprocess.Popen(  # noqa: S603  (this interpreter, and a program of our own)
-            bounded.command_of(module, "-P", "-m", module),
-            stdin=its.fileno(),
-            stdout=its.fileno(),
+            bounded.make_command(module, "-P", "-m", module),
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
             stderr=self._words,
             env={**environment, **FEW_THREADS, "PYTHONPATH": paths},
             start_new_session=True,
         )
-        its.close()
-        with suppress(OSError):  # one that ended at once is noticed when it is to read
+        theirs.close()
+        with suppress(OSError):  # the first read notices a process that ended at once
             self._send(to_builtins(limits))
 
     def read(self, job: FleetJob, work: Path) -> tuple[int | None, str]:
-        """Read a source; return 0, or the code and last words of a worker that ended; None if time was over."""
+        """Read a source; return 0, or the exit code and last output of a worker that ended, or None at a timeout."""
         begin = os.fstat(self._words.fileno()).st_size
         try:
             self._has_begun = self._has_begun or self._is_answered(START_WAIT_S)
@@ -112,7 +112,7 @@ class Worker:
                 raise LayoutscopeError(f"its process has not started within {START_WAIT_S:g} s") from None
             return None, ""
         except OSError:
-            pass  # the worker has ended: its code says how
+            pass  # the worker has ended; its exit code says how
         code = self._wait()
         end = os.fstat(self._words.fileno()).st_size
         words = os.pread(self._words.fileno(), MAX_WORDS_BYTES, max(begin, end - MAX_WORDS_BYTES))
@@ -122,7 +122,7 @@ class Worker:
         self._jobs.sendall(json.dumps(document).encode() + b"\n")
 
     def _is_answered(self, seconds: float) -> bool:
-        """Wait for the byte that says that the worker is ready for another source; False where it has ended."""
+        """Wait for the byte that signals that the worker is ready; return False if it has ended."""
         self._jobs.settimeout(seconds)
         return bool(self._jobs.recv(1))
 
@@ -132,26 +132,26 @@ class Worker:
         return None
 
     def kill(self) -> None:
-        """End the process and those that it started, whatever it does; another thread may wait for it in `read`."""
+        """End the process and its children; another thread may be waiting for it in `read`."""
         self.is_killed = True
         self._end_group()
 
     def close(self) -> None:
-        """End the process, which has nothing to do any more."""
+        """End the idle process and close its pipes."""
         self._end_group()
         self._wait()
         self._jobs.close()
         self._words.close()
 
     def _end_group(self) -> None:
-        # Once the process is gone its number may be another's. What it has left ends with the socket.
+        # Once the process is gone, its number may belong to another process. Its children end with the socket.
         with suppress(OSError):
             if self.process.poll() is None:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
 
 class WorkerPool:
-    """The workers of this process: those that read now, and those that wait for a source."""
+    """The workers of this process, working and idle."""
 
     def __init__(self) -> None:
         self._working: set[Worker] = set()
@@ -159,7 +159,7 @@ class WorkerPool:
         self._lock, self._is_over = threading.Lock(), False
 
     def take(self, limits: FleetLimits) -> Worker:
-        """Return a worker that has these limits: one that waits, or a new one."""
+        """Return an idle worker with these limits, or start one."""
         with self._lock:
             if self._is_over:
                 raise InterruptedError("the batch was ended")
@@ -171,18 +171,18 @@ class WorkerPool:
             self._working.add(worker)
             return worker
 
-    def give(self, worker: Worker, *, is_sound: bool) -> None:
-        """Take a worker back."""
+    def release(self, worker: Worker, *, is_sound: bool) -> None:
+        """Take a worker back, and close it if it must not be used again."""
         with self._lock:
             self._working.discard(worker)
-            is_kept = is_sound and not self._is_over and worker.num_sources < MAX_SOURCES
-            if is_kept:
+            is_reusable = is_sound and not self._is_over and worker.num_sources < MAX_SOURCES
+            if is_reusable:
                 self.idle.append(worker)
-        if not is_kept:
+        if not is_reusable:
             worker.close()
 
     def end(self) -> None:
-        """End all workers, and start no other one."""
+        """End all workers, and refuse to start others."""
         with self._lock:
             self._is_over = True
             for worker in self._working:
@@ -193,9 +193,9 @@ class WorkerPool:
 
 
 def attempt(job: FleetJob, workers: WorkerPool | None = None) -> dict[str, Any]:
-    """Read a source, and put its capture and its row into the batch's folder."""
+    """Read a source, and store its capture and its row in the folder of the batch."""
     folder, began = FleetFolder(Path(job.folder)), monotonic()
-    source, key = job.source, job.key()  # as it was before it was read
+    source, key = job.source, job.key()  # before the read: the source may change meanwhile
     try:
         work = folder.new_work(source.identifier)
     except OSError as error:
@@ -203,10 +203,10 @@ def attempt(job: FleetJob, workers: WorkerPool | None = None) -> dict[str, Any]:
     try:
         if source.refused or source.failed:
             status = "refused" if source.refused else "failed"
-            found = outcome(status, EXIT_FAILED, f"{source.shown}: {source.refused or source.failed}")
+            result = outcome(status, EXIT_FAILED, f"{source.shown}: {source.refused or source.failed}")
         else:
-            found = _read_by_worker(job, work, workers)
-        document = row_document(job, {**found, "seconds": monotonic() - began}, key)
+            result = _read_by_worker(job, work, workers)
+        document = row_document(job, {**result, "seconds": monotonic() - began}, key)
         folder.commit(document, work / CAPTURE)
     except OSError as error:
         document = row_document(job, outcome("failed", EXIT_FAILED, f"{UNWRITTEN}: {reason_of(error)}"), key)
@@ -217,24 +217,24 @@ def attempt(job: FleetJob, workers: WorkerPool | None = None) -> dict[str, Any]:
     return document
 
 
-def row_document(job: FleetJob, found: dict[str, Any], key: dict[str, Any] | None = None) -> dict[str, Any]:
+def row_document(job: FleetJob, result: dict[str, Any], key: dict[str, Any] | None = None) -> dict[str, Any]:
     """Make the document of a row."""
-    return {"source": job.source.identifier, "path": job.source.path, "key": key or job.key(), **found}
+    return {"source": job.source.identifier, "path": job.source.path, "key": key or job.key(), **result}
 
 
 def _read_by_worker(job: FleetJob, work: Path, workers: WorkerPool | None) -> dict[str, Any]:
-    """Have a worker read the source; return what it wrote, or what became of it."""
+    """Have a worker read the source; return its result, or why there is none."""
     pool = workers or WorkerPool()
     try:
         while True:
             worker = pool.take(job.limits)
-            has_read, found = worker.num_sources > 0, None
+            has_read, result = worker.num_sources > 0, None
             try:
-                found = _outcome_of(job, work, *worker.read(job, work))
+                result = _read_outcome(job, work, *worker.read(job, work))
             finally:
-                pool.give(worker, is_sound=_is_sound(found, job))
-            if found["status"] != "failed" or not has_read or worker.is_killed:
-                return found
+                pool.release(worker, is_sound=_is_sound(result, job))
+            if result["status"] != "failed" or not has_read or worker.is_killed:
+                return result
             ownfiles.empty_folder(work)
     except InterruptedError as error:
         return outcome("failed", EXIT_FAILED, str(error))
@@ -243,32 +243,32 @@ def _read_by_worker(job: FleetJob, work: Path, workers: WorkerPool | None) -> di
             pool.end()
 
 
-def _is_sound(found: dict[str, Any] | None, job: FleetJob) -> bool:
+def _is_sound(result: dict[str, Any] | None, job: FleetJob) -> bool:
     """Whether a process may read another source after this one."""
-    if found is None or found["status"] != "complete":
+    if result is None or result["status"] != "complete":
         return False
-    return (found.get("peak_memory_bytes") or 0) * MEMORY_PART < job.limits.memory_bytes
+    return (result.get("peak_memory_bytes") or 0) * MEMORY_PART < job.limits.memory_bytes
 
 
-def _outcome_of(job: FleetJob, work: Path, code: int | None, words: str) -> dict[str, Any]:
-    """Return what a worker made of a source."""
+def _read_outcome(job: FleetJob, work: Path, code: int | None, words: str) -> dict[str, Any]:
+    """Return the result that a worker wrote, or the failure that its exit shows."""
     limit = format_bytes(job.limits.memory_bytes)
     if code is None:
         ownfiles.empty_folder(work)
         return outcome("failed", EXIT_FAILED, f"took longer than {job.limits.seconds:g} s, and was ended")
     try:
-        found: dict[str, Any] = json.loads((work / RESULT).read_text("utf-8"))
+        result: dict[str, Any] = json.loads((work / RESULT).read_text("utf-8"))
     except (OSError, ValueError):
         if any(word in words.lower() for word in bounded.OOM_WORDS) or "MemoryError" in words:
             return outcome("failed", EXIT_FAILED, f"{LACKS_MEMORY}: limited to {limit}")
-        return outcome("failed", EXIT_FAILED, f"its process broke off: {_how(code, words)}")
-    if found["message"] == LACKS_MEMORY:
-        found["message"] = f"{LACKS_MEMORY}: limited to {limit}"
-    return found
+        return outcome("failed", EXIT_FAILED, f"its process broke off: {_describe_exit(code, words)}")
+    if result["message"] == LACKS_MEMORY:
+        result["message"] = f"{LACKS_MEMORY}: limited to {limit}"
+    return result
 
 
-def _how(code: int, words: str) -> str:
-    """Say how a process ended, with the last line that it said."""
+def _describe_exit(code: int, words: str) -> str:
+    """Describe how a process ended, with the last line of its output."""
     last = next((line.strip() for line in reversed(words.splitlines()) if line.strip()), "")
     try:
         ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
@@ -278,24 +278,24 @@ def _how(code: int, words: str) -> str:
 
 
 USUAL_MEMORY_BYTES: Final = 2 * 1024**3
-"""A process may have this much at least, or there are fewer of them."""
+"""Least memory per process; with less memory there are fewer processes."""
 
 MEMORY_SHARE: Final = 0.8
-"""So much of this machine's memory is shared out."""
+"""Share of this machine's memory that the processes may take together."""
 
 
 def read_here(jobs: Sequence[FleetJob], workers: int) -> Iterator[dict[str, Any]]:
-    """Have jobs done by so many processes on this machine, each waited for by a thread; yield each document."""
+    """Run jobs in processes on this machine, with a thread waiting for each; yield each document."""
     pool = WorkerPool()
     with ThreadPoolExecutor(workers, thread_name_prefix="layoutscope batch") as threads:
-        # A few at a time: what is done and was handed on is not kept.
-        left = iter(jobs)
-        begin = partial(threads.submit, partial(attempt, workers=pool))
-        waiting = {begin(job) for job in islice(left, 2 * workers)}
+        # A few at a time, so finished documents do not pile up in memory.
+        remaining = iter(jobs)
+        submit = partial(threads.submit, partial(attempt, workers=pool))
+        waiting = {submit(job) for job in islice(remaining, 2 * workers)}
         try:
             while waiting:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                waiting |= {begin(job) for job in islice(left, len(done))}
+                waiting |= {submit(job) for job in islice(remaining, len(done))}
                 for each in done:
                     yield each.result()
         finally:
@@ -304,46 +304,46 @@ def read_here(jobs: Sequence[FleetJob], workers: int) -> Iterator[dict[str, Any]
             pool.end()
 
 
-def usual_workers() -> int:
-    """Return how many sources are read at a time by default: one per core, as far as memory goes."""
+def default_workers() -> int:
+    """Return how many sources are read at a time by default: one per core, as far as memory allows."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, int(machine_memory_bytes() * MEMORY_SHARE) // USUAL_MEMORY_BYTES))
 
 
-def usual_memory_bytes(workers: int) -> int:
-    """Return what each of so many processes may take by default."""
+def default_memory_bytes(workers: int) -> int:
+    """Return the default memory limit of each process."""
     return max(USUAL_MEMORY_BYTES, int(machine_memory_bytes() * MEMORY_SHARE) // workers)
 
 
-HERE: Final = "local"
-"""The address of a cluster that is made on this machine for the batch."""
+LOCAL_CLUSTER: Final = "local"
+"""The address that stands for a cluster started on this machine for the batch."""
 
 MAX_LOSSES: Final = 20
-"""A source whose workers were lost so often is given up; Dask itself tries a few times each."""
+"""A source that lost this many workers has failed; Dask itself retries a few times for each loss."""
 
 WAITING_PER_WORKER: Final = 4
-"""So many tasks are at the scheduler for each source that can be read at a time."""
+"""Tasks submitted to the scheduler per thread of its workers."""
 
 CONNECT_S: Final = 15
 STOP_S: Final = 10.0
 
-_MAKING = threading.Lock()
+_POOL_LOCK = threading.Lock()
 
 
 @cache
 def _pool() -> WorkerPool:
-    """Return the processes with which this worker of Dask reads."""
+    """Return the worker processes of this Dask worker."""
     pool = WorkerPool()
     atexit.register(pool.end)
     return pool
 
 
-def attempt_there(job: FleetJob, version: str) -> dict[str, Any]:
-    """Read a source on a worker."""
+def attempt_on_dask_worker(job: FleetJob, version: str) -> dict[str, Any]:
+    """Read a source on a Dask worker."""
     if version != __version__:
         words = f"a worker has layoutscope {__version__}, and the batch is of {version}"
         return row_document(job, outcome("failed", EXIT_FAILED, words))
-    with _MAKING:
+    with _POOL_LOCK:
         pool = _pool()
     if not job.limits.memory_bytes:
         job = replace(job, limits=replace(job.limits, memory_bytes=_memory_bytes()))
@@ -351,40 +351,40 @@ def attempt_there(job: FleetJob, version: str) -> dict[str, Any]:
 
 
 def _memory_bytes() -> int:
-    """Return what a process of this worker may take by default."""
+    """Return the default memory limit of a process of this Dask worker."""
     from distributed import get_worker
 
     worker = get_worker()
     threads: int = worker.state.nthreads
     limit: int | None = worker.memory_manager.memory_limit
-    return max(USUAL_MEMORY_BYTES, limit // threads) if limit else usual_memory_bytes(threads)
+    return max(USUAL_MEMORY_BYTES, limit // threads) if limit else default_memory_bytes(threads)
 
 
 def require_dask(*, has_dashboard: bool) -> None:
-    """Refuse to begin where a package is missing that a cluster takes."""
+    """Raise if a package that a cluster needs is missing."""
     from importlib.util import find_spec
 
-    wanted = [("distributed", "a cluster", install_command("fleet"))]
-    wanted += [("bokeh", "Dask's page", "pip install bokeh")] if has_dashboard else []
-    for package, what, advice in wanted:
+    packages = [("distributed", "a cluster", install_command("fleet"))]
+    packages += [("bokeh", "Dask's page", "pip install bokeh")] if has_dashboard else []
+    for package, user, advice in packages:
         if find_spec(package) is None:
-            raise UnsupportedError(f"{what} needs the package {package}", code="fleet-missing", advice=advice)
+            raise UnsupportedError(f"{user} needs the package {package}", code="fleet-missing", advice=advice)
 
 
 def read_by_scheduler(
     jobs: Sequence[FleetJob],
     address: str,
-    workers: int,  # how many are started where the cluster is made here
+    workers: int,  # number started by a local cluster
     *,
     has_dashboard: bool,
 ) -> Iterator[dict[str, Any]]:
-    """Have jobs done by the workers of a scheduler; yield each document when it is there."""
+    """Run jobs on the workers of a scheduler; yield each document when it is ready."""
     from distributed import Client
     from distributed.comm.core import CommClosedError
 
     with ExitStack() as stack:
-        stack.enter_context(_quiet())
-        if address == HERE:
+        stack.enter_context(_silence_dask())
+        if address == LOCAL_CLUSTER:
             address = stack.enter_context(_start_local_workers(workers, has_dashboard=has_dashboard))
         try:
             link = stack.enter_context(Client(address, timeout=CONNECT_S, set_as_default=False))
@@ -400,25 +400,25 @@ def read_by_scheduler(
 
 @contextmanager
 def _start_local_workers(workers: int, *, has_dashboard: bool) -> Iterator[str]:
-    """Make a scheduler in this process, and workers as programs of their own, which load nobody's script."""
+    """Start a scheduler in this process, and workers as separate programs, which do not load the caller's script."""
     from distributed import LocalCluster
 
     page = ":0" if has_dashboard else None
     with LocalCluster(
         n_workers=0, processes=False, protocol="tcp://", dashboard_address=page, silence_logs=logging.CRITICAL
-    ) as here:
-        address: str = here.scheduler_address
+    ) as cluster:
+        address: str = cluster.scheduler_address
         command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1"]
         command += ["--memory-limit", "0", "--no-dashboard", "--death-timeout", str(4 * CONNECT_S)]
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        made: list[subprocess.Popen[bytes]] = []
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        processes: list[subprocess.Popen[bytes]] = []
         try:
-            made += [subprocess.Popen(command, **quiet) for _ in range(workers)]  # type: ignore[call-overload]  # noqa: S603
+            processes += [subprocess.Popen(command, **streams) for _ in range(workers)]  # type: ignore[call-overload]  # noqa: S603
             yield address
         finally:
-            for each in made:
+            for each in processes:
                 each.terminate()
-            for each in made:
+            for each in processes:
                 with suppress(subprocess.TimeoutExpired):
                     each.wait(STOP_S)
                 each.kill()
@@ -426,21 +426,21 @@ def _start_local_workers(workers: int, *, has_dashboard: bool) -> Iterator[str]:
 
 
 def _submit_all(link: Any, jobs: Sequence[FleetJob]) -> Iterator[dict[str, Any]]:
-    """Give the scheduler a few jobs at a time, again those that were lost with their worker; yield each document."""
+    """Submit a few jobs at a time, and again those lost with their worker; yield each document."""
     from distributed import as_completed
 
-    left = iter(jobs)
+    remaining = iter(jobs)
     under_way: dict[Any, tuple[FleetJob, int]] = {}
     done = as_completed([], loop=link.loop, raise_errors=False)
 
     def submit(job: FleetJob, losses: int) -> None:
-        future = link.submit(attempt_there, job, __version__, pure=False)
+        future = link.submit(attempt_on_dask_worker, job, __version__, pure=False)
         under_way[future] = job, losses
         done.add(future)
 
     while True:
         threads = max(1, sum(link.nthreads().values()))
-        for job in islice(left, max(0, WAITING_PER_WORKER * threads - len(under_way))):
+        for job in islice(remaining, max(0, WAITING_PER_WORKER * threads - len(under_way))):
             submit(job, 0)
         if not under_way:
             return
@@ -455,7 +455,7 @@ def _submit_all(link: Any, jobs: Sequence[FleetJob]) -> Iterator[dict[str, Any]]
 
 
 def _document_of(future: Any, job: FleetJob) -> dict[str, Any] | None:
-    """Return what became of a job; None where it was lost with its worker."""
+    """Return the document of a finished job; None if the job was lost with its worker."""
     from distributed import KilledWorker
 
     if future.status == "finished":
@@ -469,9 +469,9 @@ def _document_of(future: Any, job: FleetJob) -> dict[str, Any] | None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _silence_dask() -> Iterator[None]:
     """Keep Dask's messages about lost workers from standard error: the batch reports them itself."""
-    # Those below have levels of their own: Dask sets them when it is loaded.
+    # Dask sets the levels of its child loggers when it is imported.
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
     loggers = [logging.getLogger(name) for name in (*names, "distributed", "asyncio", "tornado")]
     before = [each.level for each in loggers]

@@ -1,4 +1,4 @@
-"""Jobs of a batch: its sources, the limits of each, and what a result depends on."""
+"""Jobs of a batch: a source, its limits, and the key of its result."""
 
 from __future__ import annotations
 
@@ -24,69 +24,69 @@ if TYPE_CHECKING:
 
 
 END_BYTES: Final = 65536
-"""So much of a file's beginning and end is part of its identity: a disk that was written to has other headers there."""
+"""Length of a file's beginning and end that its identity includes: a write to a disk changes headers there."""
 
 
 class FleetLimits(Struct, frozen=True):
-    """What the process of one source may take."""
+    """Limits of the process of one source."""
 
-    memory_bytes: int  # address space; 0 where the worker of a cluster gives it a part of its own
-    seconds: float  # time on the clock
-    written_bytes: int | None = None  # length of each file that it writes; as much as there is room for without
+    memory_bytes: int  # address space; 0 for a share of the cluster worker's own limit
+    seconds: float  # wall time
+    written_bytes: int | None = None  # length of each file that it writes; None for no limit
 
 
 class FleetJob(Struct, frozen=True):
-    """What is done about one source, for anyone who runs it, here or elsewhere."""
+    """The work on one source, for an engine on any machine."""
 
-    source: FleetSource  # what is read
+    source: FleetSource
     folder: str  # the batch's folder
-    limits: FleetLimits  # what it may take
-    options: dict[str, Any] = field(default_factory=dict)  # keywords of `scan`; and `orders`, `hash_names`
+    limits: FleetLimits
+    options: dict[str, Any] = field(default_factory=dict)  # keywords of `scan`, and `orders` and `hash_names`
     at: str = field(default_factory=os.getcwd)  # the folder to which paths are relative
 
     def key(self) -> dict[str, Any]:
-        """Say what the results depend on: as long as this is the same, they need not be made again."""
+        """Return what the results depend on: while it is equal, the source need not be read again."""
         is_read = not (self.source.failed or self.source.refused)
         path = self.source.path if is_address(self.source.path) else os.path.join(self.at, self.source.path)  # noqa: PTH118
         identity = source_identity(path) if is_read else {}
-        return {"made_by": f"layoutscope {__version__}", "options": _public(self.options), **identity}
+        return {"made_by": f"layoutscope {__version__}", "options": _redact_secrets(self.options), **identity}
 
 
-def _public(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options as they may be kept: of a secret it is known only whether one was given."""
+def _redact_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that may be stored; a secret is reduced to whether one was given."""
     from layoutscope.filesystems.registry import read_options
 
     secrets = {name for name, (each, _) in read_options().items() if each.kind == "secret"}
-    kept = {name: value for name, value in options.items() if name != "cache_dir"}
-    plain = {name: value is not None if name in secrets else value for name, value in kept.items()}
-    known: dict[str, Any] = json.loads(json.dumps(plain, default=str))
-    return known
+    relevant = {name: value for name, value in options.items() if name != "cache_dir"}
+    plain = {name: value is not None if name in secrets else value for name, value in relevant.items()}
+    document: dict[str, Any] = json.loads(json.dumps(plain, default=str))
+    return document
 
 
 def source_identity(path: str) -> dict[str, Any]:
-    """Say what can be known of a source without reading it whole.
+    """Identify a source without reading it whole.
 
-    `size_bytes` and `modify_time_ns` (the newest) of all of its files, and `identity`: SHA-256 of their names, sizes
-    and times, and of the ends of a file that is named itself. Empty where it cannot be read.
+    Returns `size_bytes` and `modify_time_ns` (the newest) of all of its files, and `identity`: SHA-256 of their names,
+    sizes and times, and of the ends of a file that is named itself. Empty if the source cannot be read.
     """
     if is_address(path):
         return address_identity(path)
     total, newest, digest = 0, 0, hashlib.sha256()
     try:
-        for name in _files(path):
+        for name in _list_files(path):
             status = os.stat(name)  # noqa: PTH116  (names may be no UTF-8)
             total, newest = total + status.st_size, max(newest, status.st_mtime_ns)
             about = os.fsencode(os.path.relpath(name, path))
             digest.update(b"%d:%s %d %d\n" % (len(about), about, status.st_size, status.st_mtime_ns))
             if name == path:
-                digest.update(_ends(name, status.st_size))
+                digest.update(_read_ends(name, status.st_size))
     except (OSError, ValueError):
         return {}
     return {"size_bytes": total, "modify_time_ns": newest, "identity": digest.hexdigest()}
 
 
-def _files(path: str) -> Iterator[str]:
-    """Yield the files of a source: its own, those in its folder, the parts of a split image."""
+def _list_files(path: str) -> Iterator[str]:
+    """Yield the files of a source: the file itself, the parts of a split image, or the files of a folder."""
     if not os.path.isdir(path):  # noqa: PTH112
         yield path
         try:
@@ -97,7 +97,7 @@ def _files(path: str) -> Iterator[str]:
     yield from inputs.walk_files(path)
 
 
-def _ends(path: str, size_bytes: int) -> bytes:
+def _read_ends(path: str, size_bytes: int) -> bytes:
     with inputs.open_file(Path(path)) as file:
         begin = file.read(END_BYTES)
         file.seek(max(0, size_bytes - END_BYTES))
@@ -105,21 +105,19 @@ def _ends(path: str, size_bytes: int) -> bytes:
 
 
 ID_DIGITS: Final = 16
-"""Hexadecimal digits of a source's identifier: a thousand million sources have one in common once in forty times."""
+"""Hexadecimal digits of a source's identifier: among 10^9 sources, the chance of a collision is 1 in 40."""
 
 
 class FleetSource(Struct, frozen=True):
-    """One thing to be read."""
+    """One source of a batch."""
 
-    path: str  # as it was found; bytes that are not UTF-8 are surrogates, as Python's own functions take them
-    # refused, failed: why it is not read at all, as far as that is known before: it is not an image, or cannot be
-    # reached
-    refused: str = ""
-    failed: str = ""
+    path: str  # as it was found; bytes that are not UTF-8 are surrogates, as in Python's own functions
+    refused: str = ""  # why it is not an image, where that is known before it is read
+    failed: str = ""  # why it cannot be reached
 
     @property
     def identifier(self) -> str:
-        """What its rows and its capture are found by: the same for the same place, whatever was asked for besides."""
+        """The key of its rows and its capture: the same for the same path, whatever the options."""
         place = self.path if is_address(self.path) else os.path.realpath(self.path)
         return hashlib.sha256(os.fsencode(place)).hexdigest()[:ID_DIGITS]
 

@@ -1,9 +1,9 @@
-"""``query``: questions in SQL over a batch, a capture or an image, answered from the tables as views of DuckDB.
+"""``query``: SQL over a batch, a capture or an image, answered from the tables as views of DuckDB.
 
-The query may come from a mail, and the folder from a stranger. So nothing but the tables can
-be opened, nothing is written anywhere, no extension is loaded, and a capture that cannot be read is left out and named.
-DuckDB's own settings do not suffice for that: a ``COPY`` within a ``WITH`` is part of a ``SELECT``, and may overwrite
-every file that may be read. A query is checked as DuckDB has parsed it, before it runs.
+Neither the query nor the folder is trusted. Only the tables can be opened, nothing is written, no extension is loaded,
+and a capture that cannot be read is left out and named. DuckDB's own settings do not suffice for that: a ``COPY``
+within a ``WITH`` is part of a ``SELECT``, and may overwrite any file that may be read. The parsed query is checked
+before it runs.
 """
 
 from __future__ import annotations
@@ -45,27 +45,27 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-WORKER: Final = "layoutscope query"
+THREAD_NAME: Final = "layoutscope query"
 """Name of the thread in which DuckDB works."""
 
-LOOK_S: Final = 0.05
-"""So often limits are looked at."""
+POLL_INTERVAL_S: Final = 0.05
+"""Interval between checks of the limits."""
 
-INTERRUPTS: Final = 10
-"""How often DuckDB is interrupted before it is left alone: the wait is half a second at most."""
+NUM_INTERRUPTS: Final = 10
+"""Number of interrupts, one poll interval apart, before DuckDB's thread is abandoned after half a second."""
 
 FLAGS: Final = {"timeout_ms": "--timeout", "memory_bytes": "--memory"}
-"""What the command line has for keywords."""
+"""Command-line options of the keywords."""
 
 QUERY_NODES: Final = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
-"""Parts of a parsed query that only read; those of COPY, INSERT, UPDATE and DELETE have names of their own."""
+"""Nodes of a parsed query that only read; COPY, INSERT, UPDATE and DELETE have other nodes."""
 
 TABLE_FUNCTIONS: Final = frozenset({"range", "generate_series", "unnest", "repeat"})
-"""Functions that make rows of their arguments alone; others read files, run further queries, or take addresses."""
+"""Functions that make rows from their arguments alone; others read files, run queries, or open addresses."""
 
 
 def duckdb() -> Any:
-    """Return the package."""
+    """Import the package, or raise with the command that installs it."""
     try:
         import duckdb as found
     except ImportError as error:
@@ -76,7 +76,7 @@ def duckdb() -> Any:
 
 
 def check_reads_only(sql: str, connection: Any, views: Collection[str]) -> None:
-    """Refuse whatever does more than read views."""
+    """Refuse a query that does more than read views."""
     try:
         sql.encode()
     except UnicodeEncodeError:
@@ -87,7 +87,7 @@ def check_reads_only(sql: str, connection: Any, views: Collection[str]) -> None:
     try:
         kind = statements[0].type.name
     except ValueError:
-        kind = "statement of another kind"  # DuckDB parses some that its package for Python has no names for
+        kind = "statement of another kind"  # DuckDB parses some kinds that its Python package cannot name
     if kind != "SELECT":
         raise UsageError(f"a query only reads: it begins with SELECT, FROM or WITH, and is not a {kind}")
     parsed = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()[0][0]
@@ -97,31 +97,33 @@ def check_reads_only(sql: str, connection: Any, views: Collection[str]) -> None:
         raise UsageError("this query is nested too deep") from None
     if tree.get("error"):
         raise UsageError(f"unsupported form of a query: {tree.get('error_message', '')}")
-    for part in _parts(tree):
-        word = part.get("type")
+    for node in _iterate_nodes(tree):
+        word = node.get("type")
         if isinstance(word, str) and word.endswith("_NODE") and word not in QUERY_NODES:
             raise UsageError(f"a query only reads, and has no {word.partition('_')[0]} in it")
-        if word == "TABLE_FUNCTION" and _function(part) not in TABLE_FUNCTIONS:
-            raise UsageError(f"a query reads the views alone: {', '.join(views)}; not what {_function(part)}() reads")
+        if word == "TABLE_FUNCTION" and _function_name(node) not in TABLE_FUNCTIONS:
+            raise UsageError(
+                f"a query reads the views alone: {', '.join(views)}; not what {_function_name(node)}() reads"
+            )
 
 
 class Limits:
-    """What an answer may cost, from now on."""
+    """Time and memory that an answer may take, from now on."""
 
     def __init__(
         self,
-        # memory that is taken beyond what this process has now; `usual_memory_bytes` without it
+        # in addition to what this process has now; None for `default_memory_bytes`
         memory_bytes: int | None = None,
         seconds: float = math.inf,
     ) -> None:
-        self.memory_bytes = usual_memory_bytes() if memory_bytes is None else memory_bytes
+        self.memory_bytes = default_memory_bytes() if memory_bytes is None else memory_bytes
         self.seconds = seconds
         if self.memory_bytes <= 0 or seconds <= 0:
             raise UsageError("memory and timeout of a query must be more than 0")
         self._before_bytes, self._end = resident_bytes(), monotonic() + seconds
 
     def check(self) -> None:
-        """Refuse to go on where a limit is reached."""
+        """Raise if a limit is exceeded."""
         if monotonic() > self._end:
             raise LayoutscopeError(
                 f"the query takes longer than {self.seconds:g} s; timeout_ms allows more", options=FLAGS
@@ -135,13 +137,13 @@ class Limits:
         return LayoutscopeError(f"the query takes more memory than {limit}; memory_bytes allows more", options=FLAGS)
 
 
-def usual_memory_bytes() -> int:
+def default_memory_bytes() -> int:
     """Return the memory that a query may take by default: a quarter of the machine's, but 1 GiB at least."""
     return max(1 << 30, machine_memory_bytes() // 4)
 
 
-def within(limits: Limits, connection: Any, work: Callable[[], T]) -> T:
-    """Let DuckDB work in a thread, which it leaves when it is interrupted; signals are heard here meanwhile."""
+def run_interruptibly(limits: Limits, connection: Any, work: Callable[[], T]) -> T:
+    """Run DuckDB in a thread that can be interrupted, while this thread receives signals."""
     ended, results, errors = Event(), list[T](), list[BaseException]()
 
     def run() -> None:
@@ -152,14 +154,14 @@ def within(limits: Limits, connection: Any, work: Callable[[], T]) -> T:
         finally:
             ended.set()
 
-    Thread(target=run, name=WORKER, daemon=True).start()
+    Thread(target=run, name=THREAD_NAME, daemon=True).start()
     try:
-        while not ended.wait(LOOK_S):
+        while not ended.wait(POLL_INTERVAL_S):
             limits.check()
     except BaseException:
-        for _ in range(INTERRUPTS):
-            connection.interrupt()  # is not heard between two statements
-            if ended.wait(LOOK_S):
+        for _ in range(NUM_INTERRUPTS):
+            connection.interrupt()  # has no effect between two statements
+            if ended.wait(POLL_INTERVAL_S):
                 break
         raise
     if errors:
@@ -167,32 +169,32 @@ def within(limits: Limits, connection: Any, work: Callable[[], T]) -> T:
     return results[0]
 
 
-def is_at_work() -> bool:
-    """Whether DuckDB goes on although it was interrupted, which it hears between two pieces of work of any size."""
-    return any(thread.name == WORKER for thread in threading.enumerate())
+def is_working() -> bool:
+    """Whether DuckDB still runs after an interrupt, which it checks only between pieces of work of any length."""
+    return any(thread.name == THREAD_NAME for thread in threading.enumerate())
 
 
-def _parts(tree: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object in a parsed query."""
-    left = [tree]
-    while left:
-        part = left.pop()
-        if isinstance(part, dict):
-            yield part
-            left += part.values()
-        elif isinstance(part, list):
-            left += part
+def _iterate_nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Yield each object in a parsed query."""
+    remaining = [tree]
+    while remaining:
+        node = remaining.pop()
+        if isinstance(node, dict):
+            yield node
+            remaining += node.values()
+        elif isinstance(node, list):
+            remaining += node
 
 
-def _function(part: dict[str, Any]) -> str:
+def _function_name(part: dict[str, Any]) -> str:
     own = part.get("function")
     return str(own.get("function_name")) if isinstance(own, dict) else ""
 
 
-CAPTURED: Final = ("nodes", "entries", "extents", "regions", "free")
-"""Tables of captures that are views, too."""
+CAPTURE_TABLES: Final = ("nodes", "entries", "extents", "regions", "free")
+"""Tables of captures that are views as well."""
 
-_OF_LAYOUT: Final = (
+_LAYOUT_COLUMNS: Final = (
     Column("source", "String", "", "which source: its row in sources"),
     Column("volume", "String", "", "which volume: its layers and its name, as in volumes"),
     Column("number", "UInt32", "", "its number on the image, from 1; null for a container's own"),
@@ -200,8 +202,8 @@ _OF_LAYOUT: Final = (
 )
 
 
-def _columns_of_all(name: str) -> tuple[Column, ...]:
-    return (*_OF_LAYOUT, *(column for column in TABLES[name] if column.name != "volume"))
+def _capture_columns(name: str) -> tuple[Column, ...]:
+    return (*_LAYOUT_COLUMNS, *(column for column in TABLES[name] if column.name != "volume"))
 
 
 VIEWS: Final[dict[str, tuple[Column, ...]]] = {
@@ -210,75 +212,75 @@ VIEWS: Final[dict[str, tuple[Column, ...]]] = {
     "metrics": FLEET_TABLES["metrics"],
     "predictions": FLEET_TABLES["predictions"],
     "findings": FLEET_TABLES["findings"],
-    **{name: _columns_of_all(name) for name in CAPTURED},
+    **{name: _capture_columns(name) for name in CAPTURE_TABLES},
 }
 """Columns of each view, in order."""
 
-FILES: Final = {"sources": "batch", **{name: name for name in FLEET_TABLES if name != "batch"}}
-"""The table over all sources that each view shows, by its file."""
+VIEW_FILES: Final = {"sources": "batch", **{name: name for name in FLEET_TABLES if name != "batch"}}
+"""Name of the file with the table over all sources, by view."""
 
 SQL_TYPES: Final = {
     "String": "VARCHAR", "Categorical": "VARCHAR", "Binary": "BLOB", "Boolean": "BOOLEAN", "Float64": "DOUBLE",
     "UInt8": "UTINYINT", "UInt32": "UINTEGER", "UInt64": "UBIGINT", "Int64": "BIGINT", "time": "TIMESTAMP",
 }  # fmt: skip
-"""What DuckDB calls the types of columns."""
+"""DuckDB's names for the types of columns."""
 
 SETTINGS: Final = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_persistent_secrets": "false",
     "python_enable_replacements": "false",
-    "temp_directory": "",  # what does not fit into memory would be written beside the current folder
+    "temp_directory": "",  # by default, DuckDB spills to a folder in the current one
 }
 
-PLAIN: Final = frozenset({
+PLAIN_TYPES: Final = frozenset({
     "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT",
     "UHUGEINT", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS",
     "TIMESTAMP_NS", "UUID",
 })  # fmt: skip
-"""Types that frames have, too, besides decimals; all others become text."""
+"""Types that frames support, besides decimals; all others become text."""
 
 _CAPTURE: Final = re.compile(r"captures/[A-Za-z0-9._-]+\.lscope")
 _OVER_LIMIT: Final = re.compile(r"Out of Memory Error: .* used\)")
-"""How DuckDB reports its own limit; without memory from the system, it reports no use."""
+"""DuckDB's message when its own limit is reached; it lacks the usage if the system refuses memory."""
 
-_LEFT: Final[list[Any]] = []
-"""Connections that still work after they were interrupted."""
+_ABANDONED_CONNECTIONS: Final[list[Any]] = []
+"""Connections that still run after an interrupt."""
 
-_KIND: Final = re.compile(r"^(?:INTERNAL|[A-Z][A-Za-z /]+) Error: ")
+_ERROR_KIND: Final = re.compile(r"^(?:INTERNAL|[A-Z][A-Za-z /]+) Error: ")
 
 
 class FleetViews:
-    """A connection that knows the views of one batch, and nothing else."""
+    """A connection that can read the views of one batch, and nothing else."""
 
     def __init__(
         self,
         folder: Path,
-        # what will be asked: tables of captures that it does not name are looked for in none, and have no rows
-        asked: str,
-        limits: Limits | None = None,  # what answers may cost, all together; the usual memory without it
+        # the queries to come; tables of captures that they do not name stay empty
+        sql: str,
+        limits: Limits | None = None,  # of all answers together; None for the default memory
     ) -> None:
         self.folder, self.left_out, self.captures = folder.resolve(), list[str](), dict[str, str]()
         self._limits = limits or Limits()
-        self._files: dict[str, list[str]] = {name: [] for name in CAPTURED}
-        with self._errors_in_one_line():
+        self._files: dict[str, list[str]] = {name: [] for name in CAPTURE_TABLES}
+        with self._translate_errors():
             settings = {**SETTINGS, "memory_limit": f"{self._limits.memory_bytes} B"}
             self._connection = duckdb().connect(":memory:", config=settings)
-            for view, file in FILES.items():
-                self._connection.execute(f"CREATE VIEW {view} AS {self._over_all(view, file)}")
-            self._find_captured([name for name in CAPTURED if _names(asked, name)])
-            for name in CAPTURED:
+            for view, file in VIEW_FILES.items():
+                self._connection.execute(f"CREATE VIEW {view} AS {self._select_all_sources(view, file)}")
+            self._find_capture_tables([name for name in CAPTURE_TABLES if _mentions(sql, name)])
+            for name in CAPTURE_TABLES:
                 try:
-                    self._make_captured(name)
+                    self._create_capture_view(name)
                 except duckdb().Error:
-                    # The first file gives the columns.
-                    self._leave_out_damaged(name)
+                    # DuckDB takes the columns from the first file.
+                    self._exclude_damaged(name)
             self._lock()
 
     def close(self) -> None:
-        """Let go of the files."""
-        if is_at_work():
-            _LEFT.append(self._connection)  # to close it waits for the end of the work
+        """Close the connection and its files."""
+        if is_working():
+            _ABANDONED_CONNECTIONS.append(self._connection)  # closing it would wait for the end of the work
         else:
             self._connection.close()
 
@@ -289,79 +291,79 @@ class FleetViews:
         self.close()
 
     def frame(self, sql: str) -> pl.DataFrame:
-        """Return what a query gives that :meth:`check` has passed."""
-        with self._errors_in_one_line():
-            return within(self._limits, self._connection, lambda: self._frame(sql))
+        """Return the result of a query that :meth:`check` has accepted."""
+        with self._translate_errors():
+            return run_interruptibly(self._limits, self._connection, lambda: self._frame(sql))
 
     def _frame(self, sql: str) -> pl.DataFrame:
         from layoutscope.frames import pl
 
-        found = self._connection.sql(sql)
-        names, kinds = list(found.columns), [str(kind) for kind in found.types]
+        relation = self._connection.sql(sql)
+        names, kinds = list(relation.columns), [str(kind) for kind in relation.types]
         doubled = next((name for place, name in enumerate(names) if name in names[:place]), None)
         if doubled is not None:
             raise UsageError(f"two columns are called {doubled}. Give one of them another name with AS.")
         if not all(map(_is_plain, kinds)):
-            told = zip(map(_quote_name, names), kinds, strict=True)
-            found = found.project(
-                ", ".join(name if _is_plain(kind) else f"{name}::VARCHAR AS {name}" for name, kind in told)
+            columns = zip(map(_quote_name, names), kinds, strict=True)
+            relation = relation.project(
+                ", ".join(name if _is_plain(kind) else f"{name}::VARCHAR AS {name}" for name, kind in columns)
             )
-        return pl.DataFrame(_Stream(found))
+        return pl.DataFrame(_Stream(relation))
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Return the rows of a query of our own, without the captures that cannot be read."""
-        with self._errors_in_one_line():
+        """Return the rows of a trusted query, without the captures that cannot be read."""
+        with self._translate_errors():
             try:
-                found = self._fetched(sql)
+                rows = self._fetch(sql)
             except duckdb().Error:
-                if not self.without_damaged(sql):
+                if not self.exclude_damaged(sql):
                     raise
-                found = self._fetched(sql)
+                rows = self._fetch(sql)
             names = [column[0] for column in self._connection.description]
-            return [dict(zip(names, row, strict=True)) for row in found]
+            return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def _fetched(self, sql: str) -> list[tuple[Any, ...]]:
-        return within(self._limits, self._connection, lambda: list(self._connection.execute(sql).fetchall()))
+    def _fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        return run_interruptibly(self._limits, self._connection, lambda: list(self._connection.execute(sql).fetchall()))
 
     @contextmanager
-    def _errors_in_one_line(self) -> Iterator[None]:
-        """Raise what DuckDB refuses, and what polars refuses of its answer, as errors of this package with one line."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Turn errors of DuckDB, and of polars for its answers, into one-line errors of this package."""
         from layoutscope.frames import pl
 
         package = duckdb()
         try:
             yield
         except (package.ParserException, package.BinderException, package.CatalogException) as error:
-            raise UsageError(one_line(error)) from None
+            raise UsageError(summarize_error(error)) from None
         except (package.PermissionException, package.InvalidInputException, package.ConversionException) as error:
-            raise UsageError(one_line(error)) from None
+            raise UsageError(summarize_error(error)) from None
         except (package.Error, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-            # What DuckDB finds out while polars takes the rows comes as an error of polars.
+            # DuckDB's errors while polars fetches the rows arrive as errors of polars.
             if not _OVER_LIMIT.search(str(error)):
-                raise LayoutscopeError(f"the query cannot be answered: {one_line(error)}") from None
+                raise LayoutscopeError(f"the query cannot be answered: {summarize_error(error)}") from None
         else:
             return
-        raise self._limits.too_large()  # outside of the handler: the system has memory left
+        raise self._limits.too_large()  # outside of the handler, which would keep the memory in use
 
-    def _over_all(self, view: str, file: str) -> str:
-        """Select the columns of a table over all sources; those that an older batch has not are null."""
+    def _select_all_sources(self, view: str, file: str) -> str:
+        """Select the columns of a table over all sources; columns that an older batch lacks are null."""
         path = self.folder / f"{file}.parquet"
         if path.is_symlink() or not path.is_file():
             raise UsageError(
                 f"{path}: missing, because the batch was interrupted. layoutscope.batch with resume=True completes it.",
                 options={"layoutscope.batch with resume=True": "layoutscope batch --resume"},
             )
-        read = f"read_parquet({_files([str(path)])})"
+        read = f"read_parquet({_quote_files([str(path)])})"
         try:
-            held = {row[0] for row in self._connection.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()}  # noqa: S608
+            available = {row[0] for row in self._connection.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()}  # noqa: S608
         except duckdb().Error as error:
-            raise LayoutscopeError(f"{path}: cannot be read as a table: {one_line(error)}") from None
-        return f"SELECT {', '.join(_select_column(column, held) for column in VIEWS[view])} FROM {read}"  # noqa: S608
+            raise LayoutscopeError(f"{path}: cannot be read as a table: {summarize_error(error)}") from None
+        return f"SELECT {', '.join(_select_column(column, available) for column in VIEWS[view])} FROM {read}"  # noqa: S608
 
-    def _find_captured(self, names: Sequence[str]) -> None:
-        """Find the tables of each volume's layout: that at the N-th place of its source is in the folder N."""
+    def _find_capture_tables(self, names: Sequence[str]) -> None:
+        """Find the tables of each volume: the N-th volume of a source is in the folder N of its capture."""
         path = str(self.folder / "volumes.parquet")
-        numbered = f"read_parquet({_files([path])}, file_row_number = true)"
+        numbered = f"read_parquet({_quote_files([path])}, file_row_number = true)"
         own = "source, volume, number, image_offset, size_bytes, file_row_number AS place"
         counted = "row_number() OVER (PARTITION BY source ORDER BY file_row_number) - 1 AS layout"
         self._connection.execute(f"CREATE TABLE layouts AS SELECT {own}, {counted} FROM {numbered}")  # noqa: S608
@@ -377,91 +379,95 @@ class FleetViews:
                 self._find_tables(folder, names)
 
     def _find_tables(self, folder: str, names: Sequence[str]) -> None:
-        """Find the tables of one volume; what is a link may lead anywhere."""
+        """Find the tables of one volume; links are refused because they may lead anywhere."""
         place = f"{self.folder}/{folder}"
-        if not _is(place, stat.S_ISDIR):
+        if not _has_kind(place, stat.S_ISDIR):
             self.left_out.append(f"{folder}: is not there")
             return
         for name in names:
-            if _is(f"{place}/{name}.parquet", stat.S_ISREG):
+            if _has_kind(f"{place}/{name}.parquet", stat.S_ISREG):
                 self._files[name].append(f"{place}/{name}.parquet")
             else:
                 self.left_out.append(f"{folder}/{name}.parquet: is not a file of its own")
 
     def _is_own(self, capture: str) -> bool:
-        """Whether a capture is in this folder; a link may lead anywhere."""
+        """Whether a capture is in this folder and not a link."""
         is_named_so = _CAPTURE.fullmatch(capture) is not None
-        return is_named_so and all(_is(f"{self.folder}/{place}", stat.S_ISDIR) for place in ("captures", capture))
+        return is_named_so and all(_has_kind(f"{self.folder}/{place}", stat.S_ISDIR) for place in ("captures", capture))
 
-    def _make_captured(self, name: str) -> None:
-        """Make the view of one table of all captures, or remake it from fewer."""
+    def _create_capture_view(self, name: str) -> None:
+        """Create or replace the view of one table of all captures that are not left out."""
         columns, files = VIEWS[name], self._files[name]
         if not files:
             empty = ", ".join(f"NULL::{SQL_TYPES[column.kind]} AS {_quote_name(column.name)}" for column in columns)
             self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT {empty} WHERE false")
             return
-        own = ", ".join(f"of.{column.name}::{SQL_TYPES[column.kind]} AS {column.name}" for column in _OF_LAYOUT)
-        told = ", ".join(_select_column(column, {column.name}, "held.") for column in columns[len(_OF_LAYOUT) :])
-        read = f"read_parquet({_files(files)}, filename = 'file') AS held"
-        named = f"held.file = {_text(f'{self.folder}/')} || of.folder || '/{name}.parquet'"
-        selected = f"SELECT {own}, {told} FROM {read} JOIN places AS of ON {named}"  # noqa: S608
+        layout_columns = ", ".join(
+            f"of.{column.name}::{SQL_TYPES[column.kind]} AS {column.name}" for column in _LAYOUT_COLUMNS
+        )
+        selected_columns = ", ".join(
+            _select_column(column, {column.name}, "held.") for column in columns[len(_LAYOUT_COLUMNS) :]
+        )
+        read = f"read_parquet({_quote_files(files)}, filename = 'file') AS held"
+        named = f"held.file = {_quote_text(f'{self.folder}/')} || of.folder || '/{name}.parquet'"
+        selected = f"SELECT {layout_columns}, {selected_columns} FROM {read} JOIN places AS of ON {named}"  # noqa: S608
         self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS {selected}")
 
     def _lock(self) -> None:
-        """Let nothing be opened but the tables, and nothing be changed about that."""
-        allowed = [str(self.folder / f"{file}.parquet") for file in FILES.values()]
+        """Restrict DuckDB to the tables, and lock that setting."""
+        allowed = [str(self.folder / f"{file}.parquet") for file in VIEW_FILES.values()]
         allowed += [path for files in self._files.values() for path in files]
-        # A pattern is asked after as it is written, and so is what it leads to.
+        # DuckDB checks the pattern as it is written, and each path that it matches.
         allowed += [_pattern(path) for path in allowed if _pattern(path) != path]
-        self._connection.execute(f"SET allowed_paths = [{', '.join(map(_text, allowed))}]")
+        self._connection.execute(f"SET allowed_paths = [{', '.join(map(_quote_text, allowed))}]")
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
     def check(self, sql: str) -> None:
-        """Refuse whatever does more than read the views."""
-        with self._errors_in_one_line():
-            within(self._limits, self._connection, lambda: check_reads_only(sql, self._connection, VIEWS))
+        """Refuse a query that does more than read the views."""
+        with self._translate_errors():
+            run_interruptibly(self._limits, self._connection, lambda: check_reads_only(sql, self._connection, VIEWS))
 
-    def without_damaged(self, sql: str) -> bool:
-        """Leave out the tables of captures that cannot be read, after a query failed."""
-        found = len(self.left_out)
-        for name in (each for each in CAPTURED if _names(sql, each)):
-            self._leave_out_damaged(name)
-        return len(self.left_out) > found
+    def exclude_damaged(self, sql: str) -> bool:
+        """Leave out unreadable tables of captures after a query failed; return whether there are any."""
+        num_before = len(self.left_out)
+        for name in (each for each in CAPTURE_TABLES if _mentions(sql, each)):
+            self._exclude_damaged(name)
+        return len(self.left_out) > num_before
 
-    def _leave_out_damaged(self, name: str) -> None:
-        """Make the view of one table of the captures that can be read."""
+    def _exclude_damaged(self, name: str) -> None:
+        """Replace the view of one table by one of the captures that can be read."""
         self._files[name] = [path for path in self._files[name] if self._is_readable(name, path)]
-        self._make_captured(name)
+        self._create_capture_view(name)
 
     def _is_readable(self, name: str, path: str) -> bool:
-        told = ", ".join(_select_column(column, {column.name}) for column in VIEWS[name][len(_OF_LAYOUT) :])
-        every = f"SELECT bit_xor(hash(COLUMNS(*))) FROM (SELECT {told} FROM read_parquet({_files([path])}))"  # noqa: S608
+        columns = ", ".join(_select_column(column, {column.name}) for column in VIEWS[name][len(_LAYOUT_COLUMNS) :])
+        checksum = f"SELECT bit_xor(hash(COLUMNS(*))) FROM (SELECT {columns} FROM read_parquet({_quote_files([path])}))"  # noqa: S608
         try:
-            self._fetched(every)
+            self._fetch(checksum)
         except duckdb().OutOfMemoryException:
             raise
         except duckdb().Error as error:
             place = path.removeprefix(f"{self.folder}/")
-            self.left_out.append(f"{place}: cannot be read as a table: {one_line(error)}")
+            self.left_out.append(f"{place}: cannot be read as a table: {summarize_error(error)}")
             return False
         return True
 
 
 class _Stream:
-    """A result as a stream of Arrow: polars remembers the types of what it was given, and DuckDB complains of that."""
+    """A result as an Arrow stream that hides DuckDB's type: polars caches the types it was given."""
 
-    def __init__(self, found: Any) -> None:
-        self._found = found
+    def __init__(self, relation: Any) -> None:
+        self._relation = relation
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._found.__arrow_c_stream__(requested_schema)
+        return self._relation.__arrow_c_stream__(requested_schema)
 
 
-def one_line(error: Exception) -> str:
-    """Say in one line what DuckDB says in several."""
+def summarize_error(error: Exception) -> str:
+    """Reduce an error of DuckDB to one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    text = _KIND.sub("", lines[0]).rstrip("!.")
+    text = _ERROR_KIND.sub("", lines[0]).rstrip("!.")
     if text.startswith("Table with name"):
         return f"{text}. Choose from: {', '.join(VIEWS)}"
     more = next((line for line in lines[1:] if line.startswith("Candidate")), "")
@@ -469,44 +475,44 @@ def one_line(error: Exception) -> str:
 
 
 def _is_plain(kind: str) -> bool:
-    return kind in PLAIN or kind.startswith("DECIMAL")
+    return kind in PLAIN_TYPES or kind.startswith("DECIMAL")
 
 
-def _names(sql: str, view: str) -> bool:
+def _mentions(sql: str, view: str) -> bool:
     return re.search(rf"\b{view}\b", sql, re.IGNORECASE) is not None
 
 
-def _is(path: str, kind: Any) -> bool:
-    """Whether a path itself, and no link, is of a kind."""
+def _has_kind(path: str, kind: Any) -> bool:
+    """Whether a path itself, not the target of a link, is of a kind."""
     with suppress(OSError, ValueError):
         return bool(kind(os.lstat(path).st_mode))
     return False
 
 
-def _select_column(column: Column, held: set[str], of: str = "") -> str:
+def _select_column(column: Column, available: set[str], prefix: str = "") -> str:
     """Select a column in its type; times without their zone, which is UTC."""
     name, kind = _quote_name(column.name), SQL_TYPES[column.kind]
-    if column.name not in held:
+    if column.name not in available:
         return f"NULL::{kind} AS {name}"
-    told = f"make_timestamp(epoch_us({of}{name}))" if column.kind == "time" else f"{of}{name}::{kind}"
-    return f"{told} AS {name}"
+    expression = f"make_timestamp(epoch_us({prefix}{name}))" if column.kind == "time" else f"{prefix}{name}::{kind}"
+    return f"{expression} AS {name}"
 
 
 def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(value: str) -> str:
+def _quote_text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _files(paths: Sequence[str]) -> str:
-    """List files as DuckDB takes them, which looks for patterns in their names."""
-    return f"[{', '.join(_text(_pattern(path)) for path in paths)}]"
+def _quote_files(paths: Sequence[str]) -> str:
+    """Format a list of files for DuckDB, with the pattern characters in their names escaped."""
+    return f"[{', '.join(_quote_text(_pattern(path)) for path in paths)}]"
 
 
 def _pattern(path: str) -> str:
-    """Return the pattern that means this path alone."""
+    """Return the pattern that matches this path only."""
     return re.sub(r"([*?\[])", r"[\1]", path)
 
 
@@ -514,13 +520,13 @@ ANSWER_FORMATS: Final = ("csv", "json", "md", "parquet")
 
 
 def views() -> ViewList:
-    """List what a query can ask for: views with their columns, and these with units."""
+    """List the views that a query can read, with their columns and units."""
     return ViewList(tuple(ViewFacts(name, columns) for name, columns in VIEWS.items()))
 
 
 @takes(QueryOptions)
 def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions]) -> QueryResult:
-    """Ask a question in SQL, which only reads.
+    """Run a read-only SQL query.
 
     Parameters
     ----------
@@ -529,7 +535,7 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
     sql : str
         ``SELECT`` over the views of :func:`views`, in DuckDB's dialect.
     **options
-        What the answer may cost, and how an image is read: :class:`~layoutscope.options.QueryOptions`.
+        Limits of the query, and how an image is read: :class:`~layoutscope.options.QueryOptions`.
 
     Returns
     -------
@@ -546,7 +552,7 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
     UnsupportedError
         If DuckDB is not installed.
     LayoutscopeError
-        If the query cannot be answered, or not within its limits.
+        If the query fails or exceeds its limits.
 
     Examples
     --------
@@ -556,12 +562,12 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
     >>> found.frame["nodes"].to_list()
     [210]
     """
-    own = fill(QueryLimits, options)
-    reading = leave_out(options, own)
-    limits = Limits(own["memory_bytes"], own["timeout_ms"] / 1000)  # refuses them before the work
+    limit_options = fill(QueryLimits, options)
+    read_options = leave_out(options, limit_options)
+    limits = Limits(limit_options["memory_bytes"], limit_options["timeout_ms"] / 1000)  # raises before the work begins
     folder = Path(path)
     if (folder / FLEET_MANIFEST).is_file():
-        _refuse_reading(folder, reading)
+        _refuse_reading(folder, read_options)
         if not FleetFolder(folder).is_ours():
             raise UsageError(f"{folder}: is not a batch; its {FLEET_MANIFEST} was not written by layoutscope")
         FleetFolder(folder).note()
@@ -572,44 +578,44 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
         raise UsageError(
             f"{name}: is not an image; 'layoutscope batch {name} -o FLEET' reads what is in it, for queries"
         )
-    more: dict[str, Any] = {} if volume is None else {"volume": volume}
+    volume_options: dict[str, Any] = {} if volume is None else {"volume": volume}
     with tempfile.TemporaryDirectory(prefix="layoutscope-") as work:
-        # What reads images takes longer to load than a question to a batch takes.
+        # Loading the image reader takes longer than a query of a batch.
         from layoutscope.fleet.batch import batch
 
         with written_unheard():
-            found = batch([name], Path(work) / "one", **{**reading, **more})
-        if len(found.sources) != 1:
+            result = batch([name], Path(work) / "one", **{**read_options, **volume_options})
+        if len(result.sources) != 1:
             raise UsageError(f"{name}: is not one image")
-        if not found.sources[0].has_capture:
-            raise ImageError(found.sources[0].message)
+        if not result.sources[0].has_capture:
+            raise ImageError(result.sources[0].message)
         return _answer_query(Path(work) / "one", sql, limits)
 
 
 def _refuse_reading(folder: Path, options: Mapping[str, Any]) -> None:
-    """Refuse what a batch that is written cannot heed any more."""
-    usual: Mapping[str, Any] = fill(ReadOptions, {})
-    asked = [name for name, value in options.items() if value is not None and value != usual.get(name)]
-    if not asked:
+    """Refuse read options for a batch whose images are read already."""
+    defaults: Mapping[str, Any] = fill(ReadOptions, {})
+    names = [name for name, value in options.items() if value is not None and value != defaults.get(name)]
+    if not names:
         return
-    from layoutscope.fleet.batch import HEARD
+    from layoutscope.fleet.batch import LISTENER_OPTIONS
 
-    late = [name for name in asked if name not in (*HEARD, "cache_dir")]
-    if late:
-        raise UsageError(f"{folder}: is a batch, whose images were read. Give {late[0].replace('_', '-')} to batch.")
+    unused = [name for name in names if name not in (*LISTENER_OPTIONS, "cache_dir")]
+    if unused:
+        raise UsageError(f"{folder}: is a batch, whose images were read. Give {unused[0].replace('_', '-')} to batch.")
 
 
 def _answer_query(folder: Path, sql: str, limits: Limits) -> QueryResult:
-    """Answer a question; where a capture cannot be read, from the others."""
-    with FleetViews(folder, sql, limits) as known:
-        known.check(sql)
+    """Answer a query; captures that cannot be read are left out."""
+    with FleetViews(folder, sql, limits) as fleet_views:
+        fleet_views.check(sql)
         try:
-            frame = known.frame(sql)
+            frame = fleet_views.frame(sql)
         except LayoutscopeError:
-            if not known.without_damaged(sql):
+            if not fleet_views.exclude_damaged(sql):
                 raise
-            frame = known.frame(sql)
-        return QueryResult(frame, tuple(known.left_out))
+            frame = fleet_views.frame(sql)
+        return QueryResult(frame, tuple(fleet_views.left_out))
 
 
 def write_answer(
@@ -620,7 +626,7 @@ def write_answer(
     file_format: str | None = None,
     force: bool = False,
 ) -> None:
-    """Write what a query gave."""
+    """Write the answer of a query."""
     form = file_form(target, file_format, ANSWER_FORMATS, "csv")
     with output(target, force=force, holds=f"{len(result.frame):,} rows") as file:
         if form in FORMATS:

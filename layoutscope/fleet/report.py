@@ -1,4 +1,4 @@
-"""``report``: what a batch has read, gathered for one page; and the maps of its captures beside it."""
+"""``report``: one page over a batch, and the maps of its captures next to it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SHOWN_METRICS: Final = (
     ("files", "file-layout-score"),
     ("free space", "free-largest-share"),
 )
-"""What the page shows of each volume, by subject and metric: the walk, its metadata, its files, its room."""
+"""Metrics that the page shows per volume, by subject."""
 
 OLDEST_DAYS: Final = 60 * 365
-"""An age above this means that a clock was never set."""
+"""A higher age means that a clock was never set."""
 
-_STRIPS: Final = f"""
+_STRIPS_SQL: Final = f"""
 WITH pieces AS (
     SELECT source, layout, image_offset::DOUBLE AS start, size_bytes::DOUBLE AS length, true AS is_metadata
     FROM nodes WHERE state <> 'stale'
@@ -57,9 +57,9 @@ SELECT source, layout, is_metadata, bin,
     least(1.0, sum(least(high, (bin + 1) * width) - greatest(low, bin * width)) / any_value(width)) AS share
 FROM spread GROUP BY source, layout, is_metadata, bin
 """  # noqa: S608
-"""Share of each part of a volume that is metadata, and that is data of files; anything outside of it is left out."""
+"""Shares of metadata and of file data in each part of a volume; pieces outside the volume are ignored."""
 
-_AGES: Final = f"""
+_AGES_SQL: Final = f"""
 SELECT source, layout,
     (epoch(max(modify_time)) - epoch(min(create_time) FILTER (file_id = {ROOT_ID}))) / 86400.0 AS days
 FROM entries GROUP BY source, layout
@@ -74,7 +74,7 @@ def write_report(
     names: bool = True,
     force: bool = False,
 ) -> ReportResult:
-    """Write one page over a batch, which needs no network.
+    """Write one self-contained page over a batch.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def write_report(
     target : path
         The page, ``.html``.
     maps : bool
-        Whether a map of each capture is written, too, into the folder ``NAME-maps`` beside the page.
+        Whether to write a map of each capture into the folder ``NAME-maps`` next to the page.
     names : bool
         Whether paths and names of volumes may appear.
     force : bool
@@ -115,25 +115,27 @@ def write_report(
     if not (place / FLEET_MANIFEST).is_file() or not FleetFolder(place).is_ours():
         raise UsageError(f"{place}: is not a batch; 'layoutscope batch {place} -o FLEET' makes one of the images in it")
     FleetFolder(place).note()
-    with phase("gathering the tables"), FleetViews(place, _STRIPS + _AGES) as known:
-        drawn, left_out = {}, list(known.left_out)
+    with phase("gathering the tables"), FleetViews(place, _STRIPS_SQL + _AGES_SQL) as fleet_views:
+        maps_by_source, left_out = {}, list(fleet_views.left_out)
         if maps:
-            drawn = _maps(known, place, page, force=force, left_out=left_out)
-        fleet = _gather(known, place, drawn, left_out, names=names)
+            maps_by_source = _write_maps(fleet_views, place, page, force=force, left_out=left_out)
+        fleet = _gather_page(fleet_views, place, maps_by_source, left_out, names=names)
     with output(page, force=force, holds=f"{len(fleet.volumes):,} volumes") as file:
         file.write(fleet_page(fleet).encode("utf-8", "replace"))
     return ReportResult(os.fspath(page), Ranking(fleet).headline(), len(fleet.volumes), fleet.left_out)
 
 
-def _maps(known: FleetViews, place: Path, page: Path, *, force: bool, left_out: list[str]) -> dict[str, str]:
-    """Write the maps of all captures; returns their addresses by source."""
+def _write_maps(
+    fleet_views: FleetViews, place: Path, page: Path, *, force: bool, left_out: list[str]
+) -> dict[str, str]:
+    """Write the maps of all captures; return their links by source."""
     folder = page.with_name(f"{page.stem}-maps")
     refuse_place(folder)
     if os.path.lexists(folder) and not folder.is_dir():
         raise UsageError(f"{folder}: is not a folder, and maps are written into it. Remove it or name another page.")
     folder.mkdir(exist_ok=True)
-    drawn = {}
-    for source, capture in known.captures.items():
+    links = {}
+    for source, capture in fleet_views.captures.items():
         goal = folder / f"{Path(capture).stem}.html"
         try:
             map_images([place / capture], goal, force=force)
@@ -142,27 +144,29 @@ def _maps(known: FleetViews, place: Path, page: Path, *, force: bool, left_out: 
         except LayoutscopeError as error:
             left_out.append(f"no map of {capture}: {error}")
         else:
-            drawn[source] = f"{folder.name}/{goal.name}"
-    return drawn
+            links[source] = f"{folder.name}/{goal.name}"
+    return links
 
 
-def _gather(known: FleetViews, place: Path, maps: Mapping[str, str], left_out: list[str], *, names: bool) -> FleetPage:
-    """Gather what a page is made of from the views of a batch."""
-    sources = {row["source"]: row for row in known.rows("SELECT * FROM sources")}
+def _gather_page(
+    fleet_views: FleetViews, place: Path, maps: Mapping[str, str], left_out: list[str], *, names: bool
+) -> FleetPage:
+    """Gather the contents of the page from the views of a batch."""
+    sources = {row["source"]: row for row in fleet_views.rows("SELECT * FROM sources")}
 
     def path_of(source: str) -> str:
         return (sources.get(source, {}).get("path") or source) if names else source
 
-    predicted = known.rows("SELECT * FROM predictions WHERE isfinite(seconds) AND seconds >= 0")
+    predicted = fleet_views.rows("SELECT * FROM predictions WHERE isfinite(seconds) AND seconds >= 0")
     order = predicted[0]["order"] if predicted else ""
     predicted = [row for row in predicted if row["order"] == order]
     times: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in predicted:
         times.setdefault((row["source"], row["volume"]), []).append(row)
-    metrics, values = _shown_metrics(known)
-    strips, ages = _by_layout(known)
+    metrics, values = _shown_metrics(fleet_views)
+    strips, ages = _read_strips_and_ages(fleet_views)
     cards = []
-    for row in known.rows(
+    for row in fleet_views.rows(
         "SELECT v.*, l.layout FROM volumes v JOIN layouts l USING (source, volume, number, image_offset) "
         "WHERE number IS NOT NULL ORDER BY l.place"
     ):
@@ -190,7 +194,7 @@ def _gather(known: FleetViews, place: Path, maps: Mapping[str, str], left_out: l
     gravity: dict[str, int] = {status: number for number, status in enumerate(STATUSES)}
     incomplete = [row for row in sources.values() if row["status"] != STATUSES[0]]
     incomplete.sort(key=lambda row: -gravity.get(row["status"] or "", 0))
-    left_out += [line for line in known.left_out if line not in left_out]
+    left_out += [line for line in fleet_views.left_out if line not in left_out]
     hosts = " and ".join(dict.fromkeys(str(row["host"]) for row in predicted))
     return FleetPage(
         title=str(place) if names else "fleet",
@@ -207,32 +211,34 @@ def _gather(known: FleetViews, place: Path, maps: Mapping[str, str], left_out: l
     )
 
 
-def _shown_metrics(known: FleetViews) -> tuple[dict[str, tuple[str, str]], dict[tuple[str, str], dict[str, float]]]:
+def _shown_metrics(
+    fleet_views: FleetViews,
+) -> tuple[dict[str, tuple[str, str]], dict[tuple[str, str], dict[str, float]]]:
     """Return titles and units of the metrics that the page shows, and their values by source and volume."""
-    wanted = [f"{subject} {metric}" for subject, metric in SHOWN_METRICS]
+    keys = [f"{subject} {metric}" for subject, metric in SHOWN_METRICS]
     titles: dict[str, tuple[str, str]] = {}
     values: dict[tuple[str, str], dict[str, float]] = {}
-    for row in known.rows("SELECT * FROM metrics WHERE isfinite(value)"):
+    for row in fleet_views.rows("SELECT * FROM metrics WHERE isfinite(value)"):
         key = f"{row['subject']} {row['metric']}"
-        if key in wanted:
+        if key in keys:
             titles.setdefault(key, (row["title"] or key, row["unit"] or ""))
             values.setdefault((row["source"], row["volume"]), {})[key] = row["value"]
-    return {key: titles[key] for key in wanted if key in titles}, values
+    return {key: titles[key] for key in keys if key in titles}, values
 
 
-def _by_layout(
-    known: FleetViews,
+def _read_strips_and_ages(
+    fleet_views: FleetViews,
 ) -> tuple[dict[tuple[str, int], dict[bool, list[float]]], dict[tuple[str, int], float]]:
-    """Return strips and ages, by source and layout; of a capture that cannot be read there are none."""
+    """Return strips and ages by source and layout, of the captures that can be read."""
     strips: dict[tuple[str, int], dict[bool, list[float]]] = {}
-    for row in known.rows(_STRIPS):
+    for row in fleet_views.rows(_STRIPS_SQL):
         own = strips.setdefault((row["source"], row["layout"]), {})
         line = own.setdefault(row["is_metadata"], [0.0] * BINS)
         if 0 <= row["bin"] < BINS and row["share"] is not None and math.isfinite(row["share"]):
             line[row["bin"]] = row["share"]
     ages = {
         (row["source"], row["layout"]): row["days"]
-        for row in known.rows(_AGES)
+        for row in fleet_views.rows(_AGES_SQL)
         if row["days"] is not None and 0 <= row["days"] <= OLDEST_DAYS
     }
     return strips, ages

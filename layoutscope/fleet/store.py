@@ -1,7 +1,7 @@
-"""The folder of a batch: captures, a row's document for each source, the tables over all of them, a lock.
+"""The folder of a batch: captures, a document per source, the tables over all sources, and a lock.
 
-``batch.json`` says what the folder is; ``rows/ID.json`` appears when a source is done, after its capture, and is what a
-resumed batch goes by; ``work/`` holds what is under way. Everything appears under its name when it is complete.
+``batch.json`` identifies the folder. ``rows/ID.json`` appears when a source is done, after its capture; a resumed batch
+relies on it. ``work/`` holds unfinished work. Each file appears under its name only when it is complete.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def plain_text(text: str) -> str:
     try:
         raw = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        # Half a pair of surrogates, as names on a disk may have.
+        # Half a pair of surrogates, which names on a disk may have.
         raw = text.encode("utf-8", "backslashreplace")
     return raw.decode("utf-8", "backslashreplace")
 
@@ -97,20 +97,20 @@ FLEET_MANIFEST: Final = "batch.json"
 LOCK: Final = "batch.lock"
 FOLDERS: Final = ("captures", "rows", "work")
 WORK: Final = "batch.work"
-"""The list of what is made in ``work``: a line with a folder's name, and one with the number of its inode as well."""
+"""The list of folders made in ``work``: a line with the name, then one with the name and the inode number."""
 
 _WORK_LINE: Final = re.compile(r"(?P<name>[0-9a-f]+\.[a-z0-9_]{8,16})(?: (?P<inode>\d+))?")
 LOCK_TRIES: Final = 20
 LOCK_WAIT_S: Final = 0.1
-LONGEST_NAME: Final = 64
-NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
-LEAST_ROOM_BYTES: Final = 64 * 1024**2
-"""Where less is left when a source failed for want of room, the next one would fail, too."""
+NAME_LENGTH: Final = 64
+NO_SPACE_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT)
+MIN_FREE_BYTES: Final = 64 * 1024**2
+"""With less free space after a source failed for lack of space, the next source would fail as well."""
 
 FULL: Final = "its disk has no room left: what was read is kept, and resume=True takes it up where there is room again"
 RESUME: Final = {"resume=True": "--resume"}
-ROWS_TOGETHER: Final = 500
-"""The rows of so many sources are in memory as they were written, before they become columns."""
+SOURCES_PER_PIECE: Final = 500
+"""Number of sources whose rows are held in memory as objects before they become columns."""
 
 
 class FleetFolder:
@@ -118,10 +118,10 @@ class FleetFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._manifest: ownfiles.Seen | None = None
+        self._manifest: ownfiles.Snapshot | None = None
 
     def begin(self, *, resume: bool) -> None:
-        """Make the folder, or take up the batch that is in it."""
+        """Create the folder, or resume the batch in it."""
         refuse_place(self.path / FLEET_MANIFEST, of_batch=True)
         ownfiles.refuse_special(self.path)
         if self.path.exists() and not self.path.is_dir():
@@ -129,12 +129,12 @@ class FleetFolder:
         if not self.path.absolute().parent.is_dir():
             raise UsageError(f"{self.path}: the folder in which it would be does not exist")
         self.path.mkdir(exist_ok=True)
-        held = set(os.listdir(self.path)) - {LOCK}  # noqa: PTH208  (names may be no UTF-8)
-        if held and not self.is_ours():
+        names = set(os.listdir(self.path)) - {LOCK}  # noqa: PTH208  (names may be no UTF-8)
+        if names and not self.is_ours():
             raise UsageError(f"{self.path}: holds something else than a batch. Name a folder that is empty or new.")
-        if held and not resume:
-            told = "holds a batch; resume=True takes it up, another folder begins a new one"
-            raise UsageError(f"{self.path}: {told}", options=RESUME)
+        if names and not resume:
+            reason = "holds a batch; resume=True takes it up, another folder begins a new one"
+            raise UsageError(f"{self.path}: {reason}", options=RESUME)
         for name in FOLDERS:
             self._refuse_no_folder(self.path / name)
         for name in (FLEET_MANIFEST, *(f"{table}.parquet" for table in FLEET_TABLES)):
@@ -145,13 +145,13 @@ class FleetFolder:
                 raise UsageError(str(error).replace(ownfiles.REMEDY, new)) from error
 
     def _refuse_no_folder(self, folder: Path) -> None:
-        """Refuse anything but a real folder: the target of a link belongs to somebody else."""
+        """Refuse anything but a real folder: the target of a link is not ours."""
         if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
             kind = "a link" if folder.is_symlink() else "no folder"
             raise UsageError(f"{folder}: is {kind}; a batch writes into a folder of its own. Remove it.")
 
     def is_ours(self) -> bool:
-        """Whether a batch is in the folder; one of another version is refused."""
+        """Whether the folder holds a batch; raises for one of another version."""
         try:
             saved = _read_json(self.path / FLEET_MANIFEST)
         except (OSError, ValueError):
@@ -163,41 +163,41 @@ class FleetFolder:
         return True
 
     def note(self) -> None:
-        """Note the tables, rows and captures as inputs, into which nothing is printed or written."""
+        """Register the tables, rows and captures as inputs, so nothing is printed or written into them."""
         for name in (FLEET_MANIFEST, LOCK, WORK, *(f"{table}.parquet" for table in FLEET_TABLES), *FOLDERS):
             inputs.note(self.path / name)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other batches off this folder; a process that ends in whatever way lets go of it."""
+    def lock(self) -> Iterator[None]:
+        """Lock the folder against other batches; the system releases the lock when the process ends."""
         try:
             import fcntl
         except ImportError:
             yield
             return
-        with self._appended(LOCK) as file:
-            for tries_left in reversed(range(LOCK_TRIES)):
+        with self._open_to_append(LOCK) as file:
+            for remaining_tries in reversed(range(LOCK_TRIES)):
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except BlockingIOError as error:
-                    # After a batch was killed, a process that was just starting may hold the lock for a moment.
-                    if not tries_left:
+                    # After a batch is killed, a process that was just starting may hold the lock for a moment.
+                    if not remaining_tries:
                         raise UsageError(f"{self.path}: another batch is writing here") from error
                     sleep(LOCK_WAIT_S)
             yield
 
-    def _appended(self, name: str) -> IO[str]:
+    def _open_to_append(self, name: str) -> IO[str]:
         """Open a file of the batch to append to it."""
         path = self.path / name
         ownfiles.refuse_special(path)
-        # Opening a pipe waits for its reader otherwise.
+        # Without O_NONBLOCK, opening a pipe waits for its reader.
         flags = sum(getattr(os, each, 0) for each in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"))
         no_file = f"{path}: is not a regular file. Remove it."
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | flags, 0o666)
         except OSError as error:
-            # A pipe that nobody reads, a socket, a folder.
+            # A pipe without a reader or a socket, and a folder.
             if error.errno in (errno.ENXIO, errno.EISDIR):
                 raise UsageError(no_file) from error
             raise
@@ -207,42 +207,42 @@ class FleetFolder:
         return os.fdopen(descriptor, "a", encoding="utf-8")
 
     def prepare(self, about: Mapping[str, Any]) -> None:
-        """Make the folders, and say what is done here; what was under way when another batch was ended goes."""
+        """Create the folders and the manifest, and remove unfinished work of an earlier batch."""
         for name in FOLDERS:
             self._refuse_no_folder(self.path / name)
         self.clear_work()
-        # First of all: a folder without it belongs to somebody else.
-        self.tell(about)
+        # The manifest comes first: a folder without it is not ours.
+        self.write_manifest(about)
         try:
             for name in FOLDERS:
                 (self.path / name).mkdir(exist_ok=True)
         except OSError as error:
-            raise self._unwritten("the batch", error) from error
+            raise self._make_write_error("the batch", error) from error
 
-    def tell(self, about: Mapping[str, Any]) -> None:
-        """Write what the batch is: its form, its columns with their units, and what else is known."""
+    def write_manifest(self, about: Mapping[str, Any]) -> None:
+        """Write the manifest: the format, the columns with their units, and other facts."""
         tables = {
             name: [{"name": item.name, "type": item.kind, "unit": item.unit, "about": item.doc} for item in columns]
             for name, columns in FLEET_TABLES.items()
         }
         document = {"format": FLEET_FORMAT, "made_by": f"layoutscope {__version__}", **about, "tables": tables}
         target = self.path / FLEET_MANIFEST
-        # What this batch wrote itself is known also where the file system keeps no marks.
-        seen = ownfiles.look(target)
-        if seen != self._manifest:
-            seen = check_output(target, force=True, of_batch=True)
+        # The batch recognises its own manifest even if the file system cannot store marks.
+        found = ownfiles.take_snapshot(target)
+        if found != self._manifest:
+            found = check_output(target, force=True, of_batch=True)
         try:
-            _write_whole(target, seen, json.dumps(document, indent=1).encode())
-            self._manifest = ownfiles.look(target)
+            _write_atomically(target, found, json.dumps(document, indent=1).encode())
+            self._manifest = ownfiles.take_snapshot(target)
         except OSError as error:
-            raise self._unwritten("the batch", error) from error
+            raise self._make_write_error("the batch", error) from error
 
     def new_work(self, identifier: str) -> Path:
-        """Make an empty folder for what a source's process writes."""
-        # A file of its own: a worker that seems lost may still be writing.
+        """Create an empty folder for the process of a source."""
+        # Its name is new: a worker that seems lost may still be writing.
         work = self.path.absolute() / "work" / ownfiles.new_name(f"{identifier}.")
-        with self._appended(WORK) as file:
-            # In the list first: what a kill leaves is known by it.
+        with self._open_to_append(WORK) as file:
+            # The list comes first: after a kill, it identifies the remaining folders.
             file.write(f"{work.name}\n")
             file.flush()
             ownfiles.make_folder(work)
@@ -255,12 +255,12 @@ class FleetFolder:
         return work
 
     def commit(self, document: dict[str, Any], capture: Path) -> None:
-        """Put a capture and then its row in their places."""
+        """Move a capture into the folder, and then write its row."""
         if not capture.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, "another batch has taken its place")
-        goal = self.path / "captures" / f"{_plain_name(document['path'])}-{document['source']}.lscope"
-        row = self.row_file(document["source"])
-        old, old_row = check_capture(goal, force=True, of_batch=True), ownfiles.look(row)
+        goal = self.path / "captures" / f"{_portable_name(document['path'])}-{document['source']}.lscope"
+        row = self.row_path(document["source"])
+        old, old_row = check_capture(goal, force=True, of_batch=True), ownfiles.take_snapshot(row)
         ownfiles.refuse_strangers(row, old_row)
         if old_row:
             ownfiles.remove(row, old_row)
@@ -270,68 +270,68 @@ class FleetFolder:
             document["capture"] = goal.relative_to(self.path).as_posix()
         elif old:
             ownfiles.remove(goal, old, aside=capture.parent / "old")
-        _write_whole(row, {}, json.dumps(document).encode())
+        _write_atomically(row, {}, json.dumps(document).encode())
 
     def clear_work(self) -> None:
-        """Remove what was under way somewhere when that was lost: what is in the list, and nothing else."""
+        """Remove the abandoned folders that are in the list, and nothing else."""
         path = self.path / WORK
-        seen = ownfiles.look(path)
-        if not seen:
+        state = ownfiles.take_snapshot(path)
+        if not state:
             return
         ownfiles.refuse_special(path)
         lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else [""]
-        found = [_WORK_LINE.fullmatch(line) for line in lines]
-        for line in found:
+        matches = [_WORK_LINE.fullmatch(line) for line in lines]
+        for line in matches:
             if line is not None and not (self.path / "work").is_symlink():
                 inode = None if line["inode"] is None else int(line["inode"])
                 ownfiles.remove_abandoned(self.path / "work" / line["name"], inode)
-        # A list of something else is not ours.
-        if None in found:
+        # A file with other lines is not ours.
+        if None in matches:
             raise UsageError(f"{path}: is not the list of what a batch has under way. Remove it.")
-        ownfiles.remove(path, seen)
+        ownfiles.remove(path, state)
 
-    def row_file(self, identifier: str) -> Path:
-        """Return where the row of a source stands."""
+    def row_path(self, identifier: str) -> Path:
+        """Return the path of the row of a source."""
         return self.path / "rows" / f"{identifier}.json"
 
-    def row(self, identifier: str) -> dict[str, Any] | None:
-        """Return the row of a source; None where there is none that is whole."""
+    def read_row(self, identifier: str) -> dict[str, Any] | None:
+        """Read the row of a source; None if there is no complete one."""
         try:
-            found = _read_json(self.row_file(identifier))
+            row = _read_json(self.row_path(identifier))
         except (OSError, ValueError):
             return None
-        if not _is_row(found, identifier):
+        if not _is_row(row, identifier):
             return None
-        lost = found.get("capture") and not is_capture(self.path / str(found["capture"]))
-        return None if lost else found
+        lost = row.get("capture") and not is_capture(self.path / str(row["capture"]))
+        return None if lost else row
 
     def write_tables(self, identifiers: Iterable[str], unwritten: Mapping[str, dict[str, Any]]) -> None:
         """Write the tables over all sources."""
         rows: dict[str, list[dict[str, Any]]] = {name: [] for name in FLEET_TABLES}
         pieces: dict[str, list[pl.DataFrame]] = {name: [] for name in FLEET_TABLES}
         for number, identifier in enumerate(identifiers, 1):
-            ended, document = unwritten.get(identifier), self.row(identifier)
-            if ended is not None and ended["status"] == "failed" and not _is_same(document, ended):
-                # What could not be replaced is about the source as it was.
+            ended, document = unwritten.get(identifier), self.read_row(identifier)
+            if ended is not None and ended["status"] == "failed" and not _is_same_outcome(document, ended):
+                # The stored row could not be replaced: it describes the source as it was.
                 document = ended
-            if document is None or not _is_same(document, ended or document):
+            if document is None or not _is_same_outcome(document, ended or document):
                 raise OutputError(f"{self.path}: a row that was written is gone; another program works in this folder")
-            rows["batch"].append(_flat(document))
+            rows["batch"].append({**document["key"], **document, "path_raw": os.fsencode(document["path"])})
             for name in ("volumes", "metrics", "predictions", "findings"):
                 rows[name] += [{"source": identifier, **row} for row in document.get(name, ())]
-            if not number % ROWS_TOGETHER:
+            if not number % SOURCES_PER_PIECE:
                 _convert_to_frames(rows, pieces)
         _convert_to_frames(rows, pieces)
-        self._put_tables(pieces)
+        self._publish_tables(pieces)
 
-    def _put_tables(self, pieces: dict[str, list[pl.DataFrame]]) -> None:
-        """Put all tables in their places when all of them are written: some of two batches belong to none."""
+    def _publish_tables(self, pieces: dict[str, list[pl.DataFrame]]) -> None:
+        """Move the tables into place once all are written, so tables of two batches are never mixed."""
         from layoutscope.frames import pl
         from layoutscope.tables.frames import parquet
 
         try:
             with ExitStack() as stack:
-                for name in reversed(pieces):  # they appear in the order in which they are left, the last one first
+                for name in reversed(pieces):  # the stack closes them in the opposite order
                     frame = pl.concat(pieces[name], rechunk=True)
                     holds = format_count(frame.height, "row")
                     goal = self.path / f"{name}.parquet"
@@ -339,78 +339,79 @@ class FleetFolder:
                     _write_through(file, parquet(frame))
         except OutputError as error:
             if isinstance(error.__cause__, OSError):
-                raise self._unwritten("its tables", error.__cause__) from error
+                raise self._make_write_error("its tables", error.__cause__) from error
             raise
 
-    def _unwritten(self, what: str, error: OSError) -> OutputError:
-        if error.errno in NO_ROOM:
+    def _make_write_error(self, what: str, error: OSError) -> OutputError:
+        if error.errno in NO_SPACE_ERRORS:
             return OutputError(f"{self.path}: {FULL}", options=RESUME)
         return OutputError(f"{self.path}: {what} cannot be written: {reason_of(error)}")
 
     def check_room(self, document: Mapping[str, Any]) -> None:
-        """End a batch whose disk has no room for any further source; one too large for it ends nothing."""
+        """Raise if the disk has no room for any further source; one that is too large does not end the batch."""
         message = str(document["message"]).lower()
-        if document["status"] != "failed" or not any(os.strerror(code).lower() in message for code in NO_ROOM):
+        if document["status"] != "failed" or not any(os.strerror(code).lower() in message for code in NO_SPACE_ERRORS):
             return
-        left = os.statvfs(self.path)
-        # Systems do not report what a quota leaves.
-        if left.f_bavail * left.f_frsize < LEAST_ROOM_BYTES or os.strerror(errno.EDQUOT).lower() in message:
+        space = os.statvfs(self.path)
+        # Systems do not report the free space within a quota.
+        if space.f_bavail * space.f_frsize < MIN_FREE_BYTES or os.strerror(errno.EDQUOT).lower() in message:
             raise OutputError(f"{self.path}: {FULL}", options=RESUME)
 
 
 def _convert_to_frames(rows: dict[str, list[dict[str, Any]]], pieces: dict[str, list[pl.DataFrame]]) -> None:
-    """Turn rows into columns, which take a small part of their memory."""
+    """Turn rows into columns, which take a fraction of their memory."""
     from layoutscope.frames import pl
 
-    for name, found in rows.items():
+    for name, records in rows.items():
         schema = pl.Schema({column.name: column.dtype for column in FLEET_TABLES[name]})
         pieces[name].append(
-            pl.DataFrame({column: [_plain_value(row.get(column)) for row in found] for column in schema}, schema=schema)
+            pl.DataFrame(
+                {column: [_escape_value(row.get(column)) for row in records] for column in schema}, schema=schema
+            )
         )
-        found.clear()
+        records.clear()
 
 
-def _plain_value(value: Any) -> Any:
+def _escape_value(value: Any) -> Any:
     return plain_text(value) if isinstance(value, str) else value
 
 
 def _read_json(path: Path) -> Any:
-    """Read a document of the batch; a pipe in its place would never end."""
+    """Read a document of the batch; `open_file` refuses a pipe, which would never end."""
     with inputs.open_file(path) as file:
         return json.loads(file.read())
 
 
-def _is_same(row: Mapping[str, Any] | None, ended: Mapping[str, Any]) -> bool:
+def _is_same_outcome(row: Mapping[str, Any] | None, ended: Mapping[str, Any]) -> bool:
     return row is not None and all(row[name] == ended[name] for name in ("status", "message", "key"))
 
 
-def _is_row(found: object, identifier: str) -> bool:
-    """Whether a stored row is valid: other programs may have written there."""
-    if not isinstance(found, dict) or found.get("source") != identifier or not isinstance(found.get("key"), dict):
+def _is_row(document: object, identifier: str) -> bool:
+    """Whether a stored row is valid: other programs may have written to the folder."""
+    if (
+        not isinstance(document, dict)
+        or document.get("source") != identifier
+        or not isinstance(document.get("key"), dict)
+    ):
         return False
-    is_ended = all(isinstance(found.get(name), str) for name in ("path", "status", "message"))
-    lists = (found.get(name, []) for name in FLEET_TABLES if name != "batch")
+    is_ended = all(isinstance(document.get(name), str) for name in ("path", "status", "message"))
+    lists = (document.get(name, []) for name in FLEET_TABLES if name != "batch")
     return is_ended and all(isinstance(each, list) and all(isinstance(row, dict) for row in each) for each in lists)
 
 
-def _flat(document: dict[str, Any]) -> dict[str, Any]:
-    """Turn a document into a row of the table of sources."""
-    return {**document["key"], **document, "path_raw": os.fsencode(document["path"])}
-
-
-def _plain_name(path: str) -> str:
-    """Return the part of a path by which a person knows it, in letters that every file system takes."""
+def _portable_name(path: str) -> str:
+    """Return the last part of a path, in characters that every file system accepts."""
     name = os.path.basename(path.rstrip("/")) or "disk"  # noqa: PTH119  (names may be no UTF-8)
-    return re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".")[:LONGEST_NAME] or "disk"
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".")[:NAME_LENGTH] or "disk"
 
 
-def _write_whole(target: Path, seen: ownfiles.Seen, data: bytes) -> None:
-    """Write a file that appears when it is complete, and is on the disk by then."""
+def _write_atomically(target: Path, state: ownfiles.Snapshot, data: bytes) -> None:
+    """Write a file that appears only when it is complete and on the disk."""
     try:
-        with ownfiles.new_file(target, seen, prefix=".") as file:
+        with ownfiles.new_file(target, state, prefix=".") as file:
             _write_through(file, data)
     except OutputError as error:
-        # The folder may take no file for the same reasons as the file no bytes.
+        # Creating the file may fail for the same reasons as writing it.
         if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileExistsError):
             raise error.__cause__ from error
         raise
@@ -422,8 +423,8 @@ def _write_through(file: IO[bytes], data: bytes | memoryview) -> None:
     os.fsync(file.fileno())
 
 
-def need_polars() -> None:
-    """Refuse to begin where what writes tables is missing."""
+def require_polars() -> None:
+    """Raise if polars, which writes the tables, is missing."""
     from layoutscope.frames import pl
 
     _ = pl.DataFrame

@@ -1,7 +1,7 @@
-"""The process that reads the sources of a batch, one after the other: ``python -m layoutscope.fleet.worker``.
+"""The process that reads the sources of a batch one by one: ``python -m layoutscope.fleet.worker``.
 
-:class:`~layoutscope.fleet.engines.Worker` starts it and asks for each source in a line on standard input; a byte on
-standard output says that the source is done. The process ends when standard input ends.
+:class:`~layoutscope.fleet.engines.Worker` starts it and sends a line per source to its standard input. A byte on
+standard output reports that the worker is ready for a source. The process ends when standard input ends.
 """
 
 from __future__ import annotations
@@ -45,21 +45,20 @@ if TYPE_CHECKING:
 
 RESULT: Final = "result.json"
 CAPTURE: Final = "capture.lscope"
-FORGET_PEAK: Final = "5"
-"""The value that Linux expects for that, see proc(5)."""
+RESET_PEAK: Final = "5"
+"""The value for ``/proc/self/clear_refs`` that resets the peak, see proc(5)."""
 
 LACKS_MEMORY: Final = "not enough memory"
 UNWRITTEN: Final = "its results cannot be written"
 
-ENDS: Final[tuple[tuple[Any, tuple[str, int]], ...]] = (
+ERROR_OUTCOMES: Final[tuple[tuple[Any, tuple[str, int]], ...]] = (
     (LockedError, ("locked", EXIT_DAMAGED)),
     (FormatError, ("damaged", EXIT_FAILED)),
     (UsageError, ("refused", EXIT_USAGE)),
     ((UnsupportedError, ImageError), ("refused", EXIT_FAILED)),
     (LayoutscopeError, ("failed", EXIT_FAILED)),
 )
-"""What errors make of a source, and the exit code of its scan: an `ImageError` says that something is not an image
-here."""
+"""Status of a source and exit code of its scan, by error; an `ImageError` means that the source is not an image."""
 
 
 def read_source(
@@ -67,17 +66,17 @@ def read_source(
     options: Mapping[str, Any],
     work: Path,  # an empty folder, which takes the capture
 ) -> dict[str, Any]:
-    """Scan a source, save a capture, and say what was found."""
+    """Scan a source, save a capture, and return the result of the source."""
     try:
-        # What cannot be read says so itself; what follows would call it no image.
+        # Opening an unreadable file raises the system's reason; the scan would say that it is not an image.
         if not is_address(path) and not os.path.isdir(path):  # noqa: PTH112  (names may be no UTF-8)
             os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
         return _scan_and_save(path, dict(options), work)
     except MemoryError:
         return outcome("failed", EXIT_FAILED, LACKS_MEMORY)
     except LayoutscopeError as error:
-        status, code = next(ends for kinds, ends in ENDS if isinstance(error, kinds))
-        # What the system refuses, such as room on a disk or the right to read, says nothing of the image.
+        status, code = next(ends for kinds, ends in ERROR_OUTCOMES if isinstance(error, kinds))
+        # A refusal of the system, such as a full disk or a missing permission, says nothing about the image.
         cause = error.__cause__
         if isinstance(cause, OSError) and not isinstance(error, FormatError):
             status = "failed"
@@ -89,7 +88,7 @@ def read_source(
 
 
 def outcome(status: str, exit_code: int, message: str = "") -> dict[str, Any]:
-    """Say how reading a source ended, where nothing else is known of it."""
+    """Return the result of a source about which nothing else is known."""
     return {"status": status, "exit_code": exit_code, "message": message}
 
 
@@ -101,15 +100,15 @@ def _scan_and_save(path: str, options: dict[str, Any], work: Path) -> dict[str, 
     orders, hash_names = options.pop("orders"), options.pop("hash_names")
     result = scan(path, identify=True, on_locked=locked.append, **options)
     save(result, work / CAPTURE, hash_names=hash_names)
-    tables = _tables(result, orders, options)
-    return {**_describe_end(result, locked), **tables}
+    tables = _make_tables(result, orders, options)
+    return {**_describe_outcome(result, locked), **tables}
 
 
-def _describe_end(result: ScanResult, locked: list[str]) -> dict[str, Any]:
-    """Say how a scan ended, in a word and in a line."""
+def _describe_outcome(result: ScanResult, locked: list[str]) -> dict[str, Any]:
+    """Describe how a scan ended: its status, a message and the figures of the image."""
     from layoutscope.results.locked import is_locked
 
-    # That a volume is locked is a warning of it, and no damage.
+    # A locked volume has a warning that is not damage.
     findings = [item for item in result.findings if item.level != "info"]
     for volume in result.parts:
         levels = ("error",) if is_locked(volume.layout) else ("error", "warning")
@@ -117,40 +116,42 @@ def _describe_end(result: ScanResult, locked: list[str]) -> dict[str, Any]:
     worst = [item for item in findings if item.level == "error"] or findings
     is_damaged = result.exit_code != EXIT_COMPLETE and bool(worst)
     if locked and not is_damaged:
-        said = outcome("locked", EXIT_DAMAGED, locked[0])
+        ending = outcome("locked", EXIT_DAMAGED, locked[0])
     elif result.exit_code == EXIT_COMPLETE:
-        said = outcome("complete", EXIT_COMPLETE)
+        ending = outcome("complete", EXIT_COMPLETE)
     else:
-        said = outcome("damaged", result.exit_code, worst[0].message if worst else "not all metadata was read")
-    about = result.image
-    counted = {"coverage": result.coverage, "image_bytes": about.size_bytes, "read_bytes": about.read_bytes}
-    return {**said, **counted, "metadata_sha256": about.metadata_sha256}
+        ending = outcome("damaged", result.exit_code, worst[0].message if worst else "not all metadata was read")
+    image = result.image
+    figures = {"coverage": result.coverage, "image_bytes": image.size_bytes, "read_bytes": image.read_bytes}
+    return {**ending, **figures, "metadata_sha256": image.metadata_sha256}
 
 
-def _tables(result: ScanResult, orders: list[str], options: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+def _make_tables(result: ScanResult, orders: list[str], options: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     from layoutscope.results.scan import volume_names
     from layoutscope.tables.frames import FRAMES
 
     names = volume_names([volume.layout for volume in result.parts])
     metrics = result.rows("metrics").part(slice(None))
-    found: list[tuple[str, Finding]] = [("", item) for item in result.findings]
+    findings: list[tuple[str, Finding]] = [("", item) for item in result.findings]
     rows: dict[str, list[dict[str, Any]]] = {"volumes": [], "predictions": []}
     for name, volume in zip(names, result.parts, strict=True):
         facts = volume.layout.facts
         plain = ("filesystem", "variant", "name", "uuid", "view", "image_offset", "size_bytes", "block_size_bytes")
         counts = ("num_files", "num_directories", "metadata_known_bytes", "metadata_read_bytes", "case_sensitive")
-        told = {item: getattr(facts, item) for item in (*plain, *counts)}
-        rows["volumes"].append({"volume": name, "number": facts.volume, "features": ", ".join(facts.features), **told})
-        rows["predictions"] += [{"volume": name, **row} for row in _predict_each(volume, orders, options)]
-        found += [(name, item) for item in volume.findings]
+        attributes = {item: getattr(facts, item) for item in (*plain, *counts)}
+        rows["volumes"].append(
+            {"volume": name, "number": facts.volume, "features": ", ".join(facts.features), **attributes}
+        )
+        rows["predictions"] += [{"volume": name, **row} for row in _predict_orders(volume, orders, options)]
+        findings += [(name, item) for item in volume.findings]
     fields = [column.name for column in FRAMES["faults"][1:-1]]
     rows["metrics"] = [dict(zip(metrics, values, strict=True)) for values in zip(*metrics.values(), strict=True)]
-    rows["findings"] = [{"volume": name, **{each: getattr(item, each) for each in fields}} for name, item in found]
+    rows["findings"] = [{"volume": name, **{each: getattr(item, each) for each in fields}} for name, item in findings]
     return rows
 
 
-def _predict_each(volume: VolumeScan, orders: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Serve each order on each drive that the volume fits on; the scan's own walk is one of them."""
+def _predict_orders(volume: VolumeScan, orders: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Predict each order on each drive that is large enough; the scan's own walk is one of the orders."""
     from layoutscope.api.keywords import profiles_of
     from layoutscope.api.predict import DEFAULT_DRIVES, fits
     from layoutscope.api.workloads import checked, host_of, prediction, walk
@@ -160,15 +161,15 @@ def _predict_each(volume: VolumeScan, orders: list[str], options: Mapping[str, A
     if volume.walk is None:
         return []
     profiles = profiles_of(options.get("drives"), DEFAULT_DRIVES)
-    made = []
+    rows = []
     for order in orders:
-        work = checked({"host": volume.walk.host, "order": order})
-        reads = volume.walk.trace if order == volume.walk.order else walk(volume.layout, work).reads
-        unknowns = Unknowns(Host.of(host_of(work)))
+        request = checked({"host": volume.walk.host, "order": order})
+        reads = volume.walk.trace if order == volume.walk.order else walk(volume.layout, request).reads
+        unknowns = Unknowns(Host.of(host_of(request)))
         known = {item.drive: item for item in volume.predictions if order == volume.walk.order}
         for profile in (each for each in profiles if fits(each, reads)):
             time = known.get(profile.name) or prediction(volume.layout, reads, profile, unknowns)
-            made.append(
+            rows.append(
                 {
                     "order": order,
                     "host": volume.walk.host,
@@ -180,16 +181,16 @@ def _predict_each(volume: VolumeScan, orders: list[str], options: Mapping[str, A
                     "read_bytes": int(reads.length_bytes.sum()),
                 }
             )
-    return made
+    return rows
 
 
 def machine_memory_bytes() -> int:
-    """Return the memory of this machine, which is a Unix."""
+    """Return the memory of this machine (Unix only)."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def resident_bytes() -> int:
-    """Return the memory of this machine that this process has now; its most so far where the system says no more."""
+    """Return the resident memory of this process, or its peak if the system reports only that."""
     try:
         with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -201,7 +202,7 @@ def resident_bytes() -> int:
 
 
 def peak_memory_bytes() -> int | None:
-    """Return the most memory that this process ever had in use; None if the system does not report it."""
+    """Return the peak resident memory of this process; None if the system does not report it."""
     with suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/self/status").read_text("utf-8").splitlines():
             if line.startswith("VmHWM:"):
@@ -209,61 +210,61 @@ def peak_memory_bytes() -> int | None:
     return None
 
 
-def forget_peak_memory() -> None:
-    """Reset the measurement, where the system can; otherwise the peak includes all earlier reads."""
+def reset_peak_memory() -> None:
+    """Reset the peak if the system can; otherwise it includes all earlier sources."""
     with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text(FORGET_PEAK, "utf-8")
+        Path("/proc/self/clear_refs").write_text(RESET_PEAK, "utf-8")
 
 
-def bound_process(limits: Mapping[str, Any]) -> None:
-    """Bound what this process may take; what a system does not know is left."""
+def limit_process(limits: Mapping[str, Any]) -> None:
+    """Set the resource limits of this process that the system supports."""
     try:
         import resource
     except ImportError:
         return
-    wanted = {"AS": limits["memory_bytes"], "CORE": 0, "FSIZE": limits["written_bytes"]}
-    for name, most in wanted.items():
+    values = {"AS": limits["memory_bytes"], "CORE": 0, "FSIZE": limits["written_bytes"]}
+    for name, limit in values.items():
         with suppress(AttributeError, ValueError, OSError):
             kind = getattr(resource, f"RLIMIT_{name}")
-            if most is not None:
-                resource.setrlimit(kind, (most, most))
+            if limit is not None:
+                resource.setrlimit(kind, (limit, limit))
 
 
 def main() -> None:
-    """Read one source after the other: a line with limits, then one with each job."""
-    asked, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
-    # Libraries print where they like: on standard output, too. Only the byte after each source belongs there.
+    """Read a line with limits, then a line per job, and run the jobs one by one."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.dup(1)
+    # Libraries may print to standard output, where only the ready byte belongs.
     os.dup2(2, 1)
     with open(os.devnull, "rb") as nothing:  # noqa: PTH123
         os.dup2(nothing.fileno(), 0)
-    if not (limits := asked.readline()):
+    if not (limits := requests.readline()):
         return
     gc.set_threshold(bounded.GARBAGE_AFTER_OBJECTS)
-    bound_process(json.loads(limits))
-    with bounded.own_process():
-        _serve(asked, answers)
+    limit_process(json.loads(limits))
+    with bounded.run_in_child():
+        _serve(requests, replies)
 
 
-def _serve(asked: BinaryIO, answers: int) -> None:
+def _serve(requests: BinaryIO, replies: int) -> None:
     jobs: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(asked, jobs), daemon=True).start()
+    threading.Thread(target=_receive, args=(requests, jobs), daemon=True).start()
     while True:
-        os.write(answers, b".")
-        _work(json.loads(jobs.get()))
+        os.write(replies, b".")
+        _run_job(json.loads(jobs.get()))
 
 
-def _receive(asked: BinaryIO, jobs: queue.SimpleQueue[bytes]) -> None:
-    """Queue the jobs, and end this process and those that it started when nobody asks any more."""
-    for line in asked:
+def _receive(requests: BinaryIO, jobs: queue.SimpleQueue[bytes]) -> None:
+    """Queue the jobs, and end this process and its children at the end of the input."""
+    for line in requests:
         jobs.put(line)
-    # The worker leads its process group, which nobody waits for.
+    # The worker leads its process group, so this ends its children as well.
     os.killpg(0, signal.SIGKILL)
 
 
-def _work(job: dict[str, Any]) -> None:
+def _run_job(job: dict[str, Any]) -> None:
     work = Path(job["work"])
     tempfile.tempdir = os.environ["TMPDIR"] = str(work)
-    forget_peak_memory()
+    reset_peak_memory()
     try:
         os.chdir(job["at"])
         document = read_source(job["source"]["path"], job["options"], work)

@@ -257,7 +257,7 @@ def cached_name(name: str, status: os.stat_result) -> str:
 
     facts = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     digest = hashlib.blake2b(repr(facts).encode(), digest_size=16).hexdigest()
-    return f"{ownfiles.beginning(name, 100)}-{digest}.raw"
+    return f"{ownfiles.truncate_name(name, 100)}-{digest}.raw"
 
 
 def claim(folder: Path) -> None:
@@ -358,7 +358,7 @@ def touch(path: Path, digest: str) -> None:
 def seal(path: Path, digest: str, image: Path | None = None) -> bool:
     """Say beside an image what it holds, and in which state of its file; whether that could be written."""
     place = _seal_of(path)
-    seen = ownfiles.look(place)
+    seen = ownfiles.take_snapshot(place)
     # What says something else is nobody's seal, and stays.
     if seen and not ownfiles.is_own(place) and not read_sealed_digest(path)[0]:
         return False
@@ -405,7 +405,7 @@ def make_room(folder: Path, new_bytes: int) -> bool:
     """Remove what was used longest ago, and what was abandoned, until something new fits."""
     limit = limit_bytes()
     for path in folder.glob(f"{PARTIAL}*"):
-        seen = ownfiles.look(path)
+        seen = ownfiles.take_snapshot(path)
         if seen and ownfiles.is_unfinished(path) and time.time_ns() - seen[""].mtime_ns > ABANDONED_AFTER_S * 10**9:
             with suppress(OSError, OutputError):
                 ownfiles.remove(path, seen)
@@ -425,7 +425,7 @@ def remove(images: Iterable[KeptImage]) -> int:
         is_named = inputs.is_input(item.path) and os.path.realpath(item.path) not in _served
         if is_named or not _is_sealed(item.path):
             continue
-        seen = {path: ownfiles.look(path) for path in (item.path, _seal_of(item.path))}
+        seen = {path: ownfiles.take_snapshot(path) for path in (item.path, _seal_of(item.path))}
         with suppress(OSError, OutputError):
             # As it was sealed still, now that its state is known.
             if read_sealed_digest(item.path)[1]:
@@ -598,10 +598,10 @@ def _move_into_cache(image: RawFile, partial: Path, kept: Path, digest: str) -> 
     """Give an image its name, unless another process was first."""
     with contextlib.suppress(FileExistsError):
         try:
-            ownfiles.place_new(partial, kept)
+            ownfiles.rename_new(partial, kept)
         except PermissionError:
             image.close()  # Windows gives no other name to what is open
-            ownfiles.place_new(partial, kept)
+            ownfiles.rename_new(partial, kept)
             image = RawFile(kept)
         touch(kept, digest)
     return image

@@ -203,7 +203,7 @@ def _lines(path: Path) -> list[tuple[int, str]]:
     try:
         if path.stat().st_size > _MAX_MAP_BYTES:
             raise ImageError(f"{path}: too large for a ddrescue map file")
-        text = inputs.read_text(path, "ascii", most_bytes=_MAX_MAP_BYTES)
+        text = inputs.read_text(path, "ascii", max_bytes=_MAX_MAP_BYTES)
     except OSError as error:
         raise ImageError(f"{path}: {reason_of(error)}") from error
     except UnicodeDecodeError as error:

@@ -23,7 +23,7 @@ from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from layoutscope.errors import ImageError, UnsupportedError, install_command
 from layoutscope.image.source import FillingSource, ReadCounter
-from layoutscope.inputs import whole_address
+from layoutscope.inputs import restore_address
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -496,7 +496,7 @@ class RemoteSource(FillingSource):
     """A file on a server."""
 
     def __init__(self, address: str) -> None:
-        self.name = whole_address(address)
+        self.name = restore_address(address)
         self.counter = ReadCounter()
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
         self._file: WebFile | _StoredFile
@@ -633,24 +633,24 @@ def address_identity(address: str) -> dict[str, Any]:
     except (ImageError, UnsupportedError):
         return {}
     told = {name.lower(): str(facts[name]) for name in facts if name.lower().replace("-", "") in _CHANGING}
-    text = repr((whole_address(address), facts["size"], sorted(told.items())))
+    text = repr((restore_address(address), facts["size"], sorted(told.items())))
     return {"size_bytes": int(facts["size"]), "identity": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def _facts(address: str) -> dict[str, Any]:
     """Ask a server about a file, by what fsspec calls its facts."""
-    if _is_web(whole_address(address)):
-        file = WebFile(whole_address(address), 1)
+    if _is_web(restore_address(address)):
+        file = WebFile(restore_address(address), 1)
         file.close()
         return {"size": file.size_bytes, **file.facts}
-    files, path = _open_by_fsspec(whole_address(address))
+    files, path = _open_by_fsspec(restore_address(address))
     # What was asked before may be kept for long, and this asks whether it still holds.
     files.invalidate_cache()
-    facts: dict[str, Any] = _retry(whole_address(address), lambda: files.info(path))
+    facts: dict[str, Any] = _retry(restore_address(address), lambda: files.info(path))
     if facts.get("type") == "directory":
-        raise ImageError(f"{whole_address(address)}: is a directory, not an image")
+        raise ImageError(f"{restore_address(address)}: is a directory, not an image")
     if facts.get("size") is None or not facts.get("partial", True):
-        raise ImageError(f"{whole_address(address)}: {WHOLE}")
+        raise ImageError(f"{restore_address(address)}: {WHOLE}")
     return facts
 
 

@@ -1,7 +1,7 @@
 """Fragmentation, locality, distance and free space: named numbers with their definition, unit and source.
 
-Input: a :class:`~layoutscope.tables.VolumeLayout`, for some of them an access trace. Nothing here reads an image. Which
-metrics a layout has, and in which order reports show them, stands here.
+Input: a :class:`~layoutscope.tables.VolumeLayout` and, for some metrics, an access trace. Nothing here reads an image.
+This module determines the metrics of a layout and their order in reports.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ __all__ = [
 
 
 def measure(layout: VolumeLayout) -> tuple[Metric, ...]:
-    """Compute every metric that needs the tables alone."""
+    """Compute all metrics that need only the tables."""
     return tuple(_metrics(layout))
 
 
 def measure_trace(trace: AccessTrace, layout: VolumeLayout) -> tuple[Metric, ...]:
-    """Compute every metric of a walk."""
+    """Compute all metrics of a walk."""
     return tuple(trace_metrics(trace, layout))
 
 
@@ -85,7 +85,7 @@ def _locality(layout: VolumeLayout) -> Iterator[Metric]:
 
 
 def _list_measured_trees(layout: VolumeLayout) -> list[str]:
-    """Trees with at least two nodes at level 0, the enumerated one first."""
+    """List the trees with at least two nodes at level 0, the enumerated one first."""
     nodes = select_own_nodes(layout)
     tree = nodes.take(nodes["level"].filled(1) == 0)["tree"]
     main = main_tree(layout)

@@ -1,7 +1,7 @@
-"""What a metric is: a number that carries its definition, unit, denominator and source.
+"""Metrics and their definitions: a metric is a number with its unit, denominator and source.
 
-Each module of this package defines its metrics beside the functions that compute them; :data:`DEFINITIONS` collects
-them, and docs/reference/metrics.md is made from it.
+Each module of this package defines its metrics next to the functions that compute them. :data:`DEFINITIONS` collects
+them, and docs/reference/metrics.md is generated from it.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 Needs = Literal["tables", "trace"]
 
 DEFINITIONS: Final[dict[str, Definition]] = {}
-"""Every metric by its name."""
+"""All definitions by name."""
 
 
 class Definition(Displayed, Struct, frozen=True):
-    """How a metric is defined; once made, it is known by its name."""
+    """The definition of a metric; creating it adds it to :data:`DEFINITIONS`."""
 
-    name: str  # stable identifier; no other definition has it
-    title: str  # what a report calls it
+    name: str  # unique, stable identifier
+    title: str  # name in reports
     unit: str  # ``share`` is a number from 0 to 1
-    denominator: str  # what the number is a share, mean or count of
-    text: str  # the definition in one or two sentences, with the values to expect
-    citation: str  # where the definition comes from
-    needs: Needs = "tables"  # what it is computed from
+    denominator: str  # the quantity of which the number is a share, mean or count
+    text: str  # the definition in one or two sentences, with typical values
+    citation: str  # the source of the definition
+    needs: Needs = "tables"  # the input of its computation
 
     def __post_init__(self) -> None:
         if self.name in DEFINITIONS:
@@ -43,11 +43,11 @@ class Definition(Displayed, Struct, frozen=True):
 class Metric(Displayed, Struct, frozen=True):
     """One measured number."""
 
-    definition: Definition  # what was measured
-    value: float | None  # the number in the definition's unit; None where the denominator is empty
-    subject: str = "metadata"  # what it was measured on: a tree, ``metadata``, ``files`` or ``free space``
+    definition: Definition  # the definition of the metric
+    value: float | None  # the number in the unit of the definition; None if the denominator is empty
+    subject: str = "metadata"  # the measured object: a tree, ``metadata``, ``files`` or ``free space``
     parts: tuple[tuple[str, float], ...] = ()  # percentiles, or the bins of a histogram, with their labels
-    note: str = ""  # why there is no value, or what limits it
+    note: str = ""  # why there is no value, or a limitation of it
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class Metric(Displayed, Struct, frozen=True):
 
     @property
     def denominator(self) -> str:
-        """What the value is a share, mean or count of."""
+        """The quantity of which the value is a share, mean or count."""
         return self.definition.denominator
 
     @property
@@ -71,38 +71,38 @@ class Metric(Displayed, Struct, frozen=True):
 
     @property
     def citation(self) -> str:
-        """Where the definition comes from."""
+        """The source of the definition."""
         return self.definition.citation
 
 
 PERCENTILES: Final = (10, 50, 90, 99)
-"""Percentiles that distances are reported with."""
+"""Percentiles in reports of distances."""
 
 
 def median_and_percentiles(values: NDArray[np.integer[Any]]) -> tuple[float, tuple[tuple[str, float], ...]]:
-    """Median of some numbers, of which there is at least one, and their percentiles with labels."""
-    # Those that percentiles and the median need stand where sorting would bring them.
+    """Compute the median and the labelled percentiles of at least one number."""
+    # A partial sort suffices: only the elements that these statistics use need their sorted places.
     ordered = np.partition(values, distinct(_ranks(len(values))[1]))
     middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
     return float(middle.mean()), _percentiles(ordered)
 
 
 def median(values: NDArray[np.integer[Any]]) -> float:
-    """Median of some numbers, of which there is at least one."""
+    """Compute the median of at least one number."""
     return median_and_percentiles(values)[0]
 
 
 def _ranks(count: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Ranks of the percentiles among so many values, and the places on which their values depend, with the median's."""
+    """Return the ranks of the percentiles among `count` values, and the places that they and the median use."""
     rank = (count - 1) * (np.array(PERCENTILES) / 100)
     below = np.floor(rank).astype(np.int64)
     return rank, np.concatenate([below, np.minimum(below + 1, count - 1), [(count - 1) // 2, count // 2]])
 
 
 def _percentiles(ordered: NDArray[np.integer[Any]]) -> tuple[tuple[str, float], ...]:
-    # As ``np.percentile``.
+    # This interpolates like ``np.percentile``.
     rank, places = _ranks(len(ordered))
     below = places[: len(rank)]
     low, high, share = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)], rank - below
-    found = np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
-    return tuple((f"p{p}", float(value)) for p, value in zip(PERCENTILES, found, strict=True))
+    values = np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
+    return tuple((f"p{p}", float(value)) for p, value in zip(PERCENTILES, values, strict=True))

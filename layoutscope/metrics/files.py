@@ -1,4 +1,4 @@
-"""Files, free space, trees and walks: layout score, fragments, sizes of holes, order, fill, seek distances.
+"""Metrics of files, free space, trees and walks: layout score, fragments, order, fill and seek distances.
 
 Input: extents, free and nodes; for walks an access trace.
 """
@@ -71,22 +71,22 @@ FREE_LARGEST = Definition(
 
 
 FIRST_USER_ID: Final = 16
-"""File systems keep the ids below 16 for themselves: TN1150, "Catalog Node IDs"; the reference's MIN_USER_INO_NUM."""
+"""Lower ids are reserved for the file system: TN1150, "Catalog Node IDs"; Apple's reference, MIN_USER_INO_NUM."""
 
 
 def file_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Measure the static layout score and the fragments of all forks."""
     _, blocks, fragments = fork_fragments(user_extents(layout), layout.facts.block_size_bytes)
-    # A fork of one block has no block after another, and no part in the score (Smith & Seltzer).
+    # A fork of one block has no pair of blocks, so it does not affect the score (Smith & Seltzer).
     pairs = int((blocks - 1).sum())
     breaks = int((fragments - 1).sum())
     yield Metric(LAYOUT_SCORE, 1 - breaks / pairs if pairs else None, "files")
     mean = float(fragments.mean()) if len(fragments) else None
-    yield Metric(FRAGMENTS, mean, "files", _counts(fragments))
+    yield Metric(FRAGMENTS, mean, "files", _count_by_fragments(fragments))
 
 
 def user_extents(layout: VolumeLayout) -> Table:
-    """Extents of files; those of special files, with ids of the file system's own, may be in the same table."""
+    """Select the extents of user files; the table may include special files, with reserved ids."""
     extents = layout.columns("extents")
     return extents.take(extents["file_id"].data >= FIRST_USER_ID)
 
@@ -94,28 +94,28 @@ def user_extents(layout: VolumeLayout) -> Table:
 def fork_fragments(
     extents: Table, block_size_bytes: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
-    """Count the blocks and the contiguous pieces of each fork of a file; holes count for nothing."""
-    held = _sort_by_fork(extents.take(extents["image_offset"].is_known))
-    start, length = held["image_offset"].data, held["length_bytes"].data
-    is_head = is_head_of(held["file_id"].data, held["fork"].data)
+    """Count the blocks and the contiguous pieces of each fork of a file, without holes."""
+    stored = _sort_by_fork(extents.take(extents["image_offset"].is_known))
+    start, length = stored["image_offset"].data, stored["length_bytes"].data
+    is_head = is_head_of(stored["file_id"].data, stored["fork"].data)
     first, is_apart = np.flatnonzero(is_head), is_head
     is_apart[1:] |= start[1:] != start[:-1] + length[:-1]
     if not len(first):
-        return held["file_id"].data, length, length
+        return stored["file_id"].data, length, length
     if len(first) == len(length):
         size_bytes, fragments = length.astype(np.int64, copy=False), np.ones(len(length), np.int64)
     else:
         size_bytes, fragments = (np.add.reduceat(values, first, dtype=np.int64) for values in (length, is_apart))
-    return held["file_id"].data[first], -(-size_bytes // block_size_bytes), fragments
+    return stored["file_id"].data[first], -(-size_bytes // block_size_bytes), fragments
 
 
 def _sort_by_fork(extents: Table) -> Table:
-    """Extents of each fork together and in the fork's order; readers give them so, unless the volume is damaged."""
+    """Sort extents by fork and logical offset; they are sorted already unless the volume is damaged."""
     file_id, forks, logical = (extents[name].data for name in ("file_id", "fork", "logical_offset"))
     is_head = is_head_of(file_id, forks)
     if not (~is_head[1:] & (logical[1:] <= logical[:-1])).any():
         goes_on = file_id[1:] == file_id[:-1]
-        # In the order of files and forks, each fork has one run.
+        # Sorted by file and fork, each fork is one run.
         if is_ascending(file_id) and not (goes_on & (forks[1:] < forks[:-1])).any():
             return extents
         (file_code,), bound = dense_codes(file_id[is_head])
@@ -125,7 +125,7 @@ def _sort_by_fork(extents: Table) -> Table:
     return extents.take(np.lexsort((logical, forks, file_id)))
 
 
-def _counts(fragments: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
+def _count_by_fragments(fragments: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
     bounds = np.array([1, 2, 3, 5, 9, 17, 65])
     labels = ("1", "2", "3-4", "5-8", "9-16", "17-64", "65+")
     counts = np.add.reduceat(np.bincount(np.minimum(fragments, bounds[-1]), minlength=bounds[-1] + 1), bounds)
@@ -133,7 +133,7 @@ def _counts(fragments: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
 
 
 def free_metrics(layout: VolumeLayout) -> Iterator[Metric]:
-    """Count and sizes of the free extents."""
+    """Measure the number and the sizes of the free extents."""
     length = layout.columns("free")["length_bytes"].data
     elsewhere = filesystem_of(layout).traits.has_containers and layout.facts.volume is not None
     note = "free space belongs to the container" if elsewhere else ""
@@ -151,11 +151,8 @@ def power_of_two_histogram(
     sizes: NDArray[np.int64],  # in bytes; those below 1 fall into the bin `0`
     weights: NDArray[np.int64] | None = None,
 ) -> tuple[tuple[str, float], ...]:
-    """Sum weights by the power of two at or below each size.
-
-    Lower bound of the bin and its sum; empty bins are left out.
-    """
-    # Doubles hold sizes up to 8 PiB exactly; only beyond could one be rounded up to the next power.
+    """Sum weights by the power of two at or below each size; return the lower bound and sum of each non-empty bin."""
+    # Doubles hold sizes up to 8 PiB exactly; only larger ones could be rounded up to the next power.
     place = np.zeros(len(sizes), np.int64)
     positive = sizes > 0
     place[positive] = np.frexp(sizes[positive].astype(np.float64))[1]
@@ -204,23 +201,23 @@ def order_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
     """Compare key order with disk order of one tree's leaves."""
     nodes = select_own_nodes(layout, tree)
     leaves = nodes.take(nodes["kind"].equals("leaf") & nodes["key_rank"].is_known)
-    # The table has nodes by number or address. Leaves that no index leads to have no rank, and no order of keys.
+    # The table sorts nodes by number or address. Leaves without an index entry have no rank, and no key order.
     start, stop = node_edges(layout, leaves.take(order_of(leaves["key_rank"].data)))
-    rank = disk_rank(start)
+    rank = rank_on_disk(start)
     n = len(rank)
     pairs = n * (n - 1) / 2
-    yield Metric(ADJACENT, _mean(start[1:] == stop[:-1]), tree)
-    yield Metric(BACKWARD, _mean(start[1:] < start[:-1]), tree)
-    yield Metric(INVERSIONS, inversions(rank) / pairs if pairs else None, tree)
+    yield Metric(ADJACENT, _mean_or_none(start[1:] == stop[:-1]), tree)
+    yield Metric(BACKWARD, _mean_or_none(start[1:] < start[:-1]), tree)
+    yield Metric(INVERSIONS, count_inversions(rank) / pairs if pairs else None, tree)
     yield Metric(RANK_DISTANCE, float(np.abs(rank - np.arange(n)).mean() / n) if n else None, tree)
 
 
-def _mean(values: NDArray[np.bool_]) -> float | None:
+def _mean_or_none(values: NDArray[np.bool_]) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def disk_rank(image_offset: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Place of each leaf in address order."""
+def rank_on_disk(image_offset: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place of each leaf in address order."""
     rank = np.empty(len(image_offset), np.int64)
     rank[order_of(image_offset)] = np.arange(len(image_offset))
     return rank
@@ -229,41 +226,41 @@ def disk_rank(image_offset: NDArray[np.int64]) -> NDArray[np.int64]:
 COUNT_INVERSIONS: Final = Kernel("count_inversions", "LL")
 
 
-def inversions(permutation: NDArray[np.int64]) -> int:
-    """Count the pairs in falling order."""
+def count_inversions(permutation: NDArray[np.int64]) -> int:
+    """Count the pairs in descending order."""
     values = np.array(permutation, np.int64)
     return COUNT_INVERSIONS(values, np.empty(len(values), np.int64))
 
 
 CLUMP_GAP_BYTES: Final = MIB
-"""Gap inside the clumps of a tree's summary."""
+"""Largest gap within the clumps of a tree summary."""
 
 
 class TreeSummary(Displayed, Struct, frozen=True):
-    """One tree of a volume."""
+    """Summary of one tree of a volume."""
 
     tree: str  # name of the B-tree
     nodes_by_level: tuple[int, ...]  # nodes at level 0 (leaves), 1, and so on
     other_nodes: int  # header and map nodes
-    free_nodes: int  # nodes that the tree holds without using them
-    snapshot_nodes: int  # those of the nodes in use that snapshots alone hold; metrics of the tree leave them out
+    free_nodes: int  # allocated nodes that are not in use
+    snapshot_nodes: int  # nodes in use by snapshots only, which metrics of the tree ignore
     size_bytes: int  # bytes of the nodes in use
-    pieces: int  # contiguous runs that these form on disk
-    clumped_share: float  # share of them in the largest clump with gaps of at most 1 MiB
+    pieces: int  # contiguous runs of these nodes on disk
+    clumped_share: float  # share of these nodes in the largest clump with gaps of at most 1 MiB
     records: int  # records in the leaves
 
 
 def tree_summaries(layout: VolumeLayout) -> tuple[TreeSummary, ...]:
-    """Summarise every tree of a layout, in the order in which the tables name them."""
+    """Summarise the trees of a layout, in the order of the tables."""
     nodes = layout.columns("nodes")
     live = nodes.take(~nodes["state"].equals("stale"))
-    return tuple(_summary(layout, name, live) for name in live["tree"].numbered()[1])
+    return tuple(_summarise_tree(layout, name, live) for name in live["tree"].numbered()[1])
 
 
-def _summary(layout: VolumeLayout, tree: str, live: Table) -> TreeSummary:
+def _summarise_tree(layout: VolumeLayout, tree: str, live: Table) -> TreeSummary:
     nodes = live.take(live["tree"].equals(tree))
-    held = node_pieces(layout, tree)
-    clumps = clump_bytes(held, CLUMP_GAP_BYTES)
+    pieces = node_pieces(layout, tree)
+    clumps = clump_bytes(pieces, CLUMP_GAP_BYTES)
     by_level = np.bincount(nodes["level"].present()).tolist()
     free = int(nodes["kind"].equals("free").sum())
     leaves = nodes.take(nodes["kind"].equals("leaf"))
@@ -273,8 +270,8 @@ def _summary(layout: VolumeLayout, tree: str, live: Table) -> TreeSummary:
         other_nodes=len(nodes) - free - sum(by_level),
         free_nodes=free,
         snapshot_nodes=len(nodes) - int(nodes["state"].is_in(LIVE_STATES).sum()),
-        size_bytes=int(held.length.sum()),
-        pieces=len(merge_pieces(held, 0).start),
+        size_bytes=int(pieces.length.sum()),
+        pieces=len(merge_pieces(pieces, 0).start),
         clumped_share=float(clumps.max() / clumps.sum()) if len(clumps) else 0.0,
         records=int(leaves["num_records"].present().sum()),
     )
@@ -315,32 +312,34 @@ AGE = Definition(
 
 
 def health_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
-    """Fill by level and height of one tree; density and age where they apply."""
+    """Measure fill by level and height of one tree, and density and age if they apply."""
     nodes = select_own_nodes(layout, tree)
-    yield _fill(nodes, tree)
+    yield _make_fill_metric(nodes, tree)
     levels = nodes["level"].present()
     yield Metric(HEIGHT, float(int(levels.max()) + 1) if len(levels) else None, tree)
     if tree == main_tree(layout):
         entries = len(layout.columns("entries"))
         yield Metric(DENSITY, len(nodes) * 1000 / entries if entries else None, tree)
     if nodes["xid"].is_known.any():
-        yield _age(nodes, tree, layout.facts.stamp)
+        yield _make_age_metric(nodes, tree, layout.facts.stamp)
 
 
-def _fill(nodes: Table, tree: str) -> Metric:
+def _make_fill_metric(nodes: Table, tree: str) -> Metric:
     nodes = nodes.take(nodes["level"].is_known)
     level, used = nodes["level"].data, nodes["used_bytes"].filled(0).astype(np.int64)
     known = nodes["used_bytes"].is_known & nodes["free_bytes"].is_known
     room = np.where(known, used + nodes["free_bytes"].data, 0)
-    # Sums of whole bytes: doubles hold them exactly.
+    # Doubles hold these sums of whole bytes exactly.
     sums = zip(np.bincount(level, used).tolist(), np.bincount(level, room).tolist(), strict=True)
-    parts = tuple((f"level {number}", held / bytes_of) for number, (held, bytes_of) in enumerate(sums) if bytes_of)
+    parts = tuple(
+        (f"level {number}", used_sum / room_sum) for number, (used_sum, room_sum) in enumerate(sums) if room_sum
+    )
     return Metric(FILL, dict(parts).get("level 0"), tree, parts)
 
 
-def _age(nodes: Table, tree: str, stamp: int) -> Metric:
-    # Transactions are the container's: what other volumes write ages the nodes of this one, too.
-    # Damage makes numbers of 64 bits of them, which signed ones do not hold.
+def _make_age_metric(nodes: Table, tree: str, stamp: int) -> Metric:
+    # Transactions belong to the container, so writes of other volumes age the nodes of this one as well.
+    # Damaged transaction numbers may exceed signed 64-bit integers.
     now = np.uint64(stamp)
     age = now - np.minimum(nodes["xid"].present().astype(np.uint64), now)
     middle, parts = median_and_percentiles(age)
@@ -409,16 +408,16 @@ def trace_metrics(trace: AccessTrace, layout: VolumeLayout) -> Iterator[Metric]:
     start, stop = trace.image_offset, trace.image_offset + trace.length_bytes
     yield Metric(REQUEST_SCORE, sequential_share(start, stop), "walk")
     from_end = np.abs(start[1:] - stop[:-1])
-    yield _distances(SEEK_END, from_end)
-    yield _distances(SEEK_EDGE, seek_from_edge(start, stop))
+    yield _make_distance_metric(SEEK_END, from_end)
+    yield _make_distance_metric(SEEK_EDGE, seek_from_edge(start, stop))
     travel = float(from_end.sum())
     yield Metric(TRAVEL, travel, "walk")
-    # Volumes that share the space of a container have its size: any of them may reach over all of it.
+    # A volume that shares the space of a container has the size of the container, all of which it may use.
     size = layout.facts.size_bytes
     yield Metric(STROKES, travel / size if size > 0 else None, "walk")
 
 
-def _distances(definition: Definition, distance: NDArray[np.int64]) -> Metric:
+def _make_distance_metric(definition: Definition, distance: NDArray[np.int64]) -> Metric:
     if not len(distance):
         return Metric(definition, None, "walk")
     bins = tuple((f"from {label}", count) for label, count in power_of_two_histogram(distance))
@@ -427,7 +426,7 @@ def _distances(definition: Definition, distance: NDArray[np.int64]) -> Metric:
 
 
 def sequential_share(start: NDArray[np.int64], stop: NDArray[np.int64]) -> float | None:
-    """Share of runs, but the first, that start where the last one stopped; None for fewer than two."""
+    """Compute the share of runs after the first that start where the previous one stops; None for fewer than two."""
     return float((start[1:] == stop[:-1]).mean()) if len(start) > 1 else None
 
 
@@ -435,12 +434,12 @@ def seek_from_edge(
     start: NDArray[np.int64],  # start, stop: reads in order, in bytes
     stop: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Distance of each read but the first from the nearest edge of the read before."""
+    """Compute the distance of each read after the first from the nearest edge of the previous read."""
     return edge_distance(start[:-1], stop[:-1], start[1:], stop[1:])
 
 
 def enumeration_layout_score(trace: AccessTrace, layout: VolumeLayout) -> float | None:
-    """Share of first-touched nodes that start where the last one ended; None for fewer than two nodes."""
+    """Compute the share of first-touched nodes that start where the previous one ends; None for fewer than two."""
     nodes = live_nodes(layout)
     nodes = nodes.take(order_of(nodes["image_offset"].data))
     start, stop = node_edges(layout, nodes)
@@ -451,11 +450,11 @@ def enumeration_layout_score(trace: AccessTrace, layout: VolumeLayout) -> float 
 def first_touches(
     read_offset: NDArray[np.int64], start: NDArray[np.int64], stop: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Nodes in the order in which reads touch them first."""
+    """List the nodes in the order in which reads first touch them."""
     if not len(start):
         return np.empty(0, np.int64)
-    # A driver that reads blocks smaller than a node touches it with the first of them. Bytes outside of nodes are
-    # bitmaps, superblocks and file data.
+    # If a driver reads blocks smaller than a node, the first block touches the node. Bytes outside nodes are bitmaps,
+    # superblocks and file data.
     node = np.searchsorted(start, read_offset, side="right") - 1
     inside = (node >= 0) & (read_offset < stop[np.maximum(node, 0)])
     visited = node[inside]

@@ -1,7 +1,7 @@
-"""How a volume was written: in which order files came, in which transactions, and what of it is still as it was.
+"""The history of a volume: the order in which files were created, and the transactions that wrote its nodes.
 
-Input: entries and nodes. File systems number files in the order in which these are created, and those that rewrite
-nodes record the transaction in each of them.
+Input: entries and nodes. File systems number files in the order of creation, and copy-on-write file systems record the
+transaction in each node.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
 
-_PAIRS: Final = "neighbours in folders"
+_NEIGHBOURS: Final = "neighbours in folders"
 
 NEXT_NUMBER = Definition(
     "next-number",
     "Next file has the next number",
     unit="share",
-    denominator=_PAIRS,
+    denominator=_NEIGHBOURS,
     text="Share of files whose number is one more than that of the file before them in the listing of their folder.",
     citation="this project",
 )
@@ -40,7 +40,7 @@ CREATED_AS_LISTED = Definition(
     "created-as-listed",
     "Created as listed",
     unit="share",
-    denominator=f"{_PAIRS} (at random 50 %)",
+    denominator=f"{_NEIGHBOURS} (at random 50 %)",
     text="Share of files with a higher number than the file before them in the listing of their folder: 1 where files "
     "were created in the order in which folders are listed, 0.5 at random.",
     citation="this project; numbers ascend in the order of creation (TN1150, nextCatalogID; Apple File System "
@@ -82,7 +82,7 @@ FILL_BY_AGE = Definition(
     text="Leaf fill of the quarter of the leaves that was written last; parts have all quarters.",
     citation="this project",
 )
-FILES_A_TRANSACTION = Definition(
+FILES_PER_TRANSACTION = Definition(
     "files-per-transaction",
     "Files per transaction",
     unit="files",
@@ -102,50 +102,50 @@ BEHIND = Definition(
 )
 
 SAMPLED_FILES: Final = 100_000
-"""If there are more files, only about this many are compared, from some folders."""
+"""Approximate number of files compared on larger volumes, from a sample of the folders."""
 
 NAME_BYTES: Final = 24
-"""Names are compared by this many bytes; names that agree in them may change places."""
+"""Names are compared by this many bytes; the order of names with equal beginnings is undefined."""
 
-SURE: Final = 4.0
-"""Standard deviations from random order at which an order is taken for that of creation."""
+CERTAIN_SIGMAS: Final = 4.0
+"""Standard deviations from random order at which an order counts as the order of creation."""
 
 FIRST_SHARE: Final = 0.99
-"""Share of the files that came after all folders where folders were made first."""
+"""Share of files newer than all folders at which folders count as created first."""
 
 REUSED_BELOW: Final = 0.9
-"""Share of the transactions in disk order below which freed blocks were used again: 0.99 to 0.88 after one to five
-rounds of replacing a twentieth of the files in the first free blocks, 0.6 after ten; 1 if later blocks are taken."""
+"""Share of transactions in disk order below which freed blocks were reused: 0.99 to 0.88 after one to five rounds of
+replacing a twentieth of the files in the first free blocks, 0.6 after ten; 1 if blocks after the last ones are used."""
 
-FEW_LEAVES: Final = 0.01
-"""A stream with a smaller share of the leaves is left out."""
+MIN_STREAM_SHARE: Final = 0.01
+"""Streams with a smaller share of the leaves are ignored."""
 
-FEWEST_TRANSACTIONS: Final = 10
-"""Fewer transactions do not show where blocks are taken."""
+MIN_TRANSACTIONS: Final = 10
+"""Fewer transactions do not show the direction of allocation."""
 
-FEWEST_FILES: Final = 100
-"""Files that are looked at to count those of a transaction, if there are as many."""
+MIN_FILES: Final = 100
+"""Least number of files used to count the files of a transaction, if there are as many."""
 
 STREAM_LEAVES: Final = 100_000
-"""Streams are counted among the first so many leaves in key order."""
+"""Number of leaves in key order, from the first, among which streams are counted."""
 
 QUARTERS: Final = ("oldest quarter", "second quarter", "third quarter", "newest quarter")
 
 
 class Ascents(NamedTuple):
-    """How often the later of two neighbours has the higher number."""
+    """Counts of neighbours with ascending numbers."""
 
-    num_different: int  # neighbours that differ
-    num_rising: int  # those of which the later one has the higher number
+    num_different: int  # pairs of neighbours with different numbers
+    num_rising: int  # pairs with a higher second number
 
     @property
     def share(self) -> float | None:
-        """Share of the neighbours."""
+        """Share of ascending pairs among those that differ."""
         return self.num_rising / self.num_different if self.num_different else None
 
     @property
     def excess(self) -> float:
-        """By how many standard deviations they exceed those of a random order, whose variance is n / 12."""
+        """Excess over a random order in standard deviations; the variance of a random order is n / 12."""
         return (self.num_rising - self.num_different / 2) / math.sqrt(max(self.num_different, 12) / 12)
 
 
@@ -153,11 +153,11 @@ class FilesInOrder(NamedTuple):
     """Files of some folders, folder by folder."""
 
     table: Table  # in the order of listings
-    is_behind: NDArray[np.bool_]  # whether another file of the folder is before it
-    by_name: I64 | None  # the files in the order of their names; None where these are not known
+    is_behind: NDArray[np.bool_]  # whether it is not the first of its folder
+    by_name: I64 | None  # the rows in the order of names within each folder; None if names are unknown
 
     def ascents(self, column: str, order: I64 | None = None) -> Ascents:
-        """Compare neighbours in the order of listings, or in another one."""
+        """Count ascents between neighbours, in the order of listings by default."""
         values = self.table[column]
         numbers = values.signed() if order is None else values.signed()[order]
         step = (numbers[1:] - numbers[:-1])[self.is_behind[1:]]
@@ -165,7 +165,7 @@ class FilesInOrder(NamedTuple):
 
 
 def list_files(layout: VolumeLayout) -> FilesInOrder:
-    """List the files of all folders, or of some evenly chosen ones."""
+    """List the files of all folders, or of an evenly spaced sample of them."""
     entries = layout.columns("entries")
     files = entries.take(~entries["kind"].equals("directory") & entries["entry_rank"].is_known)
     parent, rank = files["parent_id"].data, files["entry_rank"].data
@@ -176,14 +176,14 @@ def list_files(layout: VolumeLayout) -> FilesInOrder:
     parent, names = files["parent_id"].data, files.texts("name")
     by_name = None
     if names.known is None or names.known.all():
-        # Eight letters as one number, the first of them the highest.
+        # Eight bytes as one big-endian number compare like the bytes.
         words = names.heads(NAME_BYTES).view(np.dtype(np.uint64).newbyteorder("big"))
         by_name = np.lexsort((*words.T[::-1], parent))
     return FilesInOrder(files, ~is_head(parent), by_name)
 
 
 def creation_metrics(layout: VolumeLayout) -> Iterator[Metric]:
-    """Return in which order files were created."""
+    """Measure how the order of creation agrees with the orders of listings and names."""
     files = list_files(layout)
     number = files.table["file_id"].signed()
     follows = (number[1:] == number[:-1] + 1)[files.is_behind[1:]]
@@ -195,13 +195,13 @@ def creation_metrics(layout: VolumeLayout) -> Iterator[Metric]:
 
 
 AS_LISTED, BY_NAME, FOLDERS_FIRST = "hash", "alphabetical", "numbered"
-"""Orders of creation, as priors name them: as folders list their files, by name, and all folders before all files."""
+"""Orders of creation, as priors name them: the order of listings, by name, and all folders before all files."""
 
 
-def order_of_creation(layout: VolumeLayout) -> str:
-    """Return in which order the files of a volume were created; empty where its numbers do not show it.
+def infer_creation_order(layout: VolumeLayout) -> str:
+    """Infer the order in which the files of a volume were created; empty if their numbers do not show it.
 
-    Where folders are listed by name, the order of listings is that of names.
+    If folders are listed by name, the order of listings is that of names.
     """
     entries = layout.columns("entries")
     is_folder = entries["kind"].equals("directory")
@@ -213,13 +213,13 @@ def order_of_creation(layout: VolumeLayout) -> str:
     files = list_files(layout)
     listed = files.ascents("file_id").excess
     named = listed if files.by_name is None else files.ascents("file_id", files.by_name).excess
-    if max(listed, named) < SURE:
+    if max(listed, named) < CERTAIN_SIGMAS:
         return ""
-    return AS_LISTED if listed > named + SURE else BY_NAME
+    return AS_LISTED if listed > named + CERTAIN_SIGMAS else BY_NAME
 
 
 def writing_metrics(layout: VolumeLayout) -> Iterator[Metric]:
-    """Return in which transactions the leaves of the enumerated tree were written; nothing where nodes have none."""
+    """Measure the transactions of the leaves of the enumerated tree; nothing if nodes record none."""
     tree = main_tree(layout)
     nodes = select_own_nodes(layout, tree)
     leaves = nodes.take(nodes["kind"].equals("leaf") & nodes["key_rank"].is_known & nodes["xid"].is_known)
@@ -233,12 +233,12 @@ def writing_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     parts = zip(QUARTERS, np.array_split(oldest, len(QUARTERS)), strict=True)
     fills = [(name, float(used[part].sum() / max(room[part].sum(), 1))) for name, part in parts]
     yield Metric(FILL_BY_AGE, fills[-1][1], tree, tuple(fills))
-    at = [
+    medians = [
         np.median(part)
         for part in np.split(leaves["image_offset"].signed()[oldest], np.flatnonzero(np.diff(xid[oldest])) + 1)
     ]
-    yield Metric(BEHIND, float((np.diff(at) > 0).mean()) if len(at) >= FEWEST_TRANSACTIONS else None, tree)
-    yield Metric(FILES_A_TRANSACTION, files_per_transaction(layout, leaves), tree)
+    yield Metric(BEHIND, float((np.diff(medians) > 0).mean()) if len(medians) >= MIN_TRANSACTIONS else None, tree)
+    yield Metric(FILES_PER_TRANSACTION, files_per_transaction(layout, leaves), tree)
 
 
 def count_streams(xid: I64) -> int:
@@ -257,15 +257,15 @@ def count_streams(xid: I64) -> int:
             sizes.append(0)
         tops[place] = number
         sizes[place] += 1
-    return int((np.array(sizes) >= FEW_LEAVES * len(xid)).sum())
+    return int((np.array(sizes) >= MIN_STREAM_SHARE * len(xid)).sum())
 
 
 def files_per_transaction(layout: VolumeLayout, leaves: Table) -> float | None:
-    """Count the files of the transaction that the median of the newest files shares, by the leaves of their inodes."""
+    """Count the files per transaction, by the leaves of the inodes, for the median of the newest files."""
     entries = layout.columns("entries")
     files = entries.take(~entries["kind"].equals("directory"))
     number = files["file_id"].data
     place = find(leaves["row"].signed(), files["inode_node_row"].signed())
-    newest = place[np.argsort(number, kind="stable")[-max(len(number) // 20, FEWEST_FILES) :]]
+    newest = place[np.argsort(number, kind="stable")[-max(len(number) // 20, MIN_FILES) :]]
     _, shared = np.unique(leaves["xid"].data[newest[newest >= 0]], return_inverse=True)
     return float(np.median(np.bincount(shared)[shared])) if len(shared) else None

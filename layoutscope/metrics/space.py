@@ -1,12 +1,11 @@
-"""What the blocks of a volume are used for: every byte counted once.
+"""The use of the blocks of a volume, each byte counted once; clumps, spans and distances of metadata.
 
-Input: nodes, regions, extents and free. Where two tables claim the same byte, metadata wins over data, data over free.
+Input: nodes, regions, extents and free. If two tables claim the same byte, metadata wins over data, and data over free.
 
-Apple's metadata zone of HFS+: the reason why its metadata is close together.
-
-At each mount the kernel sets aside the front of a journaled volume of 10 GiB or more for the volume bitmap, the
-journal, the extents-overflow file, eleven clumps of the attributes and of the catalog file, and the hot files, rounded
-up to what one block of the bitmap describes. Other files go after it.
+HFS+ metadata is close together because of Apple's metadata zone. At each mount, the kernel reserves the front of a
+journaled volume of 10 GiB or more for the volume bitmap, the journal, the extents-overflow file, eleven clumps of the
+attributes and of the catalog file, and the hot files. The zone is rounded up to the range of one block of the bitmap.
+Other files are placed after it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 NOT_METADATA: Final = ("unclaimed", "pending-free", *DATA_REGIONS)
-"""Types of regions about which nobody can say that they hold metadata in use."""
+"""Types of regions that are not known to hold metadata in use."""
 
 
 class Pieces(NamedTuple):
@@ -49,12 +48,12 @@ class Pieces(NamedTuple):
 
 
 def main_tree(layout: VolumeLayout) -> str:
-    """Name of the tree that an enumeration of this volume walks."""
+    """Return the name of the tree that an enumeration of this volume walks."""
     return filesystem_of(layout).traits.main_tree
 
 
 def live_nodes(layout: VolumeLayout, tree: str | None = None) -> Table:
-    """Nodes in use, by this view or by snapshots: neither free nor stale; of one tree, or of all."""
+    """Select the nodes in use by this view or by snapshots, neither free nor stale; of one tree, or of all."""
     nodes = layout.columns("nodes")
     chosen = ~nodes["kind"].equals("free") & ~nodes["state"].equals("stale") & nodes["image_offset"].is_known
     if tree is not None:
@@ -63,7 +62,7 @@ def live_nodes(layout: VolumeLayout, tree: str | None = None) -> Table:
 
 
 def select_own_nodes(layout: VolumeLayout, tree: str | None = None) -> Table:
-    """Nodes in use that this view holds: without those of snapshots alone, which have places in other trees."""
+    """Select the nodes in use by this view, without those of snapshots only, which belong to other trees."""
     nodes = live_nodes(layout, tree)
     return nodes.take(nodes["state"].is_in(LIVE_STATES))
 
@@ -71,66 +70,67 @@ def select_own_nodes(layout: VolumeLayout, tree: str | None = None) -> Table:
 def node_density(
     layout: VolumeLayout,
     columns: int,
-    # number and size in bytes of the one image of a set that is looked at; all nodes without it
+    # number and size in bytes of one image of a set; None for all nodes
     on_device: tuple[int, int] | None = None,
 ) -> tuple[NDArray[np.float64], int, int]:
-    """Sum up the bytes of the nodes in pieces of the stretch that they occupy, shape (columns,), and return its ends.
+    """Sum the bytes of the nodes in equal parts of a stretch, shape (columns,), and return the ends of the stretch.
 
-    The stretch is the whole volume unless the nodes are in less than half of it. Ends are in bytes from its start.
+    The stretch is the whole volume, or only the range of the nodes if that is less than half of it. Its ends are in
+    bytes from the start of the volume.
     """
     facts, nodes = layout.facts, layout.columns("nodes")
     device, span = (0, facts.size_bytes) if on_device is None else on_device
-    # The second image of a set is shown from its first byte: where the volume starts there, the layout does not say.
+    # The second image of a set is shown from its first byte: the layout does not record where the volume starts there.
     start = facts.image_offset if device == 0 else 0
     at, size = nodes["image_offset"].signed() - start, nodes["size_bytes"].filled(0)
     inside = nodes["image_offset"].is_known & (at >= 0) & (at < max(span, 1))
     if on_device is not None:
-        inside &= is_on(nodes, device)
+        inside &= is_on_device(nodes, device)
     at, size = at[inside], size[inside]
     low, high = 0, max(span, 1)
     if len(at) and 2 * (int((at + size).max()) - int(at.min())) < span:
         low, high = int(at.min()), int((at + size).max())
     place = (at - low) * columns // (high - low)
-    held: NDArray[np.float64] = np.bincount(place, size, minlength=columns).astype(np.float64)
-    return held, low, high
+    density: NDArray[np.float64] = np.bincount(place, size, minlength=columns).astype(np.float64)
+    return density, low, high
 
 
 def node_pieces(layout: VolumeLayout, tree: str | None = None) -> Pieces:
-    """Pieces of the nodes in use, in address order."""
+    """List the pieces of the nodes in use, in address order."""
     return locate_pieces(layout, live_nodes(layout, tree))
 
 
 def locate_pieces(layout: VolumeLayout, nodes: Table) -> Pieces:
-    """Pieces of some nodes, in address order."""
+    """List the pieces of some nodes, in address order."""
     fragments = layout.columns("node_fragments")
     if not len(fragments):
-        return _sort_pieces(nodes, "size_bytes")
+        return _read_pieces(nodes, "size_bytes")
     row, owner = nodes["row"].data, fragments["node_row"].data
-    whole = _sort_pieces(nodes.take(~np.isin(row, owner)), "size_bytes")
-    return in_order(whole, _sort_pieces(fragments.take(np.isin(owner, row)), "length_bytes"))
+    whole = _read_pieces(nodes.take(~np.isin(row, owner)), "size_bytes")
+    return sort_pieces(whole, _read_pieces(fragments.take(np.isin(owner, row)), "length_bytes"))
 
 
 def metadata_pieces(layout: VolumeLayout, device: int | None = None) -> Pieces:
-    """Pieces of all metadata, tree nodes and regions, in address order; on one image of a set, or on all."""
+    """List the pieces of all metadata, nodes and regions, in address order; on one image of a set, or on all."""
     nodes, regions = live_nodes(layout), layout.columns("regions")
     rest = regions.take(~regions["type"].is_in(NOT_METADATA))
     if device is not None:
-        nodes, rest = (table.take(is_on(table, device)) for table in (nodes, rest))
-    return in_order(locate_pieces(layout, nodes), _sort_pieces(rest, "length_bytes"))
+        nodes, rest = (table.take(is_on_device(table, device)) for table in (nodes, rest))
+    return sort_pieces(locate_pieces(layout, nodes), _read_pieces(rest, "length_bytes"))
 
 
-def is_on(table: Table, device: int) -> NDArray[np.bool_]:
-    """Mark the bytes on one image of a set: the same byte of another is another place."""
+def is_on_device(table: Table, device: int) -> NDArray[np.bool_]:
+    """Mark the rows on one image of a set."""
     return np.asarray(table["device"].filled(0) == device)
 
 
-def _sort_pieces(table: Table, size: str) -> Pieces:
+def _read_pieces(table: Table, size: str) -> Pieces:
     start = table["image_offset"].data
-    return in_order(Pieces(start, start + table[size].data))
+    return sort_pieces(Pieces(start, start + table[size].data))
 
 
-def in_order(*many: Pieces) -> Pieces:
-    """Bring pieces into address order."""
+def sort_pieces(*many: Pieces) -> Pieces:
+    """Sort pieces by address."""
     start, stop = (np.concatenate(columns) for columns in zip(*many, strict=True))
     if is_ascending(start):
         return Pieces(start, stop)
@@ -142,7 +142,7 @@ JOIN_PIECES: Final = Kernel("join_pieces", "llnLL")
 
 
 def merge_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
-    """Join pieces whose gap is at most so many bytes into maximal runs."""
+    """Join pieces with gaps of at most `gap_bytes` into maximal runs."""
     start, stop = (np.ascontiguousarray(each) for each in pieces)
     joined = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
     count = JOIN_PIECES(start, stop, gap_bytes, *joined)
@@ -150,12 +150,12 @@ def merge_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
 
 
 def node_edges(layout: VolumeLayout, nodes: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find where each of some nodes starts and ends, in the order of the table, whatever is between its pieces."""
+    """Return the starts and ends of some nodes, in the order of the table; other data may be between their pieces."""
     start, fragments = nodes["image_offset"].data, layout.columns("node_fragments")
     stop = start + nodes["size_bytes"].data
     if not len(fragments):
         return start, stop
-    # The last piece of a node stands last among its pieces: the first one from the end.
+    # The last piece of a node is the last row of its pieces, which a reversed table has first.
     backwards = fragments.take(np.arange(len(fragments))[::-1])
     place = find(backwards["node_row"].data.astype(np.int64), nodes["row"].data.astype(np.int64))
     ends = (backwards["image_offset"].data + backwards["length_bytes"].data)[place]
@@ -163,7 +163,7 @@ def node_edges(layout: VolumeLayout, nodes: Table) -> tuple[NDArray[np.int64], N
 
 
 GAPS_BYTES: Final = (0, 64 * KIB, MIB, 16 * MIB)
-"""Largest gaps inside a clump, from touching to a short seek."""
+"""Largest gaps within a clump, from none to a short seek."""
 
 _CLUMPING = "clusters of Moon, Jagadish, Faloutsos & Saltz, IEEE TKDE 13(1), 2001, with gaps allowed"
 
@@ -218,7 +218,7 @@ NEAREST = Definition(
 
 
 def clump_metrics(pieces: Pieces, subject: str) -> Iterator[Metric]:
-    """Count, median and largest share of clumps; the value at a gap of 1 MiB, the parts at every gap."""
+    """Measure the count, median and largest share of clumps: the value at a gap of 1 MiB, the parts at all gaps."""
     if not len(pieces.start):
         yield from (Metric(each, None, subject) for each in (CLUMP_COUNT, CLUMP_MEDIAN, CLUMP_LARGEST))
         return
@@ -227,98 +227,98 @@ def clump_metrics(pieces: Pieces, subject: str) -> Iterator[Metric]:
     for definition, measure in (
         (CLUMP_COUNT, len),
         (CLUMP_MEDIAN, median),
-        (CLUMP_LARGEST, lambda held: held.max() / held.sum()),
+        (CLUMP_LARGEST, lambda sizes: sizes.max() / sizes.sum()),
     ):
-        values = [float(measure(held)) for held in clumps]
+        values = [float(measure(sizes)) for sizes in clumps]
         yield Metric(definition, values[GAPS_BYTES.index(MIB)], subject, tuple(zip(labels, values, strict=True)))
 
 
 def clump_bytes(pieces: Pieces, gap_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Metadata bytes of each clump."""
+    """Sum the metadata bytes of each clump."""
     solid = merge_pieces(pieces, 0)
     first = np.searchsorted(solid.start, merge_pieces(solid, gap_bytes).start)
     return np.add.reduceat(solid.length, first) if len(first) else np.empty(0, np.int64)
 
 
 def span_bytes(pieces: Pieces, low: float = 0.01, high: float = 0.99) -> float | None:
-    """Width of the address range that holds the bytes between two quantiles; None without metadata."""
+    """Return the width of the address range of the bytes between two quantiles; None without metadata."""
     solid = merge_pieces(pieces, 0)
     if not len(solid.start):
         return None
-    held = np.cumsum(solid.length)
-    wanted = np.array([low, high]) * held[-1]
-    at = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
-    places = solid.stop[at] - (held[at] - wanted)
+    cumulated = np.cumsum(solid.length)
+    targets = np.array([low, high]) * cumulated[-1]
+    index = np.minimum(np.searchsorted(cumulated, targets), len(cumulated) - 1)
+    places = solid.stop[index] - (cumulated[index] - targets)
     return float(places[1] - places[0])
 
 
 def span_metrics(pieces: Pieces, volume_bytes: int, subject: str) -> Iterator[Metric]:
-    """Span in bytes and as a share of the volume."""
+    """Measure the span in bytes and as a share of the volume."""
     span = span_bytes(pieces)
     yield Metric(SPAN, span, subject)
     yield Metric(SPAN_SHARE, None if span is None else span / volume_bytes, subject)
 
 
 def nearest_neighbour_ratio(pieces: Pieces, volume_bytes: int) -> float | None:
-    """Mean gap to the nearest neighbour over its expectation at random.
+    """Divide the mean gap to the nearest neighbour by its expectation at random.
 
-    None for fewer than two objects, or where nothing is left to place them in.
+    None for fewer than two objects, or if they fill the volume.
 
-    ``n`` objects leave ``L`` bytes of the volume. Placed at random they cut ``L`` into ``n + 1`` gaps; the smaller of
-    two given gaps is ``L / 2(n + 1)`` on average, the one inner gap of an outermost object ``L / (n + 1)``. The mean
-    over all objects is ``L (n + 2) / (2 n (n + 1))``.
+    ``n`` objects leave ``L`` bytes of the volume free. Placed at random, they cut ``L`` into ``n + 1`` gaps. The
+    smaller of two given gaps is ``L / 2(n + 1)`` on average, the one inner gap of an outermost object ``L / (n + 1)``.
+    The mean over all objects is ``L (n + 2) / (2 n (n + 1))``.
     """
     n = len(pieces.start)
-    left = volume_bytes - int(pieces.length.sum())
-    if n < 2 or left <= 0:
+    free_bytes = volume_bytes - int(pieces.length.sum())
+    if n < 2 or free_bytes <= 0:
         return None
     gaps = np.maximum(pieces.start[1:] - np.maximum.accumulate(pieces.stop)[:-1], 0)
     edge = [np.iinfo(np.int64).max]
     nearest = np.minimum(np.concatenate([edge, gaps]), np.concatenate([gaps, edge]))
-    return float(nearest.mean() / (left * (n + 2) / (2 * n * (n + 1))))
+    return float(nearest.mean() / (free_bytes * (n + 2) / (2 * n * (n + 1))))
 
 
 USES: Final = ("metadata", "data", "free", "pending-free", "unclaimed")
-"""In the order in which a byte that is claimed twice is counted."""
+"""Uses in the order of precedence for a byte that is claimed twice."""
 
 PLACED: Final = ("nodes", "regions", "extents", "free")
-"""Tables of what has a place."""
+"""Tables whose rows have addresses."""
 
 
 class SpaceUse(Displayed, Struct, frozen=True):
     """Bytes by use."""
 
-    use: str  # one of `USES`, or `unaccounted`: no table says anything about them
-    size_bytes: int  # bytes of the volume, each counted once
+    use: str  # one of `USES`, or `unaccounted` for bytes in no table
+    size_bytes: int  # each byte of the volume counts once
 
 
 def space_use(layouts: Sequence[VolumeLayout]) -> tuple[SpaceUse, ...]:
-    """Account for every byte of a volume, or of a container with the volumes that share it."""
-    held = dict.fromkeys(USES, 0)
+    """Sum the bytes of a volume, or of a container with its volumes, by use."""
+    used_bytes = dict.fromkeys(USES, 0)
     devices = [layout.columns(name)["device"].filled(0) for layout in layouts for name in PLACED]
     for device in range(max((int(column.max(initial=0)) for column in devices), default=0) + 1):
         claimed = Pieces(np.empty(0, np.int64), np.empty(0, np.int64))
-        for use, pieces in zip(USES, _pieces(layouts, device), strict=True):
-            both = merge_pieces(in_order(claimed, pieces), 0)
-            held[use] += int(both.length.sum() - claimed.length.sum())
-            claimed = both
-    held["unaccounted"] = max(layouts[0].facts.size_bytes - sum(held.values()), 0)
-    return tuple(SpaceUse(use, size_bytes) for use, size_bytes in held.items() if size_bytes)
+        for use, pieces in zip(USES, _list_pieces_by_use(layouts, device), strict=True):
+            merged = merge_pieces(sort_pieces(claimed, pieces), 0)
+            used_bytes[use] += int(merged.length.sum() - claimed.length.sum())
+            claimed = merged
+    used_bytes["unaccounted"] = max(layouts[0].facts.size_bytes - sum(used_bytes.values()), 0)
+    return tuple(SpaceUse(use, size_bytes) for use, size_bytes in used_bytes.items() if size_bytes)
 
 
-def _pieces(layouts: Sequence[VolumeLayout], device: int) -> tuple[Pieces, ...]:
+def _list_pieces_by_use(layouts: Sequence[VolumeLayout], device: int) -> tuple[Pieces, ...]:
     kinds: tuple[tuple[str, ...], ...] = (DATA_REGIONS, ("pending-free",), ("unclaimed",))
     data, pending, unclaimed = (
         [_pieces_of_table(_select_kinds(layout, names), device) for layout in layouts] for names in kinds
     )
     files = [_pieces_of_table(layout.columns("extents"), device) for layout in layouts]
     return (
-        in_order(*(metadata_pieces(layout, device) for layout in layouts)),
+        sort_pieces(*(metadata_pieces(layout, device) for layout in layouts)),
         # Most files are contiguous.
-        in_order(*(merge_pieces(in_order(each), 0) for each in files), *data),
-        in_order(*(_pieces_of_table(layout.columns("free"), device) for layout in layouts)),
-        in_order(*pending),
-        in_order(*unclaimed),
+        sort_pieces(*(merge_pieces(sort_pieces(each), 0) for each in files), *data),
+        sort_pieces(*(_pieces_of_table(layout.columns("free"), device) for layout in layouts)),
+        sort_pieces(*pending),
+        sort_pieces(*unclaimed),
     )
 
 
@@ -328,10 +328,10 @@ def _select_kinds(layout: VolumeLayout, kinds: tuple[str, ...]) -> Table:
 
 
 def _pieces_of_table(table: Table, device: int) -> Pieces:
-    """Runs of bytes on one device, in table order; holes are not runs."""
-    held = table.take(table["image_offset"].is_known & is_on(table, device))
-    start = held["image_offset"].data
-    return Pieces(start, start + held["length_bytes"].data)
+    """List the runs of bytes on one device, in table order, without holes."""
+    rows = table.take(table["image_offset"].is_known & is_on_device(table, device))
+    start = rows["image_offset"].data
+    return Pieces(start, start + rows["length_bytes"].data)
 
 
 SMALLEST_VOLUME_BYTES: Final = 10 * GIB
@@ -351,7 +351,7 @@ ZONE_SHARE = Definition(
 
 
 def zone_metric(layout: VolumeLayout) -> Metric:
-    """Share of metadata in the zone; no value where macOS keeps none."""
+    """Measure the share of metadata in the zone; no value if macOS keeps no zone."""
     zone, note = zone_bytes(layout)
     if zone is None:
         return Metric(ZONE_SHARE, None, note=note)
@@ -362,18 +362,18 @@ def zone_metric(layout: VolumeLayout) -> Metric:
 
 
 def _bytes_within(pieces: Pieces, start: int, stop: int) -> int:
-    """Bytes of the pieces between two addresses."""
+    """Sum the bytes of pieces between two addresses."""
     return int(np.maximum(np.minimum(pieces.stop, stop) - np.maximum(pieces.start, start), 0).sum())
 
 
 def zone_bytes(layout: VolumeLayout) -> tuple[int | None, str]:
-    """Size of the metadata zone as the kernel computes it, or None and the reason.
+    """Compute the size of the metadata zone like the kernel, or return None and the reason.
 
-    Quota files, which no header declares, are left out. The kernel's unit of bitmap reads is taken as one allocation
-    block, so that the zone is a multiple of 8 x block size x block size: 128 MiB at 4 KiB.
+    Quota files, which no header declares, are ignored. The kernel's unit of bitmap reads is taken as one allocation
+    block, so the zone is a multiple of 8 x block size x block size: 128 MiB at 4 KiB.
     """
     facts = layout.facts
-    journal = _region(layout, "journal")
+    journal = _sum_regions(layout, "journal")
     if facts.size_bytes < SMALLEST_VOLUME_BYTES:
         return None, "macOS keeps no metadata zone on volumes under 10 GiB"
     if not journal:
@@ -383,28 +383,28 @@ def zone_bytes(layout: VolumeLayout) -> tuple[int | None, str]:
         return None, "the catalog's clump size is unknown"
     block = facts.block_size_bytes
     reserved = CLUMPS_RESERVED * sum(int(clump or 0) for clump in clumps)
-    # 5 MiB a GiB of the volume, within bounds.
+    # 5 MiB per GiB of the volume, within bounds.
     hot = min(max(facts.size_bytes // 1024 * 5, HOT_FILES_BYTES[0]), HOT_FILES_BYTES[1])
     parts = (
-        _up(HEADER_BYTES, block),
-        _region(layout, "allocation-file"),
+        _round_up(HEADER_BYTES, block),
+        _sum_regions(layout, "allocation-file"),
         block + journal,
-        _overflow(layout),
+        _sum_overflow_nodes(layout),
         reserved,
         hot,
     )
-    return _up(sum(parts), 8 * block * block), ""
+    return _round_up(sum(parts), 8 * block * block), ""
 
 
-def _up(value: int, unit: int) -> int:
+def _round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def _region(layout: VolumeLayout, kind: str) -> int:
+def _sum_regions(layout: VolumeLayout, kind: str) -> int:
     return int(_select_kinds(layout, (kind,))["length_bytes"].data.sum())
 
 
-def _overflow(layout: VolumeLayout) -> int:
+def _sum_overflow_nodes(layout: VolumeLayout) -> int:
     nodes = layout.columns("nodes")
     return int(nodes["size_bytes"].data[nodes["tree"].equals("extents-overflow")].sum())
 
@@ -441,22 +441,22 @@ def edge_distance(
     other_start: NDArray[np.int64],
     other_stop: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Bytes between the nearest edges of two runs each; 0 where they touch or overlap."""
+    """Compute the bytes between the nearest edges of pairs of runs; 0 if they touch or overlap."""
     apart: NDArray[np.int64] = np.maximum(np.maximum(other_start - stop, start - other_stop), 0)
     return apart
 
 
 def distance_metrics(layout: VolumeLayout) -> Iterator[Metric]:
-    """Measure the three distances; the object map's only where there is one."""
+    """Measure the three distances; that of the object map only if there is one."""
     tree = main_tree(layout)
-    yield _metric(TO_CHILD, tree, _distances_to_reference(layout, tree, "parent_row"))
-    is_mapped = filesystem_of(layout).traits.maps_every_node
-    if is_mapped and layout.columns("nodes")["locator_row"].is_known.any():
-        yield _metric(OMAP_TO_TARGET, tree, _distances_to_reference(layout, tree, "locator_row"))
-    yield _metric(TO_DATA, "files", _distances_to_data(layout))
+    yield _make_distance_metric(TO_CHILD, tree, _distances_to_reference(layout, tree, "parent_row"))
+    has_object_map = filesystem_of(layout).traits.maps_every_node
+    if has_object_map and layout.columns("nodes")["locator_row"].is_known.any():
+        yield _make_distance_metric(OMAP_TO_TARGET, tree, _distances_to_reference(layout, tree, "locator_row"))
+    yield _make_distance_metric(TO_DATA, "files", _distances_to_data(layout))
 
 
-def _metric(definition: Definition, subject: str, distance: NDArray[np.int64]) -> Metric:
+def _make_distance_metric(definition: Definition, subject: str, distance: NDArray[np.int64]) -> Metric:
     if not len(distance):
         return Metric(definition, None, subject)
     middle, parts = median_and_percentiles(distance)
@@ -464,16 +464,16 @@ def _metric(definition: Definition, subject: str, distance: NDArray[np.int64]) -
 
 
 def _distances_to_reference(layout: VolumeLayout, tree: str, reference: str) -> NDArray[np.int64]:
-    """Distance from each node of a tree to the node that a column refers to."""
+    """Compute the distance from each node of a tree to the node that a column refers to."""
     nodes, others = select_own_nodes(layout, tree), layout.columns("nodes")
     nodes = nodes.take(nodes[reference].is_known)
     place = find(others["row"].data.astype(np.int64), nodes[reference].data.astype(np.int64))
-    # A node without a place has no distance.
+    # A node without an address has no distance.
     chosen = (place >= 0) & others["image_offset"].is_known[place]
-    return edge_distance(*_edges(nodes.take(chosen)), *_edges(others.take(place[chosen])))
+    return edge_distance(*_get_edges(nodes.take(chosen)), *_get_edges(others.take(place[chosen])))
 
 
-def _edges(nodes: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _get_edges(nodes: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     start = nodes["image_offset"].data
     return start, start + nodes["size_bytes"].data
 
@@ -482,7 +482,7 @@ APART_FROM_INODES: Final = Kernel("apart_from_inodes", "lblllbiIillL")
 
 
 def _distances_to_data(layout: VolumeLayout) -> NDArray[np.int64]:
-    """Distance from the inode's leaf to the first extent of each file; hard links count once."""
+    """Compute the distance from the inode's leaf to the first extent of each file; hard links count once."""
     extents, entries, nodes = (layout.columns(name) for name in ("extents", "entries", "nodes"))
     is_first = extents["fork"].equals("data") & (extents["logical_offset"].data == 0) & extents["image_offset"].is_known
     return apart_from_inodes(
@@ -493,37 +493,42 @@ def _distances_to_data(layout: VolumeLayout) -> NDArray[np.int64]:
             entries["inode_node_row"].data,
         ),
         _node_places(nodes),
-        *_edges(nodes),
+        *_get_edges(nodes),
     )
 
 
 def apart_from_inodes(
-    # the file of each extent, whether it is the first of the file's data, where it starts, and its bytes
+    # per extent: the file, whether it is the first of the file's data, its start, and its length
     extents: tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]],
-    # the file of each entry, whether it is a file of which the leaf is known, and the row of that leaf
+    # per entry: the file, whether it is a file with a known leaf, and the row of that leaf
     entries: tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.uint32]],
     place: NDArray[np.int32],
     node_start: NDArray[np.int64],
     node_stop: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Find how far the first extent of each file is from the leaf with its inode, in the order of the extents."""
+    """Compute the distance of each file's first extent from the leaf of its inode, in the order of the extents."""
     (of_extent, of_entry), bound = dense_codes(extents[0], entries[0])
     columns = of_extent, *extents[1:], of_entry, *entries[1:]
     apart = np.empty(min(len(of_extent), len(of_entry)), np.int64)
     count = APART_FROM_INODES(
-        *map(_flat, columns), np.full(bound, -1, np.int32), place, _flat(node_start), _flat(node_stop), apart
+        *map(_to_kernel_column, columns),
+        np.full(bound, -1, np.int32),
+        place,
+        _to_kernel_column(node_start),
+        _to_kernel_column(node_stop),
+        apart,
     )
     return apart[:count]
 
 
-def _flat(column: NDArray[Any]) -> NDArray[Any]:
-    """Return a column as the kernel takes it."""
+def _to_kernel_column(column: NDArray[Any]) -> NDArray[Any]:
+    """Convert a column to the type that the kernel takes."""
     kind = np.dtype(np.uint8) if column.dtype == np.bool_ else np.dtype(f"i{column.itemsize}")
     return np.ascontiguousarray(column).view(kind)
 
 
 def _node_places(nodes: Table) -> NDArray[np.int32]:
-    """Place of each row of the table of nodes, by its key."""
+    """Return the position of each row of the table of nodes, by its key."""
     rows = nodes["row"].data
     place = np.zeros(int(rows.max(initial=0)) + 1, np.int32)
     place[rows] = np.arange(len(rows), dtype=np.int32)

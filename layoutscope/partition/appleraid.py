@@ -1,7 +1,7 @@
-"""Members of AppleRAID sets: a mirror is read, what is spread over several members is named.
+"""Members of AppleRAID sets: a mirror is read; a set that is spread over several members is only named.
 
-Since Mac OS X 10.4 a header with a property list is in the last 4,096 bytes of a member (AppleRAIDMember.h); before
-it was in the first ones.
+Since Mac OS X 10.4, the last 4,096 bytes of a member hold a header with a property list (AppleRAIDMember.h); earlier,
+the first ones held a header.
 """
 
 from __future__ import annotations
@@ -25,47 +25,49 @@ HEADER_BYTES: Final = 4096
 """Size of a header with the data after it."""
 
 
-def member_content(
+def identify_member(
     source: Source, image_offset: int, size_bytes: int, recognise: Callable[[int, int], Content]
 ) -> Content | None:
-    """Describe what a member of a set holds; None if the stretch is none."""
-    member = _member(Window(source, image_offset, size_bytes), size_bytes)
+    """Describe the content of a member of a set; None if the stretch is not a member."""
+    member = _read_member(Window(source, image_offset, size_bytes), size_bytes)
     if member is None:
         return None
     level, set_name, number, num_members, offset = member
     label = f"AppleRAID {level}" if level else "AppleRAID"
     about = f"{f'member {number} of {num_members}' if number else 'a member'} of set {set_name!r:.200}"
-    named = Content("appleraid", label, 0, size_bytes, about=about)
-    # A stripe has every second piece alone, and a later one of a row of members no start.
+    unread_content = Content("appleraid", label, 0, size_bytes, about=about)
+    # A stripe holds only every second piece, and a later member of a concatenation has no start of a volume.
     if level != "mirror" and (level != "concat" or number != 1):
-        return named
-    found = recognise(image_offset + offset, size_bytes - offset)
-    if found.kind == "unknown":
-        return named
-    findings, at = found.findings, offset + found.volume_offset
+        return unread_content
+    content = recognise(image_offset + offset, size_bytes - offset)
+    if content.kind == "unknown":
+        return unread_content
+    findings, at = content.findings, offset + content.volume_offset
     if level == "concat" and num_members > 1:
         message = f"is {about}; the data on the others is not in this image"
         findings += (Finding("image-incomplete", "error", label, image_offset + at, message),)
-    return found._replace(volume_offset=at, layers=(label, *found.layers), findings=findings)
+    return content._replace(volume_offset=at, layers=(label, *content.layers), findings=findings)
 
 
-def _member(stretch: Window, size_bytes: int) -> tuple[str, str, int, int, int] | None:
-    """Read what a member says of itself.
+def _read_member(stretch: Window, size_bytes: int) -> tuple[str, str, int, int, int] | None:
+    """Read the header of a member.
 
-    The level of its set (``stripe``, ``mirror`` or ``concat``, or whatever it says) and its name, which of how many it
-    is, and where its data begin.
+    Returns the level of its set (``stripe``, ``mirror``, ``concat`` or an unknown one) and its name, the number of the
+    member and of members, and the offset of the data.
     """
     at = size_bytes // HEADER_BYTES * HEADER_BYTES - HEADER_BYTES
-    # What begins with a header is an old member, whose header has other fields.
+    # An old member begins with its header, which has other fields.
     header: grammar.Foreign.RaidHeader | None = parse_at(stretch, RAID_HEADER, at) if at else None
     if header is not None:
         from html import unescape
 
-        text = _text(stretch, at + RAID_HEADER.width, HEADER_BYTES - RAID_HEADER.width)
-        members = _MEMBER.findall(_value(text, _LIST.format("Members")))
+        text = _read_text(stretch, at + RAID_HEADER.width, HEADER_BYTES - RAID_HEADER.width)
+        members = _MEMBER.findall(_get_value(text, _LIST.format("Members")))
         own = header.member_uuid.split(b"\0", 1)[0]
         number = members.index(own) + 1 if own in members else 0
-        level, name = (_value(text, _STRING.format(key)).decode(errors="replace") for key in ("LevelName", "SetName"))
+        level, name = (
+            _get_value(text, _STRING.format(key)).decode(errors="replace") for key in ("LevelName", "SetName")
+        )
         return level.lower(), unescape(name), number, len(members), 0
     former: grammar.Foreign.FormerRaidHeader | None = parse_at(stretch, FORMER_RAID_HEADER, 0)
     if former is None or former.len_header != HEADER_BYTES:
@@ -75,7 +77,7 @@ def _member(stretch: Window, size_bytes: int) -> tuple[str, str, int, int, int] 
     return level, name, former.member_index + 1, former.num_members, HEADER_BYTES
 
 
-def _text(stretch: Window, at: int, length: int) -> bytes:
+def _read_text(stretch: Window, at: int, length: int) -> bytes:
     try:
         return stretch.read(at, length)
     except UnreadError:
@@ -87,6 +89,6 @@ _LIST: Final = r"(?s)<key>AppleRAID-{}</key>\s*<array[^>]*>(.*?)</array>"
 _MEMBER: Final = re.compile(rb"<string[^>]*>([^<]*)<")
 
 
-def _value(text: bytes, pattern: str) -> bytes:
-    found = re.search(pattern.encode(), text)
-    return found[1] if found else b""
+def _get_value(text: bytes, pattern: str) -> bytes:
+    match = re.search(pattern.encode(), text)
+    return match[1] if match else b""

@@ -1,4 +1,4 @@
-"""Choosing among the volumes of an image, and refusing what cannot be read, by name."""
+"""Choosing among the volumes of an image, and naming those that cannot be read."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ def choose(
     # where a volume starts, in bytes from the start of the image, whether a map names it or not
     volume_at: int | None = None,
 ) -> tuple[VolumeCandidate, ...]:
-    """Return the volumes that were asked for, all readable ones by default."""
+    """Return the requested volumes, by default all readable ones."""
     if volume_at is not None:
         return (_open_at(source, search, volume_at),)
-    found = search.candidates
+    candidates = search.candidates
     if partition is not None:
-        found = tuple(candidate for candidate in found if candidate.partition == partition)
-        if not found:
-            raise UsageError(f"{source.name}: no volume in partition {partition}; {_available(search)}")
-    readable = tuple(candidate for candidate in found if candidate.is_readable)
+        candidates = tuple(candidate for candidate in candidates if candidate.partition == partition)
+        if not candidates:
+            raise UsageError(f"{source.name}: no volume in partition {partition}; {_list_partitions(search)}")
+    readable = tuple(candidate for candidate in candidates if candidate.is_readable)
     if not readable:
-        raise refusal(source.name, found, search)
+        raise refusal(source.name, candidates, search)
     return readable
 
 
-def _available(search: VolumeSearch) -> str:
+def _list_partitions(search: VolumeSearch) -> str:
     numbers = [str(candidate.partition) for candidate in search.candidates if candidate.partition is not None]
     return f"there are partitions {', '.join(numbers)}" if numbers else "the image has no partition map"
 
@@ -76,21 +76,21 @@ def _open_at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCand
         raise UsageError(f"{source.name}: byte {volume_at:,} is outside the image of {source.size_bytes:,} bytes")
     content = recognise(source, volume_at, source.size_bytes - volume_at)
     start = volume_at + content.volume_offset
-    found = to_candidate(content._replace(volume_offset=start, name=""), f"byte {volume_at}", *content.layers)
+    opened = to_candidate(content._replace(volume_offset=start, name=""), f"byte {volume_at}", *content.layers)
     if content.kind == "unknown":
         raise UsageError(f"{source.name}: no volume starts at byte {volume_at:,}")
-    if not found.is_readable:
-        raise refusal(source.name, (found,), search)
+    if not opened.is_readable:
+        raise refusal(source.name, (opened,), search)
     if (owner := _owner_of_copy(source, content.kind, start)) is not None:
         raise UsageError(
             f"{source.name}: no volume starts at byte {volume_at:,}: the header at byte {start:,} is a copy, its "
             f"{owner.label} starts at byte {owner.volume_offset:,}"
         )
-    return found
+    return opened
 
 
 def _owner_of_copy(source: Source, kind: str, start: int) -> Content | None:
-    """Return the volume that a header belongs to if it confirms that it starts at another place than this."""
+    """Return the volume that a header belongs to if the volume is confirmed to start elsewhere."""
     length = min(PLACE_BYTES, source.size_bytes - start)
     data = np.frombuffer(source.read(start, length), np.uint8)
     disk = Window(source, 0, source.size_bytes)
@@ -100,35 +100,35 @@ def _owner_of_copy(source: Source, kind: str, start: int) -> Content | None:
     return next((owner for owner in owners if not is_doubtful(owner)), None)
 
 
-def refusal(name: str, found: Sequence[VolumeCandidate], search: VolumeSearch) -> ImageError | UnsupportedError:
-    """Explain in one line why nothing of an image can be read."""
-    known = [candidate for candidate in found if candidate.kind != "unknown"]
-    if not known:
+def refusal(name: str, candidates: Sequence[VolumeCandidate], search: VolumeSearch) -> ImageError | UnsupportedError:
+    """Explain in one line why an image cannot be read."""
+    recognised = [candidate for candidate in candidates if candidate.kind != "unknown"]
+    if not recognised:
         areas = (item for item in search.findings if item.code == "unread-area")
         unread = next((f"; byte {item.image_offset:,} {GAP}" for item in areas), "")
         return ImageError(
-            f"{_cut_off(search)}{name}: no {' or '.join(labels())} volume found"
-            + _stacks(found)
+            f"{_describe_truncation(search)}{name}: no {' or '.join(labels())} volume found"
+            + _format_stacks(candidates)
             + unread
-            + _ways_out(search)
+            + _describe_options(search)
         )
-    kinds = {candidate.kind for candidate in known}
-    message = f"{name}: holds {_list(known)}, which is not read"
-    refused = _REFUSED | {kind: words for item in filesystems() for kind, words in item.traits.relatives.items()}
+    kinds = {candidate.kind for candidate in recognised}
+    message = f"{name}: holds {_format_candidates(recognised)}, which is not read"
+    refused = _REFUSED | {kind: entry for item in filesystems() for kind, entry in item.traits.relatives.items()}
     *others, last = variants()
-    otherwise = "foreign-file-system", f"only {', '.join(others)} and {last} are"
-    code, advice = next((words for kind, words in refused.items() if kind in kinds), otherwise)
+    default = "foreign-file-system", f"only {', '.join(others)} and {last} are"
+    code, advice = next((entry for kind, entry in refused.items() if kind in kinds), default)
     return UnsupportedError(message, code=code, advice=advice)
 
 
-def _cut_off(search: VolumeSearch) -> str:
+def _describe_truncation(search: VolumeSearch) -> str:
     """Report that the image ends before the partitions of its map, if it does."""
     cut = (item for item in search.findings if item.code in _CUT)
     return next((f"{item.structure} at byte {item.image_offset:,}: {item.message}: " for item in cut), "")
 
 
-def _ways_out(search: VolumeSearch) -> str:
-    """Describe what was searched, and which options find more."""
+def _describe_options(search: VolumeSearch) -> str:
+    """Describe the searched areas, and the options that find more."""
     ways = "--volume-at BYTES reads a volume that begins at a byte"
     if search.searched == EVERYTHING:
         return f"; {EVERYTHING} was searched. {ways}, and --sweep looks for what is left of one that lost its headers"
@@ -136,31 +136,31 @@ def _ways_out(search: VolumeSearch) -> str:
     return f"{before}{ways}, and --sweep searches {EVERYTHING}"
 
 
-def _stacks(found: Sequence[VolumeCandidate]) -> str:
-    stacks = [" > ".join(candidate.stack) for candidate in found if candidate.partition is not None]
+def _format_stacks(candidates: Sequence[VolumeCandidate]) -> str:
+    stacks = [" > ".join(candidate.stack) for candidate in candidates if candidate.partition is not None]
     return f" ({format_list(stacks, '; ')})" if stacks else ""
 
 
-def _list(found: Sequence[VolumeCandidate]) -> str:
+def _format_candidates(candidates: Sequence[VolumeCandidate]) -> str:
     return format_list(
         [
             f"{' > '.join(item.stack)} ({format_bytes(item.size_bytes)}){f': {item.about}' if item.about else ''}"
-            for item in found
+            for item in candidates
         ],
         "; ",
     )
 
 
-def select_name(names: Sequence[str], wanted: str) -> int:
+def select_name(names: Sequence[str], requested: str) -> int:
     """Find a volume by name or by number."""
     for matches in (
-        [index for index, name in enumerate(names) if name == wanted],
-        [index for index, name in enumerate(names) if name.casefold() == wanted.casefold()],
-        [int(wanted) - 1] if wanted.isdecimal() and 0 < int(wanted) <= len(names) else [],
+        [index for index, name in enumerate(names) if name == requested],
+        [index for index, name in enumerate(names) if name.casefold() == requested.casefold()],
+        [int(requested) - 1] if requested.isdecimal() and 0 < int(requested) <= len(names) else [],
     ):
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise UsageError(f"{len(matches)} volumes are named {wanted!r}. Choose by number, 1 to {len(names)}")
+            raise UsageError(f"{len(matches)} volumes are named {requested!r}. Choose by number, 1 to {len(names)}")
     listed = format_list([f"{number} {name!r}" for number, name in enumerate(names, 1)])
-    raise UsageError(f"no volume {wanted!r}{did_you_mean(wanted, names)}. Choose from: {listed or 'none'}")
+    raise UsageError(f"no volume {requested!r}{did_you_mean(requested, names)}. Choose from: {listed or 'none'}")

@@ -1,7 +1,7 @@
-"""CoreStorage physical volumes: which logical volumes they hold, where, and how these are encrypted.
+"""CoreStorage physical volumes: their logical volumes, the offsets of these, and their encryption.
 
-libyal's description of FileVault Drive Encryption; Apple has none. Names, sizes and places of the logical volumes are
-encrypted with a key in the header: AES is needed to read them, a password is not.
+Apple does not document the format; this follows libyal's description of FileVault Drive Encryption. Names, sizes and
+offsets of the logical volumes are encrypted with a key in the header: reading them takes AES, but no password.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 UNIT_BYTES: Final = 8192
-"""Size of metadata blocks, and of what is encrypted together."""
+"""Size of metadata blocks, and the unit of encryption."""
 
 MAX_UNITS: Final = 8192
-"""Twice as much metadata as volumes have."""
+"""Twice as much metadata as volumes have in practice."""
 
 MAX_LABEL_BYTES: Final = 1 << 20
 MAX_TEXT_BYTES: Final = 1 << 24
-"""Limit of the encryption metadata of volumes; pictures of users may be in it."""
+"""Limit of the encryption metadata of volumes, which may include pictures of users."""
 
 HEADER_BYTES: Final = 512
 HEAD: Final = METADATA_BLOCK_HEAD
 KINDS: Final = grammar.CoreStorage.BlockType
 WIPED: Final = int(grammar.CoreStorage.ChecksumMark.wiped)
-"""In place of the checksum of a block that was wiped."""
+"""Mark in place of the checksum of a wiped block."""
 
 WHAT: Final = "CoreStorage metadata"
 NO_LIBRARY: Final = "name and size of its logical volume need the package cryptography (install layoutscope[crypto])"
@@ -66,38 +66,36 @@ UNREADABLE: Final = "its metadata cannot be read, so that name and size of its l
 class LogicalVolume(Struct, frozen=True):
     """A logical volume, as the metadata describes it."""
 
-    name: str  # its name; empty where it has none
-    size_bytes: int  # its size; 0 where it is not known
-    # UUID of its family, of which the second key of its blocks is made; empty where it is not known
-    family: bytes = b""
+    name: str  # may be empty
+    size_bytes: int  # 0 if unknown
+    family: bytes = b""  # UUID of its family, from which the second key of its blocks is derived; empty if unknown
     is_encrypted: bool | None = None  # whether its blocks are, as under FileVault 2; None if unknown
-    keys: bytes = b""  # XML text with the wrapped keys; empty where they are elsewhere, or there are none
-    # where it starts in the physical volume, in bytes; None where that is not known, or it is not one piece
-    volume_offset: int | None = None
-    reason: str = ""  # why it is not read, in words; empty where it can be
+    keys: bytes = b""  # XML text with the wrapped keys; empty if they are elsewhere, or there are none
+    volume_offset: int | None = None  # in the physical volume, in bytes; None if unknown or in several pieces
+    reason: str = ""  # why it is not read; empty if it can be
 
 
 class PhysicalVolume(Struct, frozen=True):
-    """What a physical volume shows without a password."""
+    """The facts about a physical volume that need no password."""
 
-    group: str  # UUID of the logical volume group; empty where it is not set
+    group: str  # UUID of the logical volume group; empty if not set
     key: bytes = b""  # first key of its metadata
-    own_id: bytes = b""  # its UUID, which is the second one
-    group_name: str = ""  # its name; empty where it cannot be read
+    own_id: bytes = b""  # its UUID, which is the second key
+    group_name: str = ""  # empty if it cannot be read
     logical_volumes: tuple[LogicalVolume, ...] = ()
-    is_encrypted: bool | None = None  # whether they are; None if unknown
-    reason: str = ""  # why the logical volumes are not known; empty where they are
-    findings: tuple[Finding, ...] = ()  # what is wrong with the metadata
+    is_encrypted: bool | None = None  # whether the logical volumes are; None if unknown
+    reason: str = ""  # why the logical volumes are unknown; empty if they are known
+    findings: tuple[Finding, ...] = ()
 
     @property
     def label(self) -> str:
-        """What to call it."""
+        """Its kind and group, for messages."""
         name = "FileVault 2 on CoreStorage" if self.is_encrypted else "CoreStorage"
         return f"{name} of group {self.group}" if self.group else name
 
     @property
     def about(self) -> str:
-        """What else is known, in words."""
+        """Its logical volumes, in words."""
         states = {True: "encrypted", False: "not encrypted", None: "which may be encrypted"}
         volumes = [
             f"logical volume {item.name!r:.200} of {format_bytes(item.size_bytes)}, {states[item.is_encrypted]}"
@@ -111,11 +109,11 @@ class PhysicalVolume(Struct, frozen=True):
 
 
 def read_physical_volume(stretch: Source, *, is_lost: bool = False) -> PhysicalVolume | None:
-    """Read what is known of the logical volumes; None where no physical volume begins."""
-    found = _header(stretch, is_lost=is_lost)
-    if found is None:
+    """Read the metadata of a physical volume; None if none begins here."""
+    parsed = _read_header(stretch, is_lost=is_lost)
+    if parsed is None:
         return None
-    header, findings = found
+    header, findings = parsed
     group = uuid.UUID(bytes=bytes(header.logical_volume_group_id))
     volume = PhysicalVolume(
         str(group).upper() if group.int else "",
@@ -125,19 +123,19 @@ def read_physical_volume(stretch: Source, *, is_lost: bool = False) -> PhysicalV
         findings=findings,
     )
     try:
-        start, label = _disk_label(stretch, header)
+        start, label = _read_disk_label(stretch, header)
         text = _read_stretch(stretch, start + label.ofs_property_list, min(label.len_property_list, UNIT_BYTES))
-        volume = replace(volume, group_name=_value(text, "com.apple.corestorage.lvg.name", "string"))
+        volume = replace(volume, group_name=_get_value(text, "com.apple.corestorage.lvg.name", "string"))
         metadata = _decrypt_metadata(stretch, header, start + label.ofs_descriptor)
     except (FormatError, ValueError):
         # AES-XTS refuses two equal keys.
         return volume
     except ImportError:
         return replace(volume, reason=NO_LIBRARY)
-    elsewhere = _elsewhere(text, label)
+    spread_reason = _describe_spread(text, label)
     volumes = tuple(
-        replace(item, volume_offset=None, reason=elsewhere) if elsewhere else item
-        for item in _logical_volumes(metadata, header.len_block, stretch.size_bytes)
+        replace(item, volume_offset=None, reason=spread_reason) if spread_reason else item
+        for item in _read_logical_volumes(metadata, header.len_block, stretch.size_bytes)
     )
     states = {item.is_encrypted for item in volumes} or {metadata.is_encrypted}
     return replace(
@@ -149,8 +147,10 @@ def read_physical_volume(stretch: Source, *, is_lost: bool = False) -> PhysicalV
     )
 
 
-def _header(stretch: Source, *, is_lost: bool) -> tuple[CoreStorage.PhysicalVolumeHeader, tuple[Finding, ...]] | None:
-    """Parse the header, or its copy in the last sector where that is what is whole."""
+def _read_header(
+    stretch: Source, *, is_lost: bool
+) -> tuple[CoreStorage.PhysicalVolumeHeader, tuple[Finding, ...]] | None:
+    """Parse the header, or its copy in the last sector if only the copy is intact."""
     first = None if is_lost else _parse_header(stretch, 0)
     if first is None and not is_lost:
         return None
@@ -170,7 +170,7 @@ def _header(stretch: Source, *, is_lost: bool) -> tuple[CoreStorage.PhysicalVolu
 
 
 def _parse_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVolumeHeader, int] | None:
-    """Parse a header and compute its checksum; None where none is."""
+    """Parse a header and compute its checksum; None if there is no header."""
     if parse_at(stretch, PHYSICAL_VOLUME_HEADER, offset) is None or offset > stretch.size_bytes - HEADER_BYTES:
         return None
     data = stretch.read(offset, HEADER_BYTES)
@@ -183,20 +183,20 @@ def _parse_header(stretch: Source, offset: int) -> tuple[CoreStorage.PhysicalVol
     return header, int(crc32c(np.frombuffer(data, np.uint8).reshape(1, -1))[0])
 
 
-def _disk_label(stretch: Source, header: CoreStorage.PhysicalVolumeHeader) -> tuple[int, CoreStorage.DiskLabel]:
-    """Find the newest copy of the disk label whose first block is whole: where it starts, and that block."""
-    found = list(_labels(stretch, header))
-    if not found:
+def _read_disk_label(stretch: Source, header: CoreStorage.PhysicalVolumeHeader) -> tuple[int, CoreStorage.DiskLabel]:
+    """Find the newest copy of the disk label with an intact first block; return its offset and that block."""
+    copies = list(_read_labels(stretch, header))
+    if not copies:
         raise FormatError("no copy of it can be read", structure="disk label", image_offset=stretch.origin)
-    *_, start, label = max(found, key=lambda each: each[:2])
+    *_, start, label = max(copies, key=lambda each: each[:2])
     return start, label
 
 
-def _labels(
+def _read_labels(
     stretch: Source, header: CoreStorage.PhysicalVolumeHeader
 ) -> Iterator[tuple[bool, int, int, CoreStorage.DiskLabel]]:
-    """Yield the copies of the disk label: whether the first block is whole, its transaction, its start, and itself."""
-    # The header names the blocks at which the four copies of the label start.
+    """Yield the copies of the disk label: whether the first block is intact, its transaction, its offset, itself."""
+    # The header lists the blocks at which the four copies of the label start.
     for block in header.metadata_block:
         start = block * header.len_block
         try:
@@ -210,17 +210,17 @@ def _labels(
 
 
 def count_copies(stretch: Source) -> int:
-    """Count the whole copies of header and disk label of a physical volume; 0 where its first sector is not one."""
+    """Count the intact copies of header and disk label of a physical volume; 0 if its first sector is not intact."""
     first = _parse_header(stretch, 0)
     if first is None or first[1] != first[0].checksum:
         return 0
     copy = _parse_header(stretch, stretch.size_bytes - HEADER_BYTES)
     is_copied = copy is not None and copy[1] == copy[0].checksum
-    return 1 + is_copied + sum(is_whole for is_whole, *_ in _labels(stretch, first[0]))
+    return 1 + is_copied + sum(is_whole for is_whole, *_ in _read_labels(stretch, first[0]))
 
 
-def _elsewhere(text: bytes, label: CoreStorage.DiskLabel) -> str:
-    """Report that the logical volumes of a group are spread over other physical volumes, too; empty if not."""
+def _describe_spread(text: bytes, label: CoreStorage.DiskLabel) -> str:
+    """Report that the logical volumes of a group are spread over several physical volumes; empty if not."""
     listed = re.search(rb"lvg\.physicalVolumes</key>\s*<array[^>]*>(.*?)</array>", text, re.DOTALL)
     count = len(re.findall(rb"<string|<reference", listed[1])) if listed else 1
     number = label.physical_volume_number
@@ -238,19 +238,18 @@ def _read_stretch(stretch: Source, offset: int, length: int) -> bytes:
 class _Metadata(Struct, frozen=True):
     """The decrypted metadata."""
 
-    units: NDArray[np.uint8]  # the blocks that are whole
-    # object_id, block_type: of each, the newest ones first; type 0 is a block that was wiped
+    units: NDArray[np.uint8]  # the intact blocks, the newest first
     object_id: NDArray[np.uint64]
-    block_type: NDArray[np.uint16]
+    block_type: NDArray[np.uint16]  # 0 for a wiped block
     findings: tuple[Finding, ...]
 
     def newest(self, object_id: int) -> tuple[int, bytes] | None:
-        """Return type and bytes of an object's newest block."""
+        """Return the type and the bytes of the newest block of an object."""
         for row in np.flatnonzero(self.object_id == object_id)[:1].tolist():
             return int(self.block_type[row]), self.units[row].tobytes()
         return None
 
-    def all_of(self, kind: int) -> Iterable[bytes]:
+    def blocks_of_type(self, kind: int) -> Iterable[bytes]:
         """Yield the blocks of a type, the newest first."""
         return (self.units[row].tobytes() for row in np.flatnonzero(self.block_type == kind).tolist())
 
@@ -261,12 +260,12 @@ class _Metadata(Struct, frozen=True):
 
     @property
     def is_encrypted(self) -> bool | None:
-        """Facts about the volumes of the group if none is named."""
-        told = (_is_encrypted(data) for data in self.all_of(KINDS.logical_volume_family))
-        return next((known for known in told if known is not None), self.by_bitmap)
+        """Whether the volumes of the group are encrypted, if no logical volume is described; None if unknown."""
+        answers = (_is_encrypted(data) for data in self.blocks_of_type(KINDS.logical_volume_family))
+        return next((answer for answer in answers if answer is not None), self.by_bitmap)
 
 
-NAMED: Final = (
+USED_BLOCK_TYPES: Final = (
     KINDS.logical_volume_family,
     KINDS.logical_volume,
     KINDS.continuation,
@@ -275,14 +274,14 @@ NAMED: Final = (
     KINDS.logical_extents,
     KINDS.base_extents,
 )
-"""Types of the blocks that are looked at."""
+"""Types of the blocks that are used."""
 
 
 def _decrypt_metadata(stretch: Source, header: CoreStorage.PhysicalVolumeHeader, descriptor_at: int) -> _Metadata:
-    """Read the encrypted metadata: of both copies what is whole, where the first one is not."""
+    """Read the encrypted metadata; both copies are used if the first one is damaged."""
     data = _read_stretch(stretch, descriptor_at, VOLUME_GROUPS_DESCRIPTOR.width)
-    # The descriptor is in the clear; the blocks it leads to are encrypted with keys next to it, in the header.
-    # That hides nothing; it is how the format is (libfvde, documentation of the format).
+    # The descriptor is not encrypted; its blocks are, with keys that the header stores in plain text (libfvde,
+    # documentation of the format).
     descriptor = grammar.parse(
         grammar.CoreStorage.VolumeGroupsDescriptor, data, structure="descriptor", image_offset=descriptor_at
     )
@@ -295,8 +294,8 @@ def _decrypt_metadata(stretch: Source, header: CoreStorage.PhysicalVolumeHeader,
             stored = np.frombuffer(_read_stretch(stretch, start, count * UNIT_BYTES), np.uint8).reshape(-1, UNIT_BYTES)
         except FormatError:
             continue
-        units = _plain_units(stored, bytes(header.key) + bytes(header.physical_volume_id))
-        whole, bad = _whole_blocks(units)
+        units = _decrypt_units(stored, bytes(header.key) + bytes(header.physical_volume_id))
+        whole, bad = _check_blocks(units)
         parts.append(units[whole])
         findings += _report_damaged_copy(len(whole), bad, stretch.origin + start)
         if len(whole) and not len(bad):
@@ -307,13 +306,13 @@ def _decrypt_metadata(stretch: Source, header: CoreStorage.PhysicalVolumeHeader,
     fields = HEAD.object_id, HEAD.block_type, HEAD.transaction_id, HEAD.checksum
     head = decode_columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
     order = np.argsort(head["transaction_id"], kind="stable")[::-1]
-    # What was wiped is of no type any more, but younger than what it was before.
+    # A wiped block has no type, but it is newer than the block that it replaces.
     kind = np.where(head["checksum"] == WIPED, 0, head["block_type"])
     return _Metadata(units[order], head["object_id"][order], kind[order], tuple(findings))
 
 
-def _plain_units(stored: NDArray[np.uint8], key: bytes) -> NDArray[np.uint8]:
-    """Decrypt what was written; what never was is zeros, and stays so."""
+def _decrypt_units(stored: NDArray[np.uint8], key: bytes) -> NDArray[np.uint8]:
+    """Decrypt the units that were written; the others are zeros, and stay so."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     units = stored.copy()
@@ -324,76 +323,82 @@ def _plain_units(stored: NDArray[np.uint8], key: bytes) -> NDArray[np.uint8]:
     return units
 
 
-def _whole_blocks(units: NDArray[np.uint8]) -> tuple[I64, I64]:
-    """Return which units are blocks that are looked at and have their checksum, and which of them do not have it."""
+def _check_blocks(units: NDArray[np.uint8]) -> tuple[I64, I64]:
+    """Return the numbers of the used blocks with the right checksum, and of those with a wrong one."""
     fields = HEAD.checksum, HEAD.version, HEAD.len_block, HEAD.block_type
     head = decode_columns(HEAD, units.reshape(-1), np.arange(len(units)) * UNIT_BYTES, fields)
     # Areas that were never written are zeros, and anything but a block has another header.
     is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES)
-    rows = np.flatnonzero(is_block & np.isin(head["block_type"], NAMED))
+    rows = np.flatnonzero(is_block & np.isin(head["block_type"], USED_BLOCK_TYPES))
     is_whole = (head["checksum"][rows] == WIPED) | (crc32c(units[rows]) == head["checksum"][rows])
     return rows[is_whole], rows[~is_whole]
 
 
 def _report_damaged_copy(num_whole: int, bad: I64, image_offset: int) -> list[Finding]:
-    """Describe what is wrong with a copy of the metadata."""
+    """Report damage of a copy of the metadata."""
     if len(bad):
         first = image_offset + int(bad[0]) * UNIT_BYTES
-        told = f"{format_count(len(bad), 'block')} of this copy of the metadata without the right checksum"
-        return [Finding("checksum-mismatch", "warning", WHAT, first, told)]
+        message = f"{format_count(len(bad), 'block')} of this copy of the metadata without the right checksum"
+        return [Finding("checksum-mismatch", "warning", WHAT, first, message)]
     if not num_whole:
-        told = "this copy of the metadata holds no block about a logical volume"
-        return [Finding("structure-invalid", "warning", WHAT, image_offset, told)]
+        message = "this copy of the metadata holds no block about a logical volume"
+        return [Finding("structure-invalid", "warning", WHAT, image_offset, message)]
     return []
 
 
-def _logical_volumes(metadata: _Metadata, block_bytes: int, space_bytes: int) -> list[LogicalVolume]:
-    """List the logical volumes, each as its newest block has it."""
-    found: dict[str, LogicalVolume] = {}
-    for data in metadata.all_of(KINDS.logical_volume):
+def _read_logical_volumes(metadata: _Metadata, block_bytes: int, space_bytes: int) -> list[LogicalVolume]:
+    """List the logical volumes, each according to its newest block."""
+    volumes: dict[str, LogicalVolume] = {}
+    for data in metadata.blocks_of_type(KINDS.logical_volume):
         block = grammar.parse(grammar.CoreStorage.LogicalVolume, data, structure="logical volume")
-        about = _decompress_text(data[block.ofs_text :][: block.len_piece], block.len_stored, block.len_text)
-        name, size = (_value(about, f"com.apple.corestorage.lv.{word}", kind) for word, kind in _VOLUME_VALUES)
-        own = _value(about, "com.apple.corestorage.lv.uuid", "string")
-        if own in found or not (name or size):
+        properties = _decompress_text(data[block.ofs_text :][: block.len_piece], block.len_stored, block.len_text)
+        name, size = (_get_value(properties, f"com.apple.corestorage.lv.{word}", kind) for word, kind in _VOLUME_VALUES)
+        identifier = _get_value(properties, "com.apple.corestorage.lv.uuid", "string")
+        if identifier in volumes or not (name or size):
             continue
         family = metadata.newest(block.family_object_id)
-        text = _text(metadata, family[1]) if family and family[0] == KINDS.logical_volume_family else b""
-        told = _is_encrypted(text)
+        text = _read_family_text(metadata, family[1]) if family and family[0] == KINDS.logical_volume_family else b""
+        is_encrypted = _is_encrypted(text)
         volume = LogicalVolume(
             name,
-            _number(size),
-            _identifier(_value(about, "com.apple.corestorage.lv.familyUUID", "string")),
-            metadata.by_bitmap if told is None else told,
+            _parse_number(size),
+            _parse_uuid(_get_value(properties, "com.apple.corestorage.lv.familyUUID", "string")),
+            metadata.by_bitmap if is_encrypted is None else is_encrypted,
             text if b"KEKWrappedVolumeKeyStruct" in text else b"",
         )
         status = re.search(rb"<key>ConversionStatus</key>\s*<string[^>]*>([^<]*)<", text)
         if status and status[1] in (b"Converting", b"Pending"):
-            found[own] = replace(volume, reason="which is encrypted or decrypted in part, as that was going on")
+            volumes[identifier] = replace(
+                volume, reason="which is encrypted or decrypted in part, as that was going on"
+            )
             continue
-        offset, reason = _place(metadata, block, volume.size_bytes, block_bytes, space_bytes)
-        found[own] = replace(volume, volume_offset=offset, reason=reason)
-    return list(found.values())
+        offset, reason = _locate_volume(metadata, block, volume.size_bytes, block_bytes, space_bytes)
+        volumes[identifier] = replace(volume, volume_offset=offset, reason=reason)
+    return list(volumes.values())
 
 
 _VOLUME_VALUES: Final = (("name", "string"), ("size", "integer"))
 
 
-def _place(
+def _locate_volume(
     metadata: _Metadata, volume: CoreStorage.LogicalVolume, size_bytes: int, block_bytes: int, space_bytes: int
 ) -> tuple[int | None, str]:
-    """Return where a logical volume starts in the physical one, or why that is unknown."""
+    """Return the offset of a logical volume in the physical one, or why it is unknown."""
     extents = metadata.newest(volume.extents_object_id)
     if extents is None:
         return None, "whose place is not recorded"
     kind, data = extents
-    entries = _entries(data, LOGICAL_EXTENT.width)
+    entries = _split_entries(data, LOGICAL_EXTENT.width)
     if kind != KINDS.logical_extents or not entries:
         return None, "which is in many pieces"
     base = 0
     if volume.base_object_id:
-        found = metadata.newest(volume.base_object_id)
-        places = _entries(found[1], BASE_EXTENT.width) if found and found[0] == KINDS.base_extents else []
+        base_block = metadata.newest(volume.base_object_id)
+        places = (
+            _split_entries(base_block[1], BASE_EXTENT.width)
+            if base_block and base_block[0] == KINDS.base_extents
+            else []
+        )
         if not places:
             return None, "without a record of where its blocks start"
         base = grammar.parse(grammar.CoreStorage.BaseExtent, places[0], structure="base extent").physical_block
@@ -412,32 +417,32 @@ def _place(
     return offset, ""
 
 
-def _entries(block: bytes, width: int) -> list[bytes]:
-    """Cut a block into the entries that it counts; none where it counts more than it has room for."""
+def _split_entries(block: bytes, width: int) -> list[bytes]:
+    """Cut a block into its entries; none if its count exceeds the block."""
     head = grammar.parse(grammar.CoreStorage.ExtentsHead, block, structure="extents")
     if head.num_entries > (UNIT_BYTES - EXTENTS_HEAD.width) // width:
         return []
     return [block[EXTENTS_HEAD.width + number * width :][:width] for number in range(head.num_entries)]
 
 
-def _text(metadata: _Metadata, data: bytes) -> bytes:
-    """Return the text of a family, which may be compressed and go on in other blocks."""
+def _read_family_text(metadata: _Metadata, data: bytes) -> bytes:
+    """Return the text of a family, which may be compressed and continue in other blocks."""
     head = grammar.parse(grammar.CoreStorage.LogicalVolumeFamily, data, structure="logical volume family")
     pieces = [data[head.ofs_text :][: head.len_piece]]
-    following, seen = head.next_object_id, set[int]()
-    while following and following not in seen:
-        seen.add(following)
-        found = metadata.newest(following)
-        if found is None or found[0] != KINDS.continuation:
+    following, visited = head.next_object_id, set[int]()
+    while following and following not in visited:
+        visited.add(following)
+        block = metadata.newest(following)
+        if block is None or block[0] != KINDS.continuation:
             break
-        more = grammar.parse(grammar.CoreStorage.Continuation, found[1], structure="text")
-        pieces.append(found[1][CONTINUATION.width :][: more.len_piece])
-        following = more.next_object_id
+        continuation = grammar.parse(grammar.CoreStorage.Continuation, block[1], structure="text")
+        pieces.append(block[1][CONTINUATION.width :][: continuation.len_piece])
+        following = continuation.next_object_id
     return _decompress_text(b"".join(pieces), head.len_stored, head.len_text)
 
 
 def _decompress_text(text: bytes, stored_bytes: int, text_bytes: int) -> bytes:
-    """Decompress a text that is shorter as it is stored; empty where that fails."""
+    """Decompress a text whose stored length differs; empty if that fails."""
     if stored_bytes == text_bytes:
         return text
     try:
@@ -447,30 +452,30 @@ def _decompress_text(text: bytes, stored_bytes: int, text_bytes: int) -> bytes:
 
 
 def _is_encrypted(text: bytes) -> bool | None:
-    """Find out by the ways in which keys are wrapped, or by what the family says of itself."""
+    """Whether a family is encrypted, by its block algorithms or else its declared type; None if unknown."""
     methods = set(re.findall(rb"<key>BlockAlgorithm</key>\s*<string[^>]*>([^<]*)<", text))
     if methods:
         return bool(methods - {b"None"})
-    kind = _value(text, "com.apple.corestorage.lvf.encryption.type", "string")
+    kind = _get_value(text, "com.apple.corestorage.lvf.encryption.type", "string")
     return kind != "None" if kind else None
 
 
-def _value(text: bytes, name: str, kind: str) -> str:
-    """Return what follows a key in XML; empty where it is not there."""
+def _get_value(text: bytes, name: str, kind: str) -> str:
+    """Return the value of a key in XML; empty without the key."""
     from html import unescape
 
-    wanted = rb"<key>" + re.escape(name.encode()) + rb"</key>\s*<" + kind.encode() + rb"[^>]*>([^<]*)<"
-    found = re.search(wanted, text)
-    return unescape(found[1].decode(errors="replace")) if found else ""
+    pattern = rb"<key>" + re.escape(name.encode()) + rb"</key>\s*<" + kind.encode() + rb"[^>]*>([^<]*)<"
+    match = re.search(pattern, text)
+    return unescape(match[1].decode(errors="replace")) if match else ""
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     digits = re.fullmatch(r"(0x)?([0-9a-fA-F]{1,16})", text)
     return int(digits[2], 16 if digits[1] else 10) if digits and (digits[1] or text.isdecimal()) else 0
 
 
-def _identifier(text: str) -> bytes:
-    """Return the bytes of a UUID; empty where the text is none."""
+def _parse_uuid(text: str) -> bytes:
+    """Return the bytes of a UUID; empty if the text is not a UUID."""
     try:
         return uuid.UUID(text).bytes
     except ValueError:

@@ -1,8 +1,8 @@
-"""FileVault 2: from a password to the plain text of logical volumes of CoreStorage.
+"""FileVault 2: from a password to the plain text of CoreStorage logical volumes.
 
-libyal's description of FileVault Drive Encryption. Keys made of passwords wrap keys, which wrap the one of the volume.
-The wrapped ones are in the metadata of CoreStorage, or, for a volume that a Mac starts from, in an encrypted file on
-another partition, Recovery HD.
+This follows libyal's description of FileVault Drive Encryption. A key derived from the password unwraps a key that
+unwraps the key of the volume. The wrapped keys are in the metadata of CoreStorage or, for a startup volume, in an
+encrypted file on another partition, Recovery HD.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ WHAT: Final = "FileVault 2 key"
 KEY_FILE: Final = "EncryptedRoot.plist.wipekey"
 KEY_BYTES: Final = 16
 MAX_ROUNDS: Final = 10_000_000
-"""Rounds of PBKDF2 that all keys of a volume may ask for together; macOS asks for some 100,000 of each."""
+"""Limit of the PBKDF2 rounds of all keys of a volume; macOS uses some 100,000 per key."""
 
 MAX_KEY_FILE_BYTES: Final = 1 << 24
-"""Pictures of users are in it; AES-XTS ends at 16 MiB."""
+"""The file includes pictures of users; AES-XTS ends at 16 MiB."""
 
 
 def unlock_volumes(
@@ -48,9 +48,9 @@ def unlock_volumes(
     *,
     partition: int | None = None,
 ) -> UnlockedSource | None:
-    """Open what is encrypted with a password; None where nothing is that a password could open."""
-    found: list[tuple[int, int, bytes]] = []
-    tried = 0
+    """Unlock the encrypted volumes with a password; None if there are none that a password could open."""
+    unlocked: list[tuple[int, int, bytes]] = []
+    num_tested = 0
     for candidate in candidates:
         if candidate.kind not in ("filevault", "corestorage") or partition not in (None, candidate.partition):
             continue
@@ -61,29 +61,29 @@ def unlock_volumes(
         for volume in physical.logical_volumes:
             if volume.volume_offset is None or volume.is_encrypted is False:
                 continue
-            text = volume.keys or next(_key_files(source, candidates, physical), b"")
-            key = next(_volume_keys(text, password, candidate.image_offset), None)
-            tried += bool(text)
+            text = volume.keys or next(_read_key_files(source, candidates, physical), b"")
+            key = next(_unwrap_volume_keys(text, password, candidate.image_offset), None)
+            num_tested += bool(text)
             if key is not None:
                 start = candidate.image_offset + volume.volume_offset
                 size = min(volume.size_bytes, source.size_bytes - start)
-                # The other key is made of this one and of what the volume belongs to.
+                # The second XTS key is derived from this one and the family of the volume.
                 second = hashlib.sha256(key + volume.family).digest()[:KEY_BYTES]
-                found.append((start, size, key + second))
-    if tried and not found and not any(map(_takes_secret, candidates)):
+                unlocked.append((start, size, key + second))
+    if num_tested and not unlocked and not any(map(_accepts_password, candidates)):
         raise LockedError(f"{source.name}: the password does not open the volume that FileVault 2 encrypts")
-    return UnlockedSource(source, found) if found else None
+    return UnlockedSource(source, unlocked) if unlocked else None
 
 
-def _takes_secret(candidate: VolumeCandidate) -> bool:
-    """Whether a password may be meant for a volume itself, not for the layers around it."""
+def _accepts_password(candidate: VolumeCandidate) -> bool:
+    """Whether the password may be meant for the volume itself rather than for the layers around it."""
     return candidate.is_readable and any(
         option.kind == "secret" for option in filesystem(candidate.kind).traits.options
     )
 
 
-def _volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[bytes]:
-    """Unwrap the keys of the volume that a password opens."""
+def _unwrap_volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[bytes]:
+    """Unwrap the volume keys that a password opens."""
     kinds: tuple[tuple[Any, Any, str], ...] = (
         (grammar.CoreStorage.PassphraseWrappedKey, PASSPHRASE_WRAPPED_KEY, "PassphraseWrappedKEKStruct"),
         (grammar.CoreStorage.WrappedVolumeKey, WRAPPED_VOLUME_KEY, "KEKWrappedVolumeKeyStruct"),
@@ -91,7 +91,7 @@ def _volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[byte
     users, wrapped = (
         [
             grammar.parse(parser, data[: record.width], structure=WHAT, image_offset=image_offset)
-            for data in _list_data_of_key(text, name)
+            for data in _find_data(text, name)
         ]
         for parser, record, name in kinds
     )
@@ -101,24 +101,24 @@ def _volume_keys(text: bytes, password: str, image_offset: int) -> Iterator[byte
             f"the keys of FileVault 2 take {rounds:,} rounds of PBKDF2", structure=WHAT, image_offset=image_offset
         )
     for user in users:
-        opened = unwrap_key(password_key(password, user.salt, user.num_rounds, KEY_BYTES), user.key)
-        if opened is not None:
-            yield from filter(None, (unwrap_key(opened, item.key) for item in wrapped))
+        unwrapped = unwrap_key(password_key(password, user.salt, user.num_rounds, KEY_BYTES), user.key)
+        if unwrapped is not None:
+            yield from filter(None, (unwrap_key(unwrapped, item.key) for item in wrapped))
 
 
-def _list_data_of_key(text: bytes, name: str) -> Iterator[bytes]:
-    """Yield the data after a key in XML; keys that wrap nothing have none."""
-    for found in re.finditer(rb"<key>" + name.encode() + rb"</key>\s*<data[^>]*>([^<]*)<", text):
+def _find_data(text: bytes, name: str) -> Iterator[bytes]:
+    """Yield the data of a key in XML; keys without data wrap nothing."""
+    for match in re.finditer(rb"<key>" + name.encode() + rb"</key>\s*<data[^>]*>([^<]*)<", text):
         try:
-            data = binascii.a2b_base64(found[1])
+            data = binascii.a2b_base64(match[1])
         except binascii.Error:
             continue
         if data:
             yield data
 
 
-def _key_files(source: Source, candidates: Sequence[VolumeCandidate], physical: PhysicalVolume) -> Iterator[bytes]:
-    """Yield the texts of the files of keys on other partitions, small ones first, that belong to a physical volume."""
+def _read_key_files(source: Source, candidates: Sequence[VolumeCandidate], physical: PhysicalVolume) -> Iterator[bytes]:
+    """Yield the texts of the key files on other partitions, smallest first, that belong to a physical volume."""
     for candidate in sorted(candidates, key=lambda item: item.size_bytes):
         if not candidate.is_readable or filesystem(candidate.kind).traits.has_containers:
             continue
@@ -127,14 +127,14 @@ def _key_files(source: Source, candidates: Sequence[VolumeCandidate], physical: 
             (layout,) = filesystem(candidate.kind).read(place)
         except LayoutscopeError:
             continue  # faults of that volume are reported when it is read itself
-        for data in _contents(source, layout):
-            text = _key_text(data, physical)
+        for data in _read_contents(source, layout):
+            text = _decrypt_key_file(data, physical)
             if text is not None:
                 yield text
 
 
-def _contents(source: Source, layout: VolumeLayout) -> Iterator[bytes]:
-    """Yield the contents of each file of keys."""
+def _read_contents(source: Source, layout: VolumeLayout) -> Iterator[bytes]:
+    """Yield the contents of each key file."""
     entries, extents = layout.columns("entries"), layout.columns("extents")
     names = entries.listed("name")
     for row in (row for row, name in enumerate(names) if name == KEY_FILE):
@@ -147,10 +147,10 @@ def _contents(source: Source, layout: VolumeLayout) -> Iterator[bytes]:
             yield b"".join(source.read(*each) for each in zip(starts.tolist(), lengths.tolist(), strict=True))[:size]
 
 
-def _key_text(data: bytes, physical: PhysicalVolume) -> bytes | None:
-    """Decrypt a file of keys, which is one unit; None where another volume's key encrypts it."""
+def _decrypt_key_file(data: bytes, physical: PhysicalVolume) -> bytes | None:
+    """Decrypt a key file, which is one unit; None if it belongs to another volume."""
     ciphers, algorithms, modes = load_ciphers()
-    # The description names two keys for it, in two places, beside a second one of zeros.
+    # libyal's description gives two different first keys, in two places; the second key is zeros.
     for key in (physical.key, physical.own_id):
         try:
             worker = ciphers.Cipher(algorithms.AES(key + bytes(KEY_BYTES)), modes.XTS(bytes(16))).decryptor()

@@ -1,13 +1,13 @@
-"""Partition maps, and what a search for volumes yields.
+"""Partition maps, and the results of a search for volumes.
 
 - GUID Partition Table (UEFI Specification 2.10, chapter 5): two copies, each with a checksum over its header and one
-  over its entries; the backup serves where the primary is damaged. Nothing names the sector size: the header in LBA 1
-  gives it away.
-- Apple Partition Map (Inside Macintosh: Devices, chapter 3): one block an entry, from block 1 on; each entry knows how
-  many there are. The driver descriptor in block 0 gives the block size, but CDs may say 2048 there and have a map in
+  over its entries; the backup is used if the primary is damaged. No field gives the sector size: the place of the
+  header, LBA 1, reveals it.
+- Apple Partition Map (Inside Macintosh: Devices, chapter 3): one entry per block, from block 1 on; each entry gives the
+  number of entries. The driver descriptor in block 0 gives the block size, but CDs may say 2048 there and have a map in
   blocks of 512.
-- Master Boot Record with its chain of extended records (UEFI, chapter 5.2): it has no checksum, so it counts as one
-  only where its entries make sense. Type 0xEE guards a GPT.
+- Master Boot Record with its chain of extended records (UEFI, chapter 5.2): it has no checksum, so it is accepted only
+  if its entries make sense. Type 0xEE guards a GPT.
 """
 
 from __future__ import annotations
@@ -43,16 +43,15 @@ class Partition(Struct, frozen=True):
 
     scheme: str  # `GPT`, `APM` or `MBR`
     number: int  # as the system of the scheme counts: `disk2s3` is 3
-    # image_offset, size_bytes: bytes from the start of the image; the size as the map says
     image_offset: int
-    size_bytes: int
-    name: str  # the partition's own name; empty in an MBR
+    size_bytes: int  # as the map says; it may exceed the image
+    name: str  # empty in an MBR
     type_name: str  # its declared type in words
     declared: str = ""  # the kind of volume that the type promises, empty if none
 
 
 class PartitionTable(Struct, frozen=True):
-    """A partition map: its partitions, where it stands itself, and what is odd about it."""
+    """A partition map: its partitions, its own regions, and its findings."""
 
     scheme: str
     partitions: tuple[Partition, ...]
@@ -61,39 +60,38 @@ class PartitionTable(Struct, frozen=True):
 
 
 class VolumeCandidate(Struct, frozen=True):
-    """A place where a volume or a container of volumes starts, or something that is not read."""
+    """The start of a volume, of a container of volumes, or of a content that is not supported."""
 
-    kind: str  # name of a file system that is read, the slug of one that is not, or `unknown`
+    kind: str  # name of a supported file system, the slug of another one, or `unknown`
     label: str  # the same for people
-    # image_offset, size_bytes: bytes from the start of the image; the size is that of its space, cut at the image's end
     image_offset: int
-    size_bytes: int
+    size_bytes: int  # of its space, cut at the end of the image
     stack: tuple[str, ...]  # the layers from the image down, such as `("GPT", "partition 2", "NTFS")`
     partition: int | None = None  # number of its partition; None for a bare volume
     name: str = ""  # name of its partition, or of a wrapper
     type_name: str = ""  # declared type of its partition
-    about: str = ""  # what else is known of something that is not read, in words
-    is_promised: bool = False  # whether the type of its partition is the only evidence of it
+    about: str = ""  # further facts about an unsupported content, in words
+    is_promised: bool = False  # whether the type of its partition is the only evidence
 
     @property
     def is_readable(self) -> bool:
-        """Whether a reader of this package understands it."""
+        """Whether its file system is supported."""
         return self.kind in filesystem_names()
 
 
 class VolumeSearch(Struct, frozen=True):
-    """Everything that was found on an image."""
+    """The results of a search for volumes on an image."""
 
-    candidates: tuple[VolumeCandidate, ...]  # in the order of their maps; unreadable ones too
+    candidates: tuple[VolumeCandidate, ...]  # in the order of their maps, including unreadable ones
     partitions: tuple[Partition, ...]  # all entries of all maps that hold space
     regions: tuple[MapRegion, ...]  # the maps themselves
     findings: tuple[Finding, ...]
-    schemes: tuple[str, ...]  # the maps that are there; several on hybrid disks
-    searched: str = ""  # what was searched for volumes that no map names, in words; empty if nothing was
+    schemes: tuple[str, ...]  # kinds of the maps; several on hybrid disks
+    searched: str = ""  # the areas searched for volumes that no map lists, in words; empty if none were
 
     @property
     def readable(self) -> tuple[VolumeCandidate, ...]:
-        """The candidates that a reader understands."""
+        """The candidates with a supported file system."""
         return tuple(candidate for candidate in self.candidates if candidate.is_readable)
 
 
@@ -104,11 +102,11 @@ SECTOR_SIZES: Final = (512, 4096)
 MAX_ENTRIES_BYTES: Final = 4 * 1024**2
 MAX_PARTITIONS: Final = 1024
 MAX_ADDRESS: Final = 2**63 - 1
-"""Sectors have 64-bit numbers, so that their byte addresses may need more; tables hold 63 bits."""
+"""Sectors have 64-bit numbers, so byte addresses may need more bits; tables hold 63 bits."""
 
 
 class _GptCopy(Struct, frozen=True):
-    """One copy of the table: header and entries as they stand, and what is wrong with them."""
+    """One copy of the table: its header and entries as stored, and their problem."""
 
     header: grammar.Gpt.Header
     entries: bytes
@@ -127,11 +125,8 @@ class _GptCopy(Struct, frozen=True):
 
 
 def read_gpt(source: Source) -> PartitionTable | None:
-    """Read the table whose primary header is in LBA 1; None if there is none.
-
-    Damage of the primary leads to the backup, with a finding ``gpt-primary-damaged``.
-    """
-    for sector_size in _sector_sizes(source):
+    """Read the table with a primary header in LBA 1, or its backup if the primary is damaged; None if there is none."""
+    for sector_size in _list_sector_sizes(source):
         try:
             primary = _load_copy(source, sector_size, sector_size, "primary")
         except UnreadError as error:
@@ -140,7 +135,7 @@ def read_gpt(source: Source) -> PartitionTable | None:
                 return table
             continue
         except FormatError as error:
-            # Without the signature, the first field, there is no header, not even a damaged one.
+            # Without the signature, which is the first field, there is no header, not even a damaged one.
             if error.image_offset == sector_size:
                 continue
             return _use_backup(source, sector_size, error, None)
@@ -151,8 +146,8 @@ def read_gpt(source: Source) -> PartitionTable | None:
 
 
 def read_backup_gpt(source: Source) -> PartitionTable | None:
-    """Read the backup in the last sector, for disks whose start is lost; None if there is none that is whole."""
-    for sector_size in _sector_sizes(source):
+    """Read the backup in the last sector, for disks whose start is lost; None if it is missing or damaged."""
+    for sector_size in _list_sector_sizes(source):
         error = FormatError("is absent", structure="GPT header", image_offset=sector_size)
         table = _use_backup(source, sector_size, error, None)
         if table.partitions:
@@ -160,21 +155,21 @@ def read_backup_gpt(source: Source) -> PartitionTable | None:
     return None
 
 
-def _sector_sizes(source: Source) -> list[int]:
+def _list_sector_sizes(source: Source) -> list[int]:
     """List the likely sector sizes, the device's own first."""
-    # The header is in sector 1 (UEFI, 5.3.2), so its address in bytes gives the size of a sector, which an image
-    # file does not know: an image of a 4Kn disk has it at byte 4,096.
+    # The header is in sector 1 (UEFI, 5.3.2), so its byte offset is the sector size, which an image file does not
+    # record: in an image of a 4Kn disk, the header is at byte 4,096.
     fitting = [size for size in SECTOR_SIZES if source.size_bytes >= 2 * size]
     return sorted(fitting, key=lambda size: (size != source.sector_size_bytes, size))
 
 
 def _load_copy(source: Source, image_offset: int, sector_size: int, owner: str) -> _GptCopy:
-    """Read one copy."""
+    """Read and check one copy."""
     data = source.read(image_offset, sector_size)
     header = grammar.parse(grammar.Gpt.Header, data, structure="GPT header", image_offset=image_offset)
     entries = _read_entries(source, header, image_offset, sector_size)
     place, field = GPT_HEADER.header_crc32.offset, GPT_HEADER.reserved.offset
-    # The checksum covers the header with itself taken as zeros, and no more of the sector than the header says.
+    # The checksum covers the header, as long as it says, with the checksum field set to zero.
     covered = data[:place] + bytes(field - place) + data[field : header.len_header]
     entries_at = header.entries_lba * sector_size
     problem = _compare_checksum("GPT header", image_offset, header.header_crc32, crc32(covered)) or _compare_checksum(
@@ -186,18 +181,18 @@ def _load_copy(source: Source, image_offset: int, sector_size: int, owner: str) 
 def _read_entries(source: Source, header: grammar.Gpt.Header, image_offset: int, sector_size: int) -> bytes:
     length = header.num_entries * header.len_entry
     if length > MAX_ENTRIES_BYTES:
-        found = (f"at most {MAX_ENTRIES_BYTES:,} bytes", f"{length:,}")
-        raise _bad_field("num_entries", image_offset, "the array of entries is too large", *found)
-    # The entries are wherever the header says: behind it as a rule, but a table that was made smaller or that leaves
-    # room for a boot loader may start later.
+        bounds = (f"at most {MAX_ENTRIES_BYTES:,} bytes", f"{length:,}")
+        raise _make_field_error("num_entries", image_offset, "the array of entries is too large", *bounds)
+    # The entries start where the header says: usually right after it, but later in a shrunk table or one that leaves
+    # room for a boot loader.
     start = header.entries_lba * sector_size
     if start + length > source.size_bytes:
-        found = (f"an end before byte {source.size_bytes:,}", f"{start + length:,}")
-        raise _bad_field("entries_lba", image_offset, "the array of entries leaves the image", *found)
+        bounds = (f"an end before byte {source.size_bytes:,}", f"{start + length:,}")
+        raise _make_field_error("entries_lba", image_offset, "the array of entries leaves the image", *bounds)
     return source.read(start, length)
 
 
-def _bad_field(field: str, image_offset: int, message: str, expected: str, found: str) -> FormatError:
+def _make_field_error(field: str, image_offset: int, message: str, expected: str, found: str) -> FormatError:
     place = image_offset + GPT_HEADER.offset_of(field)
     return FormatError(message, structure="GPT header", image_offset=place, expected=expected, found=found)
 
@@ -215,7 +210,7 @@ def _compare_checksum(structure: str, image_offset: int, stored: int, computed: 
 
 
 def _compare_with_backup(source: Source, primary: _GptCopy) -> PartitionTable:
-    """Use a sound primary, and say what is odd about the backup."""
+    """Use a sound primary, and report problems of the backup."""
     log = FindingLog()
     place, end = primary.header.alternate_lba * primary.sector_size, source.size_bytes
     if place + primary.sector_size > end:
@@ -233,8 +228,8 @@ def _compare_with_backup(source: Source, primary: _GptCopy) -> PartitionTable:
         return _make_gpt(source, primary, log)
     if backup.problem is not None:
         log.survive(backup.problem, code="gpt-backup-damaged", level="warning")
-    # Tools that write one copy alone leave two sound tables. Firmware believes the primary unless it is damaged (UEFI,
-    # 5.3.2), and so does this.
+    # Tools that write only one copy leave two sound tables. Like firmware, this uses the primary unless it is damaged
+    # (UEFI, 5.3.2).
     elif backup.entries != primary.entries:
         message = "both copies of the table are sound, but their entries differ; the primary is used"
         log.at("GPT entries", backup.regions[1].image_offset).add("gpt-copies-differ", "warning", message)
@@ -242,7 +237,7 @@ def _compare_with_backup(source: Source, primary: _GptCopy) -> PartitionTable:
 
 
 def _use_backup(source: Source, sector_size: int, damage: FormatError, primary: _GptCopy | None) -> PartitionTable:
-    """Use the backup; without a sound one the damaged primary, so far as it goes."""
+    """Use the backup, or the damaged primary if there is no sound backup."""
     log = FindingLog()
     backup = _find_backup(source, sector_size, primary)
     if backup is not None:
@@ -257,7 +252,7 @@ def _use_backup(source: Source, sector_size: int, damage: FormatError, primary: 
 
 
 def _find_backup(source: Source, sector_size: int, primary: _GptCopy | None) -> _GptCopy | None:
-    # The last sector is the backup's place; a disk that was copied to a larger one has it where the primary says.
+    # The backup is in the last sector; on a disk copied to a larger one, it is where the primary says.
     places = [source.size_bytes // sector_size - 1]
     if primary is not None:
         places.append(primary.header.alternate_lba)
@@ -274,20 +269,20 @@ def _find_backup(source: Source, sector_size: int, primary: _GptCopy | None) -> 
 def _make_gpt(
     source: Source, copy: _GptCopy, log: FindingLog, other_regions: tuple[MapRegion, ...] = ()
 ) -> PartitionTable:
-    partitions = tuple(_gpt_partitions(source, copy, log))
+    partitions = tuple(_list_gpt_partitions(source, copy, log))
     return PartitionTable("GPT", partitions, copy.regions + other_regions, tuple(log.findings))
 
 
-def _gpt_partitions(source: Source, copy: _GptCopy, log: FindingLog) -> Iterator[Partition]:
+def _list_gpt_partitions(source: Source, copy: _GptCopy, log: FindingLog) -> Iterator[Partition]:
     base, end = copy.regions[1].image_offset, source.size_bytes
     positions = _find_used_entries(copy)
     if len(positions) > MAX_PARTITIONS:
         message = f"{len(positions)} partitions; the first {MAX_PARTITIONS} are looked at"
         log.at("GPT entries", base).add("partition-limit", "error", message)
     positions = positions[:MAX_PARTITIONS]
-    found = decode_columns(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, _GPT_FIELDS)
+    columns = decode_columns(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, _GPT_FIELDS)
     for position, guid, first, last, name in zip(
-        positions.tolist(), *(found[field] for field in _GPT_FIELDS), strict=True
+        positions.tolist(), *(columns[field] for field in _GPT_FIELDS), strict=True
     ):
         number, place = position // copy.header.len_entry + 1, base + position
         # The last sector belongs to the partition: an entry of one sector names it twice.
@@ -299,22 +294,22 @@ def _gpt_partitions(source: Source, copy: _GptCopy, log: FindingLog) -> Iterator
                 "partition-outside", "error", message, expected=expected, found=outside
             )
             continue
-        type_name, declared = _name_type(guid.tobytes())
+        type_name, declared = _name_gpt_type(guid.tobytes())
         stop = min(stop, MAX_ADDRESS)
         yield Partition("GPT", number, start, stop - start, _decode_name(name.tobytes()), type_name, declared)
 
 
 def _find_used_entries(copy: _GptCopy) -> NDArray[np.int64]:
-    """Return where the entries start, in bytes, whose type is not all zeros."""
-    # Entries are at least 128 bytes apart, and further if a later version of the table needs it: the header's length
-    # counts (UEFI, 5.3.2). One whose type is all zeros is unused, and used ones may follow it.
+    """Return the offsets of the used entries, whose type is not all zeros."""
+    # The header gives the distance of the entries: 128 bytes, or more in a later version of the table (UEFI, 5.3.2).
+    # Used entries may follow unused ones.
     positions = np.arange(copy.header.num_entries, dtype=np.int64) * copy.header.len_entry
     types = decode_column(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, ENTRY.type_guid)
     return positions[[any(guid.tobytes()) for guid in types]]
 
 
 def _decode_name(raw: bytes) -> str:
-    # 36 units of UTF-16, little-endian, filled up with zeros (UEFI, 5.3.3).
+    # 36 units of UTF-16, little-endian, padded with zeros (UEFI, 5.3.3).
     return raw.decode("utf-16-le", errors="replace").split("\0", 1)[0]
 
 
@@ -336,11 +331,8 @@ _GPT_TYPES: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-def _name_type(type_guid: bytes) -> tuple[str, str]:
-    """Name a partition type.
-
-    Its name, the GUID itself where it has none; the kind of volume that it promises, or an empty string.
-    """
+def _name_gpt_type(type_guid: bytes) -> tuple[str, str]:
+    """Return the name of a partition type, or else its GUID, and the kind of volume that it promises, if any."""
     text = str(uuid.UUID(bytes_le=type_guid))
     promised = promised_by("gpt", text)
     if promised is not None:
@@ -353,25 +345,25 @@ def _name_type(type_guid: bytes) -> tuple[str, str]:
 BLOCK_SIZES: Final = (512, 2048, 1024, 4096)
 MAX_APM_ENTRIES: Final = 256
 NO_VOLUME: Final = ("Apple_partition_map", "Apple_Free", "Apple_Void", "Apple_Scratch", "Apple_Extra", "Apple_Patches")
-"""Types that hold no volume: the map itself and space that nobody uses; drivers are named Apple_Driver and so on."""
+"""Types without a volume: the map itself and unused space; types of drivers begin with Apple_Driver."""
 
 
 def list_apm_block_sizes(source: Source) -> list[int]:
-    """List the block sizes for which a partition map is in block 1, the one of the driver descriptor first."""
-    # Maps of compact discs count in blocks of 2,048 bytes, and hybrid discs have one map for each size of block, each
-    # of which describes the same partitions. The driver descriptor's size is that of the disk itself.
+    """List the block sizes with a partition map in block 1, that of the driver descriptor first."""
+    # Maps of compact discs count in blocks of 2,048 bytes, and hybrid discs have one map per block size, all of which
+    # describe the same partitions. The size in the driver descriptor is that of the disk itself.
     declared = _read_block_size(source)
     sizes = sorted({*BLOCK_SIZES, declared} - {0}, key=lambda size: (size != declared, BLOCK_SIZES.index(size)))
     return [size for size in sizes if parse_at(source, APM_PARTITION_ENTRY, size) is not None]
 
 
 def _read_block_size(source: Source) -> int:
-    """Return the block size of the driver descriptor, 0 if there is none or it makes no sense."""
+    """Return the block size of the driver descriptor; 0 if it is missing or invalid."""
     block0: grammar.Apm.DriverDescriptorMap | None = parse_at(source, DRIVER_DESCRIPTOR_MAP, 0)
     return block0.len_block if block0 is not None and block0.len_block in BLOCK_SIZES else 0
 
 
-def _apm_entry(source: Source, number: int, block_size: int) -> grammar.Apm.PartitionEntry:
+def _read_apm_entry(source: Source, number: int, block_size: int) -> grammar.Apm.PartitionEntry:
     place = number * block_size
     data = source.read(place, APM_PARTITION_ENTRY.width)
     return grammar.parse(grammar.Apm.PartitionEntry, data, structure="partition map entry", image_offset=place)
@@ -383,20 +375,22 @@ def read_apm(
 ) -> list[PartitionTable]:
     """Read the map in blocks of a given size."""
     log = FindingLog()
-    # Every entry repeats how many there are (pmMapBlkCnt, Inside Macintosh: Devices, Partition Map); the first one is
-    # mostly that of the map itself.
-    num_entries = _apm_entry(source, 1, block_size).num_map_entries
+    # Each entry repeats the number of entries (pmMapBlkCnt, Inside Macintosh: Devices, Partition Map); the first entry
+    # usually describes the map itself.
+    num_entries = _read_apm_entry(source, 1, block_size).num_map_entries
     if not 0 < num_entries <= MAX_APM_ENTRIES:
         message = f"the map claims {num_entries:,} entries; at most {MAX_APM_ENTRIES} are looked at"
         log.at("partition map entry", block_size).add("partition-limit", "error", message)
     count = min(num_entries, MAX_APM_ENTRIES)
-    regions = _apm_regions(source, block_size, max(1, count))
-    whole = PartitionTable("APM", tuple(_apm_partitions(source, block_size, count, log)), regions, tuple(log.findings))
-    inner = tuple(_apm_partitions(source, block_size, count, FindingLog(), is_inner=True))
+    regions = _list_apm_regions(source, block_size, max(1, count))
+    whole = PartitionTable(
+        "APM", tuple(_list_apm_partitions(source, block_size, count, log)), regions, tuple(log.findings)
+    )
+    inner = tuple(_list_apm_partitions(source, block_size, count, FindingLog(), is_inner=True))
     return [whole] if inner == whole.partitions else [whole, replace(whole, partitions=inner)]
 
 
-def _apm_regions(source: Source, block_size: int, count: int) -> tuple[MapRegion, ...]:
+def _list_apm_regions(source: Source, block_size: int, count: int) -> tuple[MapRegion, ...]:
     length = min(count * block_size, source.size_bytes - block_size)
     regions = (MapRegion("apm", block_size, length, "partition map"),)
     if _read_block_size(source):
@@ -404,17 +398,17 @@ def _apm_regions(source: Source, block_size: int, count: int) -> tuple[MapRegion
     return regions
 
 
-def _apm_partitions(
+def _list_apm_partitions(
     source: Source, block_size: int, count: int, log: FindingLog, *, is_inner: bool = False
 ) -> Iterator[Partition]:
     for number in range(1, count + 1):
         try:
-            entry = _apm_entry(source, number, block_size)
+            entry = _read_apm_entry(source, number, block_size)
         except FormatError as error:
-            # The rest of a map whose entry is broken may still be there, but its count cannot be trusted.
+            # The rest of the map may be intact, but its number of entries cannot be trusted.
             log.survive(error, code="partition-chain")
             return
-        # The data of a partition may begin behind its first block (pmLgDataStart).
+        # The data of a partition may begin after its first block (pmLgDataStart).
         skipped = entry.data_start_block
         if skipped and skipped >= entry.num_blocks:
             message = f"the data of partition {number} begin behind its end; it is taken to begin with its first block"
@@ -427,15 +421,21 @@ def _apm_partitions(
         type_name = _decode_text(entry.partition_type)
         if size and start < source.size_bytes:
             yield Partition(
-                "APM", number, start, size, _decode_text(entry.partition_name), type_name, _promised_kind(type_name)
+                "APM",
+                number,
+                start,
+                size,
+                _decode_text(entry.partition_name),
+                type_name,
+                _find_promised_kind(type_name),
             )
         elif size:
-            found = f"{start:,} to {start + size:,}"
+            bounds = f"{start:,} to {start + size:,}"
             message = f"partition {number} is not within the image"
-            log.at("partition map entry", number * block_size).add("partition-outside", "error", message, found=found)
+            log.at("partition map entry", number * block_size).add("partition-outside", "error", message, found=bounds)
 
 
-def _promised_kind(type_name: str) -> str:
+def _find_promised_kind(type_name: str) -> str:
     """Name the kind of volume that a type promises."""
     promised = promised_by("apm", type_name)
     if promised is not None:
@@ -444,7 +444,7 @@ def _promised_kind(type_name: str) -> str:
 
 
 def _decode_text(raw: bytes) -> str:
-    # 32 bytes, with a zero behind the text if it is shorter; older than Unicode.
+    # 32 bytes, with a zero after a shorter text; the format is older than Unicode.
     return raw.split(b"\0", 1)[0].decode("mac_roman", errors="replace")
 
 
@@ -458,9 +458,9 @@ def read_mbr(
     source: Source,
     sector_size: int,  # the unit of its addresses, in bytes
 ) -> PartitionTable | None:
-    """Read the master boot record and the records that it leads to; None if there is none."""
+    """Read the master boot record and its extended records; None if there is none."""
     try:
-        record = _boot_record(source, 0)
+        record = _read_boot_record(source, 0)
     except FormatError:
         return None
     if not _is_sane(record, source, sector_size):
@@ -475,16 +475,16 @@ def read_mbr(
             message, found = f"partition {number} is not within the image", f"{start:,} to {start + size:,}"
             log.at("boot record", base_lba * sector_size).add("partition-outside", "error", message, found=found)
             return
-        kind = _type_name(entry)
+        kind = _name_mbr_type(entry)
         promised = promised_by("mbr", kind)
         declared = "" if promised is None else promised.name
         partitions.append(Partition("MBR", number, start, size, "", kind, declared))
 
     for number, entry in enumerate(record.partitions, 1):
-        if _type_name(entry) not in ("empty", *_EXTENDED):
+        if _name_mbr_type(entry) not in ("empty", *_EXTENDED):
             add(number, 0, entry)
     for number, entry in enumerate(record.partitions, 1):
-        if _type_name(entry) in _EXTENDED:
+        if _name_mbr_type(entry) in _EXTENDED:
             start, end = entry.starting_lba * sector_size, (entry.starting_lba + entry.num_sectors) * sector_size
             if start < source.size_bytes < end:
                 message = (
@@ -492,16 +492,16 @@ def read_mbr(
                     "cut off"
                 )
                 log.at("MBR partition", start).add("partition-truncated", "warning", message)
-            for lba, logical in _logical_partitions(source, sector_size, entry.starting_lba, regions, log):
-                # Logical partitions are numbered from 5 on, even where primary entries are unused.
+            for lba, logical in _follow_extended_records(source, sector_size, entry.starting_lba, regions, log):
+                # Logical partitions are numbered from 5 on, even if primary entries are unused.
                 add(5 + sum(partition.number >= 5 for partition in partitions), lba, logical)
     return PartitionTable("MBR", tuple(partitions), tuple(regions), tuple(log.findings))
 
 
-def _logical_partitions(
+def _follow_extended_records(
     source: Source, sector_size: int, first_lba: int, regions: list[MapRegion], log: FindingLog
 ) -> Iterator[tuple[int, grammar.Mbr.PartitionRecord]]:
-    """Follow the extended records: the sector of each, and the entry of its logical partition."""
+    """Follow the extended records; yield the sector of each, and the entry of its logical partition."""
     visited: set[int] = set()
     lba: int | None = first_lba
     while lba is not None:
@@ -512,37 +512,37 @@ def _logical_partitions(
             return
         visited.add(lba)
         try:
-            record = _boot_record(source, place)
+            record = _read_boot_record(source, place)
         except FormatError as error:
             log.survive(error, code="partition-chain")
             return
         regions.append(MapRegion("mbr", place, BOOT_RECORD.width, "extended"))
         following = None
-        # An extended record uses two of its four entries: a partition, whose sectors count from this record, and the
-        # next record, whose sector counts from the first one of the chain.
+        # An extended record uses two of its four entries: a partition, which counts sectors from this record, and the
+        # next record, which counts from the first record of the chain.
         for entry in record.partitions[:2]:
-            if _type_name(entry) in _EXTENDED:
+            if _name_mbr_type(entry) in _EXTENDED:
                 following = first_lba + entry.starting_lba
-            elif _type_name(entry) != "empty":
+            elif _name_mbr_type(entry) != "empty":
                 yield lba, entry
         lba = following
 
 
-def _boot_record(source: Source, image_offset: int) -> grammar.Mbr.BootRecord:
+def _read_boot_record(source: Source, image_offset: int) -> grammar.Mbr.BootRecord:
     data = source.read(image_offset, BOOT_RECORD.width)
     return grammar.parse(grammar.Mbr.BootRecord, data, structure="boot record", image_offset=image_offset)
 
 
 def _is_sane(record: grammar.Mbr.BootRecord, source: Source, sector_size: int) -> bool:
-    """Distinguish a partition table from the boot code in boot sectors of FAT and NTFS."""
-    # The signature 55 AA ends boot sectors of every kind. A boot indicator is 00 or 80, where FAT and NTFS have code.
-    used = [entry for entry in record.partitions if _type_name(entry) != "empty" and entry.num_sectors]
+    """Whether a record has a partition table rather than the boot code of FAT or NTFS."""
+    # The signature 55 AA ends boot sectors of all kinds. A boot indicator is 00 or 80, where FAT and NTFS have code.
+    used = [entry for entry in record.partitions if _name_mbr_type(entry) != "empty" and entry.num_sectors]
     return all(isinstance(entry.boot_indicator, grammar.Mbr.BootIndicator) for entry in record.partitions) and any(
         entry.starting_lba * sector_size < source.size_bytes for entry in used
     )
 
 
-def _type_name(entry: grammar.Mbr.PartitionRecord) -> str:
+def _name_mbr_type(entry: grammar.Mbr.PartitionRecord) -> str:
     kind = entry.partition_type
     return kind.name if isinstance(kind, grammar.Mbr.PartitionType) else f"{_UNNAMED}{kind:#04x}"
 
@@ -551,5 +551,5 @@ _UNNAMED: Final = "type "
 
 
 def is_unnamed(type_name: str) -> bool:
-    """Return whether a partition is of a type that is known by its number alone."""
+    """Whether a partition type is known only by its number."""
     return type_name.startswith(_UNNAMED)

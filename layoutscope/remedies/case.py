@@ -20,9 +20,9 @@ from layoutscope.drive.simulation import draw_seconds
 from layoutscope.drive.uncertain import LAYOUT, interval_of, median_draw
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.metrics.files import BACKWARD, order_metrics
-from layoutscope.metrics.history import AS_LISTED, BY_NAME, order_of_creation
+from layoutscope.metrics.history import AS_LISTED, BY_NAME, infer_creation_order
 from layoutscope.metrics.space import main_tree, select_own_nodes
-from layoutscope.results.explanation import ReadsOfNodes, placement, walked
+from layoutscope.results.explanation import ReadsOfNodes, locate_reads, measure_placement
 from layoutscope.results.plan import RemedyWords
 from layoutscope.results.scan import knows_offset
 from layoutscope.structs.arrays import find, ranges
@@ -84,7 +84,7 @@ class Case:
     @cached_property
     def by_node(self) -> ReadsOfNodes:
         """The same with the node of each read."""
-        return walked(self.layout, self.reads)
+        return locate_reads(self.layout, self.reads)
 
     @cached_property
     def descent(self) -> Descent:
@@ -411,7 +411,7 @@ def space_nodes(case: Case, made: VolumeLayout) -> VolumeLayout:
     Where every node has a place of its own, a file system puts nodes among the data as these come, or keeps them
     together; which of both it does is seen by how it did so before. A tree that is one file is in one piece.
     """
-    found = placement(case.by_node, 0.0)
+    found = measure_placement(case.by_node, 0.0)
     if found is None or not filesystem_of(made).traits.maps_every_node:
         return made
     nodes = made.columns("nodes")
@@ -453,7 +453,7 @@ IN_ORDER: Final = 0.1
 
 def fills_in_order(case: Case) -> bool:
     """Whether the system that does the work left leaves in order when it filled the volume folder by folder."""
-    if not is_own_work(case) or order_of_creation(case.layout) not in {AS_LISTED, BY_NAME}:
+    if not is_own_work(case) or infer_creation_order(case.layout) not in {AS_LISTED, BY_NAME}:
         return False
     values = {metric.name: metric.value for metric in order_metrics(case.layout, main_tree(case.layout))}
     backward = values[BACKWARD.name]

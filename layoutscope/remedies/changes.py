@@ -43,7 +43,7 @@ from layoutscope.remedies.case import (
     split_leaves,
     stream_rate,
 )
-from layoutscope.results.explanation import in_full_leaves, in_whole_nodes, node_pieces
+from layoutscope.results.explanation import list_node_pieces, merge_partial_leaves, merge_reads_of_nodes
 from layoutscope.results.frames import BATCH_ROWS, NAMED
 from layoutscope.results.plan import EmittedOrder, MissingFiles
 from layoutscope.structs.arrays import GAP_BYTES, find, is_head, order_of, ranges, request_bounds
@@ -187,7 +187,7 @@ def without_maps(case: Case) -> Changed | str:
 @change
 def full_leaves(case: Case) -> Changed:
     """Merge neighbouring leaves as far as their records fit into one."""
-    return change_reads(case, in_full_leaves(case.by_node))
+    return change_reads(case, merge_partial_leaves(case.by_node))
 
 
 @remedy
@@ -255,7 +255,7 @@ def list_from_disk(case: Case) -> Changed | str:
     if case.order not in LISTINGS:
         return NO_LISTING
     nodes = case.by_node.nodes
-    place, length, owner, _ = node_pieces(case.layout, nodes)
+    place, length, owner, _ = list_node_pieces(case.layout, nodes)
     maps = [nodes.tree_code(tree.name) for tree in case.traits.trees if tree.role == "map"]
     is_map = np.isin(nodes.tree[owner], maps)
     starts, lengths = [], []
@@ -297,7 +297,7 @@ def larger_requests(case: Case) -> Changed | str:
     if case.reads_data:
         host = host_profile(case.host, read_ahead_bytes=READ_AHEAD, optimal_read_bytes=READ_AHEAD)
         return change_reads(case, case.with_layout(case.layout, host).reads)
-    joined = in_whole_nodes(case.by_node)
+    joined = merge_reads_of_nodes(case.by_node)
     return "every node is one request already" if joined is case.reads else change_reads(case, joined)
 
 

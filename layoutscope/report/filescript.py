@@ -1,4 +1,4 @@
-"""A shell script that reads the files of a list in its order: with tar, cp or rsync."""
+"""A shell script that reads the files of a list in order, with tar, cp or rsync."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ lines() { cat "$list"; }
 names() { LC_ALL=C tr '\\n' '\\000' <"$list"; }
 [ "$(LC_ALL=C tr -cd '\\000' <"$list" | wc -c)" -eq 0 ] || fail "$list: has zero bytes, which end no names in it"
 """
-# A line end in a name becomes a character that no rule below speaks of.
+# A line end in a name becomes a character that the rules below ignore.
 _ZEROS: Final = """\
 lines() { LC_ALL=C tr '\\n\\000' '\\001\\n' <"$list"; }
 names() { cat "$list"; }
@@ -140,7 +140,7 @@ names() { cat "$list"; }
 
 
 def file_script(name: str, listed: str, *, is_null_separated: bool) -> str:
-    """Write the script for a list."""
+    """Return the script for a list."""
     lines = _ZEROS if is_null_separated else _LINES
     script = SCRIPT.replace("@LINES@\n", lines).replace("@NAME@", shlex.quote(name).replace("\n", " "))
     return script.replace("@LIST@", shlex.quote(listed))

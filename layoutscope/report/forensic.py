@@ -1,8 +1,8 @@
-"""Files with their byte runs as Digital Forensics XML.
+"""Body files, Digital Forensics XML (DFXML) with the byte runs of files, and reports of examinations.
 
-https://github.com/dfxml-working-group/dfxml_schema, whose order of elements is kept. A file object has one list of byte
-runs: those of its data. Other forks (resource forks, attributes with extents of their own) follow it in this project's
-own namespace, as the schema allows.
+DFXML: https://github.com/dfxml-working-group/dfxml_schema, with the same order of elements. A file object has one list
+of byte runs, those of its data. Other forks (resource forks, attributes with their own extents) follow in this
+project's namespace, as the schema allows.
 """
 
 from __future__ import annotations
@@ -39,40 +39,40 @@ LETTERS: Final = {
     "block-device": "b",
     "whiteout": "w",
 }
-"""The letter of each kind, as sleuthkit has them; of any other kind ``-``."""
+"""The letter of each kind as in sleuthkit; other kinds have ``-``."""
 
 TIMES: Final = ("access_time", "modify_time", "change_time", "create_time")
 _COLUMNS: Final = ("path", "file_id", "kind", "mode", "user_id", "group_id", "size_bytes")
 _BITS: Final = "rwxrwxrwx"
 _SPECIAL: Final = ((0o4000, 2, "sS"), (0o2000, 5, "sS"), (0o1000, 8, "tT"))
-"""Bits that change the letter of another: set-user-id, set-group-id, sticky; with that bit and without it."""
+"""Bits that change the letter of an execute bit, if set or not: set-user-id, set-group-id, sticky."""
 
 
 def bodyfile(files: Iterable[dict[str, Any]], prefix: str = "") -> Iterator[str]:
-    """Yield lines of a body file, with their line ends."""
+    """Yield the lines of a body file, with line ends."""
     for row in files:
         path, number, kind, mode, *owner = (row[name] for name in _COLUMNS)
         letter = LETTERS.get(kind, "-")
-        what = f"{letter}/{mode_text(letter, mode)}"
-        numbers = "|".join([*map(_number, owner), *(str(_seconds(row[name])) for name in TIMES)])
-        # What cannot be reached from the root begins with a number, without a slash.
+        what = f"{letter}/{format_mode(letter, mode)}"
+        numbers = "|".join([*map(_format_number, owner), *(str(_to_seconds(row[name])) for name in TIMES)])
+        # The path of a file that cannot be reached from the root begins with a number, without a slash.
         whole = f"{prefix}/{path.removeprefix('/')}" if prefix else path
         yield f"0|{field(whole)}|{number}|{what}|{numbers}\n"
 
 
-def _seconds(time: datetime | None) -> int:
+def _to_seconds(time: datetime | None) -> int:
     return 0 if time is None else (time - _EPOCH) // timedelta(seconds=1)
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _number(value: int | None) -> str:
+def _format_number(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
 def field(text: str) -> str:
-    r"""Write a text so that it is one field: separators as mactime reads them, unsafe characters made visible.
+    r"""Escape a text for one field: separators as mactime decodes them, and unsafe characters visibly.
 
     >>> field("50 % | a\nb")
     '50 %25 %7C a\\u000ab'
@@ -80,10 +80,10 @@ def field(text: str) -> str:
     return escape_text(text.replace("%", "%25").replace("|", "%7C"))
 
 
-def mode_text(letter: str, mode: int | None) -> str:
-    """Write a mode as ``ls -l`` does; question marks where it is not known.
+def format_mode(letter: str, mode: int | None) -> str:
+    """Format a mode like ``ls -l``; question marks if it is unknown.
 
-    >>> mode_text("r", 0o104750)
+    >>> format_mode("r", 0o104750)
     'rrwsr-x---'
     """
     if mode is None:
@@ -99,12 +99,12 @@ def mode_text(letter: str, mode: int | None) -> str:
 SCHEMA_VERSION: Final = "2.0.0-beta.0"
 NAMESPACE: Final = "http://www.forensicswiki.org/wiki/Category:Digital_Forensics_XML"
 OWN: Final = "urn:layoutscope:dfxml"
-"""Namespace of what the schema has no word for."""
+"""Namespace of elements that the schema lacks."""
 
 DATA: Final = "data"
 _TIMES: Final = {"mtime": "modify_time", "ctime": "change_time", "atime": "access_time", "crtime": "create_time"}
 _ILLEGAL: Final = re.compile("[\ufffe\uffff]")
-"""What XML 1.0 cannot hold in any form, and escaping does not take away already."""
+"""Characters that XML 1.0 does not allow, beyond those that `escape_text` removes."""
 
 
 def dfxml(image_name: str, volumes: Iterable[tuple[VolumeLayout, Iterable[dict[str, Any]]]]) -> Iterator[str]:
@@ -115,12 +115,12 @@ def dfxml(image_name: str, volumes: Iterable[tuple[VolumeLayout, Iterable[dict[s
     yield f"<creator><program>layoutscope</program><version>{__version__}</version></creator>\n"
     yield f"<source>{element('image_filename', image_name)}</source>\n"
     for layout, files in volumes:
-        yield from _volume(layout, files)
+        yield from _format_volume(layout, files)
     yield "</dfxml>\n"
 
 
 def text(value: object) -> str:
-    r"""Write a text for XML: its own signs as entities, and what XML cannot hold made visible.
+    r"""Escape a text for XML: markup as entities, and characters that XML does not allow visibly.
 
     >>> text("a<b\x00\uffff")
     'a&lt;b\\u0000\\uffff'
@@ -129,35 +129,35 @@ def text(value: object) -> str:
 
 
 def element(name: str, value: object) -> str:
-    """Write an element with a text in it."""
+    """Format an element with a text."""
     return f"<{name}>{text(value)}</{name}>"
 
 
-def _volume(layout: VolumeLayout, files: Iterable[dict[str, Any]]) -> Iterator[str]:
+def _format_volume(layout: VolumeLayout, files: Iterable[dict[str, Any]]) -> Iterator[str]:
     facts = layout.facts
     yield f'<volume offset="{facts.image_offset}">'
     yield element("partition_offset", facts.image_offset) + element("block_size", facts.block_size_bytes)
     yield element("ftype_str", facts.variant) + element("block_count", facts.size_bytes // facts.block_size_bytes)
     yield "<allocated_only>1</allocated_only>\n"
-    runs = _runs(layout)
+    runs = _collect_runs(layout)
     for row in files:
-        yield _file(facts, row, runs.get(row["file_id"], {}))
+        yield _format_file(facts, row, runs.get(row["file_id"], {}))
     yield f"{element('ls:name', facts.name)}{element('ls:view', facts.view)}</volume>\n"
 
 
-def _runs(layout: VolumeLayout) -> Runs:
-    """Collect the extents of each fork, in the order of the fork; blocks after its end are left out."""
+def _collect_runs(layout: VolumeLayout) -> Runs:
+    """Collect the extents of each fork in order, without blocks after its end."""
     extents = layout.columns("extents")
     chosen = extents.take((extents["flags"].filled(0) & FLAG_PAST_END) == 0)
     chosen = chosen.take(np.lexsort((chosen["logical_offset"].data, chosen["file_id"].data)))
-    found: Runs = {}
+    runs: Runs = {}
     columns = ("file_id", "fork", "logical_offset", "length_bytes", "image_offset")
-    for number, fork, logical, length, at in zip(*map(chosen.listed, columns), strict=True):
-        found.setdefault(number, {}).setdefault(fork, []).append((logical, length, at))
-    return found
+    for number, fork, logical, length, image_offset in zip(*map(chosen.listed, columns), strict=True):
+        runs.setdefault(number, {}).setdefault(fork, []).append((logical, length, image_offset))
+    return runs
 
 
-def _file(facts: VolumeFacts, row: dict[str, Any], forks: dict[str, list[tuple[int, int, int | None]]]) -> str:
+def _format_file(facts: VolumeFacts, row: dict[str, Any], forks: dict[str, list[tuple[int, int, int | None]]]) -> str:
     letter = LETTERS.get(row["kind"], "-")
     parts = [
         f"<parent_object>{element('inode', row['parent_id'])}</parent_object>" if row["path"] != "/" else "",
@@ -171,10 +171,13 @@ def _file(facts: VolumeFacts, row: dict[str, Any], forks: dict[str, list[tuple[i
         _format_known("nlink", row["link_count"]),
         _format_known("uid", row["user_id"]),
         _format_known("gid", row["group_id"]),
-        *(_format_known(name, None if row[column] is None else _time(row[column])) for name, column in _TIMES.items()),
-        _byte_runs(facts, forks[DATA]) if DATA in forks else "",
         *(
-            f"<ls:fork name={quoteattr(text(fork))}>{_byte_runs(facts, runs)}</ls:fork>"
+            _format_known(name, None if row[column] is None else _format_time(row[column]))
+            for name, column in _TIMES.items()
+        ),
+        _format_byte_runs(facts, forks[DATA]) if DATA in forks else "",
+        *(
+            f"<ls:fork name={quoteattr(text(fork))}>{_format_byte_runs(facts, runs)}</ls:fork>"
             for fork, runs in sorted(forks.items())
             if fork != DATA
         ),
@@ -186,12 +189,12 @@ def _format_known(name: str, value: object) -> str:
     return "" if value is None else element(name, value)
 
 
-def _time(value: Any) -> str:
+def _format_time(value: Any) -> str:
     return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond:06d}Z"
 
 
-def _byte_runs(facts: VolumeFacts, runs: list[tuple[int, int, int | None]]) -> str:
-    """Write runs; a hole has no place and is filled with zeros."""
+def _format_byte_runs(facts: VolumeFacts, runs: list[tuple[int, int, int | None]]) -> str:
+    """Format byte runs; a hole has no offset and is filled with zeros."""
     each = (
         f'<byte_run file_offset="{logical}" '
         + (f'fs_offset="{at - facts.image_offset}" img_offset="{at}"' if at is not None else 'fill="0"')
@@ -207,7 +210,7 @@ def evidence_json(report: dict[str, Any]) -> str:
 
 
 def evidence_text(report: dict[str, Any]) -> str:
-    """Return the report of an examination as text, a fact a line."""
+    """Return the report of an examination as text, one fact per line."""
     return "".join(escape_text(line) + "\n" for line in _lines(report))
 
 
@@ -224,7 +227,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"Examined:   {image['named']} ({format_count(len(files), 'file')}, opened for reading only)"
         for file in files:
             yield f"  file:     {file['path']}"
-            yield _length(file)
+            yield _format_length(file)
             if file["modified"]:
                 yield f"  changed:  {file['modified']}"
             if file["unread_bytes"]:
@@ -234,7 +237,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     for result in report["written"]:
         yield ""
         yield f"Written:    {result['path']}"
-        yield _length(result)
+        yield _format_length(result)
         yield f"  SHA-256:  {result['sha256']}"
     yield ""
     changed = sum(not file["unchanged"] for image in report["images"] for file in image["files"])
@@ -245,5 +248,5 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     )
 
 
-def _length(file: dict[str, Any]) -> str:
+def _format_length(file: dict[str, Any]) -> str:
     return f"  length:   {file['size_bytes']:,} bytes ({format_bytes(file['size_bytes'])})"

@@ -1,7 +1,7 @@
-"""Results as JSON documents, each with the name and the version of its form.
+"""Results as JSON documents, each with the name and the version of its schema.
 
-A result is an object with its fields in order, and so is what it holds; pairs of a name and a value are an object with
-these names. :data:`SHAPES` lists the members of those types whose documents differ from their fields.
+A result becomes an object with its fields in order, and so do nested structs. Pairs of a name and a value become an
+object with these names. :data:`SHAPES` lists the members of types whose documents differ from their fields.
 ``tests/docs/schemas.py`` derives the schemas from the same types and shapes.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Member(NamedTuple):
-    """A member of an object that is computed: its type, what it is, and how it comes from the object and its owner."""
+    """A computed member of an object: its type, its description, and its function of the object and its owner."""
 
     kind: Any
     about: str
@@ -42,12 +42,12 @@ class Member(NamedTuple):
 
 
 Source = str | Member
-"""Where a value comes from: a path of attributes, or what computes it."""
+"""The source of a value: a path of attributes, or a computed member."""
 
 Shape = Mapping[str, "Source | tuple[Source, Shape | tuple[str, ...]]"]
-"""Members of an object, in order, each with its source, and with the shape of its value where that is another one.
+"""Members of an object in order, each with its source, and the shape of its value if it differs from that of its type.
 
-A shape that is a tuple names the items of tuples. What is found under the name ``*`` is made part of the object itself.
+A shape that is a tuple names the items of tuples. The members of the value named ``*`` become members of the object.
 """
 
 SCHEMAS: Final[Mapping[Any, str]] = {
@@ -70,12 +70,12 @@ SCHEMAS: Final[Mapping[Any, str]] = {
 """Name and version of each kind of document."""
 
 IDS: Final = frozenset({"directory_id", "root_node_id", "stamp", "time_ns", "xid"})
-"""Members with numbers of 64 bits, which are strings: many readers keep 53 bits of a number."""
+"""Members with 64-bit numbers, which are written as strings, because many readers keep only 53 bits of a number."""
 
 Percentile = Literal["p50", "p90", "p99"]
 
-EXACT: Final = 2**53
-"""Many readers of JSON keep no more of a number."""
+EXACT_LIMIT: Final = 2**53
+"""Many JSON readers lose the precision of larger numbers."""
 
 
 def result_document(result: Shown) -> dict[str, Any]:
@@ -84,30 +84,30 @@ def result_document(result: Shown) -> dict[str, Any]:
 
 
 def result_json(result: Shown) -> str:
-    """Write the document of a result as JSON text; ASCII, so that no name can act on a terminal."""
+    """Write the document of a result as JSON text, in ASCII, so names cannot affect a terminal."""
     return json.dumps(build_object(result), indent=2, allow_nan=False)
 
 
 def list_json(schema: str, name: str, items: Any) -> str:
-    """Write results of one kind, which a document holds under a name, as JSON text."""
+    """Write a document with one list of results as JSON text."""
     return json.dumps({"schema": schema, name: build_value(items, None)}, indent=2)
 
 
 def build_object(item: Any, owner: Any = None, shape: Shape | None = None) -> dict[str, Any]:
-    """Build the JSON object of a struct; `owner` is what holds it."""
+    """Build the JSON object of a struct; `owner` is the object that contains it."""
     head = {"schema": SCHEMAS[type(item)]} if type(item) in SCHEMAS else {}
-    made = dict(head)
+    document = dict(head)
     for name, source in (shape or shape_of(type(item))).items():
         value = build_member(item, owner, source)
         if name == "*":
-            made |= value
+            document |= value
         elif value is not UNSET:
-            made[name] = str(value) if name in IDS else value
-    return made | head
+            document[name] = str(value) if name in IDS else value
+    return document | head
 
 
 def shape_of(kind: Any) -> Shape:
-    """Return the members of a type: those that are listed, or all of its fields."""
+    """Return the members of a type: the listed ones, or all of its fields."""
     return SHAPES.get(kind) or name_fields(kind)
 
 
@@ -132,7 +132,7 @@ def is_named(annotation: str) -> bool:
 
 
 def build_value(value: Any, owner: Any, shape: Any = None) -> Any:
-    """Build what JSON has of a value, and of all that it holds."""
+    """Build the JSON form of a value and its contents."""
     if isinstance(value, Struct) or type(value) in SHAPES:
         return build_object(value, owner, shape)
     if isinstance(value, Mapping):
@@ -154,55 +154,57 @@ def name_fields(kind: Any) -> dict[str, str]:
     return name_members(*kind.__struct_fields__)
 
 
-def _rows(result: fleet.QueryResult, _: None) -> list[dict[str, Any]]:
+def _list_rows(result: fleet.QueryResult, _: None) -> list[dict[str, Any]]:
     schema = result.frame.schema.items()
     return [
-        {name: _cell(value, str(kind)) for (name, kind), value in zip(schema, row, strict=True)}
+        {name: _convert_cell(value, str(kind)) for (name, kind), value in zip(schema, row, strict=True)}
         for row in result.frame.iter_rows()
     ]
 
 
-def _cell(value: Any, kind: str) -> Any:
-    """Return what JSON has of a value: 64-bit identifiers and decimals as text, bytes as hexadecimal."""
+def _convert_cell(value: Any, kind: str) -> Any:
+    """Convert a value of a table for JSON: 64-bit identifiers and decimals to text, bytes to hexadecimal."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):
-        return str(value) if kind == "UInt64" or abs(value) > EXACT else value
+        return str(value) if kind == "UInt64" or abs(value) > EXACT_LIMIT else value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Decimal):
-        is_whole = value == value.to_integral_value() and abs(value) <= EXACT
+        is_whole = value == value.to_integral_value() and abs(value) <= EXACT_LIMIT
         return int(value) if is_whole else str(value)
     return value.hex() if isinstance(value, bytes) else value.isoformat()
 
 
 def _if_applicable(name: str) -> Member:
-    """Make a member that is null where a remedy does not apply."""
+    """Make a member that is null if a remedy does not apply."""
     return Member(float | None, "", lambda item, _: None if item.why_not else getattr(item, name))
 
 
 NUM_FINDINGS: Final = Member(
     int, "findings in all, with notes and with what follows from others", lambda result, _: len(result.every())
 )
-REASON: Final = Member(str | None, "why it does not apply; null where it does", lambda item, _: item.why_not or None)
-FOUND: Final[Shape] = {
+WHY_NOT_APPLICABLE: Final = Member(
+    str | None, "why it does not apply; null where it does", lambda item, _: item.why_not or None
+)
+FINDING_SHAPE: Final[Shape] = {
     **name_members("code", "level", "structure", "device", "image_offset", "expected", "found", "message"),
     "cause": ("cause", name_members("code", "structure", "field", "image_offset", "device", "message")),
     "num_causes": Member(
         int, "how many findings it may follow from; 0 in a cause", lambda finding, _: len(finding.causes)
     ),
 }
-CHECKED: Final[Shape] = {
-    **FOUND,
+CHECKED_FINDING_SHAPE: Final[Shape] = {
+    **FINDING_SHAPE,
     "field": "field",
     "meaning": Member(str, "what its code means", lambda finding, _: CODES[finding.code]),
 }
-PREDICTED: Final[Shape] = name_members(
+PREDICTION_SHAPE: Final[Shape] = name_members(
     *("drive", "title", "rotates", "seconds", "seconds_low", "seconds_high"),
     *("nominal_s", "largest_unknown", "largest_unknown_share"),
     *("causes_s", "seeks", "head_travel_bytes", "head_travel_strokes", "note"),
 )
-SERVED: Final[Shape] = {**PREDICTED, "*": "summary"}
+SERVED_SHAPE: Final[Shape] = {**PREDICTION_SHAPE, "*": "summary"}
 
 SHAPES: Final[Mapping[Any, Shape]] = {
     scan.ScanResult: {
@@ -274,7 +276,7 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         **name_members("citation", "parts", "note"),
     },
     scan.WalkFacts: name_members("order", "host", "host_from", "reads", "read_bytes", "metrics"),
-    scan.Prediction: PREDICTED,
+    scan.Prediction: PREDICTION_SHAPE,
     verdict.Placement: {**name_fields(verdict.Placement), **name_members("is_close", "is_all_over")},
     verdict.Cause: {
         **name_fields(verdict.Cause),
@@ -292,16 +294,16 @@ SHAPES: Final[Mapping[Any, Shape]] = {
             lambda remedy, volume: volume.verdict is not None and remedy in volume.verdict.helpful,
         ),
     },
-    Finding: FOUND,
+    Finding: FINDING_SHAPE,
     check.CheckResult: {
         **name_members("image", "is_clean", "exit_code", "rules", "before", "counts", "num_causes"),
         "num_findings": NUM_FINDINGS,
         **name_members("unchecked", "other_contents", "volumes"),
-        "findings": ("findings", CHECKED),
+        "findings": ("findings", CHECKED_FINDING_SHAPE),
     },
     check.CheckedVolume: {
         **name_members("volume", "coverage", "num_rules", "skipped"),
-        "findings": ("findings", CHECKED),
+        "findings": ("findings", CHECKED_FINDING_SHAPE),
     },
     check.Verification: {**name_members("image", "exit_code"), "errors": "num_errors", "tables": "tables"},
     inspect.StructureLines: name_members("title", "image_offset", "error", "fields"),
@@ -346,12 +348,12 @@ SHAPES: Final[Mapping[Any, Shape]] = {
     },
     predict.OrderCase: {
         "order": "order",
-        "not_applicable": REASON,
+        "not_applicable": WHY_NOT_APPLICABLE,
         **name_members("reads", "read_bytes", "entries"),
         "drives": (
             "times",
             {
-                **PREDICTED,
+                **PREDICTION_SHAPE,
                 "seconds_per_1000": Member(
                     float | None,
                     "time for 1,000 entries; null where the order goes through no number of them",
@@ -362,8 +364,8 @@ SHAPES: Final[Mapping[Any, Shape]] = {
     },
     recorded.ReplayResult: {
         **name_members("trace", "reads", "read_bytes"),
-        "times": ("times", SERVED),
-        "expected": ("expected", SERVED),
+        "times": ("times", SERVED_SHAPE),
+        "expected": ("expected", SERVED_SHAPE),
         **name_members("agreement", "recording", "measured", "host", "driver"),
     },
     Score: name_members(
@@ -427,7 +429,7 @@ SHAPES: Final[Mapping[Any, Shape]] = {
         "applies": Member(
             bool, "whether it applies to this volume, this work and this drive", lambda item, _: not item.why_not
         ),
-        "why_not": REASON,
+        "why_not": WHY_NOT_APPLICABLE,
         **name_members("helps", "is_sure"),
         "seconds": _if_applicable("seconds"),
         "interval": "interval",
@@ -467,7 +469,7 @@ SHAPES: Final[Mapping[Any, Shape]] = {
             {
                 **name_members("entries", "nodes"),
                 "nodes_in_sequence_share": "sequence_share",
-                "reads": Member(int, "reads in all", lambda cost, _: compare.all_reads(cost).count),
+                "reads": Member(int, "reads in all", lambda cost, _: compare.sum_all_reads(cost).count),
                 "in_sequence": "in_sequence.count",
                 "in_sequence_s": "in_sequence.seconds",
                 "elsewhere": "elsewhere.count",
@@ -494,18 +496,18 @@ SHAPES: Final[Mapping[Any, Shape]] = {
             Member(
                 compare.TimeRow | UnsetType,
                 "what the difference of both ends is made of; absent where there is no time of both",
-                lambda row, _: UNSET if compare.explained_row([row]) is None else row,
+                lambda row, _: UNSET if compare.find_explained_row([row]) is None else row,
             ),
             {
                 "by_cause": Member(
                     dict[str, float],
                     "seconds of the difference by cause",
-                    lambda row, _: compare.growth_by_cause(*compare.costs_of_ends(row)),
+                    lambda row, _: compare.growth_by_cause(*compare.get_end_costs(row)),
                 ),
                 "by_reads": Member(
                     dict[str, float],
                     "seconds of the difference by more reads, slower reads, and the host",
-                    lambda row, _: compare.growth_by_reads(*compare.costs_of_ends(row)),
+                    lambda row, _: compare.growth_by_reads(*compare.get_end_costs(row)),
                 ),
             },
         ),
@@ -532,7 +534,7 @@ SHAPES: Final[Mapping[Any, Shape]] = {
             ),
             ("name", "type"),
         ),
-        "rows": Member(list[dict[str, Any]], "the rows, with the values by column", _rows),
+        "rows": Member(list[dict[str, Any]], "the rows, with the values by column", _list_rows),
         "left_out": "left_out",
     },
     fleet.ViewList: {
@@ -544,4 +546,4 @@ SHAPES: Final[Mapping[Any, Shape]] = {
     },
     Column: {"name": "name", "type": "kind", "unit": "unit", "about": "doc"},
 }
-"""Members of the objects whose documents differ from the fields of their types."""
+"""Members of the types whose documents differ from their fields."""

@@ -1,7 +1,7 @@
-"""Objects of the library as HTML for notebooks: tables that sort by a click, and strips of where nodes are, offline.
+"""Objects of the library as HTML for notebooks: sortable tables, and strips with the placement of nodes.
 
-Their content comes from an image: every text is made visible (:func:`layoutscope.report.escape_text`) and
-escaped.
+Their contents come from an image, so all texts are escaped for display (:func:`layoutscope.report.escape_text`) and for
+HTML.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 MAX_ROWS: Final = 200
-"""Rows of a table that are shown; a page of a notebook has to hold them all."""
+"""Number of rows of a table that are shown, because a notebook stores all of them."""
 
 STRIP_COLUMNS: Final = 128
 STRIP_COLOUR: Final = "#0072B2"
@@ -36,7 +36,7 @@ SORT: Final = (
     "[...b.rows].sort((x,y)=>{const p=v(x),q=v(y),n=p-q;return d*(isNaN(n)?String(p).localeCompare(q):n)})"
     ".forEach(r=>b.append(r))})(this)"
 )
-"""What a click on a column's head runs: sorts the rows by it, numbers as numbers; again, the other way round."""
+"""The script of a column header, which sorts the rows by the column; a second click reverses the order."""
 
 STYLE: Final = (
     "<style>.layoutscope th,.layoutscope td{text-align:left;padding:0 .8em 0 0;white-space:pre}"
@@ -44,18 +44,20 @@ STYLE: Final = (
 )
 
 
-def html_of(thing: Displayed) -> str:
+def to_html(displayed: Displayed) -> str:
     """Return an object as HTML."""
-    if isinstance(thing, Shown):
-        return "".join([STYLE, thing.text_html(), *(_folded(name, getattr(thing, name)) for name in thing.frames)])
-    parts = [STYLE, f"<strong>{escape(type(thing).__name__)}</strong>"]
-    layout = thing.layout if isinstance(thing, VolumeScan) else thing
+    if isinstance(displayed, Shown):
+        return "".join(
+            [STYLE, displayed.text_html(), *(_fold_frame(name, getattr(displayed, name)) for name in displayed.frames)]
+        )
+    parts = [STYLE, f"<strong>{escape(type(displayed).__name__)}</strong>"]
+    layout = displayed.layout if isinstance(displayed, VolumeScan) else displayed
     if isinstance(layout, VolumeLayout):
-        parts += [density_strip(layout), *_of_layout(layout)]
-    return "".join([*parts, *_members(thing)])
+        parts += [draw_density_strip(layout), *_show_layout(layout)]
+    return "".join([*parts, *_show_members(displayed)])
 
 
-def _of_layout(layout: VolumeLayout) -> Iterator[str]:
+def _show_layout(layout: VolumeLayout) -> Iterator[str]:
     facts = layout.facts
     yield table(
         ("name", "variant", "size", "state"), [(facts.name, facts.variant, format_bytes(facts.size_bytes), facts.view)]
@@ -63,30 +65,32 @@ def _of_layout(layout: VolumeLayout) -> Iterator[str]:
     yield table(("table", "rows"), [(name, len(layout.columns(name))) for name in TABLES])
 
 
-def _members(thing: Any) -> Iterator[str]:
-    """Show what is plain about an object in one table, and each list of objects and each frame in one of its own."""
-    if not isinstance(thing, Struct):
+def _show_members(displayed: Any) -> Iterator[str]:
+    """Show the simple fields of an object in one table, and each list of objects and each frame in its own table."""
+    if not isinstance(displayed, Struct):
         return
-    values = asdict(thing)
+    values = asdict(displayed)
     plain = [(name, value if isinstance(value, PLAIN) else shorten(value)) for name, value in values.items()]
     yield table(("member", "value"), plain)
     for name, value in values.items():
         if _is_frame(value) and value.height:
-            yield _folded(name, value)
+            yield _fold_frame(name, value)
         elif isinstance(value, Mapping) and value:
-            yield _folds(name, table(("name", "value"), [(str(key), _cell(item)) for key, item in value.items()]))
+            yield _fold(
+                name, table(("name", "value"), [(str(key), _shorten_cell(item)) for key, item in value.items()])
+            )
         elif isinstance(value, tuple) and value and isinstance(value[0], Struct):
-            yield _folds(name, _objects(value))
+            yield _fold(name, _show_objects(value))
 
 
-def _objects(items: Sequence[Any]) -> str:
-    """Show objects of one kind, a row each."""
+def _show_objects(items: Sequence[Any]) -> str:
+    """Show objects of one type, one per row."""
     names = items[0].__struct_fields__
-    rows = ([_cell(getattr(item, name)) for name in names] for item in items[:MAX_ROWS])
+    rows = ([_shorten_cell(getattr(item, name)) for name in names] for item in items[:MAX_ROWS])
     return table(names, rows, len(items))
 
 
-def _cell(value: Any) -> Any:
+def _shorten_cell(value: Any) -> Any:
     return value if isinstance(value, PLAIN) else shorten(value)
 
 
@@ -94,39 +98,39 @@ def _is_frame(value: Any) -> bool:
     return hasattr(value, "iter_rows")
 
 
-def _folded(name: str, frame: Any) -> str:
-    """Show a frame below its name and height."""
+def _fold_frame(name: str, frame: Any) -> str:
+    """Show a frame, folded behind its name and height."""
     shown = table(frame.columns, frame.head(MAX_ROWS).iter_rows(), frame.height)
-    return _folds(f"{name}: {frame.height:,} rows", shown)
+    return _fold(f"{name}: {frame.height:,} rows", shown)
 
 
-def _folds(name: str, text: str) -> str:
+def _fold(name: str, text: str) -> str:
     return f"<details><summary>{escape(name)}</summary>{text}</details>"
 
 
 def table(columns: Iterable[str], rows: Iterable[Sequence[Any]], height: int = 0) -> str:
-    """Return a table whose columns sort by a click on their heads."""
+    """Return a table that a click on a column header sorts."""
     click = escape(SORT, quote=True)
     head = "".join(f'<th onclick="{click}">{escape(name)}</th>' for name in columns)
-    body = "".join(f"<tr>{''.join(map(_td, row))}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(map(_format_cell, row))}</tr>" for row in rows)
     more = f"<p>{MAX_ROWS:,} of {height:,} rows</p>" if height > MAX_ROWS else ""
     return f"<table class='layoutscope'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
-def _td(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"<td>{escape(escape_text('' if value is None else str(value)))}</td>"
     text = f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
     return f'<td class="n" data-v="{value}">{text}</td>'
 
 
-def density_strip(layout: VolumeLayout) -> str:
-    """Draw where nodes are, on the stretch of the volume that they occupy: the darker, the more of a piece is nodes."""
-    held, low, high = node_density(layout, STRIP_COLUMNS)
-    top = max(held.max(initial=0.0), 1.0)
+def draw_density_strip(layout: VolumeLayout) -> str:
+    """Draw the density of nodes on the stretch of the volume that they occupy; darker parts have more nodes."""
+    density, low, high = node_density(layout, STRIP_COLUMNS)
+    top = max(density.max(initial=0.0), 1.0)
     cells = "".join(
         f'<rect x="{place}" width="1" height="1" fill-opacity="{0.15 + 0.85 * value / top:.2f}"/>'
-        for place, value in enumerate(held.tolist())
+        for place, value in enumerate(density.tolist())
         if value
     )
     ends = f"nodes, from {format_bytes(low)} to {format_bytes(high)} of {format_bytes(layout.facts.size_bytes)}"
@@ -138,7 +142,7 @@ def density_strip(layout: VolumeLayout) -> str:
 
 
 def frame_page(page: str) -> str:
-    """Put a page that reaches no network into a frame of its own."""
+    """Embed a self-contained page in a frame."""
     return (
         '<iframe style="width:100%;height:46em;border:0" title="layout map" '
         f'srcdoc="{escape(page, quote=True)}"></iframe>'

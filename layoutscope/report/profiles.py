@@ -1,4 +1,4 @@
-"""A walk in the forms of profilers: a track for each tree, a slice for each read, and what its time is spent on.
+"""Walks in the formats of profilers, with a track per tree, a slice per read, and the parts of its time.
 
 speedscope's own format (https://www.speedscope.app/file-format-schema.json), Chrome's trace events as JSON, which
 Perfetto opens (Trace Event Format), and folded stacks by directory (Gregg, flamegraph.pl).
@@ -30,25 +30,24 @@ if TYPE_CHECKING:
 
 SPEEDSCOPE_SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 PARTS: Final = ("seek", "rotation", "transfer", "overhead")
-"""What the time of a read is spent on; the last is what the others leave."""
+"""Parts of the time of a read; the last is the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The reads of a walk in time; arrays of shape (n_reads,)."""
+    """The reads of a walk on a time line; arrays of shape (n_reads,)."""
 
     title: str  # volume, order and drive
-    trace: AccessTrace  # the reads
-    # start_us, service_us: when each begins, and how long it takes
+    trace: AccessTrace
     start_us: NDArray[np.float64]
     service_us: NDArray[np.float64]
-    parts_us: NDArray[np.float64]  # service time by `PARTS`
-    end_us: float  # when all is done, what the host does after the last read too
+    parts_us: NDArray[np.float64]  # service time by `PARTS`, shape (n_reads, n_parts)
+    end_us: float  # end of the walk, including the host's work after the last read
     paths: Paths  # of the volume
 
     @classmethod
     def of(cls, title: str, trace: AccessTrace, result: ServiceResult, paths: Paths) -> Profile:
-        """Put the reads of a walk on a time line, as a drive served them."""
+        """Place the reads of a walk on a time line, as a drive served them."""
         each, trace = result.reads_ms, trace.paced(result.host_factor)
         service = each.service_ms * 1000
         start = np.cumsum(trace.think_us + service) - service
@@ -58,25 +57,25 @@ class Profile:
         return cls(title, trace, start, service, parts, end, paths)
 
     def directory(self, number: int) -> str:
-        """Name a directory; 0 stands for reads that none caused."""
+        """Name a directory; 0 means no directory."""
         return escape_text(directory_name(self.paths, number))
 
 
-def speedscope(profiles: Sequence[Profile]) -> Iterator[str]:
-    """Yield a file for speedscope: a profile per tree and walk, whose stacks are cause and part of the time."""
+def write_speedscope(profiles: Sequence[Profile]) -> Iterator[str]:
+    """Yield a file for speedscope: a profile per tree and walk, with stacks of cause and part of the time."""
     frames: dict[str, int] = {}
     yield f'{{"$schema":"{SPEEDSCOPE_SCHEMA}","exporter":"layoutscope@{__version__}","name":"walks","profiles":['
     first = True
     for profile in profiles:
         for code in np.unique(profile.trace.tree).tolist():
             yield "" if first else ","
-            yield from _track(profile, code, lambda name: frames.setdefault(name, len(frames)))
+            yield from _write_track(profile, code, lambda name: frames.setdefault(name, len(frames)))
             first = False
     yield f'],"shared":{{"frames":{json.dumps([{"name": name} for name in frames])}}}}}\n'
 
 
-def _track(profile: Profile, code: int, frame: Callable[[str], int]) -> Iterator[str]:
-    """Yield one profile: a read is open from its start to its end, and its parts follow one another within it."""
+def _write_track(profile: Profile, code: int, frame: Callable[[str], int]) -> Iterator[str]:
+    """Yield one profile: each read is open from its start to its end, and contains its parts in sequence."""
     trace = profile.trace
     rows = np.flatnonzero(trace.tree == code)
     name = json.dumps(f"{trace.trees[code]}: {profile.title}")
@@ -88,33 +87,33 @@ def _track(profile: Profile, code: int, frame: Callable[[str], int]) -> Iterator
         at = profile.start_us[row]
         stop = at + profile.service_us[row]
         cause = causes[trace.cause[row]]
-        events = [_event("O", cause, at)]
+        events = [_format_event("O", cause, at)]
         for part, length in zip(parts, profile.parts_us[row].tolist(), strict=True):
             if length > 0:
-                # Sums of parts may pass the whole by a rounding error; events must not go back in time.
+                # The sum of parts may exceed the whole by a rounding error, but events must not go back in time.
                 end = min(at + length, stop)
-                events += [_event("O", part, at), _event("C", part, end)]
+                events += [_format_event("O", part, at), _format_event("C", part, end)]
                 at = end
-        yield ("," if number else "") + ",".join([*events, _event("C", cause, stop)])
+        yield ("," if number else "") + ",".join([*events, _format_event("C", cause, stop)])
     yield "]}"
 
 
-def _event(kind: str, frame: int, at: float) -> str:
+def _format_event(kind: str, frame: int, at: float) -> str:
     return f'{{"type":"{kind}","frame":{frame},"at":{at:.3f}}}'
 
 
-def chrome_trace(profiles: Sequence[Profile]) -> Iterator[str]:
-    """Yield a file of trace events, which Perfetto opens: walks are processes, trees are threads, reads are slices."""
+def write_chrome_trace(profiles: Sequence[Profile]) -> Iterator[str]:
+    """Yield a file of trace events for Perfetto: walks are processes, trees are threads, reads are slices."""
     yield '{"displayTimeUnit":"ms","traceEvents":[\n'
     first = True
     for process, profile in enumerate(profiles, 1):
-        for event in _events(process, profile):
+        for event in _list_events(process, profile):
             yield ("" if first else ",\n") + json.dumps(event, separators=(",", ":"))
             first = False
     yield "\n]}\n"
 
 
-def _events(process: int, profile: Profile) -> Iterator[dict[str, Any]]:
+def _list_events(process: int, profile: Profile) -> Iterator[dict[str, Any]]:
     trace = profile.trace
     yield {"ph": "M", "pid": process, "tid": 0, "name": "process_name", "args": {"name": profile.title}}
     for code in np.unique(trace.tree).tolist():
@@ -140,46 +139,46 @@ def _events(process: int, profile: Profile) -> Iterator[dict[str, Any]]:
         }
 
 
-def folded_stacks(profiles: Sequence[Profile]) -> Iterator[str]:
-    """Yield folded stacks: the directories down to the one that caused reads, and the microseconds of those.
+def write_folded_stacks(profiles: Sequence[Profile]) -> Iterator[str]:
+    """Yield folded stacks: the path of each directory that caused reads, and their microseconds.
 
-    Host time before a read is its directory's; that after the last one has no line.
+    Host time before a read counts for its directory; host time after the last read has no line.
     """
     for profile in profiles:
         ids, place = np.unique(profile.trace.directory_id, return_inverse=True)
         spent = np.bincount(place, profile.service_us + profile.trace.think_us, minlength=len(ids))
         for number, microseconds in zip(ids.tolist(), spent.tolist(), strict=True):
             names = profile.directory(number).split("/")
-            stack = ";".join(map(frame_name, [profile.title, *filter(None, names)]))
+            stack = ";".join(map(escape_frame, [profile.title, *filter(None, names)]))
             yield f"{stack} {round(microseconds)}\n"
 
 
-def frame_name(text: str) -> str:
-    r"""Write a name so that it is one frame of a folded stack.
+def escape_frame(text: str) -> str:
+    r"""Escape a name for one frame of a folded stack.
 
-    >>> frame_name("a;b\n")
+    >>> escape_frame("a;b\n")
     'a\\u003bb\\u000a'
     """
     return escape_text(text).replace(";", "\\u003b")
 
 
 PROFILES: Final[dict[str, Callable[[Sequence[Profile]], Iterator[str]]]] = {
-    "speedscope": speedscope,
-    "perfetto": chrome_trace,
-    "folded": folded_stacks,
+    "speedscope": write_speedscope,
+    "perfetto": write_chrome_trace,
+    "folded": write_folded_stacks,
 }
 """Writers of walks by the name of their format."""
 
 MAX_LEVELS: Final = 4096
-"""Directories within directories that are written; what is deeper is left out."""
+"""Depth of directories that are written; deeper ones are left out."""
 
 
 def ncdu_text(layout: VolumeLayout, milliseconds: Mapping[int, float]) -> Iterator[str]:
-    """Yield the text of an export, a directory a line."""
+    """Yield the text of an export for ncdu, one directory per line."""
     head = {"progname": "layoutscope", "progver": __version__}
     yield f"[1,2,{json.dumps(head)}"
-    children = _children(layout)
-    # An explicit stack: directories may be deeper than the interpreter's own.
+    children = _list_subdirectories(layout)
+    # The stack is explicit because directories may be nested deeper than Python's recursion limit.
     stack: list[tuple[int, str] | None] = [(ROOT_ID, layout.facts.name or "/")]
     depth = 0
     while stack:
@@ -198,14 +197,14 @@ def ncdu_text(layout: VolumeLayout, milliseconds: Mapping[int, float]) -> Iterat
     yield "]\n"
 
 
-def _children(layout: VolumeLayout) -> dict[int, list[tuple[int, str]]]:
-    """List the subdirectories of each directory; one that is listed twice is followed once."""
+def _list_subdirectories(layout: VolumeLayout) -> dict[int, list[tuple[int, str]]]:
+    """List the subdirectories of each directory; a directory with two entries counts once."""
     entries = layout.columns("entries")
     folders = entries.take(entries["kind"].equals("directory") & (entries["file_id"].data != ROOT_ID))
-    found: dict[int, list[tuple[int, str]]] = {}
-    seen: set[int] = set()
+    children: dict[int, list[tuple[int, str]]] = {}
+    visited: set[int] = set()
     for parent, number, name in zip(*map(folders.listed, ("parent_id", "file_id", "name")), strict=True):
-        if number not in seen:
-            seen.add(number)
-            found.setdefault(parent, []).append((number, path_component(name) if name else f"<{number}>"))
-    return found
+        if number not in visited:
+            visited.add(number)
+            children.setdefault(parent, []).append((number, path_component(name) if name else f"<{number}>"))
+    return children

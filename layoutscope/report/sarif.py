@@ -1,7 +1,7 @@
-"""A check in SARIF, the format in which checkers report findings to code review tools and editors.
+"""Checks in SARIF, the format in which checkers report findings to code review tools and editors.
 
-OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0". An image is an artifact, a place in it a
-region of bytes (3.30.9), a structure a logical location (3.33).
+OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0". An image is an artifact, an address in it is
+a region of bytes (3.30.9), and a structure is a logical location (3.33).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
-"""What SARIF calls the levels (3.27.10)."""
+"""Levels of SARIF (3.27.10)."""
 
 
 def sarif_document(result: CheckResult) -> dict[str, Any]:
     """Build the log of one run."""
     codes = sorted({finding.code for finding in result.every()})
-    found = [("", finding) for finding in result.findings]
-    found += [(item.volume, finding) for item in result.volumes for finding in item.findings]
+    findings = [("", finding) for finding in result.findings]
+    findings += [(item.volume, finding) for item in result.volumes for finding in item.findings]
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -49,23 +49,23 @@ def sarif_document(result: CheckResult) -> dict[str, Any]:
                         ],
                     }
                 },
-                # Without this a run that skipped something would pass for one that found nothing (3.20.21).
+                # Without this, a run with skipped rules would look like one without findings (3.20.21).
                 "invocations": [
                     {
                         "executionSuccessful": not result.unchecked(),
                         "exitCode": result.exit_code,
                         "toolExecutionNotifications": [
-                            {"level": "warning", "message": {"text": text}} for text in _not_checked(result)
+                            {"level": "warning", "message": {"text": text}} for text in _describe_skipped(result)
                         ],
                     }
                 ],
-                "results": [_result(result.image, volume, finding, codes) for volume, finding in found],
+                "results": [_make_result(result.image, volume, finding, codes) for volume, finding in findings],
             }
         ],
     }
 
 
-def _not_checked(result: CheckResult) -> Iterator[str]:
+def _describe_skipped(result: CheckResult) -> Iterator[str]:
     for volume in result.volumes:
         if volume.coverage != 1:
             yield f"not all of {volume.volume} was looked at"
@@ -73,32 +73,32 @@ def _not_checked(result: CheckResult) -> Iterator[str]:
             yield f"{volume.volume}: not checked in full: {', '.join(rules)}; because {reason}"
 
 
-def _result(image: str, volume: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
-    made: dict[str, Any] = {
+def _make_result(image: str, volume: str, finding: Finding, codes: list[str]) -> dict[str, Any]:
+    result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": codes.index(finding.code),
         "level": LEVELS[finding.level],
         "message": {"text": f"{finding.structure}: {finding.message}{finding.sides}"},
-        "locations": [_location(image, volume, finding)],
+        "locations": [_make_location(image, volume, finding)],
         "properties": {"expected": finding.expected, "found": finding.found, "device": finding.device},
     }
     if finding.causes:
-        # Where the faults are that this one may follow from (3.27.22).
-        made["relatedLocations"] = [
+        # The locations of the possible causes (3.27.22).
+        result["relatedLocations"] = [
             {
-                **_location(image, volume, cause),
+                **_make_location(image, volume, cause),
                 "message": {"text": f"{cause.code}: {cause.structure}: {cause.message}"},
             }
             for cause in finding.causes[:MAX_CAUSES]
         ]
-    return made
+    return result
 
 
 MAX_CAUSES: Final = 10
-"""So many causes of one finding are listed."""
+"""Number of causes that are listed per finding."""
 
 
-def _location(image: str, volume: str, finding: Finding) -> dict[str, Any]:
+def _make_location(image: str, volume: str, finding: Finding) -> dict[str, Any]:
     physical: dict[str, Any] = {"artifactLocation": {"uri": quote(image)}}
     if finding.image_offset is not None:
         physical["region"] = {"byteOffset": finding.image_offset}

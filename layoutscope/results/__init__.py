@@ -1,7 +1,7 @@
-"""What the library returns: plain data; reports render them, the analysis adds to them.
+"""The results that the library returns, as plain data that reports render.
 
-One module a family of verbs, named after the first of them. What all have in common is how terminals and notebooks show
-them (:class:`Shown`): as the command line prints them.
+There is one module per family of verbs, named after the first of them. Terminals and notebooks show a result as the
+command line prints it (:class:`Shown`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ HTML: Final = '<pre style="font-family: monospace; white-space: pre; line-height
 
 
 class Shown(Displayed):
-    """A result that is printed as its command's text; in notebooks it has tables below that.
+    """A result that is printed like the output of its command; in notebooks, its tables follow.
 
-    Results know nothing of reports, which are made of them; the library says once how they are printed.
+    Results do not depend on the reports that render them: the library registers the printer once.
     """
 
     __slots__ = ()
@@ -40,12 +40,12 @@ class Shown(Displayed):
 
     @staticmethod
     def print_with(printer: Callable[[Shown, Console], None]) -> None:
-        """Say how results are printed to a console."""
+        """Set the function that prints results to a console."""
         Shown._print = printer
 
     @staticmethod
     def rows_with(make: Callable[[str, Shown], Rows]) -> None:
-        """Say how results become rows under columns, from the frame's name and the result."""
+        """Set the function that makes rows from the name of a frame and a result."""
         Shown._make = make
 
     @staticmethod
@@ -57,33 +57,33 @@ class Shown(Displayed):
         return Shown._verbs(verb, *given, **options)
 
     def rows(self, name: str) -> Rows:
-        """Return the rows of a frame by its name in :data:`layoutscope.tables.frames.FRAMES`, without making one."""
+        """Return the rows of a frame by its name in :data:`layoutscope.tables.frames.FRAMES`, without the frame."""
         return Shown._make(name, self)
 
     def _frame(self, name: str) -> pl.DataFrame:
         return self.rows(name).frame
 
     def __str__(self) -> str:
-        """Return what the command prints, as wide as the terminal."""
-        return self._printed(None, colours=False).rstrip("\n")
+        """Return the output of the command, in the width of the terminal."""
+        return self._render(None, colours=False).rstrip("\n")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Print the result as the command line does."""
         from rich.text import Text
 
-        yield Text.from_ansi(self._printed(options.max_width, colours=console.is_terminal))
+        yield Text.from_ansi(self._render(options.max_width, colours=console.is_terminal))
 
     def text_html(self) -> str:
-        """Return what the command prints, for a notebook."""
+        """Return the output of the command as HTML, for a notebook."""
         from rich.console import Console
         from rich.text import Text
 
-        # In a notebook a console would show at once what is only to be recorded here.
+        # In a notebook, a console would otherwise show the text at once.
         page = Console(file=io.StringIO(), width=NOTEBOOK_COLUMNS, record=True, force_jupyter=False)
-        page.print(Text.from_ansi(self._printed(NOTEBOOK_COLUMNS, colours=True)))
+        page.print(Text.from_ansi(self._render(NOTEBOOK_COLUMNS, colours=True)))
         return page.export_html(inline_styles=True, code_format=HTML)
 
-    def _printed(self, width: int | None, *, colours: bool) -> str:
+    def _render(self, width: int | None, *, colours: bool) -> str:
         from rich.console import Console
 
         target = io.StringIO()

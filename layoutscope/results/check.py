@@ -1,4 +1,4 @@
-"""What ``check`` and ``verify`` return: every finding of an image, and where bulk decoding and the grammars differ."""
+"""Results of ``check`` and ``verify``: all findings of an image, and differences between bulk decoding and grammars."""
 
 from __future__ import annotations
 
@@ -22,78 +22,78 @@ if TYPE_CHECKING:
 
 
 class CheckedVolume(Displayed, Struct, frozen=True):
-    """One volume: what is wrong with it, and how much of it was looked at."""
+    """One volume: its findings, and the part of it that was checked."""
 
-    volume: str  # its name
-    findings: tuple[Finding, ...]  # what is wrong; a consequence names its cause
-    coverage: float | None  # share of its metadata that was read, 0 to 1; None where that is unknown
-    num_rules: int = 0  # how many rules there are for it
-    skipped: tuple[Unchecked, ...] = ()  # those of them that did not run, or saw a part alone, each with its reason
+    volume: str  # name of the volume
+    findings: tuple[Finding, ...]  # its findings; a consequence names its cause
+    coverage: float | None  # share of its metadata that was read, 0 to 1; None if unknown
+    num_rules: int = 0  # number of rules that apply to it
+    skipped: tuple[Unchecked, ...] = ()  # rules that did not run, or ran only in part, each with the reason
 
     @property
     def is_all_checked(self) -> bool:
-        """Whether all metadata was read and every rule was checked on all its subjects."""
+        """Whether all metadata was read and all rules were checked in full."""
         return self.coverage == 1 and not self.skipped
 
     def reasons(self) -> dict[str, tuple[str, ...]]:
-        """List the rules that were skipped by the reason."""
-        found: dict[str, tuple[str, ...]] = {}
+        """List the skipped rules by reason."""
+        rules_by_reason: dict[str, tuple[str, ...]] = {}
         for item in self.skipped:
-            found[item.reason] = (*found.get(item.reason, ()), item.rule)
-        return found
+            rules_by_reason[item.reason] = (*rules_by_reason.get(item.reason, ()), item.rule)
+        return rules_by_reason
 
 
 class CheckResult(Shown, Struct, frozen=True):
-    """What a check found."""
+    """The findings of a check."""
 
     frames: ClassVar = ("frame",)
 
-    image: str  # its name
+    image: str  # name of the image
     volumes: tuple[CheckedVolume, ...]  # one per volume or container
-    findings: tuple[Finding, ...]  # what is wrong outside of them
-    rules: tuple[str, ...] = ()  # codes that it was narrowed to; empty where it holds all
-    before: str = ""  # name of the earlier image whose findings were taken away; empty where none were
-    other_contents: tuple[str, ...] = ()  # what else is on the image and is not read, as layers from the image down
+    findings: tuple[Finding, ...]  # findings outside the volumes
+    rules: tuple[str, ...] = ()  # codes that the findings are restricted to; empty for all
+    before: str = ""  # name of the earlier image whose findings were subtracted; empty without one
+    other_contents: tuple[str, ...] = ()  # unsupported contents of the image, as layers from the image down
 
     @property
     def frame(self) -> pl.DataFrame:
-        """Every finding, a row each."""
+        """All findings, one per row."""
         return self._frame("faults")
 
     @property
     def is_clean(self) -> bool:
-        """Whether only information was found, and every rule was checked on everything."""
+        """Whether there are no errors and warnings, and all rules were checked in full."""
         return all(finding.level == "info" for finding in self.every()) and not self.unchecked()
 
     def every(self) -> tuple[Finding, ...]:
-        """All findings, those outside of the volumes first."""
+        """Return all findings, those outside the volumes first."""
         return (*self.findings, *(finding for volume in self.volumes for finding in volume.findings))
 
     def unchecked(self) -> tuple[str, ...]:
-        """Volumes that were not all checked: locked, read in part, of unknown extent, or with skipped rules."""
+        """List the volumes that were not checked in full: locked, read in part, or with skipped rules."""
         return tuple(item.volume for item in self.volumes if not item.is_all_checked)
 
     def consequences(self) -> dict[Finding, list[str]]:
-        """Return the codes of what follows from each finding that is a cause, and from no other one."""
-        found: dict[Finding, list[str]] = {}
+        """Return the codes of the consequences of each finding that is their only cause."""
+        codes_by_cause: dict[Finding, list[str]] = {}
         for item in self.every():
             if item.cause is not None:
-                found.setdefault(item.cause, []).append(item.code)
-        return found
+                codes_by_cause.setdefault(item.cause, []).append(item.code)
+        return codes_by_cause
 
     @property
     def num_causes(self) -> int:
-        """Errors and warnings that follow from no other finding, as a scan counts them."""
+        """Number of errors and warnings that are not consequences of another finding, as a scan counts them."""
         return count_causes(self.every())
 
     def counts(self) -> dict[Level, int]:
         """Count the findings by level: error, warning, info."""
         levels: tuple[Level, ...] = ("error", "warning", "info")
-        found = [finding.level for finding in self.every()]
-        return {level: found.count(level) for level in levels}
+        levels_found = [finding.level for finding in self.every()]
+        return {level: levels_found.count(level) for level in levels}
 
     def of_rules(self, *codes: str) -> CheckResult:
-        """Keep the findings of some codes.
+        """Keep only the findings with some codes.
 
         Raises
         ------
@@ -103,12 +103,12 @@ class CheckResult(Shown, Struct, frozen=True):
         for code in codes:
             if code not in CODES:
                 raise UsageError(f"there is no finding code {code!r}{did_you_mean(code, CODES)}")
-        return replace(self._with(lambda _, finding: finding.code in codes), rules=codes)
+        return replace(self._filter(lambda _, finding: finding.code in codes), rules=codes)
 
     def since(self, before: CheckResult) -> CheckResult:
-        """Keep the findings that an earlier state does not have, of the same volume, structure and field.
+        """Keep only the findings that an earlier state does not have, by volume, structure and field.
 
-        Addresses do not count: copy on write moves what it changes.
+        Addresses are ignored, because copy on write moves whatever it changes.
         """
         known = Counter(
             [
@@ -122,14 +122,14 @@ class CheckResult(Shown, Struct, frozen=True):
             known[key] -= 1
             return known[key] < 0
 
-        return replace(self._with(is_new), before=before.image)
+        return replace(self._filter(is_new), before=before.image)
 
-    def _with(self, is_kept: Callable[[str, Finding], bool]) -> CheckResult:
+    def _filter(self, is_selected: Callable[[str, Finding], bool]) -> CheckResult:
         volumes = tuple(
-            replace(item, findings=_drop_lost_causes(each for each in item.findings if is_kept(item.volume, each)))
+            replace(item, findings=_drop_lost_causes(each for each in item.findings if is_selected(item.volume, each)))
             for item in self.volumes
         )
-        return replace(self, volumes=volumes, findings=tuple(each for each in self.findings if is_kept("", each)))
+        return replace(self, volumes=volumes, findings=tuple(each for each in self.findings if is_selected("", each)))
 
     @property
     def exit_code(self) -> int:
@@ -138,11 +138,11 @@ class CheckResult(Shown, Struct, frozen=True):
 
 
 def _drop_lost_causes(findings: Iterator[Finding]) -> tuple[Finding, ...]:
-    """Let what follows from findings that are left out alone stand by itself."""
-    told = tuple(findings)
-    kept = set(told)
-    causes = [tuple(cause for cause in item.causes if cause in kept) for item in told]
-    return tuple(replace(item, causes=left) for item, left in zip(told, causes, strict=True))
+    """Remove references to causes that are not among the findings."""
+    remaining = tuple(findings)
+    known = set(remaining)
+    causes = [tuple(cause for cause in item.causes if cause in known) for item in remaining]
+    return tuple(replace(item, causes=known_causes) for item, known_causes in zip(remaining, causes, strict=True))
 
 
 def _finding_key(finding: Finding) -> tuple[str, ...]:
@@ -150,24 +150,24 @@ def _finding_key(finding: Finding) -> tuple[str, ...]:
 
 
 class TableVerdict(Displayed, Struct, frozen=True):
-    """The nodes of a volume or the records of a tree, decoded in bulk and parsed."""
+    """Comparison of both decoders on the nodes of a volume or the records of a tree."""
 
     volume: str  # name of the volume
-    table: str  # ``nodes``, or the tree whose records they are
-    rows: int  # nodes or records that were compared
-    differences: tuple[str, ...]  # what differs, by node, record and field; empty where both agree
+    table: str  # ``nodes``, or the tree of the records
+    rows: int  # number of nodes or records compared
+    differences: tuple[str, ...]  # differences by node, record and field; empty if both agree
 
 
 class Verification(Shown, Struct, frozen=True):
-    """All nodes of an image, decoded in bulk and parsed through the grammars."""
+    """Comparison of both decoders on all nodes of an image."""
 
-    image: str  # its name
+    image: str  # name of the image
     tables: tuple[TableVerdict, ...]  # nodes and trees of each volume
-    num_errors: int = 0  # errors that reading found: what they hide was not compared
+    num_errors: int = 0  # errors while reading, which hide data from the comparison
 
     @property
     def exit_code(self) -> int:
-        """0 if both decoders agree and all was read without an error, else 3."""
+        """0 if both decoders agree and there were no errors while reading, else 3."""
         differ = any(table.differences for table in self.tables)
         return EXIT_DAMAGED if differ or self.num_errors else EXIT_COMPLETE
 
@@ -249,9 +249,9 @@ ADVICE: Final = (
         ),
     ),
 )
-"""What to do, by what a code looks like; the first that fits."""
+"""Advice by a pattern for codes; the first match applies."""
 
 
 def what_to_do(code: str) -> str:
-    """Say what a user can do about findings of a code."""
+    """Return the advice for findings of a code."""
     return next(text for pattern, text in ADVICE if re.search(pattern, code))

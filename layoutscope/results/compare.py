@@ -1,10 +1,10 @@
-"""What ``compare`` and ``series`` return: metrics and predictions per volume, what moved, and what explains that.
+"""Results of ``compare`` and ``series``: metrics and predictions per volume, what moved, and an explanation.
 
-The difference of two times is taken apart twice: by cause (seek, rotation …), and by reads. Reads of a kind whose
-number is n and that take c seconds each differ by (mean c) x (difference of n) and by (mean n) x (difference of c): by
-more of them, or by slower ones (Kitagawa, JASA 50, 1955). On drives with an arm, sequential reads are counted
-separately. The cause of more reads elsewhere is the factor that grew most: entries, nodes for each entry, or the
-share of nodes that do not start where the last one ended.
+The difference of two times is decomposed twice: by cause (seek, rotation …), and by reads. For n reads of a kind that
+take c seconds each, the difference is (mean c) x (difference of n) plus (mean n) x (difference of c): more reads, or
+slower ones (Kitagawa, JASA 50, 1955). On drives with an arm, sequential reads are counted separately. The cause of more
+reads elsewhere is the factor that grew most: entries, nodes per entry, or the share of nodes that do not start where
+the previous one ended.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from layoutscope.structs.arrays import I64, Mask
     from layoutscope.tables import Table, VolumeLayout
 
-    _Data = tuple[NDArray[np.uint64], I64, I64, I64]
+    _FileExtents = tuple[NDArray[np.uint64], I64, I64, I64]
 
 
 class MetricRow(Displayed, Struct, frozen=True):
-    """One metric of all sides; `values` has None where a side lacks it."""
+    """One metric of all sides; in `values`, None means that a side lacks it."""
 
     name: str
     title: str
@@ -56,31 +56,31 @@ class MetricRow(Displayed, Struct, frozen=True):
 class Reads(Displayed, Struct, frozen=True):
     """Reads of one kind in a walk."""
 
-    count: int  # how many there are
+    count: int  # number of reads
     seconds: float  # sum of their service times
-    distance_bytes: float = 0.0  # median distance from the end of the read before; 0 where there is none
+    distance_bytes: float = 0.0  # median distance from the end of the previous read; 0 without one
 
 
 class Cost(Displayed, Struct, frozen=True):
-    """What the enumeration of one side costs on one drive."""
+    """The cost of the enumeration of one side on one drive."""
 
-    seconds: float  # the time
-    seconds_low: float  # lower end of its 90 % range, as that of a scan
+    seconds: float  # predicted time
+    seconds_low: float  # lower end of its 90 % range, as in a scan
     seconds_high: float  # upper end of that range
-    causes_s: tuple[tuple[str, float], ...]  # seconds by cause; they sum up to `seconds`
+    causes_s: tuple[tuple[str, float], ...]  # seconds by cause, which sum to `seconds`
     rotates: bool  # whether the drive has an arm
     entries: int  # files and directories that are enumerated
     nodes: int  # nodes that the walk touches
-    # share of them that start where the last one ended: the enumeration layout score, 0 where it has no value
+    # share of the nodes that start where the previous one ended: the enumeration layout score, 0 without a value
     sequence_share: float
-    in_sequence: Reads  # reads that start where the last one ended
-    elsewhere: Reads  # the other reads; with the first ones and the host's time they sum up to `seconds`
-    # seconds of each draw of the drive and the host; those of both sides belong together one by one
+    in_sequence: Reads  # reads that start where the previous one ended
+    elsewhere: Reads  # the other reads; both kinds and the host's time sum to `seconds`
+    # seconds per simulation of the drive and the host; the simulations of two sides correspond one to one
     draws_s: tuple[float, ...] = ()
 
 
 class TimeRow(Displayed, Struct, frozen=True):
-    """One drive: what the enumeration of each side costs; None where it could not be predicted."""
+    """The cost of the enumeration of each side on one drive; None if it could not be predicted."""
 
     drive: str
     costs: tuple[Cost | None, ...]
@@ -91,54 +91,53 @@ class TimeRow(Displayed, Struct, frozen=True):
         return tuple(None if cost is None else cost.seconds for cost in self.costs)
 
     def ratio(self, side: int, first: int = 0) -> PairedRatio | None:
-        """Return how many times as long one side takes as another; None where either time is unknown."""
+        """Return the ratio of the times of two sides; None if either is unknown."""
         cost, base = self.costs[side], self.costs[first]
         return None if cost is None or base is None else paired_ratio(cost.draws_s, base.draws_s)
 
     @property
     def ratios(self) -> tuple[PairedRatio | None, ...]:
-        """The ratio of each side but the first to the first."""
+        """The ratios of all other sides to the first."""
         return tuple(self.ratio(side) for side in range(1, len(self.costs)))
 
 
 class ChangeRow(Displayed, Struct, frozen=True):
-    """Things of one kind between two states."""
+    """Changes of one kind of objects between two states."""
 
     what: str  # name of a tree, ``entries`` or ``file data``
-    stayed: int  # how many have the same address in the volume
-    moved: int  # how many have another address
-    appeared: int  # how many are only in the later state
-    went: int  # how many are only in the earlier state
-    # median distance of what moved; None where nothing did, or no one distance says it
-    moved_by_bytes: float | None = None
+    stayed: int  # number with the same address in the volume
+    moved: int  # number with another address
+    appeared: int  # number only in the later state
+    went: int  # number only in the earlier state
+    moved_by_bytes: float | None = None  # median distance of the moved ones; None if there is no single distance
 
 
 NODE_STAYED, NODE_MOVED, NODE_APPEARED, NODE_WENT = range(4)
 CHANGE_WORDS: Final = ("stayed", "moved", "appeared", "went")
-"""What happened to something that has an address in one state, the other, or both."""
+"""Changes of an object that has an address in one state, the other, or both."""
 
 
 class NodeChanges(Displayed, Struct, frozen=True):
-    """What happened to the nodes of two states, in the order of trees and numbers."""
+    """Changes of the nodes between two states, in the order of trees and numbers."""
 
     tree: Values  # as in the table of nodes
     node_id: NDArray[np.uint64]  # as in the table of nodes, shape (n,)
     level: Values  # as in the table of nodes
-    earlier_offset: Values  # where the node is in the earlier state, in bytes from the start of the volume
-    later_offset: Values  # where it is in the later state
-    change: NDArray[np.uint8]  # what happened: places in :data:`CHANGE_WORDS`, shape (n,)
+    earlier_offset: Values  # in bytes from the start of the volume
+    later_offset: Values  # in bytes from the start of the volume
+    change: NDArray[np.uint8]  # index into :data:`CHANGE_WORDS`, shape (n,)
 
     def __len__(self) -> int:
         return len(self.change)
 
     def take(self, chosen: NDArray[np.bool_]) -> NodeChanges:
-        """Return some of them."""
+        """Return the selected nodes."""
         columns = (self.tree, self.level, self.earlier_offset, self.later_offset)
         tree, level, earlier, later = (column.take(chosen) for column in columns)
         return NodeChanges(tree, self.node_id[chosen], level, earlier, later, self.change[chosen])
 
     def rows(self) -> Rows:
-        """Return them as rows, with words."""
+        """Return the changes as rows, with words for codes."""
         data = {
             "tree": [self.tree.words[code] for code in self.tree.data.tolist()],
             "node_id": self.node_id,
@@ -162,10 +161,10 @@ CHANGED_NODES: Final = (
 
 
 class Changes(Displayed, Struct, frozen=True):
-    """What changed between two states of one volume, by node number, oid, CNID or inode number."""
+    """Changes between two states of one volume, by node number, oid, CNID or inode number."""
 
     rows: tuple[ChangeRow, ...]  # the enumerated tree, the other trees, entries, data of files
-    followed: NodeChanges  # the nodes that did not stay
+    followed: NodeChanges  # nodes that did not stay
 
     def __eq__(self, other: object) -> bool:
         return self.rows == other.rows if isinstance(other, Changes) else NotImplemented
@@ -175,7 +174,7 @@ class Changes(Displayed, Struct, frozen=True):
 
     @property
     def nodes(self) -> pl.DataFrame:
-        """One row per node that did not stay, with the columns of :data:`CHANGED_NODES`."""
+        """The nodes that did not stay, one per row, with the columns of :data:`CHANGED_NODES`."""
         return self.followed.rows().frame
 
 
@@ -187,16 +186,16 @@ class Comparison(Shown, Struct, frozen=True):
     names: tuple[str, ...]  # the sides
     metrics: tuple[MetricRow, ...]  # metrics of the walk, the enumerated trees, metadata, files and free space
     times: tuple[TimeRow, ...]  # predictions
-    # from each side to the next; None where the two are not states of the same volume
+    # from each side to the next; None if the two are not states of the same volume
     changes: tuple[Changes | None, ...]
-    verdict: str  # what explains most of the difference between the first side and the last
-    # share of the known metadata of each image that could be read, 0 to 1; None where that is unknown
+    verdict: str  # main explanation of the difference between the first and the last side
+    # share of the known metadata of each image that could be read, 0 to 1; None if unknown
     coverages: tuple[float | None, ...]
-    hosts: tuple[str | None, ...]  # whose drivers enumerate each side; None where nothing can be walked
+    hosts: tuple[str | None, ...]  # host profile that enumerates each side; None if nothing can be walked
 
     @property
     def frame(self) -> pl.DataFrame:
-        """Metrics and predicted times, a row a side, with the difference to the first side."""
+        """Metrics and predicted times, one row per side, with the difference from the first side."""
         return self._frame("comparison")
 
 
@@ -213,27 +212,27 @@ def side_letters(count: int) -> list[str]:
 
 
 def ratio(values: Sequence[float | None]) -> float | None:
-    """Return the last value over the first; None where that makes no sense."""
+    """Divide the last value by the first; None if the first is 0 or either is unknown."""
     first, last = values[0], values[-1]
     return last / first if first and last is not None else None
 
 
 def ratios(values: Sequence[float | None]) -> list[float | None]:
-    """Return every value but the first over the first."""
+    """Divide each later value by the first."""
     return [ratio((values[0], value)) for value in values[1:]]
 
 
 class Series(Shown, Struct, frozen=True):
-    """Layouts in order, volume by volume."""
+    """A series of layouts, volume by volume."""
 
-    by: str  # what they are ordered by: ``order``, ``xid`` or ``time``
-    places: tuple[str, ...]  # place of each in that order, as text
-    volumes: tuple[str, ...]  # the volume of each: its curve, by a unique name
-    found: Comparison  # metrics and times, one side a layout
+    by: str  # sort key: ``order``, ``xid`` or ``time``
+    places: tuple[str, ...]  # place of each layout in that order, as text
+    volumes: tuple[str, ...]  # unique name of each layout's volume, which identifies its curve
+    found: Comparison  # metrics and times, one side per layout
 
     @property
     def frame(self) -> pl.DataFrame:
-        """Rows as of `Comparison.frame`: a row a layout and metric."""
+        """Rows like those of `Comparison.frame`, one per layout and metric."""
         return self.found.frame
 
     @property
@@ -245,30 +244,34 @@ class Series(Shown, Struct, frozen=True):
 
 
 NONE: Final = -1
-"""The row of what one of the two states lacks."""
+"""Row number of an object that one of the two states lacks."""
 
 
-def layout_changes(earlier: VolumeLayout, later: VolumeLayout) -> Changes | None:
+def compare_layouts(earlier: VolumeLayout, later: VolumeLayout) -> Changes | None:
     """Follow nodes, entries and data from one state to another; None unless both are states of one volume.
 
-    Images of one volume share its identifier; so do copies that went on apart.
+    Images of one volume share its identifier; so do copies that diverged.
     """
     if not earlier.facts.uuid or earlier.facts.uuid != later.facts.uuid:
         return None
-    nodes = node_changes(earlier, later)
-    rows = (*_tree_rows(nodes, main_tree(later)), _entry_row(earlier, later), _data_row(earlier, later))
+    nodes = join_nodes(earlier, later)
+    rows = (
+        *_count_tree_changes(nodes, main_tree(later)),
+        _count_entry_changes(earlier, later),
+        _count_data_changes(earlier, later),
+    )
     return Changes(rows, nodes.take(nodes.change != NODE_STAYED))
 
 
-def changed_nodes(found: Comparison) -> Rows:
-    """Put the nodes that did not stay into one table, with the letters of the sides."""
+def list_changed_nodes(comparison: Comparison) -> Rows:
+    """Combine the nodes that did not stay into one table, with the letters of the sides."""
     sides = (
         Column("earlier", "String", "", "side that is the earlier state"),
         Column("later", "String", "", "the other"),
     )
     rows: list[tuple[object, ...]] = []
     columns: tuple[Column, ...] = ()
-    for letters, change in zip(pairwise(side_letters(len(found.names))), found.changes, strict=True):
+    for letters, change in zip(pairwise(side_letters(len(comparison.names))), comparison.changes, strict=True):
         if change is not None:
             own = change.followed.rows()
             columns = (*sides, *own.columns)
@@ -278,22 +281,25 @@ def changed_nodes(found: Comparison) -> Rows:
     return Rows.listed(columns, rows)
 
 
-def node_changes(earlier: VolumeLayout, later: VolumeLayout) -> NodeChanges:
-    """Join the nodes in use of two states with the change of each, in the order of trees and numbers."""
-    tables = [_in_use(layout) for layout in (earlier, later)]
+def join_nodes(earlier: VolumeLayout, later: VolumeLayout) -> NodeChanges:
+    """Join the nodes in use of two states, and classify their changes, in the order of trees and numbers."""
+    tables = [_select_live_nodes(layout) for layout in (earlier, later)]
     words = sorted({word for table in tables for word in table["tree"].words})
-    trees = [codes_in(table["tree"], words) for table in tables]
+    trees = [map_codes(table["tree"], words) for table in tables]
     numbers = [table["node_id"].data for table in tables]
-    (tree, number), (before, now) = _joined((trees[0], numbers[0]), (trees[1], numbers[1]))
+    (tree, number), (before, now) = _join((trees[0], numbers[0]), (trees[1], numbers[1]))
     sides = [
-        (_of(table["image_offset"], rows).signed() - layout.facts.image_offset, _of(table["device"], rows).signed())
+        (
+            _take_known(table["image_offset"], rows).signed() - layout.facts.image_offset,
+            _take_known(table["device"], rows).signed(),
+        )
         for table, rows, layout in zip(tables, (before, now), (earlier, later), strict=True)
     ]
     is_same = (sides[0][0] == sides[1][0]) & (sides[0][1] == sides[1][1])
     change = np.where(
         now == NONE, NODE_WENT, np.where(before == NONE, NODE_APPEARED, np.where(is_same, NODE_STAYED, NODE_MOVED))
     )
-    levels = [_of(table["level"], rows) for table, rows in zip(tables, (before, now), strict=True)]
+    levels = [_take_known(table["level"], rows) for table, rows in zip(tables, (before, now), strict=True)]
     level = np.where(levels[1].is_known, levels[1].data, levels[0].data)
     return NodeChanges(
         Values(tree, None, words),
@@ -305,49 +311,44 @@ def node_changes(earlier: VolumeLayout, later: VolumeLayout) -> NodeChanges:
     )
 
 
-def _in_use(layout: VolumeLayout) -> Table:
+def _select_live_nodes(layout: VolumeLayout) -> Table:
     live = live_nodes(layout)
     return live.take(live["state"].is_in(LIVE_STATES))
 
 
-def codes_in(column: Values, words: list[str]) -> I64:
-    """Return the words of a column by their places among others, which are more."""
+def map_codes(column: Values, words: list[str]) -> I64:
+    """Return the codes of a column as positions in a longer list of words."""
     places = np.array([words.index(word) for word in column.words] or [0], np.int64)
-    found: I64 = places[column.data]
-    return found
+    codes: I64 = places[column.data]
+    return codes
 
 
-def _of(column: Values, rows: I64) -> Values:
-    """Return the values of some rows, unknown where there is none."""
+def _take_known(column: Values, rows: I64) -> Values:
+    """Return the values of some rows, unknown for missing rows."""
     if not len(column):
         return Values(np.zeros(len(rows), column.data.dtype), np.zeros(len(rows), np.bool_))
-    taken = column.take(np.maximum(rows, 0))
-    return Values(taken.data, taken.is_known & (rows != NONE))
+    selected = column.take(np.maximum(rows, 0))
+    return Values(selected.data, selected.is_known & (rows != NONE))
 
 
-def _joined(
+def _join(
     first: Sequence[NDArray[np.integer[Any]]], second: Sequence[NDArray[np.integer[Any]]]
 ) -> tuple[list[NDArray[np.integer[Any]]], tuple[I64, I64]]:
-    """Join two sets of rows by the same keys, of which the first row counts where several have one.
-
-    The different keys, ascending.
-
-    The row of each set that has them, or `NONE`.
-    """
-    (one, other), keys = _groups(first, second)
+    """Join two sets of rows by keys; return the distinct keys, ascending, and the first row per set, or `NONE`."""
+    (one, other), keys = _number_groups(first, second)
     return keys, (_first_rows(one, len(keys[0])), _first_rows(other, len(keys[0])))
 
 
-def matching(own: Sequence[NDArray[np.integer[Any]]], others: Sequence[NDArray[np.integer[Any]]]) -> I64:
-    """Return for each row of a set the first row of another that has the same keys, or :data:`NONE`."""
-    (mine, theirs), keys = _groups(own, others)
+def match_rows(own: Sequence[NDArray[np.integer[Any]]], others: Sequence[NDArray[np.integer[Any]]]) -> I64:
+    """Return, for each row of a set, the first row of another set with the same keys, or :data:`NONE`."""
+    (mine, theirs), keys = _number_groups(own, others)
     return _first_rows(theirs, len(keys[0]))[mine]
 
 
-def _groups(
+def _number_groups(
     first: Sequence[NDArray[np.integer[Any]]], second: Sequence[NDArray[np.integer[Any]]]
 ) -> tuple[tuple[I64, I64], list[NDArray[np.integer[Any]]]]:
-    """Number the different keys of two sets in ascending order; return the number of each row, and the keys."""
+    """Number the distinct keys of two sets in ascending order; return the number of each row, and the keys."""
     keys = [np.concatenate(pair) for pair in zip(first, second, strict=True)]
     order = np.lexsort(keys[::-1])
     keys = [key[order] for key in keys]
@@ -359,34 +360,36 @@ def _groups(
 
 def _first_rows(group: I64, num_groups: int) -> I64:
     rows = np.full(num_groups, NONE, np.int64)
-    # The last of several values for one place stays: backwards, that is the first.
+    # The last of several assignments to one place wins, so the reversed order keeps the first row.
     rows[group[::-1]] = np.arange(len(group) - 1, -1, -1)
     return rows
 
 
-def _tree_rows(nodes: NodeChanges, main: str) -> Iterator[ChangeRow]:
+def _count_tree_changes(nodes: NodeChanges, main: str) -> Iterator[ChangeRow]:
     present = nodes.tree.numbered()[1]
     for tree in (main, *(name for name in sorted(present) if name != main)):
         own = nodes.take(nodes.tree.equals(tree))
         moved = own.take(own.change == NODE_MOVED)
         distance = np.abs(moved.later_offset.data - moved.earlier_offset.data)
-        yield ChangeRow(f"nodes of {tree}", *_tally(own.change), float(np.median(distance)) if len(distance) else None)
+        yield ChangeRow(
+            f"nodes of {tree}", *_count_by_change(own.change), float(np.median(distance)) if len(distance) else None
+        )
 
 
-def _tally(change: NDArray[np.integer[Any]]) -> tuple[int, int, int, int]:
+def _count_by_change(change: NDArray[np.integer[Any]]) -> tuple[int, int, int, int]:
     stayed, moved, appeared, went = np.bincount(change, minlength=4).tolist()
     return stayed, moved, appeared, went
 
 
-def _entry_row(earlier: VolumeLayout, later: VolumeLayout) -> ChangeRow:
-    """Count files and directories; one that another directory lists now has moved."""
+def _count_entry_changes(earlier: VolumeLayout, later: VolumeLayout) -> ChangeRow:
+    """Count files and directories by change; an entry has moved if another directory lists it now."""
     (before, first), (now, second) = map(_parents, (earlier, later))
-    _, rows = _joined((before,), (now,))
-    return ChangeRow("files and directories", *_told(rows, lambda one, other: first[one] == second[other]))
+    _, rows = _join((before,), (now,))
+    return ChangeRow("files and directories", *_count_changes(rows, lambda one, other: first[one] == second[other]))
 
 
 def _parents(layout: VolumeLayout) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return every file, and the smallest number of a directory that lists it."""
+    """Return all files, and the smallest directory number that lists each."""
     entries = layout.columns("entries")
     number, parent = entries["file_id"].data, entries["parent_id"].data
     order = np.lexsort((parent, number))
@@ -394,8 +397,8 @@ def _parents(layout: VolumeLayout) -> tuple[NDArray[np.uint64], NDArray[np.uint6
     return number[first], parent[first]
 
 
-def _told(rows: tuple[I64, I64], is_same: Callable[[I64, I64], Mask]) -> tuple[int, int, int, int]:
-    """Count what happened to things that are joined, from whether those in both states are the same."""
+def _count_changes(rows: tuple[I64, I64], is_same: Callable[[I64, I64], Mask]) -> tuple[int, int, int, int]:
+    """Count the changes of joined rows; `is_same` compares the rows that are in both states."""
     before, now = rows
     both = (before != NONE) & (now != NONE)
     stayed = int(np.count_nonzero(is_same(before[both], now[both])))
@@ -403,15 +406,17 @@ def _told(rows: tuple[I64, I64], is_same: Callable[[I64, I64], Mask]) -> tuple[i
     return stayed, int(both.sum()) - stayed, appeared, went
 
 
-def _data_row(earlier: VolumeLayout, later: VolumeLayout) -> ChangeRow:
-    """Count the files that have data on disk; one whose extents are not the same has moved."""
+def _count_data_changes(earlier: VolumeLayout, later: VolumeLayout) -> ChangeRow:
+    """Count files with data on disk by change; a file has moved if its extents differ."""
     first, second = map(_data, (earlier, later))
-    _, rows = _joined((first[0],), (second[0],))
-    return ChangeRow("files' data", *_told(rows, lambda one, other: _are_same(first, second, one, other)))
+    _, rows = _join((first[0],), (second[0],))
+    return ChangeRow(
+        "files' data", *_count_changes(rows, lambda one, other: _have_same_extents(first, second, one, other))
+    )
 
 
-def _data(layout: VolumeLayout) -> _Data:
-    """Return the files with data, the first extent of each, their numbers, and the extents as rows of four numbers."""
+def _data(layout: VolumeLayout) -> _FileExtents:
+    """Return the files with data, the first extent and number of extents of each, and the extents as rows of four."""
     extents = layout.columns("extents")
     extents = extents.take(extents["fork"].equals("data") & extents["image_offset"].is_known)
     number, start = extents["file_id"].data, extents["image_offset"].signed() - layout.facts.image_offset
@@ -422,65 +427,67 @@ def _data(layout: VolumeLayout) -> _Data:
     return number[order][first], first, counts, np.stack([start, *others], axis=1)[order]
 
 
-def _are_same(first: _Data, second: _Data, one: I64, other: I64) -> Mask:
-    """Return which files of two states have the same extents."""
+def _have_same_extents(first: _FileExtents, second: _FileExtents, one: I64, other: I64) -> Mask:
+    """Mark the files with the same extents in two states."""
     (_, first_starts, first_counts, first_extents), (_, second_starts, second_counts, second_extents) = first, second
     same: Mask = first_counts[one] == second_counts[other]
-    kept = np.flatnonzero(same)
-    counts = first_counts[one[kept]]
-    rows = ranges(first_starts[one[kept]], counts), ranges(second_starts[other[kept]], counts)
+    candidates = np.flatnonzero(same)
+    counts = first_counts[one[candidates]]
+    rows = ranges(first_starts[one[candidates]], counts), ranges(second_starts[other[candidates]], counts)
     differs = (first_extents[rows[0]] != second_extents[rows[1]]).any(axis=1)
-    same[kept] = np.bincount(np.repeat(np.arange(len(kept)), counts), differs, minlength=len(kept)) == 0
+    same[candidates] = (
+        np.bincount(np.repeat(np.arange(len(candidates)), counts), differs, minlength=len(candidates)) == 0
+    )
     return same
 
 
 MAIN: Final = "enumerated tree"
-"""Subject that the main trees of different file systems share in a comparison."""
+"""Common subject of the main trees of different file systems."""
 
 SUBJECTS: Final = ("walk", MAIN, "metadata", "files", "free space")
-"""Subjects that are compared, in the order in which they are shown."""
+"""Subjects that are compared, in display order."""
 
 
 def compare_scans(results: Sequence[ScanResult], inputs: Sequence[str] = ()) -> Comparison:
-    """Compare scans that are already there; sides are named by their inputs, else by their images."""
+    """Compare existing scans; sides are named by their inputs, or else by their images."""
     volumes = [result.volume for result in results]
-    names = _names(results, volumes, inputs or [result.image.name for result in results])
-    times = tuple(_times(volumes))
-    changes = tuple(layout_changes(one.layout, other.layout) for one, other in pairwise(volumes))
+    names = _name_sides(results, volumes, inputs or [result.image.name for result in results])
+    times = tuple(_compare_times(volumes))
+    changes = tuple(compare_layouts(one.layout, other.layout) for one, other in pairwise(volumes))
     hosts = tuple(None if item.walk is None else item.walk.host for item in volumes)
-    metrics, coverages = tuple(_metrics(results, volumes)), tuple(result.coverage for result in results)
-    return Comparison(names, metrics, times, changes, _verdict(times, len(names)), coverages, hosts)
+    metrics, coverages = tuple(_compare_metrics(results, volumes)), tuple(result.coverage for result in results)
+    return Comparison(names, metrics, times, changes, _describe_difference(times, len(names)), coverages, hosts)
 
 
-def _names(results: Sequence[ScanResult], volumes: Sequence[VolumeScan], inputs: Sequence[str]) -> tuple[str, ...]:
-    """Name the sides, those of one image with the names of their volumes."""
-    names = [_name(*side) for side in zip(results, volumes, inputs, strict=True)]
+def _name_sides(results: Sequence[ScanResult], volumes: Sequence[VolumeScan], inputs: Sequence[str]) -> tuple[str, ...]:
+    """Name the sides; sides of one image include the names of their volumes."""
+    names = [_name_side(*side) for side in zip(results, volumes, inputs, strict=True)]
     own = [item.layout.facts.name for item in volumes]
     if len(set(names)) == len(set(zip(names, own, strict=True))):
         return tuple(names)
     return tuple(f"{name}, {volume!r}" for name, volume in zip(names, own, strict=True))
 
 
-def _name(result: ScanResult, volume: VolumeScan, given: str) -> str:
+def _name_side(result: ScanResult, volume: VolumeScan, input_name: str) -> str:
     facts = volume.layout.facts
     view = "" if facts.view == "live" else f", {facts.view}"
-    name, image = Path(given).name, Path(result.image.name).name
+    name, image = Path(input_name).name, Path(result.image.name).name
     if name == image:
         return f"{name}, {facts.variant}{view}"
-    # A capture holds the name of its image, which other captures of that disk hold, too.
+    # A capture records the name of its image, which other captures of that disk share.
     modified = facts.details.get("modified (UTC)")
     state = f", state of {modified} UTC" if modified and not view else ""
     return f"{name} ({image}), {facts.variant}{view}{state}"
 
 
-def _verdict(times: Sequence[TimeRow], sides: int) -> str:
-    row, letters = explained_row(times), side_letters(sides)
-    return "" if row is None else explain(row.drive, costs_of_ends(row), (letters[0], letters[-1]))
+def _describe_difference(times: Sequence[TimeRow], sides: int) -> str:
+    row, letters = find_explained_row(times), side_letters(sides)
+    return "" if row is None else explain(row.drive, get_end_costs(row), (letters[0], letters[-1]))
 
 
-def _metrics(results: Sequence[ScanResult], volumes: Sequence[VolumeScan]) -> Iterator[MetricRow]:
-    """Yield the metrics that some side has, subject by subject, in the order of the first side."""
-    tables = [_by_subject(result, volume) for result, volume in zip(results, volumes, strict=True)]
+def _compare_metrics(results: Sequence[ScanResult], volumes: Sequence[VolumeScan]) -> Iterator[MetricRow]:
+    """Yield the metrics that at least one side has, by subject, in the order of the first side."""
+    tables = [_collect_metrics(result, volume) for result, volume in zip(results, volumes, strict=True)]
     keys = {key: row for table in tables for key, row in table.items()}
     for key in sorted(keys, key=lambda key: SUBJECTS.index(key[1])):
         values = tuple(table[key].values[0] if key in table else None for table in tables)
@@ -488,19 +495,19 @@ def _metrics(results: Sequence[ScanResult], volumes: Sequence[VolumeScan]) -> It
             yield replace(keys[key], values=values)
 
 
-def _by_subject(result: ScanResult, volume: VolumeScan) -> dict[tuple[str, str], MetricRow]:
-    rows = [*_counts(volume), *map(_row, _all_metrics(result, volume))]
+def _collect_metrics(result: ScanResult, volume: VolumeScan) -> dict[tuple[str, str], MetricRow]:
+    rows = [*_count_reads(volume), *map(_make_row, _all_metrics(result, volume))]
     main = main_tree(volume.layout)
     renamed = [replace(row, subject=MAIN) if row.subject == main else row for row in rows]
     return {(row.name, row.subject): row for row in renamed if row.subject in SUBJECTS}
 
 
-def _row(metric: Metric) -> MetricRow:
+def _make_row(metric: Metric) -> MetricRow:
     return MetricRow(metric.name, metric.definition.title, metric.unit, metric.subject, (metric.value,))
 
 
 def _all_metrics(result: ScanResult, volume: VolumeScan) -> Iterator[Metric]:
-    """Yield the metrics of a volume and its walk, and those of the container that holds its free space."""
+    """Yield the metrics of a volume, its walk, and the free space of its container."""
     yield from volume.walk.metrics if volume.walk is not None else ()
     yield from volume.metrics
     for other in result.parts:
@@ -508,8 +515,8 @@ def _all_metrics(result: ScanResult, volume: VolumeScan) -> Iterator[Metric]:
             yield from (metric for metric in other.metrics if metric.subject == "free space")
 
 
-def _counts(volume: VolumeScan) -> Iterator[MetricRow]:
-    """Yield the figures that the others refer to: entries, reads and their bytes."""
+def _count_reads(volume: VolumeScan) -> Iterator[MetricRow]:
+    """Yield the counts of entries, reads and bytes read."""
     entries = len(volume.layout.columns("entries"))
     yield MetricRow("entries", "Entries", "entries", "walk", (entries,))
     if volume.walk is not None:
@@ -519,32 +526,32 @@ def _counts(volume: VolumeScan) -> Iterator[MetricRow]:
         yield MetricRow("read-bytes", "Bytes read", "bytes", "walk", (volume.walk.read_bytes,))
 
 
-def _times(volumes: Sequence[VolumeScan]) -> Iterator[TimeRow]:
+def _compare_times(volumes: Sequence[VolumeScan]) -> Iterator[TimeRow]:
     tables = [{item.drive: item for item in volume.predictions} for volume in volumes]
     for drive in {name: None for table in tables for name in table}:
         costs = tuple(
-            _cost(volume, table[drive]) if drive in table else None
+            _make_cost(volume, table[drive]) if drive in table else None
             for volume, table in zip(volumes, tables, strict=True)
         )
         yield TimeRow(drive, costs)
 
 
-def _cost(volume: VolumeScan, found: Prediction) -> Cost:
+def _make_cost(volume: VolumeScan, prediction: Prediction) -> Cost:
     return Cost(
-        found.seconds,
-        found.seconds_low,
-        found.seconds_high,
-        found.causes_s,
-        found.rotates,
+        prediction.seconds,
+        prediction.seconds_low,
+        prediction.seconds_high,
+        prediction.causes_s,
+        prediction.rotates,
         len(volume.layout.columns("entries")),
-        *_nodes(volume),
-        *_sum_reads(volume, found),
-        found.draws_s,
+        *_measure_nodes(volume),
+        *_sum_reads(volume, prediction),
+        prediction.draws_s,
     )
 
 
-def _nodes(volume: VolumeScan) -> tuple[int, float]:
-    """Count the nodes that the walk touches; give the share of them that are read in sequence."""
+def _measure_nodes(volume: VolumeScan) -> tuple[int, float]:
+    """Count the nodes that the walk touches, and return the share of them that are read in sequence."""
     if volume.walk is None:
         return 0, 0.0
     score = next((metric.value for metric in volume.walk.metrics if metric.name == ENUMERATION_SCORE.name), None)
@@ -554,23 +561,23 @@ def _nodes(volume: VolumeScan) -> tuple[int, float]:
     return len(first_touches(volume.walk.trace.image_offset, start, start + size)), score or 0.0
 
 
-def _sum_reads(volume: VolumeScan, found: Prediction) -> tuple[Reads, Reads]:
-    """Add up reads that start where the last one ended, and the others; the first read is one of these."""
+def _sum_reads(volume: VolumeScan, prediction: Prediction) -> tuple[Reads, Reads]:
+    """Sum the reads that start where the previous one ended, and the others, which include the first read."""
     if volume.walk is None:
         return Reads(0, 0.0), Reads(0, 0.0)
     trace = volume.walk.trace
     gap = np.abs(trace.image_offset[1:] - (trace.image_offset + trace.length_bytes)[:-1])
     follows = np.append(np.zeros(min(len(trace), 1), np.bool_), gap == 0)
-    far = float(np.median(gap[gap > 0])) if (gap > 0).any() else 0.0
-    sums = [float(found.service_s[chosen].sum()) for chosen in (follows, ~follows)]
-    return Reads(int(follows.sum()), sums[0]), Reads(int((~follows).sum()), sums[1], far)
+    median_gap = float(np.median(gap[gap > 0])) if (gap > 0).any() else 0.0
+    sums = [float(prediction.service_s[chosen].sum()) for chosen in (follows, ~follows)]
+    return Reads(int(follows.sum()), sums[0]), Reads(int((~follows).sum()), sums[1], median_gap)
 
 
 SAME: Final = 0.005
-"""Times that differ by less than this share of the longer one are called the same."""
+"""Times count as the same if they differ by less than this share of the longer one."""
 
 WHOLE: Final = 0.05
-"""A part that exceeds the difference by up to this share of it is the whole difference."""
+"""A part counts as the whole difference if it exceeds it by at most this share."""
 
 CAUSE_WORDS: Final = {
     "seek": "moving the arm",
@@ -579,26 +586,26 @@ CAUSE_WORDS: Final = {
     "overhead": "overhead (commands, and waiting for the look-ahead)",
     "host": "time of the computer",
 }
-"""Causes in the words of a sentence."""
+"""Causes in words."""
 
 KIND_WORDS: Final = {
     "reads": "reads",
     "reads-in-sequence": "reads in sequence",
     "reads-elsewhere": "reads that do not start where the last one ended",
 }
-"""Kinds of reads, in the same way."""
+"""Kinds of reads in words."""
 
 
 def growth_by_cause(fast: Cost, slow: Cost) -> dict[str, float]:
-    """Seconds of the difference by cause; they sum up to it."""
+    """Decompose the difference into seconds by cause."""
     before, after = dict(fast.causes_s), dict(slow.causes_s)
     return {name: after.get(name, 0.0) - before.get(name, 0.0) for name in {**before, **after}}
 
 
 def growth_by_reads(fast: Cost, slow: Cost) -> dict[str, float]:
-    """Seconds of the difference by more reads, slower reads, and the host; they sum up to it.
+    """Decompose the difference into seconds by more reads, slower reads, and the host.
 
-    Twice as many reads that take twice as long: 30 s more, 15 of them for the number, 15 for the length.
+    For example, twice as many reads that take twice as long add 30 s: 15 s for the number, and 15 s for the length.
 
     >>> from layoutscope.results.compare import Cost, Reads
     >>> def side(count, seconds):
@@ -607,68 +614,72 @@ def growth_by_reads(fast: Cost, slow: Cost) -> dict[str, float]:
     >>> {name: seconds for name, seconds in growth_by_reads(*sides).items() if seconds}
     {'more-reads-elsewhere': 15.0, 'slower-reads-elsewhere': 15.0}
     """
-    found: dict[str, float] = {}
-    for kind, before, after in _kinds(fast, slow):
-        earlier, later = _each(before, after), _each(after, before)
-        found[f"more-{kind}"] = (after.count - before.count) * (earlier + later) / 2
-        found[f"slower-{kind}"] = (later - earlier) * (after.count + before.count) / 2
-    return {**found, "host": growth_by_cause(fast, slow).get("host", 0.0)}
+    seconds_by_term: dict[str, float] = {}
+    for kind, before, after in _pair_kinds(fast, slow):
+        earlier, later = _mean_seconds(before, after), _mean_seconds(after, before)
+        seconds_by_term[f"more-{kind}"] = (after.count - before.count) * (earlier + later) / 2
+        seconds_by_term[f"slower-{kind}"] = (later - earlier) * (after.count + before.count) / 2
+    return {**seconds_by_term, "host": growth_by_cause(fast, slow).get("host", 0.0)}
 
 
-def _kinds(fast: Cost, slow: Cost) -> list[tuple[str, Reads, Reads]]:
+def _pair_kinds(fast: Cost, slow: Cost) -> list[tuple[str, Reads, Reads]]:
     return [
         ("reads-in-sequence", fast.in_sequence, slow.in_sequence),
         ("reads-elsewhere", fast.elsewhere, slow.elsewhere),
     ]
 
 
-def _each(reads: Reads, other: Reads) -> float:
-    """Return the seconds of one read; where a side has none of a kind, those of the other side."""
+def _mean_seconds(reads: Reads, other: Reads) -> float:
+    """Return the mean seconds per read, by default of the other side if there are no reads."""
     chosen = reads if reads.count else other
     return chosen.seconds / chosen.count if chosen.count else 0.0
 
 
 def explain(drive: str, costs: tuple[Cost, Cost], letters: tuple[str, str]) -> str:
-    """Say in one sentence what explains most of the difference of two sides."""
-    (fast, swift), (slow, late) = sorted(zip(costs, letters, strict=True), key=lambda side: side[0].seconds)
-    more = slow.seconds - fast.seconds
+    """Explain most of the difference between two sides in one sentence."""
+    (fast, fast_letter), (slow, slow_letter) = sorted(
+        zip(costs, letters, strict=True), key=lambda side: side[0].seconds
+    )
+    difference = slow.seconds - fast.seconds
     times = f"{format_seconds(slow.seconds)} against {format_seconds(fast.seconds)}"
     ratio = paired_ratio(slow.draws_s, fast.draws_s)
-    if more <= SAME * slow.seconds or (ratio is not None and ratio.is_one):
+    if difference <= SAME * slow.seconds or (ratio is not None and ratio.is_one):
         return f"On {drive}, {letters[0]} and {letters[1]} take equally long: {times}."
     if ratio is not None and ratio.is_open:
-        return f"On {drive}, {late} takes {ratio.words} as long as {swift} ({times}): which takes longer is open."
-    longer = f"{late} takes longer than {swift}"
+        relation = f"{slow_letter} takes {ratio.words} as long as {fast_letter}"
+        return f"On {drive}, {relation} ({times}): which takes longer is open."
+    longer = f"{slow_letter} takes longer than {fast_letter}"
     if fast.seconds:
         factor = f"{two_digits(slow.seconds / fast.seconds)} times" if ratio is None else ratio.words
-        longer = f"{late} takes {factor} as long as {swift}"
-    return f"On {drive}, {longer} ({times}): {_cause(fast, slow, more)}; {_reads(fast, slow, more)}."
+        longer = f"{slow_letter} takes {factor} as long as {fast_letter}"
+    cause, reads = _describe_cause(fast, slow, difference), _describe_reads(fast, slow, difference)
+    return f"On {drive}, {longer} ({times}): {cause}; {reads}."
 
 
-def _cause(fast: Cost, slow: Cost, more: float) -> str:
+def _describe_cause(fast: Cost, slow: Cost, more: float) -> str:
     name, seconds = max(growth_by_cause(fast, slow).items(), key=lambda item: item[1])
     words = CAUSE_WORDS.get(name, name) if slow.rotates else name
-    return f"{_part(seconds, more)} {words}"
+    return f"{_describe_part(seconds, more)} {words}"
 
 
-def _part(seconds: float, more: float) -> str:
-    """Return the words for a share of a difference, or for what others take back of a part above the whole."""
+def _describe_part(seconds: float, more: float) -> str:
+    """Describe a share of a difference; if it exceeds the whole, mention the compensation by other causes."""
     if seconds <= more * (1 + WHOLE):
         return f"{format_share(min(seconds / more, 1.0))} of the difference is"
     return f"{format_seconds(seconds)} more, of which other causes take back {format_seconds(seconds - more)}, is"
 
 
-def _reads(fast: Cost, slow: Cost, more: float) -> str:
+def _describe_reads(fast: Cost, slow: Cost, more: float) -> str:
     terms = growth_by_reads(fast, slow)
     if not slow.rotates and not fast.rotates:
-        terms = _together(terms)
+        terms = _merge_kinds(terms)
     name, seconds = max(terms.items(), key=lambda item: item[1])
-    share = _part(seconds, more).removesuffix(" is").replace("the difference", "it")
-    return f"{share} comes from {_reason(name, fast, slow)}"
+    share = _describe_part(seconds, more).removesuffix(" is").replace("the difference", "it")
+    return f"{share} comes from {_describe_reason(name, fast, slow)}"
 
 
-def _together(terms: dict[str, float]) -> dict[str, float]:
-    """Add up both kinds of reads: without an arm it makes no difference where a read starts."""
+def _merge_kinds(terms: dict[str, float]) -> dict[str, float]:
+    """Merge both kinds of reads, because without an arm, the start of a read does not matter."""
     kinds = ("reads-in-sequence", "reads-elsewhere")
     return {
         **{f"{word}-reads": sum(terms[f"{word}-{kind}"] for kind in kinds) for word in ("more", "slower")},
@@ -676,50 +687,51 @@ def _together(terms: dict[str, float]) -> dict[str, float]:
     }
 
 
-def _reason(name: str, fast: Cost, slow: Cost) -> str:
+def _describe_reason(name: str, fast: Cost, slow: Cost) -> str:
     if name == "host":
-        return f"the computer{_entries(fast, slow)}"
+        return f"the computer{_describe_entries(fast, slow)}"
     word, _, kind = name.partition("-")
-    before, after = _chosen(fast, kind), _chosen(slow, kind)
+    before, after = _select_kind(fast, kind), _select_kind(slow, kind)
     text = KIND_WORDS[kind]
     if word == "slower":
-        return f"slower {text}: {_ms(after)} against {_ms(before)} each{_distance(before, after)}"
-    return f"more {text}: {after.count:,} against {before.count:,}{_behind(fast, slow, kind)}"
+        means = f"{_format_mean(after)} against {_format_mean(before)}"
+        return f"slower {text}: {means} each{_describe_distance(before, after)}"
+    return f"more {text}: {after.count:,} against {before.count:,}{_describe_factor(fast, slow, kind)}"
 
 
-def _chosen(cost: Cost, kind: str) -> Reads:
+def _select_kind(cost: Cost, kind: str) -> Reads:
     if kind == "reads-in-sequence":
         return cost.in_sequence
-    return cost.elsewhere if kind == "reads-elsewhere" else all_reads(cost)
+    return cost.elsewhere if kind == "reads-elsewhere" else sum_all_reads(cost)
 
 
-def all_reads(cost: Cost) -> Reads:
-    """Add up the reads of a walk."""
+def sum_all_reads(cost: Cost) -> Reads:
+    """Sum all reads of a walk."""
     kinds = (cost.in_sequence, cost.elsewhere)
     return Reads(sum(kind.count for kind in kinds), sum(kind.seconds for kind in kinds))
 
 
-def _ms(reads: Reads) -> str:
+def _format_mean(reads: Reads) -> str:
     return format_seconds(reads.seconds / reads.count) if reads.count else "none"
 
 
-def _distance(before: Reads, after: Reads) -> str:
-    """Name the distance where it grew as the cost did."""
+def _describe_distance(before: Reads, after: Reads) -> str:
+    """Describe the distance if it grew like the cost."""
     if after.distance_bytes <= before.distance_bytes:
         return ""
     far, near = format_bytes(after.distance_bytes), format_bytes(before.distance_bytes)
     return f", over a median distance of {far} against {near}"
 
 
-def _behind(fast: Cost, slow: Cost, kind: str) -> str:
-    """Name the factor of the number of reads that grew most."""
+def _describe_factor(fast: Cost, slow: Cost, kind: str) -> str:
+    """Describe the factor of the number of reads that grew most."""
     before, after = _factors(fast, kind), _factors(slow, kind)
     growth = {name: _log_ratio(before[name], after[name]) for name in before}
     name = max(growth, key=lambda item: growth[item])
     if growth[name] <= 0:
         return ""
     if name == "entries":
-        return _entries(fast, slow)
+        return _describe_entries(fast, slow)
     if name == "per-entry":
         what = "nodes" if kind == "reads-elsewhere" else "requests"
         per = [f"{1000 * _factors(cost, kind)['per-entry']:,.0f}" for cost in (slow, fast)]
@@ -729,28 +741,28 @@ def _behind(fast: Cost, slow: Cost, kind: str) -> str:
 
 
 def _factors(cost: Cost, kind: str) -> dict[str, float]:
-    """Return the factors whose product is the number of reads of a kind; of reads elsewhere nearly so."""
+    """Return the factors whose product is the number of reads of a kind, approximately for reads elsewhere."""
     entries = max(cost.entries, 1)
     if kind == "reads-elsewhere":
         return {"entries": entries, "per-entry": cost.nodes / entries, "share": 1 - cost.sequence_share}
-    return {"entries": entries, "per-entry": _chosen(cost, kind).count / entries}
+    return {"entries": entries, "per-entry": _select_kind(cost, kind).count / entries}
 
 
 def _log_ratio(before: float, after: float) -> float:
     return log(after / before) if before > 0 and after > 0 else 0.0
 
 
-def _entries(fast: Cost, slow: Cost) -> str:
+def _describe_entries(fast: Cost, slow: Cost) -> str:
     return "" if fast.entries == slow.entries else f", for {slow.entries:,} entries against {fast.entries:,}"
 
 
-def explained_row(times: Sequence[TimeRow]) -> TimeRow | None:
+def find_explained_row(times: Sequence[TimeRow]) -> TimeRow | None:
     """Return the first drive on which both the first and the last side have a prediction."""
     return next((row for row in times if None not in (row.costs[0], row.costs[-1])), None)
 
 
-def costs_of_ends(row: TimeRow) -> tuple[Cost, Cost]:
-    """Return the costs of the first and the last side, which there must be."""
+def get_end_costs(row: TimeRow) -> tuple[Cost, Cost]:
+    """Return the costs of the first and the last side, both of which must exist."""
     first, last = row.costs[0], row.costs[-1]
     if first is None or last is None:
         raise ValueError(f"{row.drive}: no prediction of both ends")

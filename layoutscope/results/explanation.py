@@ -1,4 +1,4 @@
-"""What explains a prediction: the shares of its causes, the placement of the nodes, and the sentences about both."""
+"""The explanation of a prediction: shares of causes, the placement of the nodes, and sentences about both."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from layoutscope.metrics.history import (
     AS_LISTED,
     BEHIND,
     BY_NAME,
-    FILES_A_TRANSACTION,
+    FILES_PER_TRANSACTION,
     FOLDERS_FIRST,
     REUSED_BELOW,
     STREAMS,
-    order_of_creation,
+    infer_creation_order,
 )
 from layoutscope.results.verdict import (
     HELPS_FROM,
@@ -62,66 +62,66 @@ if TYPE_CHECKING:
 SMALLEST_READ: Final = 4096
 
 PAGES: Final = 16
-"""Pages of the largest nodes, of 64 KiB."""
+"""Number of pages in the largest nodes, of 64 KiB."""
 
 
 class ReadsOfNodes(Struct, frozen=True):
-    """The reads of a walk, and the node that each of them reads."""
+    """The reads of a walk, and the node of each read."""
 
-    layout: VolumeLayout  # the volume
-    trace: AccessTrace  # the reads
-    nodes: NodeTable  # the nodes of the volume
+    layout: VolumeLayout
+    trace: AccessTrace
+    nodes: NodeTable
     node: I64  # node of each read, -1 if there is none
-    within: I64  # byte of that node at which the read starts
+    within: I64  # offset of the read in the node, in bytes
     used: I64  # nodes that are read, in disk order
     by_place: I64  # reads in disk order
 
     def of_node(self, values: NDArray[np.generic], missing: int) -> I64:
-        """Return a value of the node of each read, and another one where there is no node."""
-        found = values[np.maximum(self.node, 0)].astype(np.int64)
-        return np.where(self.node >= 0, found, missing)
+        """Return a value of the node of each read, or a replacement without a node."""
+        node_values = values[np.maximum(self.node, 0)].astype(np.int64)
+        return np.where(self.node >= 0, node_values, missing)
 
     def moved(self, offset: I64) -> AccessTrace:
-        """Return the reads of the same nodes at other places, shape (n_nodes,)."""
+        """Return the reads with the nodes moved to other offsets, shape (n_nodes,)."""
         to = np.where(self.node >= 0, self.of_node(offset, 0) + self.within, self.trace.image_offset)
         return replace(self.trace, image_offset=to)
 
 
-def walked(layout: VolumeLayout, trace: AccessTrace) -> ReadsOfNodes:
+def locate_reads(layout: VolumeLayout, trace: AccessTrace) -> ReadsOfNodes:
     """Find the node of each read."""
     nodes = node_table(layout)
-    key, length, owner, before = node_pieces(layout, nodes)
+    key, length, owner, before = list_node_pieces(layout, nodes)
     at = place_of(trace.device, trace.image_offset)
     by_place = order_of(at)
     node, within = np.full(len(trace), -1), np.zeros(len(trace), np.int64)
     if len(key):
-        # Sorted keys are found many times quicker than those that jump about.
+        # Searching sorted keys is many times faster than searching them in any order.
         at = at[by_place]
-        found = np.maximum(np.searchsorted(key, at, side="right") - 1, 0)
-        into = at - key[found]
-        node[by_place] = np.where((into >= 0) & (into < length[found]), owner[found], -1)
-        within[by_place] = before[found] + into
+        piece = np.maximum(np.searchsorted(key, at, side="right") - 1, 0)
+        offset = at - key[piece]
+        node[by_place] = np.where((offset >= 0) & (offset < length[piece]), owner[piece], -1)
+        within[by_place] = before[piece] + offset
     is_used = np.zeros(len(nodes) + 1, bool)
     is_used[node] = True
     order = order_of(place_of(nodes.device, nodes.image_offset))
     return ReadsOfNodes(layout, trace, nodes, node, within, order[is_used[order]], by_place)
 
 
-def node_pieces(layout: VolumeLayout, nodes: NodeTable) -> tuple[I64, I64, I64, I64]:
-    """Return where nodes are, in one piece or several: keys, ascending, lengths, nodes, bytes in earlier pieces."""
+def list_node_pieces(layout: VolumeLayout, nodes: NodeTable) -> tuple[I64, I64, I64, I64]:
+    """Return the pieces of nodes: keys, ascending, lengths, nodes, and bytes in earlier pieces of the node."""
     own, fragments = np.flatnonzero(nodes.level >= 0), layout.columns("node_fragments")
     key, length = place_of(nodes.device, nodes.image_offset)[own], nodes.size_bytes[own]
     before = np.zeros(len(own), np.int64)
     if len(fragments):
-        # Pieces of a node stand together, in its order.
+        # The pieces of a node are contiguous rows, in order.
         owner = nodes.nodes_of(fragments["node_row"]).astype(np.int64)
-        held = fragments["length_bytes"].data.astype(np.int64)
+        fragment_bytes = fragments["length_bytes"].data.astype(np.int64)
         head = heads(owner)
-        ahead = np.cumsum(held) - held
-        ahead -= np.repeat(ahead[head], np.diff(head, append=len(owner)))
+        earlier_bytes = np.cumsum(fragment_bytes) - fragment_bytes
+        earlier_bytes -= np.repeat(earlier_bytes[head], np.diff(head, append=len(owner)))
         place = place_of(fragments["device"].filled(0), fragments["image_offset"].signed())
         whole, of_tree = ~np.isin(own, owner), np.isin(owner, own)
-        columns = ((key, place), (length, held), (own, owner), (before, ahead))
+        columns = ((key, place), (length, fragment_bytes), (own, owner), (before, earlier_bytes))
         key, length, own, before = (np.concatenate([one[whole], other[of_tree]]) for one, other in columns)
     order = order_of(key)
     return key[order], length[order], own[order], before[order]
@@ -131,9 +131,9 @@ def _main(reads: ReadsOfNodes) -> int:
     return reads.nodes.tree_code(filesystem_of(reads.layout).traits.main_tree)
 
 
-def in_whole_nodes(reads: ReadsOfNodes) -> AccessTrace:
-    """The same bytes, each node in one request instead of page by page."""
-    # Linux reads a node of 8 KiB as two pages of 4 KiB, one request after the other; Apple's drivers read it whole.
+def merge_reads_of_nodes(reads: ReadsOfNodes) -> AccessTrace:
+    """Merge the reads of each node into one request."""
+    # Linux reads a node of 8 KiB as two consecutive pages of 4 KiB; Apple's drivers read it in one request.
     trace, node = reads.trace, reads.node
     goes_on = np.zeros(len(trace), bool)
     end = trace.image_offset + trace.length_bytes
@@ -149,8 +149,8 @@ def in_whole_nodes(reads: ReadsOfNodes) -> AccessTrace:
     )
 
 
-def in_full_leaves(reads: ReadsOfNodes) -> AccessTrace:
-    """The reads that are left if neighbouring leaves were merged as far as their records fit into one."""
+def merge_partial_leaves(reads: ReadsOfNodes) -> AccessTrace:
+    """Return the reads that remain if neighbouring leaves are merged as long as their records fit into one."""
     nodes = reads.nodes
     main = nodes.leaves(_main(reads))
     table = reads.layout.columns("nodes")
@@ -159,17 +159,19 @@ def in_full_leaves(reads: ReadsOfNodes) -> AccessTrace:
     if not room:
         return reads.trace
     merged = np.arange(len(nodes), dtype=np.int64)
-    # As if every leaf were filled to the last byte: whole records leave gaps, so no real tree gets as far.
+    # This fills leaves to the last byte, which no real tree reaches, because whole records leave gaps.
     group = (np.cumsum(used) - 1) // room
-    # The leaf that is kept of each group is its first.
+    # The first leaf of each group remains.
     merged[main] = main[np.searchsorted(group, group)]
-    after = np.where(reads.node >= 0, merged[np.maximum(reads.node, 0)], -1)
-    # A node of several pages is read page by page, and each page is read once.
+    merged_node = np.where(reads.node >= 0, merged[np.maximum(reads.node, 0)], -1)
+    # A node with several pages is read page by page, and each page is read once.
     page = reads.within // SMALLEST_READ % PAGES
-    first = first_places(np.where(after >= 0, after * PAGES + page, len(nodes) * PAGES), len(nodes) * PAGES + 1)
-    kept = after < 0
-    kept[first] = True
-    return reads.trace[kept]
+    first = first_places(
+        np.where(merged_node >= 0, merged_node * PAGES + page, len(nodes) * PAGES), len(nodes) * PAGES + 1
+    )
+    is_kept = merged_node < 0
+    is_kept[first] = True
+    return reads.trace[is_kept]
 
 
 CAUSES: Final = {
@@ -180,7 +182,7 @@ CAUSES: Final = {
     Why.FILL: "full-leaves",
     Why.REQUESTS: "larger-requests",
 }
-"""What a walk may take long for, and the change after which it is not so."""
+"""Reasons for a slow walk, and the change that removes each."""
 
 SHORT: Final = {
     Why.STAT: "separate attributes",
@@ -190,21 +192,21 @@ SHORT: Final = {
     Why.FILL: "partly empty blocks",
     Why.REQUESTS: "reads page by page",
 }
-"""Causes where several volumes share the screen."""
+"""Short names of causes, for screens with several volumes."""
 
 DRIVES: Final = {
     "generic-5400-2.5": "2.5-inch disk (5400 rpm)",
     "generic-7200": "3.5-inch disk (7200 rpm)",
     "sata-ssd": "SATA SSD",
 }
-"""The usual drives in words; others by their names."""
+"""The built-in drives in words; other drives are shown by name."""
 
 
-def counted(layout: VolumeLayout) -> tuple[int, int, int]:
-    """Count files, folders and other names by one rule on each file system, or as the volume does where it lacks any.
+def count_files(layout: VolumeLayout) -> tuple[int, int, int]:
+    """Count files, folders and other names by the same rule for all file systems, or as the volume declares if damaged.
 
-    A file counts once, however many names it has. Further names of it, symbolic links and devices are other names. The
-    root, private folders and what is in them, such as deleted files, are not counted.
+    A file counts once, independent of its number of names. Its further names, symbolic links and devices count as other
+    names. The root, private folders and their contents, such as deleted files, are not counted.
     """
     facts, entries = layout.facts, layout.columns("entries")
     if layout.coverage != 1 or not len(entries):
@@ -232,12 +234,12 @@ def count_listed(layout: VolumeLayout) -> int:
 
 
 def drive_words(name: str) -> str:
-    """Say what a drive is."""
+    """Describe a drive by its kind."""
     return DRIVES.get(name, name)
 
 
 def interval(item: Prediction) -> str:
-    """Return the 90 % range of a prediction; nothing where it is exact."""
+    """Format the 90 % range of a prediction; empty if the prediction is exact."""
     return "" if item.seconds_low == item.seconds_high else format_range(item.seconds_low, item.seconds_high)
 
 
@@ -260,17 +262,17 @@ UNKNOWNS: Final[Mapping[str, str]] = {
     OFFSET: "the place of the volume on the drive",
     HOST: "the speed of the computer",
 }
-"""What is drawn, in words that fit a line of the screen; the error of a measured figure has the figure's name."""
+"""Sampled inputs, in words that fit a line of the screen; the error of a measured parameter has its name."""
 
 SETTLED_BY: Final[Mapping[str, str]] = {OFFSET: "--start-offset", HOST: "--host-property"}
-"""What settles an unknown that is none of the drive's."""
+"""Options that settle unknowns other than those of the drive."""
 
 UNKNOWN_FROM: Final = 0.3
-"""Share of the range from which the largest unknown is named."""
+"""Least share of the range at which the largest unknown is named."""
 
 
-def unsettled(item: Prediction) -> str:
-    """Name the unknown that moves a time most, and what settles it; nothing where none stands out."""
+def describe_unknown(item: Prediction) -> str:
+    """Name the unknown with the largest effect on a time, and what settles it; empty if none stands out."""
     name = item.largest_unknown
     if item.largest_unknown_share < UNKNOWN_FROM or not interval(item):
         return ""
@@ -285,25 +287,25 @@ CREATION: Final[Mapping[str, str]] = {
 """Orders of creation in words."""
 
 
-def history(volume: VolumeScan) -> str:
-    """Say how a volume was written, as far as its numbers and transactions show; empty if they show nothing."""
+def describe_history(volume: VolumeScan) -> str:
+    """Describe how a volume was written, by its numbers and transactions; empty if they show nothing."""
     values = {metric.name: metric.value for metric in volume.metrics}
-    order = order_of_creation(volume.layout)
-    streams, files, behind = (values.get(each.name) for each in (STREAMS, FILES_A_TRANSACTION, BEHIND))
-    told = [f"its files were created {CREATION[order]}"] if order else []
-    told += [f"its leaves were written in {format_count(round(streams), 'stream')}"] if streams else []
-    told += [f"the last transactions wrote about {files:,.0f} files each"] if files else []
-    told += ["freed blocks are used again"] if behind is not None and behind < REUSED_BELOW else []
-    text = "; ".join(told)
-    return f"{text[:1].upper()}{text[1:]}." if told else ""
+    order = infer_creation_order(volume.layout)
+    streams, files, behind = (values.get(each.name) for each in (STREAMS, FILES_PER_TRANSACTION, BEHIND))
+    facts = [f"its files were created {CREATION[order]}"] if order else []
+    facts += [f"its leaves were written in {format_count(round(streams), 'stream')}"] if streams else []
+    facts += [f"the last transactions wrote about {files:,.0f} files each"] if files else []
+    facts += ["freed blocks are used again"] if behind is not None and behind < REUSED_BELOW else []
+    text = "; ".join(facts)
+    return f"{text[:1].upper()}{text[1:]}." if facts else ""
 
 
 DAMAGED, INCOMPLETE, LOCKED, SLOW, OK = "DAMAGED", "INCOMPLETE", "LOCKED", "SLOW", "OK"
-"""What a volume is called first of all."""
+"""Verdict words for a volume."""
 
 
 def state_word(findings: Sequence[Finding]) -> str:
-    """Name the state that findings put a volume in; one of which only a part was given is not damaged by that."""
+    """Name the state of a volume with some findings; a volume with missing parts is incomplete, not damaged."""
     errors = {item.origin.code for item in findings if item.level == "error"}
     if not errors:
         return ""
@@ -311,9 +313,9 @@ def state_word(findings: Sequence[Finding]) -> str:
 
 
 def conclusion(volume: VolumeScan, name: str = "") -> tuple[str, ...]:
-    """Conclude whether listing a volume is slow, in a sentence or two; empty if there is no time to judge by.
+    """State in a sentence or two whether listing a volume is slow; empty without a predicted time.
 
-    A name distinguishes the volume from others.
+    `name` distinguishes the volume from others.
     """
     of = f" of {name}" if name else ""
     verdict, walk = volume.verdict, volume.walk
@@ -326,19 +328,20 @@ def conclusion(volume: VolumeScan, name: str = "") -> tuple[str, ...]:
             if is_whole
             else (f"No listing time: the metadata that lists the files{of} was not read.",)
         )
-    if not is_whole:  # Part of a listing is neither slow nor fine.
+    if not is_whole:  # Part of a listing cannot be judged.
         first = volume.predictions[0]
-        return (f"Listing what was read{of} takes about {brief_seconds(first.seconds)} on {a_drive(first.drive)}.",)
+        drive = name_with_article(first.drive)
+        return (f"Listing what was read{of} takes about {brief_seconds(first.seconds)} on {drive}.",)
     word, time, more = _judge_time(volume, verdict)
-    others = [f"{elsewhere(verdict)}."] if verdict.yardsticks else []
+    others = [f"{describe_yardsticks(verdict)}."] if verdict.yardsticks else []
     return (f"{word}: listing all files{of} takes {time}.{more}", *others)
 
 
 def _judge_time(volume: VolumeScan, verdict: Verdict) -> tuple[str, str, str]:
-    """Return the word for a time, the time with its drive, and a sentence about it, if there is something to add."""
+    """Return the verdict word for a time, the time with its drive, and a further sentence, if any."""
     first = volume.predictions[0]
     seconds = brief_seconds(first.seconds)
-    on_first = f"about {seconds} on {a_drive(first.drive)}"
+    on_first = f"about {seconds} on {name_with_article(first.drive)}"
     if not verdict.is_noticeable:
         if first.seconds_high < WORTH_S:
             return OK, on_first, " Nothing to improve."
@@ -348,18 +351,18 @@ def _judge_time(volume: VolumeScan, verdict: Verdict) -> tuple[str, str, str]:
     flash = next((item for item in volume.predictions if not item.rotates), None)
     if first.rotates and flash is not None:
         disks = [item.seconds for item in volume.predictions if item.rotates]
-        on_flash = f"on {a_drive(flash.drive)} {brief_seconds(flash.seconds)}"
+        on_flash = f"on {name_with_article(flash.drive)} {brief_seconds(flash.seconds)}"
         return f"{SLOW} on hard disks", f"{format_range(min(disks), max(disks))}, {on_flash}", ""
     return SLOW, on_first, ""
 
 
-def a_drive(name: str) -> str:
+def name_with_article(name: str) -> str:
     """Name a drive in a sentence: its kind with an article, or its profile."""
     return f"a {DRIVES[name]}" if name in DRIVES else name
 
 
 def story(volume: VolumeScan, name: str = "") -> tuple[str, ...]:
-    """Explain the verdict of a volume in sentences: time, causes, where its metadata is, and what helps."""
+    """Explain the verdict of a volume in sentences: time, causes, placement of the metadata, and remedies."""
     return tuple(_sentences(volume, name))
 
 
@@ -373,7 +376,7 @@ def _sentences(volume: VolumeScan, name: str) -> Iterator[str]:
         yield f"Why, with the time saved if only this cause were removed: {'; '.join(shares)}."
     if verdict.placement is not None:
         fills = brief_share(verdict.placement.density)
-        yield f"The metadata is {where(verdict.placement)}. It fills {fills} of that stretch."
+        yield f"The metadata is {describe_placement(verdict.placement)}. It fills {fills} of that stretch."
     for items, words in (
         (verdict.helpful, "What helps"),
         (verdict.unsure, "What helps on some such drives"),
@@ -384,12 +387,12 @@ def _sentences(volume: VolumeScan, name: str) -> Iterator[str]:
 
 
 def is_all_read(layout: VolumeLayout) -> bool:
-    """Return whether all of a volume was read, as far as known, and nothing in it or its container is wrong."""
+    """Whether a volume was read completely, without errors in it or its container."""
     return layout.coverage == 1 and not (layout.container or layout).num_errors
 
 
-def elsewhere(verdict: Verdict) -> str:
-    """Estimate what the same files take on other file systems; empty where that is not modelled."""
+def describe_yardsticks(verdict: Verdict) -> str:
+    """Describe the times of the same files on other file systems; empty if they are not modelled."""
     return "; ".join(
         f"Copied in listing order to a new {item.filesystem} volume: {brief_seconds(item.seconds)} "
         f"({format_range(item.seconds_low, item.seconds_high)})"
@@ -397,8 +400,8 @@ def elsewhere(verdict: Verdict) -> str:
     )
 
 
-def why(verdict: Verdict) -> str:
-    """Head the causes that are named, or report that none is, and whether only because the nodes are close already."""
+def head_causes(verdict: Verdict) -> str:
+    """Return the heading of the causes, or the reason why none is named."""
     if verdict.named_causes:
         return "Why (time saved if only this cause were removed; causes overlap)"
     if any(cause.share >= NAMED_FROM for cause in verdict.causes):
@@ -407,64 +410,66 @@ def why(verdict: Verdict) -> str:
 
 
 LITTLE: Final = f"Saves under {HELPS_FROM * 100:.0f} %"
-"""Heads the remedies that do not help."""
+"""Heading of the remedies that do not help."""
 
 
-def where(found: Placement) -> str:
-    """Describe where the nodes are that a walk reads."""
-    how = (
+def describe_placement(placement: Placement) -> str:
+    """Describe the placement of the nodes of a walk."""
+    description = (
         "close together"
-        if found.is_close
+        if placement.is_close
         else "loosely packed, at little cost"
-        if found.is_near
+        if placement.is_near
         else "spread over the volume"
-        if found.is_all_over
+        if placement.is_all_over
         else "scattered"
     )
-    return f"{how}: {within(found)}"
+    return f"{description}: {describe_span(placement)}"
 
 
-def within(found: Placement) -> str:
-    """Give the stretch that holds most nodes of a walk."""
-    return f"90 % of it within {brief_bytes(found.span_bytes)} ({brief_share(found.volume_share)} of the volume)"
+def describe_span(placement: Placement) -> str:
+    """Describe the stretch with most nodes of a walk."""
+    return (
+        f"90 % of it within {brief_bytes(placement.span_bytes)} ({brief_share(placement.volume_share)} of the volume)"
+    )
 
 
-def most(items: Sequence[str], room: int) -> str:
-    """Join as many items as there is room for, and count the others.
+def join_most(items: Sequence[str], room: int) -> str:
+    """Join as many items as fit into `room` characters, and count the others.
 
-    >>> most(["one", "two", "three"], 12)
+    >>> join_most(["one", "two", "three"], 12)
     'one, 2 more'
     """
     for count in range(len(items), 0, -1):
-        left = len(items) - count
-        text = ", ".join([*items[:count], *([f"{left} more"] if left else [])])
+        num_remaining = len(items) - count
+        text = ", ".join([*items[:count], *([f"{num_remaining} more"] if num_remaining else [])])
         if len(text) <= room:
             return text
     return f"{len(items)} of them"
 
 
 SPAN_SHARE: Final = 0.9
-"""Share of the bytes that a span holds: a few stray nodes do not widen it."""
+"""Share of the bytes in a span, so a few stray nodes do not widen it."""
 
 PACKED: Final = "packed"
-"""The what-if that a volume is compared with; `predict` prints the same number."""
+"""The what-if that serves as a reference; `predict` prints the same number."""
 
 
 class Trials(Protocol):
-    """What changes of a walk come to."""
+    """Predictions of a walk under changes."""
 
     def seconds(self, name: str) -> float:
-        """Say what the walk takes with a change, by its name; as long as without it where that does not apply."""
+        """Predict the time of the walk with a named change; the unchanged time if the change does not apply."""
 
     def quick_remedies(self) -> tuple[Remedy, ...]:
-        """Try remedies."""
+        """Evaluate the remedies."""
 
     def yardsticks(self) -> tuple[Yardstick, ...]:
-        """Say what the walk takes elsewhere."""
+        """Predict the time of the walk on other file systems."""
 
 
 def judge(reads: ReadsOfNodes, first: Prediction, trials: Trials) -> Verdict:
-    """Draw the conclusions from a walk."""
+    """Judge a walk: its causes, remedies and placement."""
     entries = count_listed(reads.layout)
     plain = Verdict(first.drive, first.seconds, first.seconds, 1000 * first.seconds / max(entries, 1), (), (), None)
     if not len(reads.trace):
@@ -476,7 +481,7 @@ def judge(reads: ReadsOfNodes, first: Prediction, trials: Trials) -> Verdict:
         packed_seconds=trials.seconds(PACKED),
         causes=tuple(sorted(causes, key=lambda cause: -cause.share)),
         remedies=trials.quick_remedies(),
-        placement=placement(reads, _saved(first.seconds, seconds[Why.DISTANCE])) if first.rotates else None,
+        placement=measure_placement(reads, _saved(first.seconds, seconds[Why.DISTANCE])) if first.rotates else None,
         yardsticks=trials.yardsticks() if plain.is_noticeable else (),
     )
 
@@ -485,8 +490,8 @@ def _saved(before: float, after: float) -> float:
     return 1 - after / before if before else 0.0
 
 
-def placement(reads: ReadsOfNodes, saved_by_nearness: float) -> Placement | None:
-    """Say how far apart the nodes of a walk are, by their span and by the arm movement it costs."""
+def measure_placement(reads: ReadsOfNodes, saved_by_nearness: float) -> Placement | None:
+    """Measure the distances between the nodes of a walk, by their span and the cost of the gaps."""
     nodes = reads.nodes
     order = reads.used[nodes.device[reads.used] == 0]
     if len(order) < 2:
@@ -496,11 +501,14 @@ def placement(reads: ReadsOfNodes, saved_by_nearness: float) -> Placement | None
     low = np.flatnonzero(before + SPAN_SHARE * size.sum() <= before[-1] + size[-1])
     high = np.searchsorted(before + size, before[low] + SPAN_SHARE * size.sum())
     spans = start[high] + size[high] - start[low]
-    least = int(spans.argmin())
-    span, held = int(spans[least]), int(before[high[least]] + size[high[least]] - before[low[least]])
+    narrowest = int(spans.argmin())
+    span, filled_bytes = (
+        int(spans[narrowest]),
+        int(before[high[narrowest]] + size[high[narrowest]] - before[low[narrowest]]),
+    )
     return Placement(
         span_bytes=span,
         volume_share=min(span / max(reads.layout.facts.size_bytes, 1), 1.0),
-        density=min(held / span, 1.0),
+        density=min(filled_bytes / span, 1.0),
         saved_by_nearness=saved_by_nearness,
     )

@@ -1,4 +1,4 @@
-"""What ``batch`` and ``query`` return: how many sources ended how, where the tables are; rows that were asked for."""
+"""Results of ``batch``, ``query`` and ``report``: the status of each source, the tables, and the rows of a query."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
 Status = Literal["complete", "damaged", "locked", "refused", "failed"]
 
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
-"""How a source may end: all of it was read; with damage; something is locked; it is not an image that is read here; or
-it could not be read, such as for want of rights, memory or time."""
+"""Statuses of a source: read completely, with damage, locked, not a supported image, or not readable, such as for lack
+of permission, memory or time."""
 
 
 class SourceEnd(Displayed, Struct, frozen=True):
-    """How one source ended."""
+    """The outcome of one source."""
 
-    source: str  # its identifier
-    path: str  # where it was found
+    source: str  # identifier of the source
+    path: str  # path at which it was found
     status: str  # one of :data:`STATUSES`
     message: str = ""  # why it is not complete
-    seconds: float = 0.0  # what reading it took
-    has_capture: bool = False  # whether something of it was read
+    seconds: float = 0.0  # time that reading it took
+    has_capture: bool = False  # whether any of it was read
 
 
 class FleetResult(Shown, Struct, frozen=True):
-    """A batch."""
+    """The result of a batch."""
 
-    folder: str  # where captures and tables are
-    sources: tuple[SourceEnd, ...]  # every source, in the order in which they were found
-    kept: int  # sources that were not read again
-    seconds: float  # what all of it took
+    folder: str  # folder of the captures and tables
+    sources: tuple[SourceEnd, ...]  # all sources, in the order in which they were found
+    kept: int  # number of unchanged sources that were not read again
+    seconds: float  # total time
 
     @property
     def counts(self) -> dict[Status, int]:
-        """How many sources ended how."""
+        """Number of sources by status."""
         return {status: sum(item.status == status for item in self.sources) for status in STATUSES}
 
     @property
     def exit_code(self) -> int:
-        """0 if all are complete, 3 if some are not, 1 if nothing could be read."""
+        """0 if all sources are complete, 3 if some are not, 1 if nothing could be read."""
         if all(item.status == "complete" for item in self.sources):
             return EXIT_COMPLETE
         return EXIT_DAMAGED if any(item.has_capture for item in self.sources) else EXIT_FAILED
@@ -69,21 +69,19 @@ class FleetResult(Shown, Struct, frozen=True):
 
 
 class QueryResult(Shown, Struct, frozen=True):
-    """The rows that a query gives."""
+    """The answer of a query."""
 
-    # the rows, with the columns that were asked for. Numbers of more than 64 bits, such as sums, are decimals;
-    # what is nested is text.
+    # the rows; integers of more than 64 bits, such as sums, are decimals, and nested values are text
     frame: pl.DataFrame
-    # a line for each table of a capture that could not be read, and is not among what was asked
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # one line per table of a capture that could not be read
 
     @property
     def exit_code(self) -> int:
-        """0, or 3 if something was left out."""
+        """0, or 3 if a table was left out."""
         return EXIT_DAMAGED if self.left_out else EXIT_COMPLETE
 
     def answer(self) -> Rows:
-        """Return the rows under their columns, as they are written to files."""
+        """Return the rows with their columns, as they are written to files."""
         frame = self.frame
         columns = [Column(name, _kind(str(dtype)), "", "") for name, dtype in frame.schema.items()]
 
@@ -94,14 +92,14 @@ class QueryResult(Shown, Struct, frozen=True):
 
 
 def _kind(name: str) -> str:
-    """Return a column's type as those of tables are called; the same for all integers and for what has no such name."""
+    """Translate the name of a polars type to that of a table column; most names are equal."""
     if name.startswith("Datetime"):
         return "time"
     return "Float64" if name == "Float32" else name
 
 
 class ViewList(Shown, Struct, frozen=True):
-    """The views that a query knows."""
+    """The views that a query can read."""
 
     views: tuple[ViewFacts, ...]  # each with its columns
 
@@ -114,12 +112,12 @@ class ViewFacts(Displayed, Struct, frozen=True):
 
 
 class ReportResult(Shown, Struct, frozen=True):
-    """A page over a batch."""
+    """The page over a batch."""
 
-    page: str  # where it is
-    headline: str  # what it says first
-    volumes: int  # how many are on it
-    left_out: tuple[str, ...] = ()  # a line for what could not be read of the batch
+    page: str  # path of the page
+    headline: str  # its first sentence
+    volumes: int  # number of volumes on it
+    left_out: tuple[str, ...] = ()  # one line per part of the batch that could not be read
 
     @property
     def exit_code(self) -> int:

@@ -1,4 +1,4 @@
-"""What ``forecast`` returns: what a volume's layout and its enumeration will be like, cycle by cycle."""
+"""Results of ``forecast``: the layout of a volume and the time of its enumeration, cycle by cycle."""
 
 from __future__ import annotations
 
@@ -7,35 +7,34 @@ from layoutscope.results import Shown
 
 
 class ForecastRange(Displayed, Struct, frozen=True):
-    """A number of a layout that has aged, over several draws of what happens to it."""
+    """A number of an aged layout, over several simulations of its future."""
 
-    value: float  # the median
-    low: float  # the smallest
-    high: float  # the greatest
+    value: float  # median
+    low: float  # minimum
+    high: float  # maximum
 
 
 class ForecastTime(Displayed, Struct, frozen=True):
-    """How long an enumeration takes on a drive."""
+    """The time of an enumeration on a drive."""
 
-    profile: str  # the drive
-    seconds: ForecastRange  # on the drive as it is named: over what may happen to the layout
-    # lower end of the range in which nine of ten drives like it are, whatever happens to the layout, with the
-    # error that the model had on volumes that real drivers aged; it reaches to the lower end of `seconds` where
-    # that is outside
+    profile: str  # name of the drive profile
+    seconds: ForecastRange  # on the nominal drive, over the simulated futures of the layout
+    # lower end of the range of nine in ten similar drives over all simulated futures, including the error of the
+    # model on volumes that real drivers aged; it is never above the lower end of `seconds`
     low_s: float
-    high_s: float  # upper end of that range, which reaches to the upper end of `seconds`
+    high_s: float  # upper end of that range, never below the upper end of `seconds`
 
 
 class ForecastMetric(Displayed, Struct, frozen=True):
-    """A metric of a layout that has aged."""
+    """A metric of an aged layout."""
 
     name: str  # name of the metric
-    subject: str  # what it is a metric of
-    title: str  # its title
-    unit: str  # its unit
-    found: ForecastRange | None  # its value; None where it has none
-    # lower end of the range in which it is if the model is off by as much as it was on volumes that real drivers
-    # aged; None where it was not compared with any
+    subject: str  # the measured object
+    title: str  # title of the metric
+    unit: str  # unit of the metric
+    found: ForecastRange | None  # its value; None without a value
+    # lower end of its range if the model is as wrong as on volumes that real drivers aged; None if it was not
+    # compared with any
     low: float | None = None
     high: float | None = None  # upper end of that range
 
@@ -43,38 +42,38 @@ class ForecastMetric(Displayed, Struct, frozen=True):
 class ForecastPoint(Displayed, Struct, frozen=True):
     """A volume after some cycles."""
 
-    cycle: int  # after how many
-    files: ForecastRange  # files that it has
-    nodes: ForecastRange  # leaves of the tree that is enumerated
+    cycle: int  # number of cycles
+    files: ForecastRange  # number of files
+    nodes: ForecastRange  # leaves of the enumerated tree
     reads: ForecastRange  # reads of an enumeration
-    times: tuple[ForecastTime, ...]  # on each drive
-    metrics: tuple[ForecastMetric, ...]  # every metric of its layout
+    times: tuple[ForecastTime, ...]  # one per drive
+    metrics: tuple[ForecastMetric, ...]  # metrics of its layout
 
 
 class Churn(Displayed, Struct, frozen=True):
-    """What several images of one volume show about its changes."""
+    """Changes of a volume between several images of it."""
 
-    replaced: tuple[float, ...]  # share of the files of each image but the first that were not there in the one before
-    # share of the leaves of the enumerated tree that were written since the one before; None if nodes do not show it
+    replaced: tuple[float, ...]  # share of the files of each later image that are not in the previous one
+    # share of the leaves of the enumerated tree written since the previous image; None if nodes do not show it
     rewritten: tuple[float | None, ...]
-    # share of files for the last step by the mean of those before it; None with fewer than three images
+    # share of files expected for the last step: the mean of the earlier ones; None with fewer than three images
     expected: float | None
 
 
 class ForecastResult(Shown, Struct, frozen=True):
-    """A forecast."""
+    """The forecast for a volume."""
 
-    image: str  # the image
-    volume: str  # the volume
+    image: str  # name of the image
+    volume: str  # name of the volume
     filesystem: str  # its file system
-    host: str  # whose driver writes
-    workload: str  # the workload
-    does: str  # what the workload does
-    share: float  # share of the files that a cycle is about
-    cycles: int  # cycles that were asked for
-    simulated_cycles: int  # cycles that were followed
-    cycles_a_step: int  # how many of them are followed in one step
-    seeds: int  # how many draws there are
-    points: tuple[ForecastPoint, ...]  # the volume after some of the cycles, the first as it is
-    notes: tuple[str, ...]  # what is assumed or left out, a sentence each
+    host: str  # host profile whose driver writes
+    workload: str  # name of the workload
+    does: str  # description of the workload
+    share: float  # share of the files that a cycle changes
+    cycles: int  # number of requested cycles
+    simulated_cycles: int  # number of simulated cycles
+    cycles_a_step: int  # number of cycles per step of the simulation
+    seeds: int  # number of simulations
+    points: tuple[ForecastPoint, ...]  # the volume after some of the cycles, first in its present state
+    notes: tuple[str, ...]  # assumptions and omissions, one sentence each
     churn: Churn | None = None  # measured from several images

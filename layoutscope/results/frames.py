@@ -1,4 +1,4 @@
-"""Frames of results: their rows under documented columns, and what each read, node, file and directory costs."""
+"""Frames of results: rows with documented columns, and the cost of each read, node, file and directory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from layoutscope.metrics.space import live_nodes
 from layoutscope.results.compare import ratio, side_letters
 from layoutscope.results.scan import volume_names
 from layoutscope.structs.arrays import owners, ranges
-from layoutscope.tables.columns import Rows, time_of
+from layoutscope.tables.columns import Rows, to_datetime
 from layoutscope.tables.frames import FRAMES, WalkCosts, build_frame
 
 if TYPE_CHECKING:
@@ -39,131 +39,138 @@ if TYPE_CHECKING:
 
 
 DEVICE_BIT: Final = 56
-"""A bit that no address uses marks addresses of the second device of a set."""
+"""This bit, which no address uses, marks addresses on the second device of a set."""
 
 RECORDS: Final = ("entry_node_row", "inode_node_row", "thread_node_row", "xattr_node_row", "dstream_node_row")
-"""Columns of entries that name nodes with records of the entry."""
+"""Columns of entries that refer to nodes with records of the entry."""
 
 
 def costs_of(layout: VolumeLayout, reads: AccessTrace, prediction: Prediction, order: str) -> WalkCosts:
-    """Charge a walk to whom it belongs."""
+    """Charge the time of a walk to nodes, files and directories."""
     seconds = read_seconds(reads, prediction.service_s, prediction.host_factor)
-    owner, is_data, shares = _shares(layout, reads, seconds)
-    records = _records(layout)
-    nodes = _nodes(layout, owner[~is_data], shares[~is_data], records, prediction.seconds)
-    files = _files(layout, owner[is_data], shares[is_data], records, nodes, prediction.seconds)
+    owner, is_data, shares = _share_reads(layout, reads, seconds)
+    records = _list_records(layout)
+    nodes = _sum_node_costs(layout, owner[~is_data], shares[~is_data], records, prediction.seconds)
+    files = _sum_file_costs(layout, owner[is_data], shares[is_data], records, nodes, prediction.seconds)
     directories = build_frame("directory_costs", cost_of_directories(Paths(layout), reads, seconds))
     return WalkCosts(prediction.drive, order, prediction.seconds, nodes, files, directories)
 
 
-def _pieces(layout: VolumeLayout) -> tuple[I64, I64, I64, Mask]:
-    """List runs of bytes that belong to somebody, in address order: starts, ends, owners, and whether they are data.
+def _list_pieces(layout: VolumeLayout) -> tuple[I64, I64, I64, Mask]:
+    """List the runs of bytes with an owner, in address order: starts, ends, owners, and whether they are data.
 
-    An owner is a row of the table of nodes, or, of data, a place in the table of extents.
+    An owner is a row of the table of nodes or, for data, a position in the table of extents.
     """
     nodes, fragments, extents = live_nodes(layout), layout.columns("node_fragments"), layout.columns("extents")
     row, owner = nodes["row"].data, fragments["node_row"].data
     whole, split = nodes.take(~np.isin(row, owner)), fragments.take(np.isin(owner, row))
-    # Where trees are in files of their own, these have extents and no entries; their nodes are counted as nodes.
+    # Files that hold trees have extents but no entries; their nodes count as nodes.
     is_file = np.isin(extents["file_id"].data, layout.columns("entries")["file_id"].data)
     places = np.flatnonzero(extents["image_offset"].is_known & is_file)
     data = extents.take(places)
     parts = [
-        (*_edges(whole, "size_bytes"), whole["row"].data.astype(np.int64), np.zeros(len(whole), np.bool_)),
-        (*_edges(split, "length_bytes"), split["node_row"].data.astype(np.int64), np.zeros(len(split), np.bool_)),
-        (*_edges(data, "length_bytes"), places, np.ones(len(data), np.bool_)),
+        (*_get_edges(whole, "size_bytes"), whole["row"].data.astype(np.int64), np.zeros(len(whole), np.bool_)),
+        (*_get_edges(split, "length_bytes"), split["node_row"].data.astype(np.int64), np.zeros(len(split), np.bool_)),
+        (*_get_edges(data, "length_bytes"), places, np.ones(len(data), np.bool_)),
     ]
     start, stop, whose, is_data = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     order = np.argsort(start, kind="stable")
     return start[order], stop[order], whose[order], is_data[order]
 
 
-def _edges(table: Table, length: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    start = _address(table["image_offset"].signed(), table["device"].filled(0))
+def _get_edges(table: Table, length: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    start = _combine_address(table["image_offset"].signed(), table["device"].filled(0))
     return start, start + table[length].signed()
 
 
-def _address(offset: NDArray[np.int64], device: NDArray[Any]) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = offset + (device.astype(np.int64) << DEVICE_BIT)
-    return found
+def _combine_address(offset: NDArray[np.int64], device: NDArray[Any]) -> NDArray[np.int64]:
+    address: NDArray[np.int64] = offset + (device.astype(np.int64) << DEVICE_BIT)
+    return address
 
 
-def _shares(layout: VolumeLayout, reads: AccessTrace, seconds: F64) -> tuple[I64, Mask, F64]:
-    """Share each read among the pieces in it, by their bytes: owners, whether they are data, and seconds."""
-    begin, end, owner, is_data = _pieces(layout)
-    start = _address(reads.image_offset, reads.device)
+def _share_reads(layout: VolumeLayout, reads: AccessTrace, seconds: F64) -> tuple[I64, Mask, F64]:
+    """Divide each read among its pieces by bytes; return owners, whether they are data, and seconds."""
+    begin, end, owner, is_data = _list_pieces(layout)
+    start = _combine_address(reads.image_offset, reads.device)
     stop = start + reads.length_bytes
-    # Pieces of a sound volume do not overlap; of a damaged one a long piece may reach over later ones, of which the
-    # furthest end so far knows.
+    # On a damaged volume, a long piece may overlap later ones, so the search uses the running maximum of the ends.
     first = np.searchsorted(np.maximum.accumulate(end), start, "right")
     counts = np.maximum(np.searchsorted(begin, stop, "left") - first, 0)
     read, piece = owners(counts), ranges(first, counts)
-    held = np.minimum(stop[read], end[piece]) - np.maximum(start[read], begin[piece])
-    read, piece, held = (values[held > 0] for values in (read, piece, held))
-    total = np.bincount(read, held, minlength=len(reads))
-    return owner[piece], is_data[piece], seconds[read] * held / total[read]
+    overlap = np.minimum(stop[read], end[piece]) - np.maximum(start[read], begin[piece])
+    read, piece, overlap = (values[overlap > 0] for values in (read, piece, overlap))
+    total = np.bincount(read, overlap, minlength=len(reads))
+    return owner[piece], is_data[piece], seconds[read] * overlap / total[read]
 
 
-def _records(layout: VolumeLayout) -> pl.DataFrame:
-    """List which entry has records in which node, each pair once: ``node_row, entry``."""
+def _list_records(layout: VolumeLayout) -> pl.DataFrame:
+    """List the distinct pairs of nodes and entries with records in them: ``node_row, entry``."""
     entries = layout.entries.select(pl.col("row").alias("entry"), *RECORDS)
     pairs = entries.unpivot(list(RECORDS), index="entry", value_name="node_row").drop_nulls("node_row")
     return pairs.select("node_row", "entry").unique()
 
 
-def _nodes(layout: VolumeLayout, rows: I64, shares: F64, records: pl.DataFrame, seconds: float) -> pl.DataFrame:
-    """Sum the shares of nodes up; what no node is charged with is the last row."""
+def _sum_node_costs(
+    layout: VolumeLayout, rows: I64, shares: F64, records: pl.DataFrame, seconds: float
+) -> pl.DataFrame:
+    """Sum the shares of each node; the last row has the rest."""
     charged = pl.DataFrame({"row": rows, "seconds": shares})
     costs = charged.group_by("row").agg(pl.len().alias("reads"), pl.col("seconds").sum()).cast({"row": pl.UInt32})
     files = records.group_by("node_row").agg(pl.len().alias("files"))
-    about = layout.nodes.select("row", "tree", "node_id", "level", "image_offset")
-    found = costs.join(about, on="row", how="left").join(files, left_on="row", right_on="node_row", how="left")
-    found = found.with_columns(pl.col("files").fill_null(0)).sort("seconds", "row", descending=[True, False])
-    return _with_rest("node_costs", found, seconds)
+    node_columns = layout.nodes.select("row", "tree", "node_id", "level", "image_offset")
+    rows_with_files = costs.join(node_columns, on="row", how="left").join(
+        files, left_on="row", right_on="node_row", how="left"
+    )
+    rows_with_files = rows_with_files.with_columns(pl.col("files").fill_null(0)).sort(
+        "seconds", "row", descending=[True, False]
+    )
+    return _add_rest("node_costs", rows_with_files, seconds)
 
 
-def _files(
+def _sum_file_costs(
     layout: VolumeLayout, extents: I64, shares: F64, records: pl.DataFrame, nodes: pl.DataFrame, seconds: float
 ) -> pl.DataFrame:
-    """Share what nodes cost among the entries in them, and charge files with the reads of their data."""
+    """Divide the cost of nodes among their entries, and charge files with the reads of their data."""
     costs = nodes.select(node_row="row", each=pl.col("seconds") / pl.col("files"))
     charged = records.join(costs, on="node_row").group_by("entry")
     by_entry = charged.agg(pl.len().alias("nodes"), pl.col("each").sum().alias("seconds"))
-    about = with_paths(layout).select("row", "file_id", "path", "kind")
-    named = by_entry.join(about, left_on="entry", right_on="row", how="left")
+    entry_columns = with_paths(layout).select("row", "file_id", "path", "kind")
+    named = by_entry.join(entry_columns, left_on="entry", right_on="row", how="left")
     owner = layout.extents["file_id"].gather(extents)
     data = pl.DataFrame({"file_id": owner, "data": shares}).group_by("file_id").sum()
-    # Hard links are several entries of one file: the first has its data.
-    first = about.unique("file_id", keep="first").select("file_id", entry="row")
+    # Hard links are several entries of one file; its data is charged to the first.
+    first = entry_columns.unique("file_id", keep="first").select("file_id", entry="row")
     with_data = data.join(first, on="file_id", how="left")
-    found = named.join(with_data.drop_nulls("entry").select("entry", "data"), on="entry", how="left")
-    alone = with_data.join(by_entry.select("entry"), on="entry", how="anti").join(
-        about.drop("file_id"), left_on="entry", right_on="row", how="left"
+    with_nodes = named.join(with_data.drop_nulls("entry").select("entry", "data"), on="entry", how="left")
+    data_only = with_data.join(by_entry.select("entry"), on="entry", how="anti").join(
+        entry_columns.drop("file_id"), left_on="entry", right_on="row", how="left"
     )
-    found = found.with_columns(pl.col("seconds") + pl.col("data").fill_null(0.0))
-    alone = alone.with_columns(nodes=pl.lit(0), seconds="data")
+    with_nodes = with_nodes.with_columns(pl.col("seconds") + pl.col("data").fill_null(0.0))
+    data_only = data_only.with_columns(nodes=pl.lit(0), seconds="data")
     columns = ["file_id", "path", "kind", "nodes", "seconds"]
-    both = pl.concat([part.select(columns).cast({"nodes": pl.UInt32, "kind": pl.String}) for part in (found, alone)])
-    return _with_rest("file_costs", both.sort("seconds", "file_id", descending=[True, False]), seconds)
+    combined = pl.concat(
+        [part.select(columns).cast({"nodes": pl.UInt32, "kind": pl.String}) for part in (with_nodes, data_only)]
+    )
+    return _add_rest("file_costs", combined.sort("seconds", "file_id", descending=[True, False]), seconds)
 
 
-def _with_rest(name: str, found: pl.DataFrame, seconds: float) -> pl.DataFrame:
-    """Add a row of what nobody in particular is charged with, so that the sum is the whole."""
-    rest = seconds - float(found["seconds"].sum())
-    last = pl.DataFrame({column: [rest if column == "seconds" else None] for column in found.columns}, found.schema)
-    # Sums of many shares differ from the whole by rounding.
-    both = pl.concat([found, last]) if abs(rest) > 1e-9 * max(seconds, 1.0) else found
-    return build_frame(name, {column: both[column] for column in both.columns})
+def _add_rest(name: str, charged: pl.DataFrame, seconds: float) -> pl.DataFrame:
+    """Add a row for the uncharged rest, so the rows sum to the whole."""
+    rest = seconds - float(charged["seconds"].sum())
+    last = pl.DataFrame({column: [rest if column == "seconds" else None] for column in charged.columns}, charged.schema)
+    # Sums of many shares differ from the whole by rounding errors.
+    complete = pl.concat([charged, last]) if abs(rest) > 1e-9 * max(seconds, 1.0) else charged
+    return build_frame(name, {column: complete[column] for column in complete.columns})
 
 
 def rows_of(name: str, result: Any) -> Rows:
     """Return the rows of one of the frames of a result, by its name."""
-    found = _MAKERS[name](result)
-    return found if isinstance(found, Rows) else Rows.listed(FRAMES[name], found)
+    rows = _MAKERS[name](result)
+    return rows if isinstance(rows, Rows) else Rows.listed(FRAMES[name], rows)
 
 
 def _metric_rows(result: ScanResult) -> Iterator[tuple[Any, ...]]:
-    """Yield every metric of every volume, those of its walk after those of its tables."""
+    """Yield the metrics of all volumes, those of tables before those of walks."""
     names = volume_names([volume.layout for volume in result.parts])
     for name, volume in zip(names, result.parts, strict=True):
         walked: tuple[Metric, ...] = () if volume.walk is None else volume.walk.metrics
@@ -173,20 +180,20 @@ def _metric_rows(result: ScanResult) -> Iterator[tuple[Any, ...]]:
 
 
 def _time_rows(result: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield the times of walks, of a scan or of a prediction, then those of all orders."""
+    """Yield the times of the walks of a scan or prediction, then those of all orders."""
     is_scan = hasattr(result, "parts")
     volumes = result.parts if is_scan else result.volumes
     names = volume_names([each.layout for each in volumes]) if is_scan else [each.volume for each in volumes]
     for name, volume in zip(names, volumes, strict=True):
         if volume.walk is not None:
             drives = volume.predictions if is_scan else [case.prediction for case in volume.drives]
-            yield from _times((name, volume.walk.order, volume.walk.host), drives, volume.walk)
+            yield from _make_time_rows((name, volume.walk.order, volume.walk.host), drives, volume.walk)
     for case in getattr(result, "orders", ()):
         for order in case.orders:
-            yield from _times((case.volume, order.order, case.host), order.times, order)
+            yield from _make_time_rows((case.volume, order.order, case.host), order.times, order)
 
 
-def _times(
+def _make_time_rows(
     what: tuple[str, ...], drives: Iterable[Prediction], walk: WalkFacts | OrderCase
 ) -> Iterator[tuple[Any, ...]]:
     for item in drives:
@@ -195,32 +202,40 @@ def _times(
 
 
 def _remedy_rows(result: PlanResult) -> Iterator[tuple[Any, ...]]:
-    """Yield every remedy that was tried, volume by volume, the best first."""
+    """Yield the evaluated remedies by volume, the best first."""
     for volume in result.volumes:
         about = (volume.volume, volume.order, volume.host, volume.drive)
         for item in volume.remedies:
-            then, saved = item.interval, item.saved
+            interval, saved = item.interval, item.saved
             times: tuple[float | None, ...] = (None,) * 7
-            if then is not None and saved is not None:
-                ends = (item.seconds, then.low_s, then.high_s, item.saved_s, saved.low_s, saved.high_s, item.share)
+            if interval is not None and saved is not None:
+                ends = (
+                    item.seconds,
+                    interval.low_s,
+                    interval.high_s,
+                    item.saved_s,
+                    saved.low_s,
+                    saved.high_s,
+                    item.share,
+                )
                 times = ends
             yield (*about, item.words.name, item.words.kind, *times, item.effort_s, item.helps, item.why_not)
 
 
 def read_seconds(reads: AccessTrace, service_s: NDArray[np.float64], host_factor: float) -> NDArray[np.float64]:
-    """Return what each read takes with the host's work before it, shape (n_reads,); all of them are the walk's time."""
+    """Return the time of each read with the host's work before it, shape (n_reads,); they sum to the walk's time."""
     return service_s + host_seconds(reads, host_factor)
 
 
 def host_seconds(reads: AccessTrace, host_factor: float) -> NDArray[np.float64]:
-    """Return the host's time before each read, shape (n_reads,); what it does after the last is the last one's."""
-    found: NDArray[np.float64] = reads.think_us * host_factor / 1e6
-    found[-1:] += reads.after_us * host_factor / 1e6
-    return found
+    """Return the host's time before each read, shape (n_reads,); the last read includes the time after it."""
+    seconds: NDArray[np.float64] = reads.think_us * host_factor / 1e6
+    seconds[-1:] += reads.after_us * host_factor / 1e6
+    return seconds
 
 
 def cost_of_directories(paths: Paths, reads: AccessTrace, seconds: NDArray[np.float64]) -> dict[str, Any]:
-    """Charge reads to the directories that caused them, the most expensive first."""
+    """Sum the cost of reads by the directory that caused them, the most expensive first."""
     ids, place, counts = np.unique(reads.directory_id, return_inverse=True, return_counts=True)
     total = np.bincount(place, seconds, minlength=len(ids))
     order = np.argsort(-total, kind="stable")
@@ -233,61 +248,61 @@ def cost_of_directories(paths: Paths, reads: AccessTrace, seconds: NDArray[np.fl
 
 
 def directory_name(paths: Paths, number: int) -> str:
-    """Name the directory that caused reads; 0 stands for reads that none caused."""
+    """Name the directory that caused reads; 0 means no directory."""
     return paths.folder(number).text if number else "(no directory)"
 
 
-def _directories(case: VolumeCase) -> Iterator[dict[str, Any]]:
-    """Yield what every directory costs, drive by drive."""
+def _list_directories(case: VolumeCase) -> Iterator[dict[str, Any]]:
+    """Yield the costs of the directories, drive by drive."""
     reads = case.walk.trace
     if case.layout is None:
         return
     paths = Paths(case.layout)
     for drive in case.drives:
-        found = drive.prediction
-        made = cost_of_directories(paths, reads, read_seconds(reads, found.service_s, found.host_factor))
-        yield _labelled(case, found.drive, made, len(made["path"]))
+        prediction = drive.prediction
+        costs = cost_of_directories(paths, reads, read_seconds(reads, prediction.service_s, prediction.host_factor))
+        yield _add_labels(case, prediction.drive, costs, len(costs["path"]))
 
 
-def _reads(case: VolumeCase) -> Iterator[dict[str, Any]]:
-    """Yield every read in order, with its times, drive by drive."""
+def _list_reads(case: VolumeCase) -> Iterator[dict[str, Any]]:
+    """Yield the reads in order, with their times, drive by drive."""
     trace = case.walk.trace
-    plain = {
+    common = {
         "read": np.arange(len(trace)),
         **{name: getattr(trace, name) for name in ("device", "image_offset", "length_bytes", "directory_id", "issuer")},
         "cause": np.array(trace.causes, object)[trace.cause],
         "tree": np.array(trace.trees, object)[trace.tree],
     }
     for drive in case.drives:
-        made = plain | {
+        columns = common | {
             "service_s": drive.prediction.service_s,
             "host_s": host_seconds(trace, drive.prediction.host_factor),
         }
-        yield _labelled(case, drive.prediction.drive, made, len(trace))
+        yield _add_labels(case, drive.prediction.drive, columns, len(trace))
 
 
-def _labelled(case: VolumeCase, drive: str, made: dict[str, Any], height: int) -> dict[str, Any]:
-    return {**made, "volume": [case.volume] * height, "drive": [drive] * height}
+def _add_labels(case: VolumeCase, drive: str, columns: dict[str, Any], height: int) -> dict[str, Any]:
+    return {**columns, "volume": [case.volume] * height, "drive": [drive] * height}
 
 
-def _stacked(name: str, parts: Iterable[Iterable[dict[str, Any]]]) -> Rows:
+def _concatenate_cases(name: str, parts: Iterable[Iterable[dict[str, Any]]]) -> Rows:
     found = [columns for part in parts for columns in part]
     if not found:
         return Rows.listed(FRAMES[name], ())
-    return Rows.under(FRAMES[name], {key: _end_to_end([columns[key] for columns in found]) for key in found[0]})
+    return Rows.under(FRAMES[name], {key: _concatenate([columns[key] for columns in found]) for key in found[0]})
 
 
-def _end_to_end(parts: Sequence[Any]) -> Any:
+def _concatenate(parts: Sequence[Any]) -> Any:
     """Concatenate arrays or lists of one column."""
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else list(chain.from_iterable(parts))
 
 
 def _comparison_rows(result: Comparison) -> Iterator[tuple[Any, ...]]:
-    """Yield metrics and predicted times of all sides, one row a side, with the difference to the first."""
+    """Yield metrics and predicted times, one row per side, with the difference from the first side."""
     sides = list(zip(side_letters(len(result.names)), result.names, strict=True))
-    told = [((row.subject, row.name, row.title), row.unit, row.values) for row in result.metrics]
-    told += [((row.drive, "seconds", "Predicted time"), "s", row.seconds) for row in result.times]
-    for what, unit, values in told:
+    measurements = [((row.subject, row.name, row.title), row.unit, row.values) for row in result.metrics]
+    measurements += [((row.drive, "seconds", "Predicted time"), "s", row.seconds) for row in result.times]
+    for what, unit, values in measurements:
         first = values[0]
         for side, value in zip(sides, values, strict=True):
             difference = None if value is None or first is None else value - first
@@ -295,14 +310,14 @@ def _comparison_rows(result: Comparison) -> Iterator[tuple[Any, ...]]:
 
 
 def _fault_rows(result: CheckResult) -> Iterator[tuple[Any, ...]]:
-    """Yield every finding of a check, those outside of the volumes first."""
-    found = [("", each) for each in result.findings]
-    found += [(item.volume, each) for item in result.volumes for each in item.findings]
+    """Yield the findings of a check, those outside the volumes first."""
+    findings = [("", each) for each in result.findings]
+    findings += [(item.volume, each) for item in result.volumes for each in item.findings]
     names = [column.name for column in FRAMES["faults"][1:-1]]
-    return ((volume, *(getattr(each, name) for name in names), _cause(each)) for volume, each in found)
+    return ((volume, *(getattr(each, name) for name in names), _describe_causes(each)) for volume, each in findings)
 
 
-def _cause(finding: Finding) -> str:
+def _describe_causes(finding: Finding) -> str:
     cause = finding.cause
     if cause is None:
         return f"one of {len(finding.causes)} causes" if finding.causes else ""
@@ -314,17 +329,17 @@ _MAKERS: Final[dict[str, Callable[[Any], Rows | Iterator[tuple[Any, ...]]]]] = {
     "metrics": _metric_rows,
     "times": _time_rows,
     "remedies": _remedy_rows,
-    "directories": lambda result: _stacked("directories", map(_directories, result.volumes)),
-    "reads": lambda result: _stacked("reads", map(_reads, result.volumes)),
+    "directories": lambda result: _concatenate_cases("directories", map(_list_directories, result.volumes)),
+    "reads": lambda result: _concatenate_cases("reads", map(_list_reads, result.volumes)),
     "comparison": _comparison_rows,
     "faults": _fault_rows,
 }
-"""What makes the rows of each frame of a result."""
+"""Functions that make the rows of each frame."""
 
 STATS: Final = ("mode", "user_id", "group_id")
 
 TIMES: Final = ("access_time", "change_time")
-"""Columns that inodes add to those of the table of entries."""
+"""Columns from inodes, in addition to those of the table of entries."""
 
 PERMISSIONS: Final = 0o7777
 """The bits of a mode that are not the type (POSIX, sys/stat.h)."""
@@ -338,36 +353,39 @@ def with_paths(layout: VolumeLayout) -> pl.DataFrame:
 
 
 NAMED: Final = ("file_id", "parent_id", "name")
-"""Columns of entries that paths are made of."""
+"""Columns of entries from which paths are made."""
 
 
-def listed_files(
+def list_file_rows(
     layout: VolumeLayout,
-    stats: InodeStats | None,  # of its inodes; None where these were not read
+    stats: InodeStats | None,  # of its inodes; None if they were not read
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of entries with their paths and what their inodes say; None where that is not known."""
+    """Yield the rows of entries with their paths and the fields of their inodes, None if unknown."""
     paths, entries = Paths(layout), layout.columns("entries")
-    inodes = {} if stats is None else dict(zip(*_first_of_each(stats.file_id), strict=True))
+    inodes = {} if stats is None else dict(zip(*_find_first_rows(stats.file_id), strict=True))
     nothing: dict[str, Any] = dict.fromkeys((*STATS, *TIMES))
     for first in range(0, len(entries), BATCH_ROWS):
         for row in entries.take(slice(first, first + BATCH_ROWS)).rows():
             inode = inodes.get(row["file_id"])
-            told = nothing if stats is None or inode is None else _told(stats, inode)
-            yield {**row, "path": paths.entry(*(row[name] for name in NAMED)).text, **told}
+            inode_fields = nothing if stats is None or inode is None else _read_inode_fields(stats, inode)
+            yield {**row, "path": paths.entry(*(row[name] for name in NAMED)).text, **inode_fields}
 
 
 BATCH_ROWS: Final = 16_384
-"""Entries that are made rows of at once."""
+"""Number of entries that are converted to rows at a time."""
 
 
-def _first_of_each(file_id: NDArray[np.uint64]) -> tuple[list[int], list[int]]:
+def _find_first_rows(file_id: NDArray[np.uint64]) -> tuple[list[int], list[int]]:
     ids, first = np.unique(file_id, return_index=True)
     return ids.tolist(), first.tolist()
 
 
-def _told(stats: InodeStats, inode: int) -> dict[str, Any]:
-    """Return what an inode says; without a mode nothing was ever written to its owner either."""
+def _read_inode_fields(stats: InodeStats, inode: int) -> dict[str, Any]:
+    """Return the fields of an inode; without a mode, its owner was never set either."""
     has_mode = stats.mode[inode] != 0
-    found = {name: int(getattr(stats, name)[inode]) if has_mode else None for name in STATS}
+    fields = {name: int(getattr(stats, name)[inode]) if has_mode else None for name in STATS}
     times = (int(stats.access_us[inode]), int(stats.change_us[inode]))
-    return {**found, **{name: None if us == NO_TIME else time_of(us) for name, us in zip(TIMES, times, strict=True)}}
+    return {
+        **fields,
+        **{name: None if us == NO_TIME else to_datetime(us) for name, us in zip(TIMES, times, strict=True)},
+    }

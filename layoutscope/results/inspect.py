@@ -1,4 +1,4 @@
-"""What ``inspect``, ``checkpoints`` and ``extract`` return: structures and owners, states, what was kept."""
+"""Results of ``inspect``, ``checkpoints`` and ``extract``: structures and owners, states, and written images."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class FieldLine(Displayed, Struct, frozen=True):
     """One field."""
 
     path: str  # names from the structure down
-    image_offset: int | None  # where it starts, in bytes from the start of the image; None for a computed value
-    length_bytes: int  # its width, 0 for a computed value
-    value: str  # as text; names unescaped
+    image_offset: int | None  # start, in bytes from the start of the image; None for a computed value
+    length_bytes: int  # 0 for a computed value
+    value: str  # as text; names are not escaped
     meaning: str = ""  # a time or a mode, decoded; empty for other fields
 
 
@@ -39,12 +39,12 @@ class StructureLines(Displayed, Struct, frozen=True):
 
 
 class Owner(Displayed, Struct, frozen=True):
-    """Who owns a range of bytes."""
+    """The owner of a range of bytes."""
 
     volume: str  # layer stack and name of the volume
     what: str  # ``node``, ``region``, ``file data``, ``free space``, or the kind of an entry, such as ``directory``
-    image_offset: int | None  # where the range starts; None of an entry that has no extents, such as a directory
-    length_bytes: int  # its length, of an entry that of all its extents
+    image_offset: int | None  # start of the range; None for an entry without extents, such as a directory
+    length_bytes: int  # length of the range; for an entry, of all its extents
     facts: tuple[tuple[str, str], ...]  # tree, node, level, file, fork, path and so on, as far as they apply
 
 
@@ -58,7 +58,7 @@ class Inspection(Shown, Struct, frozen=True):
 
 
 class StateLine(Displayed, Struct, frozen=True):
-    """One state of a container that can be read; fields as in the reader's list of states."""
+    """One readable state of a container, with the fields of the reader's list of states."""
 
     container: str
     kind: str
@@ -72,23 +72,23 @@ class StateLine(Displayed, Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it can be read, and all of its nodes hold what they should."""
+        """Whether it can be read, and all of its nodes are sound."""
         return self.is_complete and self.num_sound_nodes == self.num_nodes
 
 
 class Extract(Displayed, Struct, frozen=True):
-    """What was written."""
+    """An extracted image."""
 
     size_bytes: int  # length of the image
-    metadata_bytes: int  # how much of it was kept
-    written_bytes: int  # length of the file, or what a sparse one stores
+    metadata_bytes: int  # bytes of the image that were kept
+    written_bytes: int  # stored bytes of the file
 
 
 _SIZES: Final = {"nodes": "size_bytes", "regions": "length_bytes", "extents": "length_bytes", "free": "length_bytes"}
 
 _WORDS: Final = {"nodes": "node", "regions": "region", "extents": "file data", "free": "free space"}
 
-_MOST_PATHS: Final = 8
+_MAX_PATHS: Final = 8
 
 _NODE_FACTS: Final = (
     *("tree", "node_id", "kind", "level", "num_records", "used_bytes"),
@@ -97,82 +97,82 @@ _NODE_FACTS: Final = (
 
 
 def resolve(layout: VolumeLayout, path: str) -> int | None:
-    """Find the id of the file at a path from the root; None where there is none.
+    """Find the id of the file at a path from the root; None if there is none.
 
-    A name that no path can hold is found as paths spell it. Names are compared as they are; where none matches exactly,
-    without regard to composition, as a terminal may compose what the volume keeps decomposed, and to case where the
-    volume does so.
+    A name with characters that no path can have is spelled with the escapes of paths. If no name matches exactly, the
+    search ignores composition, because a terminal may compose a name that the volume stores decomposed, and also case
+    if the volume does.
     """
     file_id = ROOT_ID
     for name in components_of(path):
-        child = _child(layout, file_id, name)
+        child = _find_child(layout, file_id, name)
         if child is None:
             return None
         file_id = child
     return file_id
 
 
-def _child(layout: VolumeLayout, parent_id: int, name: str) -> int | None:
+def _find_child(layout: VolumeLayout, parent_id: int, name: str) -> int | None:
     entries = layout.columns("entries")
     inside = entries.take(entries["parent_id"].data == parent_id)
     ids, names = inside.listed("file_id"), [path_component(own or "") for own in inside.listed("name")]
-    found = [number for own, number in zip(names, ids, strict=True) if own == name]
-    if not found:
+    matches = [number for own, number in zip(names, ids, strict=True) if own == name]
+    if not matches:
         folds = not layout.facts.case_sensitive
-        wanted = _compared(name, folds=folds)
-        found = [number for own, number in zip(names, ids, strict=True) if _compared(own, folds=folds) == wanted]
-    return int(found[0]) if found else None
+        normalised = _normalise(name, folds=folds)
+        matches = [number for own, number in zip(names, ids, strict=True) if _normalise(own, folds=folds) == normalised]
+    return int(matches[0]) if matches else None
 
 
-def _compared(name: str, *, folds: bool) -> str:
-    """Name as it is compared when it is not spelled exactly: decomposed, of one case."""
+def _normalise(name: str, *, folds: bool) -> str:
+    """Normalise a name for the inexact comparison: decomposed, and in one case if the volume folds case."""
     plain = unicodedata.normalize("NFD", name)
     return unicodedata.normalize("NFD", plain.casefold()) if folds else plain
 
 
 def paths_of(layout: VolumeLayout, file_id: int) -> list[str]:
-    """List the paths of a file; several with hard links, none where nothing names it."""
+    """List the paths of a file: several with hard links, none without an entry."""
     if file_id == ROOT_ID:
         return ["/"]
-    paths, rows = Paths(layout), _of_file(layout, "entries", file_id).rows()
+    paths, rows = Paths(layout), _select_file(layout, "entries", file_id).rows()
     return [paths.entry(file_id, row["parent_id"], row["name"]).text for row in rows]
 
 
-def _of_file(layout: VolumeLayout, table: str, file_id: int) -> Table:
-    """Rows of a table that are about a file."""
-    found = layout.columns(table)
-    return found.take(found["file_id"].data == file_id)
+def _select_file(layout: VolumeLayout, table: str, file_id: int) -> Table:
+    """Select the rows of a table that belong to a file."""
+    rows = layout.columns(table)
+    return rows.take(rows["file_id"].data == file_id)
 
 
-def needed_id(layouts: tuple[VolumeLayout, ...], path: str) -> list[tuple[VolumeLayout, int]]:
-    """Find a path on every volume that has it."""
+def find_on_volumes(layouts: tuple[VolumeLayout, ...], path: str) -> list[tuple[VolumeLayout, int]]:
+    """Find a path on the volumes, and return the volumes that have it with the file id."""
     volumes = [layout for layout in layouts if layout.facts.volume is not None]
-    found = [(layout, file_id) for layout in volumes if (file_id := resolve(layout, path)) is not None]
-    if not found:
+    places = [(layout, file_id) for layout in volumes if (file_id := resolve(layout, path)) is not None]
+    if not places:
         raise UsageError(f"no file at {path!r}")
-    return found
+    return places
 
 
 def owners_at(layout: VolumeLayout, at: int) -> list[tuple[str, Row]]:
     """List the rows of all tables that cover a byte, as table and row."""
     nodes, fragments = layout.columns("nodes"), layout.columns("node_fragments")
-    pieces = _covering(fragments, "length_bytes", at)
+    pieces = _select_covering(fragments, "length_bytes", at)
     split = nodes.take(np.isin(nodes["row"].data, pieces["node_row"].data))
-    whole = _covering(nodes, "size_bytes", at)
+    whole = _select_covering(nodes, "size_bytes", at)
     whole = whole.take(~np.isin(whole["row"].data, fragments["node_row"].data))
-    found = [("nodes", row) for table in (whole, split) for row in table.rows()]
+    owners = [("nodes", row) for table in (whole, split) for row in table.rows()]
     for name in ("regions", "extents", "free"):
-        found += [(name, row) for row in _covering(layout.columns(name), _SIZES[name], at).rows()]
-    return found
+        owners += [(name, row) for row in _select_covering(layout.columns(name), _SIZES[name], at).rows()]
+    return owners
 
 
-def _covering(table: Table, size: str, at: int) -> Table:
+def _select_covering(table: Table, size: str, at: int) -> Table:
     start = table["image_offset"]
     return table.take(start.is_known & (start.data <= at) & (at < start.data + table[size].data))
 
 
 def row_owner(layout: VolumeLayout, table: str, row: Row, at: int | None) -> Owner:
-    """Say what a row is."""
+    """Describe a row as an owner."""
     describe = {"nodes": _node_facts, "regions": _region_facts, "extents": _extent_facts, "free": _free_facts}[table]
     facts = describe(layout, row)
     if at is not None:
@@ -208,17 +208,17 @@ def _extent_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
 
 
 def _path_facts(layout: VolumeLayout, file_id: int) -> list[tuple[str, str]]:
-    return [("path", path) for path in paths_of(layout, file_id)[:_MOST_PATHS]]
+    return [("path", path) for path in paths_of(layout, file_id)[:_MAX_PATHS]]
 
 
 def file_owner(layout: VolumeLayout, file_id: int) -> Owner:
-    """Say what a file is: its names, sizes, extents and the nodes with its records."""
-    entry = _of_file(layout, "entries", file_id).take(slice(1)).rows()
+    """Describe a file as an owner, with its names, sizes and extents."""
+    entry = _select_file(layout, "entries", file_id).take(slice(1)).rows()
     names = ("kind", "size_bytes", "link_count", "parent_id", "create_time", "modify_time")
     row = entry[0] if entry else {}
     facts = [("file", str(file_id)), *_path_facts(layout, file_id)]
     facts += [(name.replace("_", " "), str(row[name])) for name in names if row.get(name) is not None]
-    extents = _of_file(layout, "extents", file_id)
+    extents = _select_file(layout, "extents", file_id)
     extents = extents.take(extents["image_offset"].is_known)
     facts += [
         (f"extent of {item['fork']}", f"byte {item['image_offset']:,}, {item['length_bytes']:,} bytes")

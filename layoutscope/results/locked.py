@@ -1,4 +1,4 @@
-"""Encrypted volumes that stay locked: which they are, how each is opened, and when a password is wrong."""
+"""Encrypted volumes that stay locked: listing them, opening them, and detecting a wrong password."""
 
 from __future__ import annotations
 
@@ -20,42 +20,44 @@ def is_locked(layout: VolumeLayout) -> bool:
     return bool(layout.facts.details.get("locked"))
 
 
-def several_volumes(layouts: Sequence[VolumeLayout], name: str = "") -> UsageError:
-    """Say that one volume must be chosen among several of an image, and how."""
+def make_several_volumes_error(layouts: Sequence[VolumeLayout], name: str = "") -> UsageError:
+    """Make the error that one of several volumes of an image must be chosen."""
     names = format_list([repr(layout.facts.name) for layout in layouts]) or "none"
-    told = f"{len(layouts)} volumes can be walked ({names}); choose one with volume=NAME, or as IMAGE:VOLUME"
-    return UsageError(f"{name}: {told}" if name else told, options={"volume=NAME": "--volume"})
+    message = f"{len(layouts)} volumes can be walked ({names}); choose one with volume=NAME, or as IMAGE:VOLUME"
+    return UsageError(f"{name}: {message}" if name else message, options={"volume=NAME": "--volume"})
 
 
 def warnings_of(layout: VolumeLayout) -> list[str]:
-    """List the codes of the findings that are warnings, as those of locked volumes are."""
+    """List the codes of the warnings among the findings, which include those of locked volumes."""
     findings = layout.columns("findings")
     pairs = zip(findings.listed("level"), findings.listed("code"), strict=True)
     return [code for own, code in pairs if own == "warning"]
 
 
 def how_to_open(layouts: Sequence[VolumeLayout]) -> str:
-    """Say which volumes are locked and which option opens them, in one sentence; empty where none is."""
+    """Describe the locked volumes and the option that opens them in one sentence; empty if there are none."""
     which, secret = _describe_locked(layouts)
-    return f"{which}; {_options(secret)}" if secret else which
+    return f"{which}; {_describe_options(secret)}" if secret else which
 
 
-def locked_error(layouts: Sequence[VolumeLayout], name: str = "") -> LockedError | None:
-    """Make the error that says the same of an image, with the keyword that opens them; None where none is locked."""
-    which, secret = _describe_locked(layouts)
-    if not which:
+def make_locked_error(layouts: Sequence[VolumeLayout], name: str = "") -> LockedError | None:
+    """Make the error for an image with locked volumes, with the keyword that opens them; None if there are none."""
+    description, secret = _describe_locked(layouts)
+    if not description:
         return None
-    told = "; ".join(filter(None, (f"{name}: {which}" if name else which, secret and f"{secret}=TEXT opens it")))
-    return LockedError(told, options={f"{secret}=TEXT opens it": _options(secret)} if secret else None)
+    message = "; ".join(
+        filter(None, (f"{name}: {description}" if name else description, secret and f"{secret}=TEXT opens it"))
+    )
+    return LockedError(message, options={f"{secret}=TEXT opens it": _describe_options(secret)} if secret else None)
 
 
-def _options(secret: str) -> str:
+def _describe_options(secret: str) -> str:
     known = f"LAYOUTSCOPE_{secret.upper()}"
     return f"--{secret} - asks for what opens it (or use --{secret}-file or {known})"
 
 
 def _describe_locked(layouts: Sequence[VolumeLayout]) -> tuple[str, str]:
-    """Say which volumes are locked, and what the secret that opens them is called; both empty where none is."""
+    """Describe the locked volumes, and return the name of the secret that opens them; both empty if there are none."""
     locked = [layout for layout in layouts if is_locked(layout)]
     if not locked:
         return "", ""
@@ -69,15 +71,15 @@ def _describe_locked(layouts: Sequence[VolumeLayout]) -> tuple[str, str]:
 
 
 def refuse_wrong_secret(name: str, layouts: Sequence[VolumeLayout], request: ReadOptions) -> None:
-    """Refuse a password if nothing is damaged, and what is encrypted of an image stayed locked nevertheless.
+    """Refuse a password that opens no encrypted volume of an undamaged image.
 
-    One that opens some volume is none of the others' business.
+    A password that opens one volume does not need to open the others.
     """
     secrets = [name for name, (option, _) in read_options().items() if option.kind == "secret" and request.get(name)]
     encrypted = [layout for layout in layouts if layout.facts.details.get("encryption", "none") != "none"]
     if not secrets or not encrypted or not all(map(is_locked, encrypted)):
         return
-    # Where anything is damaged it may be what holds the keys: no password is wrong then, and the rest is read.
+    # With damage, which may affect the keys, the password may be right, so the rest is read.
     if any(layout.num_errors for layout in layouts):
         return
     if any("volume-locked" in warnings_of(layout) for layout in encrypted):

@@ -1,4 +1,4 @@
-"""What ``predict``, ``replay`` and ``drives`` return: times on drives, and what they are spent on."""
+"""Results of ``predict`` and ``drives``: times on drives, and their causes."""
 
 from __future__ import annotations
 
@@ -27,27 +27,26 @@ if TYPE_CHECKING:
 
 
 class Alternative(Displayed, Struct, frozen=True):
-    """The same workload with one thing changed."""
+    """The same workload with one change."""
 
     name: str  # name of the what-if
-    because: str  # what is different
-    seconds: float  # what it would take
-    # why it does not apply: an unlimited cache cannot be doubled, a volume without snapshots not lose them. An
-    # empty string where it does.
+    because: str  # description of the change
+    seconds: float  # predicted time with the change
+    # why it does not apply: for example, an unlimited cache cannot be doubled; empty if it does
     why_not: str = ""
 
     @property
     def is_applicable(self) -> bool:
-        """Whether the change changes anything."""
+        """Whether the change has an effect."""
         return not self.why_not
 
 
 class DirectoryCost(Displayed, Struct, frozen=True):
-    """What the enumeration of one directory costs."""
+    """The cost of the enumeration of one directory."""
 
-    directory_id: int  # CNID or inode number; 0 for reads that belong to none
-    path: str  # its path
-    reads: int  # reads that it caused
+    directory_id: int  # CNID or inode number; 0 for reads without a directory
+    path: str  # path of the directory
+    reads: int  # number of reads that it caused
     seconds: float  # their service and host time
 
 
@@ -55,25 +54,24 @@ class DriveCase(Displayed, Struct, frozen=True):
     """A workload on one drive."""
 
     prediction: Prediction  # time and causes
-    # the same nodes, contiguous in key order. Not a bound: work that goes by node numbers may take longer then.
+    # the same nodes, contiguous in key order; not a bound, because workloads in node order may take longer then
     packed: Alternative | None
-    what_ifs: tuple[Alternative, ...]  # what was asked for
-    directories: tuple[DirectoryCost, ...]  # the most expensive ones, the worst first
-    # the best of all layouts of the nodes that were tried, the layout as it is among them: as near to a bound as
-    # is known, and none
+    what_ifs: tuple[Alternative, ...]  # the requested changes
+    directories: tuple[DirectoryCost, ...]  # the most expensive directories, the worst first
+    # the best layout of the nodes among those evaluated, including the present one; an estimate of a bound
     best: Alternative | None = None
-    tried: int = 0  # how many these were
-    drive_was_named: bool = False  # whether somebody said that it is this drive, and it is none of the usual ones
-    is_measured: bool = False  # whether every figure of the drive was measured
+    tried: int = 0  # number of layouts evaluated
+    drive_was_named: bool = False  # whether the user named this drive, and it is not a built-in profile
+    is_measured: bool = False  # whether all parameters of the drive were measured
     # the interval of a similar volume anywhere on the drive; None if it was not requested
     volume: Interval | None = None
-    # seconds of the layout in the outer and in the inner half of the drive; empty where `volume` was not asked
-    # for, it has no halves, or the volume does not fit
+    # seconds of the layout in the outer and in the inner half of the drive; empty if `volume` was not requested, the
+    # drive has no halves, or the volume does not fit
     halves_s: tuple[float, ...] = ()
 
     @property
     def gain(self) -> float | None:
-        """Share of the time that packing would save, below 0 where it would take longer; None if it was not tried."""
+        """Share of the time that packing would save, negative if it takes longer; None if it was not evaluated."""
         if self.packed is None or not self.prediction.seconds:
             return None
         return 1 - self.packed.seconds / self.prediction.seconds
@@ -82,49 +80,48 @@ class DriveCase(Displayed, Struct, frozen=True):
 class VolumeCase(Displayed, Struct, frozen=True):
     """A workload on one volume, on all drives."""
 
-    volume: str  # the volume
-    walk: WalkFacts  # the walk
-    host_time: HostTime  # the host's time
+    volume: str  # name of the volume
+    walk: WalkFacts  # its reads
+    host_time: HostTime  # time of the computer
     drives: tuple[DriveCase, ...]  # the workload on each drive
-    # share of the known metadata that could be read; None where that is unknown. What was not read is not walked
-    # either.
+    # share of the known metadata that could be read; None if unknown. Unread metadata is not walked.
     coverage: float | None = 1.0
-    num_errors: int = 0  # findings that are errors
+    num_errors: int = 0  # number of findings that are errors
     layout: VolumeLayout | None = None  # the tables that were walked
-    # what a workload that changes the volume cannot but write, which is not in its times
+    # the least that a workload that changes the volume must write, which its times do not include
     least_written: LeastWritten | None = None
-    # paths of the list that are not on the volume: of these only what exists of the way is looked up
+    # paths of the list that are not on the volume; only their existing parents are looked up
     missing_paths: tuple[str, ...] = ()
 
 
 class OrderCase(Displayed, Struct, frozen=True):
     """One order on one volume."""
 
-    order: str  # its name
-    why_not: str = ""  # why it does not apply; an empty string where it does
-    reads: int = 0  # reads; 0 where it does not apply
-    read_bytes: int = 0  # their bytes; 0 where it does not apply
-    entries: int | None = None  # entries that it goes through; None if that is not a number of entries of the volume
-    times: tuple[Prediction, ...] = ()  # one per drive; none where it does not apply
+    order: str  # name of the order
+    why_not: str = ""  # why it does not apply; empty if it does
+    reads: int = 0  # number of reads; 0 if it does not apply
+    read_bytes: int = 0  # bytes read; 0 if it does not apply
+    entries: int | None = None  # number of entries that it visits; None if it does not visit entries of the volume
+    times: tuple[Prediction, ...] = ()  # one per drive; empty if it does not apply
 
     def seconds_per_1000(self, time: Prediction) -> float | None:
-        """Return the time for 1,000 entries; None where it goes through no number of them."""
+        """Return the time per 1,000 entries; None without a number of entries."""
         return 1000 * time.seconds / self.entries if self.entries else None
 
 
 class OrdersCase(Displayed, Struct, frozen=True):
     """All orders on one volume."""
 
-    volume: str  # the volume
-    host: str  # whose drivers and libraries do them
-    orders: tuple[OrderCase, ...]  # the quickest on the first drive first, those that do not apply last
-    coverage: float | None = 1.0  # share of the known metadata that could be read; None where that is unknown
-    num_errors: int = 0  # findings that are errors
+    volume: str  # name of the volume
+    host: str  # host profile
+    orders: tuple[OrderCase, ...]  # the fastest on the first drive first, those that do not apply last
+    coverage: float | None = 1.0  # share of the known metadata that could be read; None if unknown
+    num_errors: int = 0  # number of findings that are errors
     missing_paths: tuple[str, ...] = ()  # paths of the list that are not on the volume
 
 
 class PredictResult(Shown, Struct, frozen=True):
-    """A workload on all volumes that were chosen, or all orders on them (``order="all"``): then `orders` alone."""
+    """A workload on the chosen volumes; for all orders (``order="all"``), only `orders` is set."""
 
     frames: ClassVar = ("times", "directories", "reads")
 
@@ -139,36 +136,36 @@ class PredictResult(Shown, Struct, frozen=True):
 
     @property
     def directories(self) -> pl.DataFrame:
-        """What each directory costs, all of them, the most expensive first; of each volume on each drive."""
+        """The costs of all directories, the most expensive first, for each volume and drive."""
         return self._frame("directories")
 
     @property
     def reads(self) -> pl.DataFrame:
-        """Every read in order, with its times; of each volume on each drive."""
+        """The reads in order, with their times, for each volume and drive."""
         return self._frame("reads")
 
 
 class DriveFacts(Displayed, Struct, frozen=True):
-    """A profile and what its simulation makes of simple reads."""
+    """A drive profile, and the simulation of simple reads on it."""
 
-    profile: DriveProfile  # the numbers and their sources
+    profile: DriveProfile  # the parameters and their sources
     # median, 90th and 99th percentile of random reads of 4 KiB over the whole drive, one at a time
     random_ms: tuple[float, ...]
-    sequential_mb_s: float  # rate of large sequential reads at the start of the drive, 10^6 bytes per second
-    latencies_ms: NDArray[np.float64]  # the random reads themselves
+    sequential_mb_s: float  # rate of large sequential reads at the start of the drive, in 10^6 bytes per second
+    latencies_ms: NDArray[np.float64]  # latencies of the random reads
 
 
 NARROW: Final = 1.02
-"""Below this ratio the ends are too close together to explain their difference."""
+"""If the ratio of the ends is smaller, their difference is not explained."""
 
 NAMED_SHARE: Final = 0.3
-"""What contributes less than this share of the width is not named."""
+"""Inputs that contribute a smaller share of the width are not named."""
 
 MAX_SHARE: Final = 0.99
-"""An input that contributes more than this is shown as the source of the whole width."""
+"""An input that contributes a larger share is shown as the source of the whole width."""
 
 PLACEMENT: Final = "placement"
-"""Group of the unknowns in how the nodes of a volume were placed."""
+"""Group of the unknowns of node placement."""
 
 WORDS: Final = {
     DRIVE: "which drive it is",
@@ -178,26 +175,29 @@ WORDS: Final = {
     START: "the angle at which the disk stands at the start",
     PLACEMENT: "how the nodes were placed",
 }
-"""Groups of inputs in the words of a sentence."""
+"""Groups of inputs in words."""
 
 PLACES: Final = {PLACEMENT: "where the nodes are", OFFSET: "where on the drive"}
-"""What of a width is placement."""
+"""The groups of inputs that are placement, in words."""
 
 HALVES: Final = ("outer", "inner")
 """Share of a drive."""
 
 
 def width(case: DriveCase) -> tuple[str, ...]:
-    """Give the range of a prediction, its main cause, and what would narrow it.
+    """Describe the range of a prediction, its main cause, and what would narrow it.
 
-    Also for a similar volume, if requested, with the part of the placement.
+    If requested, the same follows for a similar volume, with the share of the placement.
     """
-    told = [found for found in (case.prediction.interval, case.volume) if found is not None]
-    return (*(sentence for found in told for sentence in _sentences(case, found)), *_places(case))
+    intervals = [interval for interval in (case.prediction.interval, case.volume) if interval is not None]
+    return (
+        *(sentence for interval in intervals for sentence in _describe_interval(case, interval)),
+        *_describe_placement(case),
+    )
 
 
-def _places(case: DriveCase) -> Iterator[str]:
-    """Say what part of a time comes from the places of the nodes, and what from the place on the drive."""
+def _describe_placement(case: DriveCase) -> Iterator[str]:
+    """Describe the shares of a time that come from the placement of the nodes and from the place on the drive."""
     if case.volume is not None:
         shares = dict(case.volume.shares)
         parts = [
@@ -216,29 +216,29 @@ def _places(case: DriveCase) -> Iterator[str]:
 
 
 def share_words(share: float) -> str:
-    """Return the words for a share of a width; all of it from where nothing else is worth a word."""
+    """Format a share of a width; a share close to 1 is shown as all."""
     return "all" if share > MAX_SHARE else f"{100 * share:.0f} %"
 
 
-def _sentences(case: DriveCase, found: Interval) -> Iterator[str]:
-    yield ends(found)
-    group, share = found.shares[0] if found.shares else ("", 0.0)
-    if found.ratio < NARROW or share < NAMED_SHARE:
+def _describe_interval(case: DriveCase, interval: Interval) -> Iterator[str]:
+    yield ends(interval)
+    group, share = interval.shares[0] if interval.shares else ("", 0.0)
+    if interval.ratio < NARROW or share < NAMED_SHARE:
         return
-    helps = advice(group, case)
-    yield f"{share_words(share)} of the width: {WORDS[group]}{'; ' + helps if helps else ''}"
+    hint = advice(group, case)
+    yield f"{share_words(share)} of the width: {WORDS[group]}{'; ' + hint if hint else ''}"
 
 
-def ends(found: Interval) -> str:
-    """Give the ranges of half of the simulations and of nine in ten, and what they describe."""
-    half = f"{format_seconds(found.quarter_s)} to {format_seconds(found.three_quarters_s)}"
-    most = f"{format_seconds(found.low_s)} to {format_seconds(found.high_s)}"
-    of = "a volume like that" if found.of == VOLUME else "this layout on a drive like that"
-    return f"{of}: half of {found.draws} draws take {half}, 90 % of them {most}"
+def ends(interval: Interval) -> str:
+    """Describe the ranges of half of the simulations and of nine in ten."""
+    half = f"{format_seconds(interval.quarter_s)} to {format_seconds(interval.three_quarters_s)}"
+    wide = f"{format_seconds(interval.low_s)} to {format_seconds(interval.high_s)}"
+    subject = "a volume like that" if interval.of == VOLUME else "this layout on a drive like that"
+    return f"{subject}: half of {interval.draws} draws take {half}, 90 % of them {wide}"
 
 
 def advice(group: str, case: DriveCase) -> str:
-    """Say what would narrow a prediction whose width comes from a group of inputs; nothing where nothing would."""
+    """Describe how to narrow a prediction whose width comes from a group of inputs; empty if that is not possible."""
     if group == DRIVE and not case.is_measured:
         measure = "measure it ('layoutscope drives --help' says how)"
         return measure if case.drive_was_named else f"name yours with --drive, or {measure}"
@@ -249,7 +249,7 @@ def advice(group: str, case: DriveCase) -> str:
 
 
 def bound(case: DriveCase) -> str:
-    """Say what the best of the layouts that were tried would take; nothing where only one was."""
+    """Describe the time of the best evaluated layout; empty if there is only one."""
     if case.best is None or case.tried < MIN_TRIED:
         return ""
     time = format_seconds(case.best.seconds)
@@ -259,4 +259,4 @@ def bound(case: DriveCase) -> str:
 
 
 MIN_TRIED: Final = 2
-"""A single layout has no best one."""
+"""Least number of layouts for which the best one is reported."""

@@ -1,4 +1,4 @@
-"""What ``replay`` and ``validate`` return of a recording of a real disk, and of the kit that made it."""
+"""Results of ``replay`` and ``validate``: a recording of a real disk, and the kit that made it."""
 
 from __future__ import annotations
 
@@ -23,104 +23,103 @@ if TYPE_CHECKING:
 
 
 class Wanted(Struct, frozen=True):
-    """Stated facts about a recording; None and empty ones are found out."""
+    """The stated properties of a recording; None or empty ones are detected."""
 
-    unit_bytes: int | None = None  # what a block number counts
+    unit_bytes: int | None = None  # unit of block numbers
     at: int | None = None  # position of block 0, in bytes from the start of the image
-    devices: tuple[str, ...] = ()  # whose reads count
-    processes: tuple[str, ...] = ()  # whose reads count
+    devices: tuple[str, ...] = ()  # devices whose reads count
+    processes: tuple[str, ...] = ()  # processes whose reads count
 
 
 class PlacedDevice(Displayed, Struct, frozen=True):
-    """A device of a recording, and where its blocks are on the image."""
+    """A device of a recording, and the place of its blocks on the image."""
 
     place: Place  # unit and start
-    reads: int  # its reads
-    tried: int  # those of metadata, by which it was placed; all if the recording does not mark them
-    # those of them on nodes of the trees that are walked; of a device without any metadata that shares
-    # the disk of another one, on anything of the volume
+    reads: int  # number of its reads
+    tried: int  # number of metadata reads used to place it; all reads if the recording does not mark metadata
+    # number of these reads on nodes of the walked trees; for a device without metadata that shares the disk of
+    # another one, on any part of the volume
     on_nodes: int
-    is_alike: bool = False  # whether it was placed as another device of the same disk
+    is_alike: bool = False  # whether it was placed like another device of the same disk
 
     @property
     def share(self) -> float:
-        """Share of the reads tried that are where they should be, 0 to 1."""
+        """Share of the tested reads that are where they should be, 0 to 1."""
         return self.on_nodes / self.tried if self.tried else 0.0
 
 
 class Recording(Displayed, Struct, frozen=True):
-    """What became of a recording."""
+    """The use of the lines of a recording."""
 
-    form: str  # its format
-    lines: LineCounts  # what became of its lines
+    form: str  # format of the recording
+    lines: LineCounts  # counts of its lines
     placed: tuple[PlacedDevice, ...]  # devices of the image
-    used: int  # reads that are served and compared with the prediction
-    foreign: tuple[tuple[str, int], ...]  # reads of other disks, by device
-    # reads that another line also lists: CoreStorage has one for the file system's read and one for that of the
-    # disk
+    used: int  # number of reads that are served and compared with the prediction
+    foreign: tuple[tuple[str, int], ...]  # number of reads of other disks, by device
+    # number of reads that another line repeats: CoreStorage logs the file system's read and that of the disk
     twice: int
-    background: int  # reads of CoreStorage for itself
-    others: tuple[tuple[str, int], ...]  # reads of the image's devices by other programs, by process
-    processes: tuple[str, ...]  # whose reads are used; empty if the recording does not show it
-    overlapping: int  # of those used: under way together with another one
-    is_timed: bool  # whether it records when reads were issued and complete
-    problem: str = ""  # what must be wrong, if too few reads of metadata are on nodes; else an empty string
-    is_tried: bool = False  # whether there was an image to try it on
+    background: int  # number of CoreStorage's own reads
+    others: tuple[tuple[str, int], ...]  # number of reads of the image's devices by other programs, by process
+    processes: tuple[str, ...]  # processes whose reads are used; empty if the recording does not show them
+    overlapping: int  # number of used reads that overlap another one in time
+    is_timed: bool  # whether it records when reads were issued and completed
+    problem: str = ""  # the likely error if too few metadata reads are on nodes; else empty
+    is_tried: bool = False  # whether it was compared with an image
 
     @property
     def tried(self) -> int:
-        """Reads of metadata by which devices were placed."""
+        """Number of metadata reads used to place the devices."""
         return sum(item.tried for item in self.placed if not item.is_alike)
 
     @property
     def on_nodes(self) -> int:
-        """Those of them on nodes."""
+        """Number of these reads on nodes."""
         return sum(item.on_nodes for item in self.placed if not item.is_alike)
 
     @property
     def share(self) -> float:
-        """Share of the reads of metadata on nodes, 0 to 1."""
+        """Share of the metadata reads on nodes, 0 to 1."""
         return self.on_nodes / self.tried if self.tried else 0.0
 
     @property
     def foreign_reads(self) -> int:
-        """Reads of other disks."""
+        """Number of reads of other disks."""
         return sum(count for _, count in self.foreign)
 
 
 class OutcomeTimes(Displayed, Struct, frozen=True):
-    """Reads of one outcome in a drive's buffer, as measured and as predicted, in milliseconds."""
+    """Measured and predicted times of the reads with one outcome in a drive's buffer, in milliseconds."""
 
-    outcome: str  # what the model says that the buffer had of them
-    reads: int  # how many
+    outcome: str  # state of the buffer at these reads, by the model
+    reads: int  # number of reads
     measured_ms: tuple[float, float]  # median and 90th percentile as measured
     predicted_ms: tuple[float, float]  # median and 90th percentile as predicted
 
 
 class MeasuredTimes(Displayed, Struct, frozen=True):
-    """The times of a recording's reads beside those of a profile."""
+    """The times of the reads of a recording, compared with those of a drive profile."""
 
-    drive: str  # the profile
-    outcomes: tuple[OutcomeTimes, ...]  # reads that were under way alone, by the model's state of the buffer
-    measured_s: float  # time in which the drive was at work on all reads, as measured
-    predicted_s: float  # the same as predicted
+    drive: str  # name of the profile
+    outcomes: tuple[OutcomeTimes, ...]  # reads that do not overlap others, by the modelled state of the buffer
+    measured_s: float  # measured busy time of the drive for all reads
+    predicted_s: float  # predicted busy time
 
     @property
     def ratio(self) -> float | None:
-        """Measured over predicted: what this drive's times are to be multiplied by."""
+        """Measured over predicted time: the correction factor for this drive."""
         return self.measured_s / self.predicted_s if self.predicted_s else None
 
 
 class HostTimes(Displayed, Struct, frozen=True):
-    """What the host took between the reads, and what the model of the host says."""
+    """The time of the host between the reads, as measured and as modelled."""
 
-    # time between reads in which no read was under way; without what came before the first and after the last
+    # time without a pending read, from the first read to the last
     measured_us: float
     model_us: float  # the same by the model of the host
-    entries: int | None  # entries that were gone through
+    entries: int | None  # number of entries visited
 
     def each_us(self) -> tuple[float, float] | None:
-        """Return both for one entry."""
+        """Return both times per entry."""
         return (self.measured_us / self.entries, self.model_us / self.entries) if self.entries else None
 
 
@@ -128,9 +127,9 @@ TENTHS = np.linspace(0, 1, 11)
 
 
 def leaf_policy(layout: VolumeLayout) -> LeafPolicy:
-    """Sum up the leaves of the tree that enumerations walk."""
+    """Summarise the leaves of the enumerated tree."""
     tree = filesystem_of(layout).traits.main_tree
-    # What snapshots alone hold was written for a state that is gone.
+    # Nodes of snapshots only were written for an earlier state.
     nodes = select_own_nodes(layout, tree)
     leaves = nodes.take(nodes["kind"].equals("leaf"))
     adjacent = next(metric.value for metric in order_metrics(layout, tree) if metric.definition is ADJACENT)
@@ -150,36 +149,36 @@ def leaf_policy(layout: VolumeLayout) -> LeafPolicy:
 
 
 class KitMachine(Displayed, Struct, frozen=True):
-    """The facts of a kit about its Mac."""
+    """The Mac of a kit."""
 
     system: str  # version of macOS
     model: str  # model of the Mac
-    drive: str  # what the whole disk calls itself
-    solid_state: bool | None  # whether it is flash, as `diskutil` says
-    device: str  # the volume's device
-    container: str  # the disk that its container makes
-    physical: str  # the whole disk
-    unit_bytes: int | None  # the block of the volume's device, as `diskutil` says
-    disks: str = ""  # the user's words about the disk and its case
-    filled: str = ""  # the user's words about how the volume was filled
-    cache_sizes: Mapping[str, str] = field(default_factory=dict)  # memory, and how many vnodes and buffers there may be
+    drive: str  # name that the whole disk reports
+    solid_state: bool | None  # whether it is flash, according to `diskutil`
+    device: str  # device of the volume
+    container: str  # disk of its container
+    physical: str  # whole disk
+    unit_bytes: int | None  # block size of the volume's device, according to `diskutil`
+    disks: str = ""  # the user's description of the disk and its case
+    filled: str = ""  # the user's description of how the volume was filled
+    cache_sizes: Mapping[str, str] = field(default_factory=dict)  # memory, and limits of vnodes and buffers
 
 
 class KitWalk(Displayed, Struct, frozen=True):
     """One recorded walk."""
 
-    name: str  # as the kit calls it: ``find``, ``ls`` or ``bulk``; with ``-2`` where it was done a second time
+    name: str  # ``find``, ``ls`` or ``bulk``, with ``-2`` for the second run
     order: str  # the order that it is compared with
-    why_not: str = ""  # why it cannot be scored; an empty string where it is
-    real_s: float | None = None  # what `time` measured on the clock
-    cpu_s: float | None = None  # what it measured of the processor, user and system
-    replay: ReplayResult | None = None  # its recording beside the prediction
-    entries: int | None = None  # entries that it printed
-    notes: tuple[str, ...] = ()  # what the recording says otherwise than the kit
+    why_not: str = ""  # why it cannot be scored; empty if it is
+    real_s: float | None = None  # wall time measured by `time`
+    cpu_s: float | None = None  # processor time measured by `time`, user and system
+    replay: ReplayResult | None = None  # its recording, compared with the prediction
+    entries: int | None = None  # number of entries that it printed
+    notes: tuple[str, ...] = ()  # differences between the recording and the kit
 
     @property
     def is_hit(self) -> bool | None:
-        """Whether the time on the clock is in the predicted interval; None if one of them is missing."""
+        """Whether the wall time is in the predicted interval; None if either is missing."""
         if self.replay is None or not self.replay.expected or self.real_s is None:
             return None
         expected = self.replay.expected[0]
@@ -187,11 +186,11 @@ class KitWalk(Displayed, Struct, frozen=True):
 
 
 class LeafPolicy(Displayed, Struct, frozen=True):
-    """How a volume was written, as far as its leaves show."""
+    """How a volume was written, according to its leaves."""
 
-    leaves: int  # leaves of the tree that is walked
-    adjacent_share: float | None  # share of them whose successor in key order starts where they end
-    transactions: int = 0  # different transactions that wrote them; 0 where the file system notes none
+    leaves: int  # number of leaves of the walked tree
+    adjacent_share: float | None  # share of the leaves whose successor in key order starts where they end
+    transactions: int = 0  # number of transactions that wrote them; 0 if the file system records none
     leaves_per_transaction: tuple[float, float, float] = (0.0, 0.0, 0.0)  # median, 90th percentile and maximum
     # transactions by tenths of the leaves, the oldest first: minimum, nine deciles, maximum
     xid_deciles: tuple[int, ...] = ()
@@ -200,13 +199,13 @@ class LeafPolicy(Displayed, Struct, frozen=True):
 class KitResult(Shown, Struct, frozen=True):
     """A kit, scored."""
 
-    name: str  # its archive
-    machine: KitMachine  # what it was made on
-    profile: str  # the drive that is predicted for, and why that one
+    name: str  # name of the archive
+    machine: KitMachine  # the Mac that it was made on
+    profile: str  # drive profile of the predictions, and why it was chosen
     walks: tuple[KitWalk, ...]  # the recorded walks
-    policy: LeafPolicy | None  # figures of the leaves; None without a capture
-    filesystem: str = ""  # of the volume, as people say
-    missing: tuple[tuple[str, str], ...] = ()  # steps of the script that made nothing, and why
+    policy: LeafPolicy | None  # statistics of the leaves; None without a capture
+    filesystem: str = ""  # file system of the volume, for people
+    missing: tuple[tuple[str, str], ...] = ()  # steps of the script without a result, and why
 
     @property
     def scored(self) -> tuple[KitWalk, ...]:
@@ -215,18 +214,18 @@ class KitResult(Shown, Struct, frozen=True):
 
 
 class ReplayResult(Shown, Struct, frozen=True):
-    """A real trace on drives, beside the prediction for the image it was taken from."""
+    """A real trace on drives, compared with the prediction for its image."""
 
-    trace: str  # its file
-    reads: int  # its reads
-    read_bytes: int  # their bytes
+    trace: str  # name of the trace file
+    reads: int  # number of its reads
+    read_bytes: int  # bytes read
     times: tuple[Prediction, ...]  # service time of the trace on each drive
     expected: tuple[Prediction, ...] = ()  # the prediction for the image, on the same drives; empty without an image
-    agreement: Score | None = None  # how well the predicted reads meet the real ones
-    # of a recording by blocks: where these are on the image, and what was used of it
+    agreement: Score | None = None  # agreement of the predicted reads with the real ones
+    # for a recording by blocks: their places on the image, and the lines that were used
     recording: Recording | None = None
-    measured: tuple[MeasuredTimes, ...] = ()  # of a recording with times: these beside those of each drive
-    host: HostTimes | None = None  # of such a one, with an image: the time between reads beside that of the model
-    # the driver whose reads are predicted, where the trace meets another version better than the usual one, and
-    # the properties of the host that say so
+    measured: tuple[MeasuredTimes, ...] = ()  # for a recording with times: comparison with each drive
+    host: HostTimes | None = None  # for such a recording with an image: time between reads, compared with the model
+    # the driver version of the prediction, if another one than the default agrees better with the trace, and the host
+    # properties that select it
     driver: str = ""

@@ -1,4 +1,4 @@
-"""What ``scan`` returns: the image, its volumes with their metrics, and what an enumeration costs."""
+"""Results of ``scan``: the image, its volumes with their metrics, and the cost of an enumeration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from layoutscope.display import Displayed, Struct
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, EXIT_FAILED
 from layoutscope.findings import count_causes
 from layoutscope.results import Shown
-from layoutscope.results.locked import locked_error, several_volumes
+from layoutscope.results.locked import make_locked_error, make_several_volumes_error
 
 if TYPE_CHECKING:
     import os
@@ -35,33 +35,33 @@ if TYPE_CHECKING:
 
 
 CUT_OFF = "truncated"
-"""Code of the finding that an image or a structure ends early."""
+"""Code of the finding for an image or a structure that ends early."""
 
 
 class PartitionFacts(Displayed, Struct, frozen=True):
-    """One entry of a partition map and what is in it."""
+    """One entry of a partition map and its content."""
 
     scheme: str  # ``GPT``, ``APM`` or ``MBR``
     number: int  # as the system counts: ``disk2s3`` is 3
-    type_name: str  # its declared type in words
-    name: str  # its own name; empty with ``--no-names``
+    type_name: str  # declared type in words
+    name: str  # name of the partition; empty with ``--no-names``
     image_offset: int  # start, in bytes from the start of the image
-    size_bytes: int  # size as the map has it
-    content: str = ""  # what was found in it, such as ``NTFS``; empty if nothing was recognised
+    size_bytes: int  # size according to the map
+    content: str = ""  # recognised content, such as ``NTFS``; empty if none was recognised
     content_size_bytes: int | None = None  # size of the volume or container in it; None if it was not read
     roles: tuple[str, ...] = ()  # roles of the volumes in it that have one
     is_encrypted: bool | None = None  # whether a volume in it is encrypted; None if none was read
 
 
 class ImageFacts(Displayed, Struct, frozen=True):
-    """The image and what reading it took."""
+    """The image and the cost of reading it."""
 
-    name: str  # as it was opened
-    size_bytes: int  # its length
-    sector_size_bytes: int  # its sectors
-    partition_maps: tuple[str, ...] = ()  # schemes that were found on it
-    other_contents: tuple[str, ...] = ()  # layer stacks of what is not read, such as ``GPT > partition 3 > NTFS``
-    reads: int = 0  # requests that reached the file
+    name: str  # name under which it was opened
+    size_bytes: int  # length of the image
+    sector_size_bytes: int  # size of its sectors
+    partition_maps: tuple[str, ...] = ()  # schemes of its partition maps
+    other_contents: tuple[str, ...] = ()  # layer stacks of unsupported contents, such as ``GPT > partition 3 > NTFS``
+    reads: int = 0  # number of requests that reached the file
     read_bytes: int = 0  # bytes read
     hole_bytes: int = 0  # bytes in holes of the file
     metadata_sha256: str = ""  # SHA-256 of the metadata in address order; only in captures
@@ -72,48 +72,48 @@ HostFrom: TypeAlias = Literal["asked", "written-by", "unknown", "compared"]
 
 
 class WalkFacts(Displayed, Struct, frozen=True):
-    """One enumeration: what it reads, whatever the drive."""
+    """One enumeration: its reads, independent of the drive."""
 
     order: str  # name of the order
     host: str  # name of the host profile
-    # why this one: `asked`, `written-by` (it wrote the volume last), `unknown` (the volume does not show it), or
-    # `compared` (different systems wrote the volumes that are compared)
+    # reason for this host: `asked`, `written-by` (it wrote the volume last), `unknown` (the volume does not show it),
+    # or `compared` (different systems wrote the volumes that are compared)
     host_from: HostFrom
-    reads: int  # reads that reach the drive
-    read_bytes: int  # their bytes
+    reads: int  # number of reads that reach the drive
+    read_bytes: int  # bytes read
     metrics: tuple[Metric, ...]  # metrics of the trace
     trace: AccessTrace  # the reads
 
 
 class Prediction(Displayed, Struct, frozen=True):
-    """How long an enumeration takes on a drive, and why."""
+    """The time of an enumeration on a drive, and its causes."""
 
     drive: str  # name of the profile
-    title: str  # its title
-    rotates: bool  # whether the drive has an arm. Without an arm there are no seeks to report.
-    seconds: float  # the median of the simulations of drives and computers like that
+    title: str  # title of the profile
+    rotates: bool  # whether the drive has an arm; otherwise there are no seeks
+    seconds: float  # median of the simulations of similar drives and computers
     seconds_low: float  # lower end of their 90 % range
     seconds_high: float  # upper end of that range
-    causes_s: tuple[tuple[str, float], ...]  # seconds by cause; they sum up to `seconds`
-    seeks: int  # reads that moved the arm
+    causes_s: tuple[tuple[str, float], ...]  # seconds by cause, which sum to `seconds`
+    seeks: int  # number of reads that moved the arm
     head_travel_bytes: int  # distance between reads, in bytes of address
-    head_travel_strokes: float  # way of the arm in full strokes
+    head_travel_strokes: float  # travel of the arm in full strokes
     service_s: NDArray[np.float64]  # service time of each read
-    note: str = ""  # what limits the prediction
+    note: str = ""  # limitations of the prediction
     # totals, means and percentiles, see :meth:`layoutscope.drive.ServiceResult.summary`
     summary: tuple[tuple[str, float], ...] = ()
-    interval: Interval | None = None  # what contributes to that range; None where it was not asked for
-    # seconds of each simulation; those of two walks on one drive belong together one by one
+    interval: Interval | None = None  # contributions to that range; None if not requested
+    # seconds per simulation; the simulations of two walks on one drive correspond one to one
     draws_s: tuple[float, ...] = ()
-    nominal_s: float = 0.0  # the time on the nominal drive, on the computer whose costs are known
-    host_factor: float = 1.0  # how many times as long the computer takes there as the trace says
-    # the drawn figure or habit that by itself explains most of the range, as `on_arrival`; empty where none was drawn
+    nominal_s: float = 0.0  # the time on the nominal drive and the reference computer
+    host_factor: float = 1.0  # ratio of the computer's time to that in the trace
+    # the sampled parameter or behaviour that explains most of the range, such as `on_arrival`; empty if there is none
     largest_unknown: str = ""
     largest_unknown_share: float = 0.0  # its share of the variance of the time's logarithm
 
     @classmethod
     def of(cls, result: ServiceResult, profile: DriveProfile, interval: Interval | None = None) -> Prediction:
-        """Turn the service time of a trace into what reports show."""
+        """Convert the service times of a trace to a prediction."""
         return cls(
             drive=result.drive,
             title=profile.title,
@@ -144,22 +144,21 @@ class VolumeScan(Displayed, Struct, frozen=True):
     trees: tuple[TreeSummary, ...]  # metadata by tree
     space: tuple[SpaceUse, ...]  # bytes by use
     metrics: tuple[Metric, ...]  # metrics of the tables
-    walk: WalkFacts | None  # the enumeration; None where the volume cannot be walked
+    walk: WalkFacts | None  # the enumeration; None if the volume cannot be walked
     predictions: tuple[Prediction, ...]  # one per drive
-    findings: tuple[Finding, ...]  # what is wrong or remarkable
-    verdict: Verdict | None = None  # what follows from the predictions; None where nothing is walked, or on no drive
+    findings: tuple[Finding, ...]  # problems and notable facts
+    verdict: Verdict | None = None  # conclusions from the predictions; None without a walk or a drive
 
 
 class ScanResult(Shown, Struct, frozen=True):
-    """What a scan found."""
+    """The result of a scan."""
 
     frames: ClassVar = ("metrics", "times")
 
     image: ImageFacts  # the image
-    # what was read of it, by place: its volumes, and before those of a container the container itself, which has no
-    # entries and cannot be listed
+    # its volumes by offset; a container, which has no entries and cannot be walked, comes before its volumes
     parts: tuple[VolumeScan, ...]
-    findings: tuple[Finding, ...]  # what is wrong outside of the volumes
+    findings: tuple[Finding, ...]  # findings outside the volumes
 
     @property
     def volumes(self) -> tuple[VolumeScan, ...]:
@@ -247,7 +246,7 @@ class ScanResult(Shown, Struct, frozen=True):
 
     @property
     def metrics(self) -> pl.DataFrame:
-        """Every metric of every volume, a row each."""
+        """The metrics of all volumes, one per row."""
         return self._frame("metrics")
 
     @property
@@ -257,7 +256,7 @@ class ScanResult(Shown, Struct, frozen=True):
 
     @property
     def volume(self) -> VolumeScan:
-        """The one volume that can be walked, whatever else is on the image.
+        """The only volume that can be walked.
 
         Raises
         ------
@@ -266,26 +265,26 @@ class ScanResult(Shown, Struct, frozen=True):
         LockedError
             If there is none because it is locked.
         """
-        found = [volume for volume in self.parts if volume.walk is not None]
-        locked = locked_error([volume.layout for volume in self.parts], self.image.name)
-        if not found and locked is not None:
+        walked = [volume for volume in self.parts if volume.walk is not None]
+        locked = make_locked_error([volume.layout for volume in self.parts], self.image.name)
+        if not walked and locked is not None:
             raise locked
-        if len(found) != 1:
-            raise several_volumes([volume.layout for volume in found], self.image.name)
-        return found[0]
+        if len(walked) != 1:
+            raise make_several_volumes_error([volume.layout for volume in walked], self.image.name)
+        return walked[0]
 
     def every(self) -> tuple[Finding, ...]:
-        """All findings, those outside of the volumes first."""
+        """Return all findings, those outside the volumes first."""
         return (*self.findings, *(finding for volume in self.parts for finding in volume.findings))
 
     @property
     def num_causes(self) -> int:
-        """Errors and warnings that follow from no other finding, as a check counts them."""
+        """Number of errors and warnings that are not consequences of another finding, as a check counts them."""
         return count_causes(self.every())
 
     @property
     def coverage(self) -> float | None:
-        """Share of the known metadata that could be read, 0 to 1; None where that is unknown."""
+        """Share of the known metadata that could be read, 0 to 1; None if unknown."""
         from layoutscope.tables import coverage_of
 
         num_errors = sum(finding.level == "error" for finding in self.findings)
@@ -293,8 +292,8 @@ class ScanResult(Shown, Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """0 if everything was read, 3 with damage, gaps or a locked tree, 1 if nothing at all could be read."""
-        # An image that ends early may hold all metadata; it has a gap all the same.
+        """0 if everything was read, 3 with damage, gaps or a locked tree, 1 if nothing could be read."""
+        # An image that ends early may hold all metadata, but it has a gap.
         damaged = any(finding.level == "error" or finding.code == CUT_OFF for finding in self.every())
         if not damaged and self.coverage == 1:
             return EXIT_COMPLETE
@@ -302,13 +301,13 @@ class ScanResult(Shown, Struct, frozen=True):
 
     @property
     def _is_nothing(self) -> bool:
-        """Whether neither a volume nor a node was read, as of the second device of a Fusion set alone."""
+        """Whether neither a volume nor a node was read, as for the second device of a Fusion set on its own."""
         layouts = [volume.layout for volume in self.parts]
         return all(layout.facts.volume is None and not len(layout.columns("nodes")) for layout in layouts)
 
 
 def knows_offset(layout: VolumeLayout, start_offset_bytes: int = 0) -> bool:
-    """Return whether a volume's place on its drive is known: from a partition map around it, or as stated."""
+    """Whether the place of a volume on its drive is known, from a partition map or as stated."""
     return layout.facts.image_offset > 0 or start_offset_bytes > 0
 
 
@@ -319,13 +318,13 @@ def volume_name(layout: VolumeLayout) -> str:
 
 
 def volume_names(layouts: Sequence[VolumeLayout], chosen: Sequence[VolumeLayout] | None = None) -> tuple[str, ...]:
-    """Name the volumes of one image so that each row belongs to one volume.
+    """Name the volumes of one image uniquely.
 
-    A container may hold several volumes of one name, and one without a name is called like its container: their numbers
+    Volumes of a container may share a name, and a volume without a name has that of its container; their numbers
     distinguish these.
     """
     times = Counter(map(volume_name, layouts))
-    told = [(volume_name(layout), layout.facts.volume) for layout in (layouts if chosen is None else chosen)]
+    named = [(volume_name(layout), layout.facts.volume) for layout in (layouts if chosen is None else chosen)]
     return tuple(
-        f"{name} (volume {number})" if times[name] > 1 and number is not None else name for name, number in told
+        f"{name} (volume {number})" if times[name] > 1 and number is not None else name for name, number in named
     )

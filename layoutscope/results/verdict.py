@@ -1,6 +1,6 @@
-"""What a scan concludes of a volume, as data: the time, its causes, what would change it, and where the nodes are.
+"""The verdict of a scan on a volume: the time, its causes, remedies, and the placement of the nodes.
 
-Every number is a run of the model with one thing changed. The limits here decide which of them are put into words
+Each number is a run of the model with one change. The limits here determine which numbers are put into words
 (docs/concepts.md); reports, documents and maps show the same.
 """
 
@@ -12,26 +12,26 @@ from typing import Final
 from layoutscope.display import Displayed, Struct
 
 NAMED_FROM: Final = 0.1
-"""A cause that carries a smaller share of the time is not named as one."""
+"""Causes with a smaller share of the time are not named."""
 
 HELPS_FROM: Final = 0.05
-"""A remedy that saves a smaller share of the time would not help here."""
+"""Remedies that save a smaller share of the time do not count as helpful."""
 
 WORTH_S: Final = 1.0
-"""A shorter listing needs no explanation, and nothing needs to be done about it."""
+"""A shorter listing needs neither an explanation nor a remedy."""
 
 SLOW_FROM: Final = 0.5
-"""A listing is called slow if a single cause accounts for this share of its time: without it, it takes half as long."""
+"""A listing counts as slow if a single cause accounts for this share of its time."""
 
 DENSE: Final = 0.5
-"""Nodes that fill a smaller share of their span are not called close together; of those that do, no gap is a cause."""
+"""Nodes that fill this share of their span count as close together, so gaps are not a cause."""
 
 ALL_OVER: Final = 0.5
-"""Nodes whose span is a smaller share of the volume are not spread over it, however far apart they are."""
+"""Nodes with gaps count as spread over the volume from this share of the volume in their span."""
 
 
 class Why(StrEnum):
-    """What a walk may take long for; the values are the words of the JSON."""
+    """Reasons for a slow walk; the values are the words in JSON."""
 
     STAT = "stat"
     ORDER = "order"
@@ -53,12 +53,12 @@ TITLES: Final = {
 
 
 class Cause(Displayed, Struct, frozen=True):
-    """What part of the time is there for one reason."""
+    """The effect of one cause on the time."""
 
-    name: Why  # which reason; `title` has it in plain words
-    seconds: float  # what the walk would take without it
-    # share of the time that would be saved; below 0 where it would take longer. Causes overlap, their shares do
-    # not sum up.
+    name: Why  # the cause; `title` has it in plain words
+    seconds: float  # predicted time without it
+    # share of the time that removing it saves; negative if the walk takes longer. Causes overlap, so their shares
+    # do not sum to 1.
     share: float
 
     @property
@@ -68,83 +68,81 @@ class Cause(Displayed, Struct, frozen=True):
 
 
 class Remedy(Displayed, Struct, frozen=True):
-    """What somebody could do: a row of the plan for the same drive."""
+    """A remedy: a row of the plan for the same drive."""
 
-    name: str  # by which the plan knows it, and the name of its page in docs/remedies
-    seconds: float  # what the listing would take then
-    share: float  # share of the time that this saves; below 0 where it would take longer
-    title: str = ""  # what somebody does, in a few words
+    name: str  # name in the plan, and of its page in docs/remedies
+    seconds: float  # predicted time of the listing with it
+    share: float  # share of the time that it saves; negative if the listing takes longer
+    title: str = ""  # the action in a few words
     is_bought: bool = False  # whether it needs another drive
-    is_sure: bool = True  # whether it saves time on 95 of 100 drives that were drawn, as of the plan's row
+    is_sure: bool = True  # whether it saves time on at least 95 % of the simulated drives, as in the plan
 
     @property
     def helps(self) -> bool:
-        """Whether it saves enough to be named as help: by the plan's rule."""
+        """Whether it saves enough to be recommended, by the rule of the plan."""
         return self.share >= HELPS_FROM
 
 
 class Placement(Displayed, Struct, frozen=True):
-    """How far apart the nodes are that a walk reads."""
+    """The distances between the nodes that a walk reads."""
 
-    span_bytes: int  # the smallest stretch of the volume that holds 90 % of their bytes
+    span_bytes: int  # length of the smallest stretch of the volume with 90 % of their bytes
     volume_share: float  # that span as a share of the volume
-    density: float  # share of the span that such nodes fill
-    # share of the time that the walk would save if nothing were between the nodes: what the gaps cost on this
-    # drive
-    saved_by_nearness: float
+    density: float  # share of the span that the nodes fill
+    saved_by_nearness: float  # share of the time that removing the gaps between the nodes saves on this drive
 
     @property
     def is_close(self) -> bool:
-        """Whether they are close together: they fill most of their span, so little is between them."""
+        """Whether they are close together, with little data between them."""
         return self.density >= DENSE
 
     @property
     def is_near(self) -> bool:
-        """Whether nearer would save little, be there gaps or not."""
+        """Whether removing the gaps would save little."""
         return self.saved_by_nearness < NAMED_FROM
 
     @property
     def is_all_over(self) -> bool:
-        """Whether they are apart, and over most of the volume."""
+        """Whether they are spread over most of the volume."""
         return not self.is_close and not self.is_near and self.volume_share >= ALL_OVER
 
 
 class Yardstick(Displayed, Struct, frozen=True):
-    """The same files, copied to another file system in the order of the listing: a row of the plan for that drive."""
+    """The time of the same files copied to another file system in listing order: a row of the plan for that drive."""
 
-    filesystem: str  # which one, as people say
-    seconds: float  # what listing them takes there
+    filesystem: str  # name of the other file system, for people
+    seconds: float  # predicted time of the listing there
     seconds_low: float  # lower end of its 90 % range
     seconds_high: float  # upper end
 
 
 class Verdict(Displayed, Struct, frozen=True):
-    """What a scan concludes of one volume, on one drive."""
+    """The verdict on one volume, on one drive."""
 
     drive: str  # the drive of the causes and remedies: the first one requested
-    seconds: float  # what listing every file takes on it
-    packed_seconds: float  # the same listing if the nodes were contiguous and in key order, for comparison
-    seconds_per_1000: float  # time for 1,000 files, folders and links that a listing shows
-    causes: tuple[Cause, ...]  # all that were tried, the largest first
-    remedies: tuple[Remedy, ...]  # those of the plan that need no other layout, what saves most first
-    placement: Placement | None  # where nodes are; None where there are fewer than two, or the drive has no arm
-    yardsticks: tuple[Yardstick, ...] = ()  # the same files on other file systems, as far as that is modelled
+    seconds: float  # time to list all files on it
+    packed_seconds: float  # time of the same listing with contiguous nodes in key order, for comparison
+    seconds_per_1000: float  # time per 1,000 files, folders and links that a listing shows
+    causes: tuple[Cause, ...]  # all evaluated causes, the largest first
+    remedies: tuple[Remedy, ...]  # remedies of the plan that need no other layout, the best first
+    placement: Placement | None  # placement of the nodes; None with fewer than two nodes, or without an arm
+    yardsticks: tuple[Yardstick, ...] = ()  # the same files on other file systems, if modelled
 
     @property
     def is_noticeable(self) -> bool:
-        """Whether the time is long enough for anybody to care."""
+        """Whether the time is long enough to matter."""
         return self.seconds >= WORTH_S
 
     @property
     def is_slow(self) -> bool:
-        """Whether the time is noticeable, and would be half as long without one of its causes."""
+        """Whether the time is noticeable, and a single cause accounts for half of it."""
         return any(cause.share >= SLOW_FROM for cause in self.named_causes)
 
     @property
     def named_causes(self) -> tuple[Cause, ...]:
-        """Causes large enough to be named; gaps between nodes only if there are any.
+        """Causes that are large enough to be named; gaps between nodes only if the nodes are not close together.
 
-        Moving contiguous nodes changes only the turns of the disk.
+        Moving contiguous nodes changes only the rotational delays.
         """
         if not self.is_noticeable:
             return ()
@@ -157,25 +155,25 @@ class Verdict(Displayed, Struct, frozen=True):
 
     @property
     def _told(self) -> tuple[Remedy, ...]:
-        """Remedies of a time that is long enough for anybody to care."""
+        """Remedies for a noticeable time."""
         return self.remedies if self.is_noticeable else ()
 
     @property
     def helpful(self) -> tuple[Remedy, ...]:
-        """Remedies that save enough to be named as help on nearly every such drive, the best first."""
+        """Remedies that help on nearly all similar drives, the best first."""
         return tuple(remedy for remedy in self._told if remedy.helps and remedy.is_sure)
 
     @property
     def unsure(self) -> tuple[Remedy, ...]:
-        """Remedies that save as much on this drive, and nothing on some drives like it."""
+        """Remedies that help on this drive, but not on some similar drives."""
         return tuple(remedy for remedy in self._told if remedy.helps and not remedy.is_sure)
 
     @property
     def best(self) -> Remedy | None:
-        """What saves most of what helps and needs no other drive."""
+        """The best helpful remedy that needs no other drive."""
         return next((remedy for remedy in self.helpful if not remedy.is_bought), None)
 
     @property
     def useless(self) -> tuple[Remedy, ...]:
-        """Remedies that do not help, which somebody might try."""
+        """Remedies that do not help."""
         return tuple(remedy for remedy in self._told if not remedy.helps)

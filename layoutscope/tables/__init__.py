@@ -1,8 +1,17 @@
-"""The tables that everything right of the readers works on."""
+"""The tables that readers make, and that all later stages use."""
 
 from __future__ import annotations
 
-from layoutscope.tables.columns import NULL_OFFSET, NULL_ROW, Later, Table, TextColumn, Values, build_table, stacked
+from layoutscope.tables.columns import (
+    NULL_OFFSET,
+    NULL_ROW,
+    LazyColumn,
+    Table,
+    TextColumn,
+    Values,
+    build_table,
+    stack_tables,
+)
 from layoutscope.tables.layout import (
     TreeFacts,
     VolumeFacts,
@@ -20,7 +29,7 @@ __all__ = [
     "NULL_ROW",
     "TABLES",
     "Column",
-    "Later",
+    "LazyColumn",
     "Table",
     "TextColumn",
     "TreeFacts",
@@ -32,5 +41,5 @@ __all__ = [
     "coverage_of",
     "findings_table",
     "layout_findings",
-    "stacked",
+    "stack_tables",
 ]

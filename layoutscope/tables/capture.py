@@ -1,10 +1,10 @@
-"""Captures: layouts saved as a folder of Parquet files with a manifest, to be looked at without the image.
+"""Captures: layouts saved as a folder of Parquet files with a manifest, for use without the image.
 
-``NAME.lscope/manifest.json`` says what the layouts are, ``NAME.lscope/N/TABLE.parquet`` holds the tables of the N-th
+``NAME.lscope/manifest.json`` describes the layouts, and ``NAME.lscope/N/TABLE.parquet`` holds the tables of the N-th
 one. DuckDB, polars and Spark read the files as they are.
 
-A capture may be damaged, or made by somebody who means harm: its columns are checked against the schema, its numbers
-for their range, its references for what they refer to, since everything right of the tables relies on them.
+A capture may be damaged or malicious. Its columns are checked against the schema, its numbers against their ranges, and
+its references against their targets, because all later stages rely on the tables.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     "tuple": list,
     "Mapping": dict,
 }
-"""What fields become in JSON, by the first words of their annotations."""
+"""Types of fields in JSON, by the first words of their annotations."""
 
 
 def field_types(kind: type[Struct]) -> dict[str, type | tuple[type, ...]]:
@@ -59,12 +59,12 @@ TREE_TYPES: Final = field_types(TreeFacts)
 
 
 def check_values(what: str, values: Mapping[str, Any], types: Mapping[str, type | tuple[type, ...]]) -> None:
-    """Check the members of a JSON object: those that are asked for and no others, each of its type."""
+    """Check that a JSON object has the given members and no others, each of its type."""
     if not isinstance(values, dict) or set(values) != set(types):
         raise ValueError(f"{what} has not the members of this version")
     for name, kind in types.items():
         kinds = kind if isinstance(kind, tuple) else (kind,)
-        # In Python True is an int, too.
+        # In Python, True is an int as well.
         if not isinstance(values[name], kinds) or (isinstance(values[name], bool) and bool not in kinds):
             raise ValueError(f"{what}.{name} is of the wrong type")
         if isinstance(values[name], int) and not 0 <= values[name] < 2**64:
@@ -83,27 +83,28 @@ def is_capture(path: Path) -> bool:
 
 
 def list_capture_files(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Separate the files of a capture from others in its folder.
+    """Separate the files of a capture, of any version, from others in its folder.
 
-    The manifest and the tables of any version; everything else, which is all there is where the manifest is none of a
-    capture.
+    Without the manifest of a capture, all files count as others.
     """
-    found = [
+    paths = [
         path
         for path in sorted(folder.rglob("*"))
         if path.is_symlink() or not path.is_dir() or next(path.iterdir(), None) is None
     ]
     if not _is_ours(folder / MANIFEST):
-        return [], found
-    own = {path for path in found if not path.is_symlink() and _OWN.fullmatch(path.relative_to(folder).as_posix())}
-    return [path for path in found if path in own], [path for path in found if path not in own]
+        return [], paths
+    own = {
+        path for path in paths if not path.is_symlink() and _CAPTURE_FILE.fullmatch(path.relative_to(folder).as_posix())
+    }
+    return [path for path in paths if path in own], [path for path in paths if path not in own]
 
 
-_OWN: Final = re.compile(rf"{re.escape(MANIFEST)}|[0-9]+/[a-z_]+\.parquet")
+_CAPTURE_FILE: Final = re.compile(rf"{re.escape(MANIFEST)}|[0-9]+/[a-z_]+\.parquet")
 
 
 def _is_ours(manifest: Path) -> bool:
-    """Whether a manifest names the format of captures, in whatever version."""
+    """Whether a manifest names the format of captures, in any version."""
     try:
         with inputs.open_file(manifest) as file:
             saved = json.loads(file.read(MAX_MANIFEST_BYTES))
@@ -123,19 +124,19 @@ def write_capture(
         (folder / str(number)).mkdir()
         for table in TABLES:
             ownfiles.write_new(folder / str(number) / f"{table}.parquet", parquet(layout.table(table)))
-        volumes.append({"facts": to_builtins(layout.facts), "sha256": digests(folder / str(number))})
+        volumes.append({"facts": to_builtins(layout.facts), "sha256": hash_tables(folder / str(number))})
     manifest = {"format": FORMAT, **about, "volumes": volumes}
-    # Last of all: without a manifest a folder is not a capture, nor is the result of an interrupted save.
+    # The manifest comes last, so the result of an interrupted save is not a capture.
     ownfiles.write_new(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
 
 
-def digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each table's file, by table."""
-    return {table: _digest(folder / f"{table}.parquet") for table in TABLES}
+def hash_tables(folder: Path) -> dict[str, str]:
+    """Compute the SHA-256 of the file of each table, by table."""
+    return {table: _hash_table(folder / f"{table}.parquet") for table in TABLES}
 
 
-def _digest(path: Path) -> str:
-    # Anyone who made the capture says with links which other files of this machine are read.
+def _hash_table(path: Path) -> str:
+    # Through links, the maker of a capture could have other files of this machine read.
     if path.is_symlink() or path.parent.is_symlink():
         raise ValueError(f"{path.name} is a link, and may lead out of the capture")
     import hashlib
@@ -145,33 +146,33 @@ def _digest(path: Path) -> str:
 
 
 def read_capture(folder: Path) -> tuple[tuple[VolumeLayout, ...], dict[str, Any]]:
-    """Read layouts back."""
+    """Read the layouts and the manifest of a capture."""
     inputs.note(folder)
     try:
-        manifest = _manifest(folder)
+        manifest = _read_manifest(folder)
         volumes = enumerate(manifest["volumes"])
         with _suppress_panics():
-            layouts = [_layout(folder / str(number), volume) for number, volume in volumes]
+            layouts = [_read_layout(folder / str(number), volume) for number, volume in volumes]
             return tuple(attach_containers(layouts)), manifest
-    except _damage() as error:
+    except _list_damage_errors() as error:
         raise ImageError(f"{folder}: is a damaged capture: {type(error).__name__} {error}".splitlines()[0]) from error
 
 
-def _damage() -> tuple[type[BaseException], ...]:
-    """List what reading files that are not captures can raise."""
+def _list_damage_errors() -> tuple[type[BaseException], ...]:
+    """List the errors that damaged captures can raise."""
     plain = (OSError, ValueError, KeyError, TypeError, RecursionError)
-    # A panic of polars' core in Rust derives from BaseException: nothing but its own name catches it.
+    # A panic of polars' Rust core derives from BaseException, so it must be caught by name.
     return (*plain, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 @contextmanager
 def _suppress_panics() -> Iterator[None]:
-    """Keep the standard error clean: on some damaged files polars prints a stack of its own before it raises."""
+    """Suppress standard error: on some damaged files, polars prints a stack trace before it raises."""
     standard_error = 2
     try:
-        kept = os.dup(standard_error)
+        saved_descriptor = os.dup(standard_error)
     except OSError:
-        # It was closed by anyone who started this.
+        # The parent process closed it.
         yield
         return
     try:
@@ -179,18 +180,18 @@ def _suppress_panics() -> Iterator[None]:
             os.dup2(nowhere.fileno(), standard_error)
         yield
     finally:
-        os.dup2(kept, standard_error)
-        os.close(kept)
+        os.dup2(saved_descriptor, standard_error)
+        os.close(saved_descriptor)
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def _read_manifest(folder: Path) -> dict[str, Any]:
     if (folder / MANIFEST).is_symlink():
         raise ValueError("the manifest is a link, and may lead out of the capture")
     with inputs.open_file(folder / MANIFEST) as file:
         text = file.read(MAX_MANIFEST_BYTES + 1)
     if len(text) > MAX_MANIFEST_BYTES:
         raise ValueError("the manifest is too long")
-    # Python's reader takes NaN and Infinity, which JSON does not have.
+    # Python's reader accepts NaN and Infinity, which JSON does not have.
     manifest = json.loads(text.decode("utf-8"), parse_constant=_refuse)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ImageError(f"{folder}: is not a capture of the version {FORMAT}")
@@ -202,15 +203,15 @@ def _refuse(word: str) -> float:
     raise ValueError(f"{word} is not a number")
 
 
-def _layout(folder: Path, volume: Mapping[str, Any]) -> VolumeLayout:
-    if digests(folder) != volume["sha256"]:
+def _read_layout(folder: Path, volume: Mapping[str, Any]) -> VolumeLayout:
+    if hash_tables(folder) != volume["sha256"]:
         raise ValueError("a table differs from its SHA-256")
     tables = {table: read_table(folder / f"{table}.parquet", table) for table in TABLES}
     check_references(tables)
-    return VolumeLayout(facts=_facts(volume["facts"]), **tables)
+    return VolumeLayout(facts=_parse_facts(volume["facts"]), **tables)
 
 
-def _facts(saved: Mapping[str, Any]) -> VolumeFacts:
+def _parse_facts(saved: Mapping[str, Any]) -> VolumeFacts:
     check_values("facts", saved, field_types(VolumeFacts))
     if not 512 <= saved["block_size_bytes"] <= MAX_BLOCK_BYTES:
         raise ValueError("the facts are those of no volume")
@@ -232,30 +233,30 @@ def _facts(saved: Mapping[str, Any]) -> VolumeFacts:
 
 
 MAX_ROWS_A_BYTE: Final = 64
-"""No table of a real volume packs more rows into a byte of its file; one that does is made to fill the memory."""
+"""Rows per byte of a file: no table of a real volume exceeds this; one that does is made to fill the memory."""
 
 MAX_UNPACKED_A_BYTE: Final = 256
-"""Tables of real volumes take up to 10 times their file's length in memory, those of regular ones some dozen times."""
+"""Memory per byte of a file: tables of real volumes need up to 10 bytes, those of very regular ones some dozen."""
 
 FREE_BYTES: Final = 64 * 1024**2
-"""A table may always take so much memory, however short its file."""
+"""Memory that a table may always take, even if its file is short."""
 
 MAX_WORD_BYTES: Final = 64 * 1024
-"""No name, attribute or message is longer; Parquet keeps a word once, however many rows repeat it."""
+"""Length of the longest name, attribute or message; Parquet stores a repeated word only once."""
 
 MAX_ADDRESS: Final = 2**62
 
 MAX_DEVICES: Final = 2
 
 MAX_NODE_BYTES: Final = 64 * 1024
-"""No node is larger than a block may be in any format that is read."""
+"""Largest node size of the supported formats."""
 
 NULLABLE: Final = OPTIONAL | {
     "volume", "level", "num_records", "used_bytes", "free_bytes", "key_rank", "first_key_id", "last_key_id",
     "name", "name_raw", "create_time", "modify_time", "size_bytes", "link_count", "entry_rank",
     "expected", "found", "owner",
 }  # fmt: skip
-"""Columns that may be null, besides references."""
+"""Columns that may be null, in addition to references."""
 
 WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("nodes", "kind"): frozenset({"leaf", "index", "header", "map", "free", "locked", "unreadable"}),
@@ -264,13 +265,13 @@ WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("nodes", "condition"): frozenset(CONDITIONS),
     ("findings", "level"): frozenset({"info", "warning", "error"}),
 }
-"""Columns that hold certain words alone."""
+"""Columns with a fixed set of words."""
 
 
 def read_table(path: Path, name: str) -> pl.DataFrame:
-    """Read a table and check what can be checked in it alone."""
+    """Read a table, and run the checks that need no other table."""
     _check_claims(path, name)
-    # By our own descriptor, which leaves the time of access alone; polars would open a path itself.
+    # Our own descriptor does not change the time of access; polars would open a path itself.
     with inputs.open_file(path) as file:
         frame = _widen_volume_number(pl.read_parquet(file))
     if name == "nodes" and "condition" not in frame.columns:
@@ -286,28 +287,28 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
 
 
 def _widen_volume_number(frame: pl.DataFrame) -> pl.DataFrame:
-    """Give the number of the volume its present type: it had 8 bits, which 255 volumes fill."""
+    """Widen the number of the volume, which had 8 bits in older captures."""
     if frame.schema.get("volume") == pl.UInt8:
         return frame.with_columns(pl.col("volume").cast(pl.UInt32))
     return frame
 
 
 def _add_condition(nodes: pl.DataFrame) -> pl.DataFrame:
-    """Add the condition of nodes to a capture from before there was one: of a damaged node, nothing was verified."""
+    """Add the condition of nodes to an older capture; there, a damaged node has nothing verified."""
     is_locked, is_unverified = pl.col("kind").cast(pl.String) == "locked", pl.col("valid").cast(pl.String) == "no"
     damaged = pl.when(is_unverified).then(pl.lit("damaged")).otherwise(pl.lit("sound"))
-    found = pl.when(is_locked).then(pl.lit("locked")).otherwise(damaged)
-    return nodes.with_columns(condition=found.cast(pl.Categorical))
+    condition = pl.when(is_locked).then(pl.lit("locked")).otherwise(damaged)
+    return nodes.with_columns(condition=condition.cast(pl.Categorical))
 
 
 def _check_claims(path: Path, name: str) -> None:
-    """Refuse a table that would fill the memory, before anything of it is unpacked."""
+    """Refuse a table that would fill the memory, before it is unpacked."""
     try:
         rows, unpacked_bytes = read_claims(path)
     except ValueError as error:
         raise ValueError(f"{name} {error}") from error
     stored = path.stat().st_size
-    # Parquet keeps a value that is repeated once, so that a few bytes can become any number of rows.
+    # Parquet stores a repeated value only once, so a few bytes can become any number of rows.
     if rows > stored * MAX_ROWS_A_BYTE:
         raise ValueError(f"{name} claims {rows:,} rows in {stored:,} bytes")
     width = sum(np.dtype(NUMBERS.get(column.kind, np.int64)).itemsize for column in TABLES[name])
@@ -350,20 +351,20 @@ def _check_ranges(name: str, frame: pl.DataFrame) -> None:
             raise ValueError(f"{name}.{length} is negative or beyond every disk")
         if name == "nodes" and (frame[length] > MAX_NODE_BYTES).any():
             raise ValueError(f"a node has more than {MAX_NODE_BYTES:,} bytes")
-        # Two numbers of up to 2**62 have a sum that 64 bits with a sign hold.
+        # The sum of two numbers up to 2**62 fits into signed 64 bits.
         if not (frame["image_offset"] + frame[length]).drop_nulls().is_between(0, MAX_ADDRESS).all():
             raise ValueError(f"{name} has pieces that end beyond every disk")
 
 
 def _check_words(name: str, frame: pl.DataFrame) -> None:
     for (table, column), words in WORDS.items():
-        found = set(frame[column].unique().cast(pl.String)) if table == name else set()
-        if not found <= words:
-            raise ValueError(f"{name}.{column} has the unknown word {min(map(str, found - words))!r:.40}")
+        words_used = set(frame[column].unique().cast(pl.String)) if table == name else set()
+        if not words_used <= words:
+            raise ValueError(f"{name}.{column} has the unknown word {min(map(str, words_used - words))!r:.40}")
 
 
 def check_references(tables: Mapping[str, pl.DataFrame]) -> None:
-    """Check that every reference leads to a node, and every parent is above its child."""
+    """Check that each reference points to a node, and that each parent is above its child."""
     nodes = tables["nodes"]
     for name, columns in TABLES.items():
         for column in columns:

@@ -1,6 +1,6 @@
-"""Columns of tables as arrays: what readers fill, and metrics and walks take.
+"""Columns of tables as arrays, which readers fill, and metrics and walks use.
 
-They become columns of a frame where somebody asks for one, and are made from such columns.
+They are converted to columns of a frame on demand, and can be made from such columns.
 """
 
 from __future__ import annotations
@@ -56,40 +56,40 @@ class Values(Displayed):
         return np.ones(len(self.data), np.bool_) if self.known is None else self.known
 
     def filled(self, otherwise: int) -> NDArray[Any]:
-        """Return the numbers, with another one in place of what is unknown."""
+        """Return the numbers, with a replacement for unknown ones."""
         if self.known is None:
             return self.data
         return np.where(self.known, self.data, np.asarray(otherwise, self.data.dtype))
 
     def signed(self) -> I64:
-        """Return the numbers in 64 bits, -1 where unknown; numbers of 2**63 and more wrap, which keeps them apart."""
+        """Return the numbers as int64, -1 for unknown ones; numbers from 2**63 on wrap, so they stay distinct."""
         values: I64 = self.data.astype(np.int64)
         if self.known is not None:
             values[~self.known] = -1
         return values
 
     def present(self) -> NDArray[Any]:
-        """Return the numbers that are known."""
+        """Return the known numbers."""
         return self.data if self.known is None else self.data[self.known]
 
     def to_list(self) -> list[int | None]:
-        """Return the numbers, None where unknown."""
-        found: list[int | None] = self.data.tolist()
-        return found if self.known is None else [n if k else None for n, k in zip(found, self.known, strict=True)]
+        """Return the numbers, None for unknown ones."""
+        numbers: list[int | None] = self.data.tolist()
+        return numbers if self.known is None else [n if k else None for n, k in zip(numbers, self.known, strict=True)]
 
     def equals(self, word: str) -> Mask:
-        """Return which rows have a word; what is unknown has none."""
+        """Mark the rows with a word; unknown rows have none."""
         if word not in self.words:
             return np.zeros(len(self.data), np.bool_)
-        found: Mask = self.data == self.words.index(word)
-        return found if self.known is None else found & self.known
+        is_equal: Mask = self.data == self.words.index(word)
+        return is_equal if self.known is None else is_equal & self.known
 
     def is_in(self, words: Iterable[str]) -> Mask:
-        """Return which rows have one of some words."""
-        found = np.zeros(len(self.data), np.bool_)
+        """Mark the rows with one of some words."""
+        is_equal = np.zeros(len(self.data), np.bool_)
         for word in words:
-            found |= self.equals(word)
-        return found
+            is_equal |= self.equals(word)
+        return is_equal
 
     def numbered(self) -> tuple[NDArray[np.uint32], tuple[str, ...]]:
         """Number the words in the order of their first rows."""
@@ -101,16 +101,16 @@ class Values(Displayed):
     def series(self, name: str, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
         """Make a column of a frame."""
         if self.words or dtype == pl.Categorical:
-            # Categories from codes: one gather, no string a row.
+            # One gather makes categories from codes, without a string per row.
             codes = pl.Series(self.data.astype(np.uint32))
             known = codes if self.known is None else codes.set(pl.Series(~self.known), None)
             return pl.Series(name, self.words, dtype=pl.Categorical).gather(known)
-        found = pl.Series(name, np.ascontiguousarray(self.data))
-        return (found if self.known is None else found.set(pl.Series(~self.known), None)).cast(dtype)
+        column = pl.Series(name, np.ascontiguousarray(self.data))
+        return (column if self.known is None else column.set(pl.Series(~self.known), None)).cast(dtype)
 
     @classmethod
     def of(cls, column: pl.Series) -> Values:
-        """Make a column of one of a frame."""
+        """Make a column from a series."""
         known = None if not column.null_count() else column.is_not_null().to_numpy()
         if column.dtype == pl.Categorical:
             codes, words = _category_numbers(column)
@@ -118,7 +118,7 @@ class Values(Displayed):
         return cls(column.to_physical().fill_null(0).to_numpy(), known)
 
     def take(self, rows: Any) -> Values:
-        """Return rows given by places, by a mask, or by a slice, whose result is a view and cannot be changed."""
+        """Return rows given by positions, a mask or a slice; a slice gives a read-only view."""
         data = self.data[rows]
         if isinstance(rows, slice):
             data.flags.writeable = False
@@ -126,13 +126,13 @@ class Values(Displayed):
 
 
 class TextColumn:
-    """A column of texts or bytes, which may be stored in another order than the rows."""
+    """A column of texts or bytes, which may be stored in a different order than the rows."""
 
     def __init__(
         self,
-        data: U8,  # the texts, one after the other; UTF-8 if they are text. They must not change any more.
+        data: U8,  # the contiguous texts, in UTF-8 if they are text; the caller must not change them
         length: NDArray[np.integer[Any]],
-        # the text of each row, by its place; in their own order without it
+        # the number of the text of each row; None if rows and texts have the same order
         rows: NDArray[np.integer[Any]] | None = None,
         known: Mask | None = None,
     ) -> None:
@@ -140,11 +140,11 @@ class TextColumn:
         self.length = length
         self.rows = rows
         self.known = known
-        self._known_start: list[I64] = []  # where each text starts, once somebody asked; shared with rows taken of it
+        self._known_start: list[I64] = []  # start of each text, once computed; shared with selections of rows
 
     @classmethod
     def of(cls, texts: Sequence[str | bytes | None]) -> TextColumn:
-        """Make a column of texts, or of bytes."""
+        """Make a column from texts or bytes."""
         raw = [b"" if text is None else text if isinstance(text, bytes) else text.encode() for text in texts]
         known = np.array([text is not None for text in texts], np.bool_)
         lengths = np.fromiter(map(len, raw), np.int64, len(raw))
@@ -152,7 +152,7 @@ class TextColumn:
 
     @classmethod
     def stacked(cls, parts: Sequence[TextColumn]) -> TextColumn:
-        """Put columns one below the other; their texts are not brought into the order of the rows."""
+        """Concatenate columns; their texts stay in stored order."""
         first = starts_of(np.array([len(part.length) for part in parts], np.int64))
         orders = [np.arange(len(part.length)) if part.rows is None else part.rows.astype(np.int64) for part in parts]
         return cls(
@@ -164,7 +164,7 @@ class TextColumn:
 
     @property
     def is_known(self) -> Mask:
-        """Which rows have a text."""
+        """The rows with a text."""
         return np.ones(len(self), np.bool_) if self.known is None else self.known
 
     def __len__(self) -> int:
@@ -177,29 +177,29 @@ class TextColumn:
         return self._known_start[0]
 
     def _starts(self, texts: NDArray[np.integer[Any]]) -> I64:
-        """Where some texts start; of a few it is counted for them alone."""
-        found: I64
+        """Return the starts of some texts; for a few, the starts of all others are not computed."""
+        starts: I64
         if len(texts) > _FEW_TEXTS:
-            found = self._start[texts]
+            starts = self._start[texts]
         else:
-            found = np.array([int(self.length[:text].sum(dtype=np.int64)) for text in texts.tolist()], np.int64)
-        return found
+            starts = np.array([int(self.length[:text].sum(dtype=np.int64)) for text in texts.tolist()], np.int64)
+        return starts
 
     def is_ascii(self) -> bool:
-        """Return whether no row's text has a byte beyond ASCII."""
+        """Whether the texts of all rows are ASCII."""
         if self.rows is None:
             return int(self.data.max(initial=0)) <= _ASCII_LAST
         return int(self.data[ranges(self._start[self.rows], self.length[self.rows])].max(initial=0)) <= _ASCII_LAST
 
     def lengths(self, otherwise: int = 0) -> I64:
-        """Bytes of the text of each row; another number where there is none."""
-        found = (self.length if self.rows is None else self.length[self.rows]).astype(np.int64)
+        """Return the length of the text of each row in bytes, or a replacement without a text."""
+        lengths = (self.length if self.rows is None else self.length[self.rows]).astype(np.int64)
         if self.known is not None:
-            found[~self.known] = otherwise
-        return found
+            lengths[~self.known] = otherwise
+        return lengths
 
     def heads(self, width: int) -> U8:
-        """Return the first bytes of the text of each row, (n, width), shorter ones padded with zeros."""
+        """Return the first bytes of the text of each row, shape (n, width), padded with zeros."""
         length = np.minimum(self.lengths(), width)
         out = np.zeros((len(self), width), np.uint8)
         start = self._start if self.rows is None else self._start[self.rows]
@@ -208,24 +208,24 @@ class TextColumn:
         return out
 
     def num_chars(self) -> I64:
-        """Characters of the text of each row; 0 where there is none."""
+        """Count the characters of the text of each row; 0 without a text."""
         if int(self.data.max(initial=0)) <= _ASCII_LAST:
             return self.lengths()
-        # In UTF-8 a byte of 0b10xxxxxx goes on with a character, all others begin one.
+        # In UTF-8, a byte 0b10xxxxxx continues a character, and all others begin one.
         begun = np.concatenate([[0], np.cumsum((self.data & 0xC0) != 0x80)])
         start = self._start if self.rows is None else self._start[self.rows]
         return np.asarray(begun[start + self.lengths()] - begun[start], np.int64)
 
     @cached_property
     def _composed(self) -> I64:
-        """Lengths of composed texts, -1 where that was not asked yet."""
+        """Lengths of composed texts, -1 if not computed yet."""
         return np.full(len(self), -1, np.int64)
 
     def composed_lengths(self, places: I64) -> I64:
-        """Bytes of the texts of some rows in normal form C.
+        """Return the lengths of the texts of some rows in normal form C, in bytes.
 
-        Each is composed once: Python sorts combining characters in the square of their number, which takes
-        0.2 ms for a name of 255.
+        Each text is composed only once: Python sorts combining characters in quadratic time, which takes 0.2 ms for a
+        name of 255.
         """
         missing = places[self._composed[places] < 0]
         texts = self.take(missing).to_list()
@@ -233,28 +233,28 @@ class TextColumn:
         return self._composed[places]
 
     def take(self, rows: Any) -> TextColumn:
-        """Return some rows, given by their places, by a mask or as a slice."""
+        """Return rows given by positions, a mask or a slice."""
         if self.rows is not None:
             order = self.rows[rows]
         else:
             is_places = isinstance(rows, np.ndarray) and rows.dtype.kind in "iu"
             order = rows if is_places else _places(rows, len(self.length))
-        found = TextColumn(self.data, self.length, order, None if self.known is None else self.known[rows])
-        found._known_start = self._known_start
-        return found
+        taken = TextColumn(self.data, self.length, order, None if self.known is None else self.known[rows])
+        taken._known_start = self._known_start
+        return taken
 
     def pieces(self) -> tuple[U8, I64, I64]:
-        """Return the texts of the rows one after the other, where each begins, and its bytes."""
+        """Return the texts in the order of the rows, contiguous, with their starts and lengths in bytes."""
         length = self.length if self.rows is None else self.length[self.rows]
-        own = starts_of(length)
+        starts = starts_of(length)
         if self.rows is None:
-            return self.data, own, length.astype(np.int64)
+            return self.data, starts, length.astype(np.int64)
         data = np.empty(int(length.sum(dtype=np.int64)), np.uint8)
-        copy_pieces(self.data, self._start[self.rows], length.astype(np.int64), own, data)
-        return data, own, length.astype(np.int64)
+        copy_pieces(self.data, self._start[self.rows], length.astype(np.int64), starts, data)
+        return data, starts, length.astype(np.int64)
 
     def raw(self) -> list[bytes]:
-        """Return the texts as bytes; for some rows that were taken."""
+        """Return the texts as bytes, which is slow for many rows."""
         start, length = (
             (self._start, self.length) if self.rows is None else (self._starts(self.rows), self.length[self.rows])
         )
@@ -262,69 +262,70 @@ class TextColumn:
         return [self.data[first : first + size].tobytes() for first, size in pairs]
 
     def to_list(self) -> list[str | None]:
-        """Return the texts, None where there is none; for some rows that were taken."""
+        """Return the texts, None for rows without one, which is slow for many rows."""
         return [
-            text.decode() if there else None for text, there in zip(self.raw(), self.is_known.tolist(), strict=True)
+            text.decode() if is_known else None
+            for text, is_known in zip(self.raw(), self.is_known.tolist(), strict=True)
         ]
 
     def equal_to(self, text: bytes) -> Mask:
-        """Return which rows have a text."""
-        wanted = np.frombuffer(text, np.uint8)
-        same: Mask = self.lengths(-1) == len(wanted)
-        rows = np.flatnonzero(same)
-        spots = self._starts(rows if self.rows is None else self.rows[rows])
-        found = self.data[ranges(spots, np.full(len(rows), len(wanted)))].reshape(len(rows), len(wanted))
-        same[rows] = (found == wanted).all(axis=1)
-        return same
+        """Mark the rows that have the given text."""
+        searched = np.frombuffer(text, np.uint8)
+        is_equal: Mask = self.lengths(-1) == len(searched)
+        rows = np.flatnonzero(is_equal)
+        starts = self._starts(rows if self.rows is None else self.rows[rows])
+        candidates = self.data[ranges(starts, np.full(len(rows), len(searched)))].reshape(len(rows), len(searched))
+        is_equal[rows] = (candidates == searched).all(axis=1)
+        return is_equal
 
     def series(self, name: str, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
         """Make a column of a frame."""
         kind: Literal["text", "binary"] = "binary" if dtype == pl.Binary else "text"
-        found = cut(name, self.data, self.length.astype(np.int64), kind)
+        column = make_text_series(name, self.data, self.length.astype(np.int64), kind)
         if self.rows is None and self.known is None:
-            return found
+            return column
         rows = pl.Series(np.arange(len(self.length)) if self.rows is None else self.rows)
-        return found.gather(rows if self.known is None else rows.set(pl.Series(~self.known), None))
+        return column.gather(rows if self.known is None else rows.set(pl.Series(~self.known), None))
 
 
 def _places(rows: Any, height: int) -> NDArray[np.int64]:
-    """Return the places that a slice or an index chooses."""
+    """Return the positions that a slice or an index selects."""
     return np.arange(*rows.indices(height)) if isinstance(rows, slice) else np.arange(height)[rows]
 
 
-def cut(
+def make_text_series(
     name: str,
-    data: NDArray[np.uint8],  # the values, one after the other; must not change any more
+    data: NDArray[np.uint8],  # the contiguous values, which the caller must not change
     lengths_bytes: NDArray[np.int64],
-    kind: Literal["text", "binary"],  # what they are; text must be valid UTF-8 that no value's end cuts in two
+    kind: Literal["text", "binary"],  # each text must be valid UTF-8
 ) -> pl.Series:
     """Cut bytes into the values of a column."""
     import nanoarrow
 
     ends = np.zeros(len(lengths_bytes) + 1, np.int64)
     np.cumsum(lengths_bytes, out=ends[1:])
-    # Large ones have offsets of 64 bits: the names of a volume may be more than 2 GiB.
+    # The large types have 64-bit offsets: the names of a volume may exceed 2 GiB.
     schema = nanoarrow.large_string() if kind == "text" else nanoarrow.large_binary()
     parts: list[Any] = [None, ends, np.ascontiguousarray(data)]
     return pl.Series(nanoarrow.c_array_from_buffers(schema, len(lengths_bytes), parts)).alias(name)
 
 
 def _category_numbers(column: pl.Series) -> tuple[NDArray[np.uint32], tuple[str, ...]]:
-    """Number the categories of a column in the order of their first rows, whatever else the process has read.
+    """Number the categories of a column by their first rows, independently of other columns in the process.
 
     >>> codes, words = _category_numbers(pl.Series(["b", "a", None, "b"], dtype=pl.Categorical))
     >>> codes.tolist(), words
     ([0, 1, 2, 0], ('b', 'a', ''))
     """
-    found = column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
-    numbers, first = _number_codes(found, int(found.max(initial=0)) + 1)
+    codes = column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
+    numbers, first = _number_codes(codes, int(codes.max(initial=0)) + 1)
     return numbers, tuple(column[row] or "" for row in first.tolist())
 
 
 def _number_codes(codes: NDArray[Any], num_codes: int) -> tuple[NDArray[np.uint32], I64]:
-    """Number codes in the order of their first rows; return each row's number, and the first row of each number."""
+    """Number codes by their first rows; return the number of each row, and the first row of each number."""
     first = np.full(num_codes, -1)
-    # The last of several values for one place stays: backwards, that is the first.
+    # The last of several assignments to one place wins, so the reversed order keeps the first row.
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     present = np.flatnonzero(first >= 0)
     order = present[np.argsort(first[present])]
@@ -334,13 +335,13 @@ def _number_codes(codes: NDArray[Any], num_codes: int) -> tuple[NDArray[np.uint3
 
 
 class Rows:
-    """Rows of documented columns, which are made part by part."""
+    """Rows of documented columns, which are computed in parts."""
 
     def __init__(
         self,
         columns: Sequence[Column],
         height: int,
-        # from a slice of the rows to each column in it, as lists with None where there is no value, or as arrays
+        # returns the columns of a slice of the rows, as lists with None for unknown values, or as arrays
         columns_of: Callable[[slice], Mapping[str, AnyColumn | Sequence[Any]]],
         frame: Callable[[], pl.DataFrame],
     ) -> None:
@@ -352,14 +353,14 @@ class Rows:
     def __len__(self) -> int:
         return self._height
 
-    def part(self, chosen: slice) -> dict[str, list[Any]]:
-        """Return some rows: the values of each column as Python's own, None where there is none."""
-        found = self.columns_of(chosen)
-        return {column.name: listed(found[column.name], column.kind) for column in self.columns}
+    def part(self, rows: slice) -> dict[str, list[Any]]:
+        """Return some rows: the values of each column as Python objects, None for unknown ones."""
+        columns = self.columns_of(rows)
+        return {column.name: listed(columns[column.name], column.kind) for column in self.columns}
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """The same as a frame; made when it is asked for the first time."""
+        """The same as a frame, made at the first access."""
         return self._frame()
 
     @classmethod
@@ -375,25 +376,25 @@ class Rows:
 
     @classmethod
     def under(cls, columns: Sequence[Column], data: Mapping[str, Any]) -> Rows:
-        """Put arrays or lists of one length under columns."""
+        """Make rows from arrays or lists of one length, by column name."""
         names = [column.name for column in columns]
         if set(data) != set(names):
             raise ValueError(f"these rows have other columns: {sorted(set(data) ^ set(names))}")
 
         def frame() -> pl.DataFrame:
-            return pl.DataFrame([_series(column, data[column.name]) for column in columns])
+            return pl.DataFrame([_make_series(column, data[column.name]) for column in columns])
 
         return cls(columns, len(data[names[0]]), lambda chosen: {name: data[name][chosen] for name in names}, frame)
 
     @classmethod
     def listed(cls, columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Rows:
-        """Append rows, whose values are in the order of the columns."""
+        """Make rows from tuples, whose values are in the order of the columns."""
         values = list(zip(*rows, strict=True)) or [()] * len(columns)
         data = {column.name: list(own) for column, own in zip(columns, values, strict=True)}
         return cls.under(columns, data)
 
 
-def _series(column: Column, values: Any) -> pl.Series:
+def _make_series(column: Column, values: Any) -> pl.Series:
     if isinstance(values, np.ndarray):
         return pl.Series(column.name, values).cast(column.dtype)
     return pl.Series(column.name, values, dtype=column.dtype)
@@ -408,11 +409,11 @@ NULL_OFFSET: Final = np.int64(-1)
 """Marks "no address" in arrays of offsets; :func:`build_table` turns it into null."""
 
 _FEW_WORDS: Final = 256
-"""So many codes fit into a byte."""
+"""Number of codes that fit into a byte."""
 
 
-class Later:
-    """A column that is made when somebody asks for it: many columns of a table nobody does."""
+class LazyColumn:
+    """A column that is made at the first access, because many columns of a table are never used."""
 
     def __init__(self, length: int, make: Callable[[], Any]) -> None:
         self._length = length
@@ -425,8 +426,8 @@ class Later:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def time_of(microseconds: int) -> datetime | None:
-    """Return a time that is counted from 1970 on; None where no calendar of Python's reaches."""
+def to_datetime(microseconds: int) -> datetime | None:
+    """Convert microseconds since 1970 to a time; None beyond the range of `datetime`."""
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
@@ -434,17 +435,17 @@ def time_of(microseconds: int) -> datetime | None:
 
 
 def listed(column: AnyColumn | Sequence[Any] | NDArray[Any], kind: str) -> list[Any]:
-    """Return a column as Python's own values, None where unknown: words and texts, bytes, times, numbers."""
+    """Return a column as Python objects: words and texts, bytes, times or numbers, None for unknown values."""
     if isinstance(column, TextColumn):
         if kind == "String":
             return column.to_list()
-        return [raw if there else None for raw, there in zip(column.raw(), column.is_known.tolist(), strict=True)]
+        return [raw if is_known else None for raw, is_known in zip(column.raw(), column.is_known.tolist(), strict=True)]
     if not isinstance(column, Values):
         return np.ndarray.tolist(column) if isinstance(column, np.ndarray) else list(column)
-    found = column.to_list()
+    values = column.to_list()
     if kind == "Categorical":
-        return [None if code is None else column.words[code] for code in found]
-    return [None if us is None else time_of(us) for us in found] if kind == "time" else found
+        return [None if code is None else column.words[code] for code in values]
+    return [None if us is None else to_datetime(us) for us in values] if kind == "time" else values
 
 
 class Table:
@@ -453,7 +454,7 @@ class Table:
     def __init__(self, name: str, height: int, column: Callable[[str], AnyColumn]) -> None:
         self.name = name
         self._height = height
-        self._column = column
+        self._make = column
         self._columns: dict[str, AnyColumn] = {}
 
     def __len__(self) -> int:
@@ -476,41 +477,41 @@ class Table:
     def column(self, name: str) -> AnyColumn:
         """Return a column of either kind."""
         if name not in self._columns:
-            self._columns[name] = self._column(name)
+            self._columns[name] = self._make(name)
         return self._columns[name]
 
     def take(self, rows: Any) -> Table:
-        """Return some rows, given by their places or by a mask; each column is taken when it is asked for."""
+        """Return rows given by positions or a mask; a column is taken at its first access."""
         is_mask = isinstance(rows, np.ndarray) and rows.dtype == np.bool_
         chosen = _rows_of_mask(rows) if is_mask else _places(rows, self._height)
         height = chosen.stop - chosen.start if isinstance(chosen, slice) else len(chosen)
         return Table(self.name, height, lambda name: self.column(name).take(chosen))
 
     def changed(self, name: str, column: AnyColumn) -> Table:
-        """Return a table with another column in place of one."""
-        return Table(self.name, self._height, lambda wanted: column if wanted == name else self.column(wanted))
+        """Return a table with one column replaced."""
+        return Table(self.name, self._height, lambda requested: column if requested == name else self.column(requested))
 
     def listed(self, name: str) -> list[Any]:
-        """Return a column as Python's own values, None where unknown: words and texts, bytes, times, numbers."""
+        """Return a column as Python objects: words and texts, bytes, times or numbers, None for unknown values."""
         return listed(self.column(name), next(each.kind for each in TABLES[self.name] if each.name == name))
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return rows by the names of their columns, for a few that were taken."""
+        """Return rows by column name, which is slow for many rows."""
         columns = {each.name: self.listed(each.name) for each in TABLES[self.name]}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """The same as a frame; made when it is asked for the first time."""
+        """The same as a frame, made at the first access."""
         return pl.DataFrame([self.column(each.name).series(each.name, each.dtype) for each in TABLES[self.name]])
 
     @classmethod
     def of(cls, name: str, frame: pl.DataFrame) -> Table:
-        """Make a table of a frame, which has its columns, and may have others."""
+        """Make a table from a frame, which has its columns, and may have others."""
 
         def column(column: str) -> AnyColumn:
-            found = frame[column]
-            return TextColumn.of(found.to_list()) if found.dtype in (pl.String, pl.Binary) else Values.of(found)
+            series = frame[column]
+            return TextColumn.of(series.to_list()) if series.dtype in (pl.String, pl.Binary) else Values.of(series)
 
         table = cls(name, frame.height, column)
         table.__dict__["frame"] = frame
@@ -518,13 +519,13 @@ class Table:
 
 
 def _rows_of_mask(mask: NDArray[np.bool_]) -> NDArray[np.int64] | slice:
-    """Places of the rows of a mask; those that follow one another are not copied."""
+    """Return the positions of the rows of a mask; a slice if they are contiguous."""
     first, count = int(mask.argmax()) if len(mask) else 0, int(np.count_nonzero(mask))
     return slice(first, first + count) if mask[first : first + count].all() else np.flatnonzero(mask)
 
 
-def stacked(tables: Sequence[Table]) -> Table:
-    """Put tables one below the other; there is at least one."""
+def stack_tables(tables: Sequence[Table]) -> Table:
+    """Concatenate at least one table."""
 
     def column(name: str) -> AnyColumn:
         if isinstance(tables[0].column(name), TextColumn):
@@ -539,10 +540,10 @@ def stacked(tables: Sequence[Table]) -> Table:
 
 
 def _renumber_codes(column: Values, words: Sequence[str]) -> NDArray[Any]:
-    """Codes of a column by their places among the words of several."""
+    """Return the codes of a column as positions in a common list of words."""
     places = np.array([words.index(word) for word in column.words] or [0], _code_type(words))
-    found: NDArray[Any] = places[column.data]
-    return found
+    codes: NDArray[Any] = places[column.data]
+    return codes
 
 
 def _code_type(words: Sequence[str]) -> type[np.unsignedinteger[Any]]:
@@ -550,18 +551,18 @@ def _code_type(words: Sequence[str]) -> type[np.unsignedinteger[Any]]:
 
 
 def are_walked(nodes: Table) -> NDArray[np.bool_]:
-    """Return which nodes have a place in the order of their tree and are read for it, damaged ones too.
+    """Mark the nodes that have a place in the order of their tree and are read, including damaged ones.
 
-    A listing that is led to a damaged node reads it, and fails. Nothing reads what no image holds, and a node whose
-    rank nobody knows comes up in no order.
+    A listing reads a damaged node that an index leads to, and fails there. Nodes outside the image cannot be read, and
+    nodes with an unknown rank are in no order.
     """
-    is_led_to = nodes["condition"].equals("damaged") & nodes["key_rank"].is_known
-    walked: NDArray[np.bool_] = nodes["condition"].is_in(("sound", "locked")) | is_led_to
-    return walked
+    is_reached = nodes["condition"].equals("damaged") & nodes["key_rank"].is_known
+    is_walked: NDArray[np.bool_] = nodes["condition"].is_in(("sound", "locked")) | is_reached
+    return is_walked
 
 
 def condition_details(nodes: Table) -> dict[str, int]:
-    """Count the nodes that are damaged, and those that could not be read; nothing where there are none."""
+    """Count the damaged and the unread nodes, if there are any."""
     counts = {word: int(nodes["condition"].equals(word).sum()) for word in ("damaged", "unread")}
     return {f"{word} nodes": count for word, count in counts.items() if count}
 
@@ -572,17 +573,17 @@ def build_table(name: str, columns: Mapping[str, Any]) -> Table:
     unknown = set(columns) - {column.name for column in schema}
     if unknown:
         raise ValueError(f"table {name} has no column {sorted(unknown)}")
-    height = _height(name, columns) if columns else 0
-    made = {column.name: _column(column, columns, height) for column in schema}
+    height = _get_height(name, columns) if columns else 0
+    made_columns = {column.name: _get_column(column, columns, height) for column in schema}
 
     def column(name: str) -> AnyColumn:
-        found = made[name]
-        return found.make() if isinstance(found, Later) else found
+        value = made_columns[name]
+        return value.make() if isinstance(value, LazyColumn) else value
 
     return Table(name, height, column)
 
 
-def _height(name: str, columns: Mapping[str, Any]) -> int:
+def _get_height(name: str, columns: Mapping[str, Any]) -> int:
     lengths = {
         key: len(value[0] if isinstance(value, tuple) else value)
         for key, value in columns.items()
@@ -597,15 +598,15 @@ def _has_length(value: Any) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, str | bytes)
 
 
-def _column(column: Column, columns: Mapping[str, Any], height: int) -> AnyColumn | Later:
+def _get_column(column: Column, columns: Mapping[str, Any], height: int) -> AnyColumn | LazyColumn:
     if column.name not in columns:
         if column.name == "row":
-            return Later(height, lambda: Values(np.arange(height, dtype=np.uint32)))
+            return LazyColumn(height, lambda: Values(np.arange(height, dtype=np.uint32)))
         if columns and column.name not in OPTIONAL and column.name not in DEFAULTS:
             raise ValueError(f"a table misses column {column.name!r}")
     value = columns.get(column.name, DEFAULTS.get(column.name) if columns else None)
-    if isinstance(value, Later):
-        return Later(height, lambda: _make_column(column, value.make(), height))
+    if isinstance(value, LazyColumn):
+        return LazyColumn(height, lambda: _make_column(column, value.make(), height))
     return _make_column(column, value, height)
 
 
@@ -613,17 +614,17 @@ def _make_column(column: Column, value: Any, height: int) -> AnyColumn:
     if not _has_length(value):
         return _make_constant_column(column, value, height)
     if isinstance(value, tuple):
-        return _categories(np.asarray(value[0]), value[1])
+        return _make_words(np.asarray(value[0]), value[1])
     if not isinstance(value, Values | TextColumn | np.ndarray):
         value = _make_listed_column(column, value)
     if isinstance(value, TextColumn):
         return value
-    found = value if isinstance(value, Values) else _attach_nulls(column, value)
-    return found if column.kind == "Categorical" else _cast(column, found)
+    values = value if isinstance(value, Values) else _attach_nulls(column, value)
+    return values if column.kind == "Categorical" else _cast(column, values)
 
 
 def _make_constant_column(column: Column, value: Any, height: int) -> AnyColumn:
-    """Make a column of one value, which takes no memory; the value may be unknown."""
+    """Make a column of one value or of unknown ones, which takes no memory."""
     known = None if value is not None else np.broadcast_to(np.False_, height)
     if column.kind in NUMBERS:
         one = np.array(0 if value is None else value, NUMBERS[column.kind])
@@ -636,7 +637,7 @@ def _make_constant_column(column: Column, value: Any, height: int) -> AnyColumn:
 
 
 def _make_listed_column(column: Column, value: Any) -> AnyColumn:
-    """Make a column of a list, or of a series."""
+    """Make a column from a list or a series."""
     listed = list(value)
     if column.kind in ("String", "Binary"):
         return TextColumn.of(listed)
@@ -652,8 +653,8 @@ def _make_listed_column(column: Column, value: Any) -> AnyColumn:
     return _attach_nulls(column, numbers, known)
 
 
-def _categories(codes: NDArray[Any], names: Sequence[str]) -> Values:
-    """Words from codes; two names that are the same are one word."""
+def _make_words(codes: NDArray[Any], names: Sequence[str]) -> Values:
+    """Make a column of words from codes; equal names become one word."""
     words = list(dict.fromkeys(names))
     if len(words) < len(names):
         codes = np.array([words.index(name) for name in names])[codes.astype(np.int64)]
@@ -671,7 +672,7 @@ def _attach_nulls(column: Column, data: NDArray[Any], known: NDArray[np.bool_] |
 
 
 def _cast(column: Column, values: Values) -> Values:
-    """Bring numbers to the type of their column."""
+    """Convert numbers to the type of their column."""
     dtype, data = NUMBERS[column.kind], values.data
     if data.dtype == dtype:
         return values
@@ -680,6 +681,6 @@ def _cast(column: Column, values: Values) -> Values:
         limits = np.iinfo(dtype)
         if int(data.min()) < limits.min or int(data.max()) > limits.max:
             raise ValueError(f"the column {column.name} cannot hold numbers from {data.min()} to {data.max()}")
-    # With a sign or without one, a number that both can hold is the same bytes.
+    # A number that both the signed and the unsigned type can hold has the same bytes in both.
     is_same = data.dtype.kind in "iu" and data.dtype.itemsize == np.dtype(dtype).itemsize
     return Values(data.view(dtype) if is_same else data.astype(dtype), values.known)

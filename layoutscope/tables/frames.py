@@ -1,7 +1,7 @@
-"""Frames that results give, and what their columns mean; documented and checked like the tables of a layout.
+"""Frames of results, with the meaning of their columns; documented and checked like the tables of a layout.
 
-Times are in seconds. A sum over all rows of one volume and one drive is the predicted time: nothing is left out, and
-what belongs to no node, file or directory has a row of its own.
+Times are in seconds. The sum over all rows of one volume and one drive is the predicted time: reads that belong to no
+node, file or directory have a row of their own.
 """
 
 from __future__ import annotations
@@ -127,21 +127,21 @@ FRAMES: Final[dict[str, tuple[Column, ...]]] = {
 
 
 def build_frame(name: str, columns: Mapping[str, Any]) -> pl.DataFrame:
-    """Make a frame of columns."""
+    """Make a frame from columns."""
     return Rows.under(FRAMES[name], columns).frame
 
 
 class WalkCosts(Displayed, Struct, frozen=True):
-    """What a walk costs on one drive, by node, by file and by directory; each sums up to the whole.
+    """The cost of a walk on one drive, by node, by file and by directory; each sums to the whole.
 
-    A read is charged to the nodes that it brings, in proportion to their bytes in it. What a node costs is shared
-    equally by the files and directories that have a record in it; index nodes and maps, which everybody needs, belong
-    to no file. A directory is charged with the reads that listing it caused.
+    A read is charged to the nodes that it returns, in proportion to their bytes. The files and directories with a
+    record in a node share its cost equally; shared index nodes and maps belong to no file. A directory is charged with
+    the reads that listing it caused.
     """
 
     drive: str  # name of the profile
-    order: str  # what is done
-    seconds: float  # what it takes
+    order: str  # name of the order
+    seconds: float  # predicted time
     # nodes, files, directories: `node_costs`, `file_costs` and `directory_costs` of `FRAMES`, the most expensive first
     nodes: pl.DataFrame
     files: pl.DataFrame
@@ -149,10 +149,10 @@ class WalkCosts(Displayed, Struct, frozen=True):
 
 
 def parquet(frame: pl.DataFrame) -> memoryview:
-    """Return a table as Parquet, whole, for others to write.
+    """Encode a table as Parquet in memory.
 
-    It is made in memory: polars reports a full disk or a closed pipe by errors of its own, which name neither.
+    Polars does not write the file itself because its errors name neither a full disk nor a closed pipe.
     """
-    held = io.BytesIO()
-    frame.write_parquet(held, compression="zstd", statistics=True)
-    return held.getbuffer()
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", statistics=True)
+    return buffer.getbuffer()

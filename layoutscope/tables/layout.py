@@ -1,6 +1,6 @@
 """VolumeLayout: one view of one volume as frozen tables.
 
-The readers make it; metrics, walks, reports and captures see nothing else.
+Readers make it, and it is all that metrics, walks, reports and captures see.
 """
 
 from __future__ import annotations
@@ -31,50 +31,47 @@ class TreeFacts(Displayed, Struct, frozen=True):
     tree: str  # name as in the tables
     node_size_bytes: int  # size of its nodes
     height: int  # levels, 0 for an empty tree
-    num_nodes: int  # nodes, as declared
-    num_free_nodes: int  # nodes held without use, as declared
-    num_leaf_records: int  # records in the leaves, as declared
+    num_nodes: int  # number of nodes
+    num_free_nodes: int  # number of allocated nodes that are not in use
+    num_leaf_records: int  # number of records in the leaves
     root_node_id: int  # node number or oid of the root, 0 for none
 
 
 class VolumeFacts(Displayed, Struct, frozen=True):
-    """The declarations of a volume."""
+    """The facts that a volume declares about itself."""
 
     filesystem: str  # name of the file system that read it
-    variant: str  # as people say: a label of the file system, of one of its variants, or of a container
-    # its number on the image from 1, as in the tables and as ``--volume`` takes it; None for a container
-    volume: int | None
-    name: str  # its name; empty with ``--no-names``
-    uuid: str  # its identifier
+    variant: str  # for people: a label of the file system, of one of its variants, or of a container
+    volume: int | None  # number on the image from 1, as in the tables and for ``--volume``; None for a container
+    name: str  # name of the volume; empty with ``--no-names``
+    uuid: str  # identifier of the volume
     stack: tuple[str, ...]  # the layers around it, outermost first
     image_offset: int  # start of the volume or its container, in bytes from the start of the image
     size_bytes: int  # size of the volume or its container
-    block_size_bytes: int  # its block
-    case_sensitive: bool  # how names compare
-    # number of this state, of what the file system counts: transactions, or times that the volume was written
-    stamp: int
-    num_files: int  # files, as the superblock counts them; -1 where it counts none
-    num_directories: int  # directories, as the superblock counts them; -1 where it counts none
-    features: tuple[str, ...] = ()  # flags by their names
-    # further facts in the order in which a report shows them
+    block_size_bytes: int  # size of its allocation blocks
+    case_sensitive: bool  # whether its names are case-sensitive
+    stamp: int  # number of this state: the transaction, or the number of writes of the volume
+    num_files: int  # number of files, as the superblock counts them; -1 if it does not
+    num_directories: int  # number of directories, as the superblock counts them; -1 if it does not
+    features: tuple[str, ...] = ()  # names of the flags that are set
+    # further facts in the order of reports
     details: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     trees: tuple[TreeFacts, ...] = ()  # B-trees as their headers declare them
     view: str = "live"  # ``live``, ``xid N`` or ``snapshot NAME``
     metadata_known_bytes: int = 0  # metadata that is known to exist
     metadata_read_bytes: int = 0  # the part of it that was read
-    # entries that the volume counts and that are missing: no fewer are lost
-    num_missing_entries: int = 0
+    num_missing_entries: int = 0  # lower bound of the lost entries, according to the volume's own counts
 
 
-class Framed:
-    """A field of a layout that holds a table, is set to one or to a frame, and shows the frame, made when asked for."""
+class TableField:
+    """A field of a layout that accepts a table or a frame, and returns a frame, made at the first access."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
     def __get__(self, layout: VolumeLayout | None, owner: type) -> pl.DataFrame:
         if layout is None:
-            # Anyone who makes a dataclass asks for the field's default in this way.
+            # `dataclass` asks for the default of the field in this way.
             if self._name == "node_views":
                 return build_table(self._name, {})  # type: ignore[return-value]
             raise AttributeError(self._name)
@@ -88,21 +85,21 @@ class Framed:
 class VolumeLayout(Displayed):
     """Tables of one view of one volume; columns as in :data:`layoutscope.tables.schema.TABLES`.
 
-    Each table is a frame to those who look at it, and arrays (:meth:`columns`) to those who compute with all of it.
-    For a volume that shares a container, `container` is the layout of everything outside the volumes.
+    Each table is available as a frame, and as arrays (:meth:`columns`) for computations. For a volume that shares a
+    container, `container` is the layout of everything outside the volumes.
     """
 
     _costs: ClassVar[Callable[[VolumeLayout, Any, dict[str, Any]], WalkCosts]]
 
     facts: VolumeFacts
-    nodes: Framed = Framed()
-    node_fragments: Framed = Framed()
-    regions: Framed = Framed()
-    extents: Framed = Framed()
-    entries: Framed = Framed()
-    free: Framed = Framed()
-    findings: Framed = Framed()
-    node_views: Framed = Framed()
+    nodes: TableField = TableField()
+    node_fragments: TableField = TableField()
+    regions: TableField = TableField()
+    extents: TableField = TableField()
+    entries: TableField = TableField()
+    free: TableField = TableField()
+    findings: TableField = TableField()
+    node_views: TableField = TableField()
     container: VolumeLayout | None = dataclasses.field(init=False, default=None)
 
     def __repr__(self) -> str:
@@ -111,18 +108,18 @@ class VolumeLayout(Displayed):
 
     @staticmethod
     def cost_with(work_out: Callable[[VolumeLayout, Any, dict[str, Any]], WalkCosts]) -> None:
-        """Say who works out what walks cost, from a layout, a drive and keywords of the workload."""
+        """Set the function that computes the costs of a walk from a layout, a drive and keywords of the workload."""
         VolumeLayout._costs = work_out
 
     def costs(self, drive: str | os.PathLike[str], **work: Unpack[Workload]) -> WalkCosts:
-        """Say what a walk of this volume costs on a drive, by node, by file and by directory.
+        """Compute the cost of a walk of this volume on a drive, by node, by file and by directory.
 
         Parameters
         ----------
         drive : str or path
             A profile or a TOML file.
         **work
-            What is done, see :class:`~layoutscope.options.Workload`; a cold enumeration from the root without it.
+            The workload, see :class:`~layoutscope.options.Workload`; by default a cold enumeration from the root.
 
         Raises
         ------
@@ -165,64 +162,64 @@ class VolumeLayout(Displayed):
         return table
 
     def changed(self, *, facts: VolumeFacts | None = None, **tables: Table | pl.DataFrame) -> VolumeLayout:
-        """Return a layout with other facts or tables; what stays the same is not made a frame of.
+        """Return a layout with other facts or tables; unchanged tables are not converted to frames.
 
         Parameters
         ----------
         facts : VolumeFacts, optional
-            In place of its own.
+            Replacement for the facts.
         **tables : Table or DataFrame
-            In place of its own.
+            Replacements for tables.
         """
-        kept = {name: tables.get(name, self.columns(name)) for name in TABLES}
-        return VolumeLayout(facts=self.facts if facts is None else facts, **kept).inside(self.container)
+        all_tables = {name: tables.get(name, self.columns(name)) for name in TABLES}
+        return VolumeLayout(facts=self.facts if facts is None else facts, **all_tables).inside(self.container)
 
     def inside(self, container: VolumeLayout | None) -> VolumeLayout:
         """Return the layout as that of a volume in a container."""
         tables: dict[str, Any] = {name: self.columns(name) for name in TABLES}
-        made = VolumeLayout(self.facts, **tables)
-        object.__setattr__(made, "container", container)
-        return made
+        layout = VolumeLayout(self.facts, **tables)
+        object.__setattr__(layout, "container", container)
+        return layout
 
     @property
     def coverage(self) -> float | None:
-        """Share of its metadata that could be read, 0 to 1; None where that is unknown."""
+        """Share of its metadata that could be read, 0 to 1; None if unknown."""
         return coverage_of([self])
 
     @property
     def num_errors(self) -> int:
-        """How many findings are errors."""
+        """Number of findings that are errors."""
         return self.columns("findings").texts("level").raw().count(b"error")
 
 
 def coverage_of(layouts: Sequence[VolumeLayout], num_errors_outside: int = 0) -> float | None:
-    """Say how much of what must be there was read, by the witness that says least.
+    """Estimate the share of the existing metadata that was read, by the more pessimistic of two measures.
 
     Parameters
     ----------
     layouts : sequence of VolumeLayout
         Volumes of an image.
     num_errors_outside : int
-        Findings outside of them that are errors.
+        Number of findings outside the volumes that are errors.
 
     Returns
     -------
     float or None
-        The smaller of two shares: of the bytes of metadata that are known to exist, and of the entries that must be
-        there. None where both say that all was read and an error says otherwise: then something is lost, and nothing is
-        left that says how much. None too if a volume declares that files may be missing.
+        The smaller of two shares: of the metadata bytes that are known to exist, and of the entries that must exist.
+        None if both are 1 despite an error, because then something is lost, but its size is unknown. None as well if a
+        volume declares that files may be missing.
     """
-    around = [layout.container for layout in layouts if layout.container is not None]
-    codes = [layout.columns("findings").texts("code").raw() for layout in (*layouts, *around)]
-    if any(code.encode() in found for found in codes for code in UNBOUNDED):
+    containers = [layout.container for layout in layouts if layout.container is not None]
+    codes = [layout.columns("findings").texts("code").raw() for layout in (*layouts, *containers)]
+    if any(code.encode() in num_listed for num_listed in codes for code in UNBOUNDED):
         return None
     facts = [layout.facts for layout in layouts]
     known, read = sum(item.metadata_known_bytes for item in facts), sum(item.metadata_read_bytes for item in facts)
     missing = sum(item.num_missing_entries for item in facts)
-    # What is listed without a record of its own is still lost, but for its name.
+    # Of an entry without a record of its own, only the name is left, so it counts as lost.
     flags = [layout.columns("entries")["flags"].filled(0) for layout in layouts] if missing else []
-    found = sum(int(((each & FLAG_INFERRED) == 0).sum()) for each in flags)
-    share = min(read / known if known else 1.0, found / (found + missing) if missing else 1.0)
+    num_listed = sum(int(((each & FLAG_INFERRED) == 0).sum()) for each in flags)
+    share = min(read / known if known else 1.0, num_listed / (num_listed + missing) if missing else 1.0)
     is_contradicted = num_errors_outside + sum(layout.num_errors for layout in layouts) > 0
     return None if share >= 1 and is_contradicted else share
 
@@ -232,7 +229,7 @@ _FINDING_PLACE: Final = ("device", "image_offset")
 
 
 def findings_table(findings: Sequence[Finding]) -> Table:
-    """Make the findings table, in the order in which they were found."""
+    """Make the table of findings, in the order in which they were found."""
     names = (*_FINDING_TEXTS, *_FINDING_PLACE)
     return build_table("findings", {name: [getattr(item, name) for item in findings] for name in names})
 
@@ -246,7 +243,7 @@ def layout_findings(layout: VolumeLayout) -> tuple[Finding, ...]:
 
 
 def attach_containers(layouts: Sequence[VolumeLayout]) -> list[VolumeLayout]:
-    """Link volumes to their container: the layout without a volume that starts where they do."""
+    """Link volumes to their container: the layout without a volume at the same offset."""
     own = {(one.facts.filesystem, one.facts.image_offset): one for one in layouts if one.facts.volume is None}
     shared = [own.get((one.facts.filesystem, one.facts.image_offset)) for one in layouts]
     return [one if own_of in (None, one) else one.inside(own_of) for one, own_of in zip(layouts, shared, strict=True)]

@@ -1,6 +1,6 @@
-"""The public tables: every column with its type, unit and meaning.
+"""The public tables: all columns with type, unit and meaning.
 
-One source for building, checking, exporting and documenting them (docs/reference/tables.md is made from this).
+Building, checking, exporting and documenting them have no other source (docs/reference/tables.md is generated from it).
 Offsets are bytes from the start of the image. References between tables hold ``row`` values, never positions.
 """
 
@@ -27,7 +27,7 @@ _ATTRIBUTE: Final = "attribute:"
 
 
 def fork_of_attribute(name: str) -> str:
-    """Return what the column ``fork`` calls what an attribute holds: an attribute may be called `data`, too.
+    """Return the word of the column ``fork`` for an attribute, whose name may be that of a fork.
 
     >>> fork_of_attribute("com.example.preview"), fork_of_attribute("data"), fork_of_attribute("attribute:data")
     ('com.example.preview', 'attribute:data', 'attribute:attribute:data')
@@ -38,7 +38,7 @@ def fork_of_attribute(name: str) -> str:
 class Column(NamedTuple):
     """One column: its name, type, unit and meaning.
 
-    The type is polars' name of it, or ``time``.
+    The type is the name of a polars type, or ``time``.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Column(NamedTuple):
 
     @property
     def dtype(self) -> Any:
-        """The type that it has in a frame."""
+        """The polars type."""
         return pl.Datetime("us", "UTC") if self.kind == "time" else getattr(pl, self.kind)
 
 
@@ -148,8 +148,7 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         Column("parent_id", "UInt64", "", "directory that lists the entry"),
         Column("file_id", "UInt64", "", "CNID or inode number, as stat shows it"),
         Column("name", "String", "", "name as shown; a '/' on an HFS+ disk is shown as ':'"),
-        # Names of HFS+ may hold any 16-bit units, halves of surrogate pairs among them: `name` cannot bring them all
-        # back.
+        # HFS+ names may have any 16-bit units, including halves of surrogate pairs, which `name` cannot represent.
         Column("name_raw", "Binary", "", "name as stored"),
         Column("kind", "Categorical", "", "file, directory, symlink, fifo, socket, char-device, block-device"),
         Column("size_bytes", "Int64", "bytes", "logical size"),
@@ -199,7 +198,7 @@ CONDITIONS: Final = ("sound", "damaged", "unread", "locked")
 """Words of the column ``condition``."""
 
 LIVE_STATES: Final = ("live", "inferred")
-"""States of nodes that the view holds, or must hold as far as a sweep can find out."""
+"""States of nodes in the view, or presumably in it after a sweep."""
 
 OPTIONAL: Final = frozenset(
     {
@@ -214,13 +213,13 @@ OPTIONAL: Final = frozenset(
         "xattr_node_row",
     }
 )
-"""Columns that a reader may leave out; they are then null."""
+"""Columns that a reader may omit; they are null then."""
 
 DEFAULTS: Final = {"condition": "sound"}
-"""What columns hold where a reader leaves them out."""
+"""Values of omitted columns."""
 
 DATA_REGIONS: Final = ("data", "file-data", "snapshot-data", "referenced-data")
-"""Types of regions that hold the contents of files: of locked volumes, of snapshots, of no extent that is known."""
+"""Types of regions with file contents: those of locked volumes, of snapshots, and outside all known extents."""
 
 FLAG_SHARED: Final = 1
 FLAG_ENCRYPTED: Final = 2

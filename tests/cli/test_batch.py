@@ -114,7 +114,7 @@ def test_tables_are_the_same_however_many_rows_are_in_memory(mixed, tmp_path, mo
     shutil.copytree(fleet, tmp_path / "copy")
     for name in TABLES:
         (tmp_path / f"copy/{name}.parquet").unlink()
-    monkeypatch.setattr(store, "ROWS_TOGETHER", 2)
+    monkeypatch.setattr(store, "SOURCES_PER_PIECE", 2)
     store.FleetFolder(tmp_path / "copy").write_tables(table(fleet)["source"], {})
     assert all(table(tmp_path / "copy", name).equals(table(fleet, name)) for name in TABLES)
 
@@ -243,7 +243,7 @@ def test_two_batches_on_one_folder_notice_each_other(tmp_path):
 
     fleet = tmp_path / "fleet"
     fleet.mkdir()
-    with FleetFolder(fleet).locked():
+    with FleetFolder(fleet).lock():
         done = run(HFS, "-o", fleet)
         assert (done.returncode, done.stderr) == (2, f"layoutscope: {fleet}: another batch is writing here\n")
     assert run(HFS, "-o", fleet, "--quiet", "--json").returncode == 0

@@ -15,7 +15,7 @@ import pytest
 import layoutscope
 from layoutscope.errors import LayoutscopeError, UnsupportedError, UsageError, install_command
 from layoutscope.fleet import engines
-from layoutscope.fleet.engines import attempt_there
+from layoutscope.fleet.engines import attempt_on_dask_worker
 from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.store import FleetFolder
 from tests.cli.conftest import files_of
@@ -172,7 +172,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(tmp_path, monkeypatch):
 def test_workers_of_another_version_read_nothing(tmp_path):
     """Rows of two versions would stand side by side; here it is asked for by a version that is none."""
     job = FleetJob(FleetSource(str(HFS)), str(tmp_path), FleetLimits(1 << 32, 60.0), {})
-    document = attempt_there(job, "0.0")
+    document = attempt_on_dask_worker(job, "0.0")
     assert document["status"] == "failed"
     assert document["message"].endswith("and the batch is of 0.0")
 

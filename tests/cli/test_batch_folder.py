@@ -71,7 +71,7 @@ def test_a_folder_is_in_the_list_before_it_is_made(fleet, monkeypatch):
     batch = FleetFolder(fleet)
     batch.prepare({})
     with monkeypatch.context() as patch:
-        patch.setattr(ownfiles, "_state", None)  # as a kill just after the folder was made
+        patch.setattr(ownfiles, "_make_state", None)  # as a kill just after the folder was made
         with pytest.raises(TypeError):
             batch.new_work("0123456789abcdef")
     assert len(list((fleet / "work").iterdir())) == 1

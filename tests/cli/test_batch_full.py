@@ -11,7 +11,7 @@ import pytest
 import layoutscope
 from layoutscope.api.outputs import OutputError
 from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
-from layoutscope.fleet.store import LEAST_ROOM_BYTES, FleetFolder
+from layoutscope.fleet.store import MIN_FREE_BYTES, FleetFolder
 from layoutscope.tables.capture import is_capture
 from tests.cli.test_batch_cluster import TABLES, assert_same
 
@@ -60,7 +60,7 @@ def test_a_disk_that_fills_ends_the_batch_in_one_line(calm, tmp_path, size):
         assert (done.returncode, told) == (1, [f"layoutscope: {small / 'fleet'}: {FULL}"])
         assert done.stderr.count("no space left on device") <= 1
         folder = FleetFolder(small / "fleet")
-        rows = [folder.row(file.stem) for file in (small / "fleet/rows").iterdir()]
+        rows = [folder.read_row(file.stem) for file in (small / "fleet/rows").iterdir()]
         assert all((row["status"] == "complete") == bool(row["capture"]) for row in rows)
         assert all(is_capture(small / "fleet" / row["capture"]) for row in rows if row["capture"])
         assert not list((small / "fleet/work").iterdir())
@@ -87,7 +87,7 @@ def test_tables_that_do_not_fit_replace_none(calm, tmp_path):
 
 def test_a_source_that_alone_is_too_large_ends_nothing(tmp_path):
     """Where there is room for others, it is a row; neither does one that failed for another reason end a batch."""
-    if shutil.disk_usage(tmp_path).free < LEAST_ROOM_BYTES:
+    if shutil.disk_usage(tmp_path).free < MIN_FREE_BYTES:
         pytest.skip("there is no room on this disk")
     job = FleetJob(FleetSource("large.img"), str(tmp_path), FleetLimits(1 << 30, 60.0))
     document = {"path": job.source.path, "status": "failed", "message": "its results cannot be written: "}

@@ -116,10 +116,10 @@ def test_the_page_has_a_card_for_each_with_its_own_time(fleet):
     """No volume has the seconds or the reads of its twin."""
     pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     from layoutscope.fleet.query import FleetViews
-    from layoutscope.fleet.report import _AGES, _STRIPS, _gather
+    from layoutscope.fleet.report import _AGES_SQL, _STRIPS_SQL, _gather_page
 
-    with FleetViews(fleet, _STRIPS + _AGES) as known:
-        cards = {card.volume: card for card in _gather(known, fleet, {}, [], names=True).volumes}
+    with FleetViews(fleet, _STRIPS_SQL + _AGES_SQL) as known:
+        cards = {card.volume: card for card in _gather_page(known, fleet, {}, [], names=True).volumes}
     wanted = {row["volume"]: row for row in table(fleet, "predictions").iter_rows(named=True)}
     assert set(cards) == set(wanted) == {*CONTAINER, *PARTITIONS}
     assert all(cards[name].seconds == {"generic-7200": row["seconds"]} for name, row in wanted.items())

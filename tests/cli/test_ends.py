@@ -202,8 +202,8 @@ def test_what_was_to_be_replaced_is_not_removed(disks, tmp_path):
     before = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     place = (
         "from layoutscope import ownfiles\nownfiles._rename_function = lambda: None\n"
-        "place_new = ownfiles.place_new\n"
-        "ownfiles.place_new = lambda path, goal: stop() if path.name == 'new' else place_new(path, goal)"
+        "rename_new = ownfiles.rename_new\n"
+        "ownfiles.rename_new = lambda path, goal: stop() if path.name == 'new' else rename_new(path, goal)"
     )
     words = (*WRITING["save"], "--force")
     with started(disks, tmp_path, words, "os.abort()", place, preexec_fn=under_limit) as process:

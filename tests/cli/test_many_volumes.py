@@ -12,7 +12,7 @@ from fixtures.hfsplus.writer import render
 from layoutscope import read_layouts, scan
 from layoutscope.api.save import save
 from layoutscope.drive import simulation
-from layoutscope.tables.capture import digests
+from layoutscope.tables.capture import hash_tables
 from layoutscope.units import MAX_LISTED
 from tests.unit.partition.builders import HFS, gpt_disk, gpt_entry
 
@@ -79,7 +79,7 @@ def test_a_capture_whose_numbers_have_eight_bits_opens(result, tmp_path):
             frame = pl.read_parquet(folder / f"{table}.parquet")
             if "volume" in frame.columns:
                 frame.with_columns(pl.col("volume").cast(pl.UInt8)).write_parquet(folder / f"{table}.parquet")
-        volume["sha256"] = digests(folder)
+        volume["sha256"] = hash_tables(folder)
     (tmp_path / "old.lscope" / "manifest.json").write_text(json.dumps(manifest))
     saved = read_layouts(tmp_path / "old.lscope")
     assert len(saved) == 255

@@ -62,7 +62,7 @@ def started(code: str, **options):
 WORK_OF_ITS_OWN = """
 from layoutscope import bounded
 def run(work):
-    with bounded.own_process():
+    with bounded.run_in_child():
         work()
 """
 
@@ -292,7 +292,7 @@ def work():
         time.sleep(0.3)
         print("tidied up", flush=True)
         sys.exit(130)
-with bounded.own_process():
+with bounded.run_in_child():
     work()
 """
 

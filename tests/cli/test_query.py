@@ -15,7 +15,7 @@ import pytest
 
 import layoutscope
 from layoutscope.errors import LayoutscopeError, UsageError
-from layoutscope.fleet.query import CAPTURED, VIEWS
+from layoutscope.fleet.query import CAPTURE_TABLES, VIEWS
 from layoutscope.report.text import print_result
 from layoutscope.report.text.console import make_console
 from layoutscope.tables.schema import TABLES
@@ -59,7 +59,7 @@ def test_every_view_has_the_rows_of_its_tables(written):
     for view, columns in VIEWS.items():
         found = layoutscope.query(written, f"SELECT * FROM {view}").frame  # noqa: S608
         assert found.columns == [column.name for column in columns]
-        if view in CAPTURED:
+        if view in CAPTURE_TABLES:
             parts = [pl.read_parquet(file, glob=False) for file in written.glob(f"captures/*/*/{view}.parquet")]
             assert len(parts) == 3
             assert found.height == sum(part.height for part in parts)

@@ -45,7 +45,7 @@ def test_a_query_ends_when_its_time_is_over(fleet, sql):
     with pytest.raises(LayoutscopeError, match=r"takes longer than 0\.5 s; timeout_ms allows more") as ended:
         layoutscope.query(fleet, sql, timeout_ms=500)
     assert ended.value.typed == "the query takes longer than 0.5 s; --timeout allows more"
-    assert not query.is_at_work()
+    assert not query.is_working()
     assert layoutscope.query(fleet, "SELECT 1 AS a").frame.rows() == [(1,)]
 
 
@@ -60,7 +60,7 @@ def test_a_query_ends_when_it_takes_too_much_memory(fleet, sql):
     assert process.stderr == "layoutscope: the query takes more memory than 300 MiB; --memory allows more\n"
     assert process.returncode == 1
     peak_mib = peak >> 20
-    # What is taken between two looks is beyond the limit, and a busy machine delays them. Unlimited, it takes 100 GB.
+    # Memory taken between two checks is beyond the limit, and checks may be late. Without one, it takes 100 GB.
     assert peak_mib < loaded_mib + limit_mib + 2048
     assert not (fleet.parent / "a.csv").exists()
 
@@ -79,10 +79,10 @@ def test_without_options_there_are_limits(fleet, monkeypatch):
     sql = "SELECT current_setting('memory_limit') AS m, current_setting('temp_directory') AS t"
     told = layoutscope.query(fleet, sql).frame.rows()[0]
     assert found[-1] == (None, 300.0)
-    assert query.usual_memory_bytes() >= 1 << 30
+    assert query.default_memory_bytes() >= 1 << 30
     number, unit = told[0].split()
     assert float(number) * 1024 ** ["KiB", "MiB", "GiB"].index(unit) * 1024 == pytest.approx(
-        query.usual_memory_bytes(), rel=0.1
+        query.default_memory_bytes(), rel=0.1
     )
     assert told[1] == ""
 
@@ -116,16 +116,16 @@ def test_who_does_not_hear_is_left_alone(fleet, monkeypatch):
     """A single piece of work may be of any size; nobody waits for its end, and what it holds is not taken away."""
     release = query.Event()
     monkeypatch.setattr(query.FleetViews, "_frame", lambda *_: release.wait())
-    before = len(query._LEFT)
+    before = len(query._ABANDONED_CONNECTIONS)
     with pytest.raises(LayoutscopeError, match="takes longer than"):
         layoutscope.query(fleet, "SELECT 1", timeout_ms=200)
-    assert query.is_at_work()
-    assert len(query._LEFT) == before + 1
+    assert query.is_working()
+    assert len(query._ABANDONED_CONNECTIONS) == before + 1
     release.set()
     for thread in query.threading.enumerate():
-        if thread.name == query.WORKER:
+        if thread.name == query.THREAD_NAME:
             thread.join()
-    assert not query.is_at_work()
+    assert not query.is_working()
 
 
 STATEMENTS = [

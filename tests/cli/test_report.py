@@ -12,7 +12,7 @@ import pytest
 
 import layoutscope
 from layoutscope.errors import UsageError
-from layoutscope.report.fleetpage import BINS, FleetPage, Ranking, VolumeCard, fleet_page, strip
+from layoutscope.report.fleetpage import BINS, FleetPage, Ranking, VolumeCard, draw_strip, fleet_page
 from layoutscope.units import format_share
 
 IMAGES = Path(__file__).parents[2] / "fixtures/images"
@@ -128,10 +128,10 @@ def test_names_from_disks_cannot_act():
 
 def test_a_strip_is_a_picture_of_where_things_lie():
     """The strip of a volume shows metadata where they are, and nothing for one that was not read."""
-    assert strip(card("a", metadata=(), data=())) == ""
-    half = strip(card("a", metadata=(0.5,) * (BINS // 2) + (0.0,) * (BINS // 2)))
+    assert draw_strip(card("a", metadata=(), data=())) == ""
+    half = draw_strip(card("a", metadata=(0.5,) * (BINS // 2) + (0.0,) * (BINS // 2)))
     assert 'alt="metadata in 50.0 % of its parts"' in half
-    assert half != strip(card("a"))
+    assert half != draw_strip(card("a"))
 
 
 @pytest.fixture(scope="module")

@@ -46,8 +46,8 @@ def test_a_batch_is_read_by_processes_of_the_executable(executable, tmp_path):
 
 def test_with_python_a_part_is_what_python_is_told():
     """From an installation nothing is asked of the program's own command line."""
-    assert bounded.command_of("layoutscope.x", "-m", "layoutscope.x") == [sys.executable, "-m", "layoutscope.x"]
-    assert bounded.requested_part() is None
+    assert bounded.make_command("layoutscope.x", "-m", "layoutscope.x") == [sys.executable, "-m", "layoutscope.x"]
+    assert bounded.get_requested_module() is None
 
 
 def test_no_word_makes_an_installed_command_a_part(shell):

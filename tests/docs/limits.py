@@ -219,7 +219,7 @@ ELSEWHERE = {
     "image.cache": "what is kept",
     "drive.uncertain.MAX_WORDS": "what is taken for a word, of our own draws",
     "filesystems.apfs.container.MAX_COPIES": "how many of the copies are tried that MAX_HITS bounds",
-    "tables.parquet._MOST_VARINT_BYTES": "what the format allows",
+    "tables.parquet._MAX_VARINT_BYTES": "what the format allows",
     "filesystems.hfsplus.rescue.LARGEST_BLOCK_BYTES": "what the format allows",
     "filesystems.apfs.writing.MAX_STARTS": "what the driver does",
 }

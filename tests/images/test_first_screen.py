@@ -20,7 +20,7 @@ from layoutscope import explain, predict, read_layouts, scan
 from layoutscope.api.map import map_page
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan
-from layoutscope.results.explanation import counted, story
+from layoutscope.results.explanation import count_files, story
 
 SCATTERED = "fixtures/images/apfs-scattered.img.zst"
 IMAGES = (
@@ -220,7 +220,7 @@ def test_counts_are_those_of_the_drivers_listing(reference_image, truth, name):
     files = len({row[0] for row in rows if row[1] == "f"})
     folders = sum(row[1] == "d" for row in rows) - 1
     others = len(rows) - 1 - files - folders
-    assert counted(scan(reference_image(f"driver/{name}.img"), drives=()).volume.layout) == (files, folders, others)
+    assert count_files(scan(reference_image(f"driver/{name}.img"), drives=()).volume.layout) == (files, folders, others)
 
 
 TERMS = {

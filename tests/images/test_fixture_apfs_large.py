@@ -15,7 +15,7 @@ from layoutscope.metrics.history import (
     BY_NAME,
     FOLDERS_FIRST,
     REUSED_BELOW,
-    order_of_creation,
+    infer_creation_order,
     writing_metrics,
 )
 
@@ -69,7 +69,7 @@ def test_files_are_created_in_the_order_that_is_asked_for(tmp_path, order):
         options = ["--filesystem", filesystem, "--files", "4000", "--cycles", "4", "--order", order, "-o", str(path)]
         assert large.main(options) == 0
         (layout,) = (item for item in layoutscope.read_layouts(path) if len(item.columns("entries")))
-        assert order_of_creation(layout) == shown
+        assert infer_creation_order(layout) == shown
 
 
 @pytest.mark.parametrize(("words", "reuses"), [((), False), (("--reuse",), True)])

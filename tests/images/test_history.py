@@ -7,10 +7,10 @@ import pytest
 from layoutscope import read_layouts, scan
 from layoutscope.drive import load_profile
 from layoutscope.drive.uncertain import DRIVE, HOST, MODEL, OFFSET, Host, uncertain
-from layoutscope.metrics.history import AS_LISTED, BY_NAME, FOLDERS_FIRST, order_of_creation
+from layoutscope.metrics.history import AS_LISTED, BY_NAME, FOLDERS_FIRST, infer_creation_order
 from layoutscope.remedies.case import EMPTIER, Case
 from layoutscope.remedies.changes import copied_by_level, copied_in_walk_order
-from layoutscope.results.explanation import history
+from layoutscope.results.explanation import describe_history
 from layoutscope.walk.host import host_profile
 
 LISTED = "Its files were created in the order in which folders are listed"
@@ -40,9 +40,9 @@ def test_a_sentence_says_how_a_volume_was_written(reference_image, name):
     """In which order its files came, in how many streams, by which transactions; nothing that it does not show."""
     order, sentence = IMAGES[name]
     (found,) = (item for item in scan(reference_image(name), drives=()).parts if item.walk is not None)
-    assert order_of_creation(found.layout) == order
-    assert history(found).startswith(sentence)
-    assert bool(history(found)) == bool(sentence)
+    assert infer_creation_order(found.layout) == order
+    assert describe_history(found).startswith(sentence)
+    assert bool(describe_history(found)) == bool(sentence)
 
 
 @pytest.mark.parametrize("name", ["generic-5400-2.5", "wd-mybook-duo-2tb", "sata-ssd", "st2000dm006"])

@@ -15,7 +15,7 @@ import layoutscope
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import remote
 from layoutscope.image.remote import AHEAD_BYTES, BLOCK_BYTES, GAP_BYTES, RemoteSource
-from layoutscope.inputs import is_address, whole_address
+from layoutscope.inputs import is_address, restore_address
 from layoutscope.units import format_bytes
 from layoutscope.zstd import zstd
 
@@ -209,7 +209,7 @@ def test_an_address_is_no_file_of_that_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert is_address("https://host/disk.img")
     assert is_address(Path("s3://store/disk.img"))
-    assert whole_address(Path("s3://store/a//disk.img")) == "s3://store/a/disk.img"
+    assert restore_address(Path("s3://store/a//disk.img")) == "s3://store/a/disk.img"
     assert not is_address("disk.img")
     assert not is_address("C:/disk.img")
     (tmp_path / "odd:").mkdir()

@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 import layoutscope
 from layoutscope.display import Displayed, brief, shorten
 from layoutscope.findings import Finding
-from layoutscope.report.notebook import MAX_ROWS, density_strip, html_of, table
+from layoutscope.report.notebook import MAX_ROWS, draw_density_strip, table, to_html
 from layoutscope.results.inspect import FieldLine, Inspection, Owner, StructureLines
 from layoutscope.tables import VolumeLayout
 from tests.layouts import layout, leaves
@@ -109,7 +109,7 @@ def test_every_object_is_shown_in_a_notebook(results):
 
 def test_a_result_is_its_text_with_tables_below(results):
     """A scan shows its verdict, and its metrics as a table that sorts."""
-    page = html_of(results[1])
+    page = to_html(results[1])
     assert "listing all files" in Parsed(page).text
     assert page.count("<table") == 2
     assert 'onclick="(h=&gt;' in page
@@ -123,7 +123,7 @@ def test_names_from_an_image_are_text(results):
     line = StructureLines(HOSTILE, 0, (FieldLine(HOSTILE, 0, 1, HOSTILE),), HOSTILE)
     owner = Owner(HOSTILE, "file", 0, 1, ((HOSTILE, HOSTILE),))
     frame = results[3].directories.head(1).with_columns(path=pl.lit(HOSTILE))
-    pages = [html_of(item) for item in (hostile, hostile.facts, finding, line, owner)]
+    pages = [to_html(item) for item in (hostile, hostile.facts, finding, line, owner)]
     pages += [Inspection(HOSTILE, HOSTILE, (owner,), (line,))._repr_html_(), table(frame.columns, frame.iter_rows())]
     for page in pages:
         parsed = Parsed(page)
@@ -148,9 +148,9 @@ def test_numbers_sort_as_numbers():
 
 def test_the_strip_shows_where_nodes_lie():
     """Of 256 blocks in 128 pieces, nodes in blocks 2, 3 and 255 make piece 1 dark and the last one light."""
-    drawn = density_strip(layout(nodes=leaves(2, 3, 255)))
+    drawn = draw_density_strip(layout(nodes=leaves(2, 3, 255)))
     assert re.findall(r'<rect x="(\d+)" [^>]*fill-opacity="([\d.]+)"', drawn) == [("1", "1.00"), ("127", "0.57")]
-    assert "<rect" not in density_strip(layout())
+    assert "<rect" not in draw_density_strip(layout())
 
 
 def test_a_line_has_what_is_short_and_counts_the_rest():

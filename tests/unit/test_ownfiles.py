@@ -248,7 +248,7 @@ def test_what_takes_the_place_of_an_old_result_is_not_replaced(tmp_path, marks, 
 @pytest.mark.parametrize("stranger", STRANGERS)
 def test_what_is_replaced_in_the_last_moment_is_put_back(tmp_path, marks, monkeypatch, stranger):
     """What got there between the last look and the rename is put back, and the command fails."""
-    target, before, look = marks(tmp_path / "a.csv", "four"), [], ownfiles.look
+    target, before, look = marks(tmp_path / "a.csv", "four"), [], ownfiles.take_snapshot
 
     def looked(path):
         seen = look(path)
@@ -259,7 +259,7 @@ def test_what_is_replaced_in_the_last_moment_is_put_back(tmp_path, marks, monkey
         return seen
 
     is_writing = False
-    monkeypatch.setattr(ownfiles, "look", looked)
+    monkeypatch.setattr(ownfiles, "take_snapshot", looked)
 
     def write() -> None:
         nonlocal is_writing
@@ -287,7 +287,7 @@ def test_results_get_their_names_in_every_way(tmp_path, marks, force):
     for text in (b"one", b"two"):
         (work / "new").mkdir()
         ownfiles.write_new(work / "new" / "file", text)
-        ownfiles.place(work / "new", tmp_path / "folder", ownfiles.look(tmp_path / "folder"))
+        ownfiles.place(work / "new", tmp_path / "folder", ownfiles.take_snapshot(tmp_path / "folder"))
         assert (tmp_path / "folder" / "file").read_bytes() == text
     ownfiles.remove_folder(work)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "folder"]
@@ -311,20 +311,20 @@ def test_a_folder_that_was_changed_meanwhile_stays(tmp_path, marks, change):
     for folder in (goal, work / "new"):
         (folder / "0").mkdir(parents=True)
         marks(folder / "0" / "file")
-    seen = ownfiles.look(goal)
+    seen = ownfiles.take_snapshot(goal)
     if change in ("removed", "linked"):
         (goal / "0" / "file").unlink()
     if change == "linked":
         (goal / "0" / "file").symlink_to("/nowhere")
     if change in ("edited", "added"):
         put(goal / "0" / ("file" if change == "edited" else "other"))
-    before = ownfiles.look(goal)
+    before = ownfiles.take_snapshot(goal)
     with pytest.raises(OutputError, match="was changed while the result was made"):
         ownfiles.place(work / "new", goal, seen)
-    assert ownfiles.look(goal) == before
+    assert ownfiles.take_snapshot(goal) == before
     with pytest.raises(OutputError, match="was changed meanwhile, and is not removed"):
         ownfiles.remove(goal, seen, aside=work / "old")
-    assert ownfiles.look(goal) == before
+    assert ownfiles.take_snapshot(goal) == before
 
 
 def test_only_folders_that_were_made_here_go(tmp_path):
@@ -400,10 +400,10 @@ def test_what_a_user_noted_on_a_result_is_not_lost(tmp_path, marks, name):
     folder = tmp_path / "folder"
     (folder / "0").mkdir(parents=True)
     marks(folder / "0" / "nodes")
-    ownfiles.refuse_strangers(folder, ownfiles.look(folder), is_folder=True)
+    ownfiles.refuse_strangers(folder, ownfiles.take_snapshot(folder), is_folder=True)
     os.setxattr(folder / name, "user.xdg.comment", b"mine")
     with pytest.raises(UsageError, match=r"has the attribute user\.xdg\.comment, which layoutscope did not write"):
-        ownfiles.refuse_strangers(folder, ownfiles.look(folder), is_folder=True)
+        ownfiles.refuse_strangers(folder, ownfiles.take_snapshot(folder), is_folder=True)
 
 
 @pytest.mark.usefixtures("way")
@@ -466,7 +466,7 @@ def test_a_file_that_gets_into_an_old_folder_at_last_stays(tmp_path, marks, monk
 
     monkeypatch.setattr(ownfiles, "_discard", discarded)
     with pytest.raises(OutputError, match="was replaced, but is left: directory not empty"):
-        ownfiles.place(work / "new", goal, ownfiles.look(goal))
+        ownfiles.place(work / "new", goal, ownfiles.take_snapshot(goal))
     ownfiles.remove_folder(work)
     assert [path.read_bytes() for path in tmp_path.rglob("mine")] == [b"mine"]
 
@@ -518,7 +518,7 @@ def test_a_file_that_may_not_be_read_is_not_replaced_and_the_reason_is_told(tmp_
     def denied(*_):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(ownfiles, "_mark_of", denied)
+    monkeypatch.setattr(ownfiles, "_read_mark", denied)
     with pytest.raises(UsageError, match="its mark cannot be read: Permission denied"), output(target, force=True):
         pass
     assert target.read_text() == "mine"

@@ -26,7 +26,7 @@ from layoutscope.structs.arrays import (
     owners,
     ranges,
 )
-from layoutscope.tables import NULL_OFFSET, NULL_ROW, Later, Table, Values, build_table
+from layoutscope.tables import NULL_OFFSET, NULL_ROW, LazyColumn, Table, Values, build_table
 from layoutscope.tables.schema import (
     FLAG_COMPRESSED,
     FLAG_DATALESS,
@@ -87,8 +87,8 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
         "kind": (kind, KINDS),
         "size_bytes": _possible(sizes, drecs, log),
         "link_count": links.view(np.uint32),
-        "create_time": Later(len(kind), partial(_times, dates, "create_time")),
-        "modify_time": Later(len(kind), partial(_times, dates, "mod_time")),
+        "create_time": LazyColumn(len(kind), partial(_times, dates, "create_time")),
+        "modify_time": LazyColumn(len(kind), partial(_times, dates, "mod_time")),
         "flags": _flags(drecs, inode, links),
         "entry_rank": _ranks(drecs["obj_id"]),
         "entry_node_row": _rows(drecs["node"], first_row),

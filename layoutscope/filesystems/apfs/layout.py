@@ -34,7 +34,7 @@ from layoutscope.tables import (
     build_table,
     findings_table,
     layout_findings,
-    stacked,
+    stack_tables,
 )
 from layoutscope.tables.columns import condition_details
 from layoutscope.tables.schema import CONDITIONS
@@ -362,7 +362,7 @@ def _add_nodes(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayou
     table = nodes_table(trees, blocks, layout.facts.volume, states)
     before = layout.columns("nodes")
     first = int(before["row"].data.max()) + 1 if len(before) else 0
-    nodes = stacked([before, table.changed("row", Values(table["row"].data + np.uint32(first)))])
+    nodes = stack_tables([before, table.changed("row", Values(table["row"].data + np.uint32(first)))])
     told = findings_table([*layout_findings(layout), *log.findings])
     facts = replace(layout.facts, details={**layout.facts.details, "stale nodes": len(left), **details})
     return layout.changed(facts=facts, nodes=nodes, findings=told)

@@ -57,7 +57,7 @@ from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEAD
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import LARGEST, find, heads, lengths_of, order_of, starts_of
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.tables import NULL_ROW, Later, Table, Values, VolumeFacts, VolumeLayout, build_table, stacked
+from layoutscope.tables import NULL_ROW, LazyColumn, Table, Values, VolumeFacts, VolumeLayout, build_table, stack_tables
 from layoutscope.tables.columns import condition_details
 from layoutscope.tables.layout import TreeFacts, findings_table
 from layoutscope.tables.schema import (
@@ -116,12 +116,12 @@ def entries_table(
         "parent_id": entries["parent_id"],
         "file_id": file_id,
         "name": catalog.name,
-        "name_raw": Later(count, catalog.names.stored),
+        "name_raw": LazyColumn(count, catalog.names.stored),
         "kind": (_kinds(catalog, links), KINDS),
         "size_bytes": Values(sizes, sizes != LARGEST),
         "link_count": _link_counts(catalog, links),
         **{
-            f"{name}_time": Later(
+            f"{name}_time": LazyColumn(
                 count, partial(_times, follow(entries[f"{name}_date"]), follow(entries["has_expanded_times"]))
             )
             for name in ("create", "modify")
@@ -164,7 +164,7 @@ def add_orphans(table: Table, volume_number: int | None, catalog: Catalog, catal
         **dict.fromkeys(("entry_node_row", "inode_node_row", "thread_node_row"), row),
     }
     more = build_table("entries", columns)
-    return stacked([table, more.changed("row", Values(more["row"].data + np.uint32(len(table))))])
+    return stack_tables([table, more.changed("row", Values(more["row"].data + np.uint32(len(table))))])
 
 
 def _kinds(catalog: Catalog, links: Links) -> NDArray[np.uint8]:
@@ -468,7 +468,7 @@ def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple
         return build_table("nodes", {}), build_table("node_fragments", {})
     fragments = [part[1] for part in parts]
     pieces: Columns = {name: np.concatenate([part[name] for part in fragments]) for name in fragments[0]}
-    return stacked([part[0] for part in parts]), build_table("node_fragments", {"device": 0, **pieces})
+    return stack_tables([part[0] for part in parts]), build_table("node_fragments", {"device": 0, **pieces})
 
 
 def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) -> tuple[Table, Columns]:
@@ -840,7 +840,7 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
     lost = list_lost_headers(volume, number, contents)
     if len(lost):
         row = np.arange(len(nodes), len(nodes) + len(lost), dtype=np.uint32)
-        nodes = stacked([nodes, lost.changed("row", Values(row))])
+        nodes = stack_tables([nodes, lost.changed("row", Values(row))])
     catalog = contents.trees.get("catalog")
     entries = entries_table(
         number,

@@ -143,10 +143,10 @@ class Hfsplus:
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check a volume, once for each of its layouts."""
-        from layoutscope.filesystems.hfsplus.check.rules import checked_volume
+        from layoutscope.filesystems.hfsplus.check.rules import check_volume
 
-        found = checked_volume(request)
-        return [found for _ in layouts]
+        checked = check_volume(request)
+        return [checked for _ in layouts]
 
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""

@@ -1,1 +1,1 @@
-"""Disks inside of containers, read in place: Apple disk images, sparse bundles, and what libyal reads."""
+"""Disks inside containers, read in place: Apple disk images, sparse bundles and disks of virtual machines."""

@@ -1,7 +1,7 @@
 """Apple sparse images of macOS 26 (ASIF, magic ``shdw``), read in place.
 
-A directory names tables, a table names the chunks of the disk that are stored. All tables are read when the image is
-opened, so that references that contradict each other are known: what they cover counts as never read.
+A directory lists tables, and a table lists the stored chunks of the disk. All tables are read when the image is opened.
+References that contradict each other are thus found, and the chunks that they cover count as never read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 UNIT_BYTES: Final = 512
-"""Sectors are multiples of it."""
+"""Sectors are multiples of this size."""
 
 MAX_DIRECTORY_BYTES: Final = 1 << 26
 MAX_TABLE_BYTES: Final = 1 << 28
@@ -60,20 +60,20 @@ class AsifSource(StoredSource):
     """The disk inside of an ASIF image; chunks and sectors that were never written read as zeros."""
 
     def __init__(self, source: Source, header: Asif.Header) -> None:
-        self._around, self._header = source, header
+        self._file, self._header = source, header
         chunk, sector = header.len_chunk, header.len_sector
         # The bitmap of a group fills one chunk: two bits a sector, so four sectors a byte, each in a chunk of the
         # group. One reference to it follows those to the data chunks of the group.
         self._references = SECTORS_PER_BYTE * sector
         self._groups = chunk // ((self._references + 1) * REFERENCE.width)  # of a table
         if not sector or sector % UNIT_BYTES or not chunk or chunk % sector or not self._groups:
-            raise _contradiction(f"chunks of {chunk:,} bytes with sectors of {sector:,} are impossible")
+            raise _make_header_error(f"chunks of {chunk:,} bytes with sectors of {sector:,} are impossible")
         if not 0 < header.num_sectors <= header.max_sectors <= MAX_DISK_BYTES // sector:
-            raise _contradiction(f"{header.num_sectors:,} sectors of at most {header.max_sectors:,} are impossible")
+            raise _make_header_error(f"{header.num_sectors:,} sectors of at most {header.max_sectors:,} are impossible")
         self._len_chunk, self.sector_size_bytes = chunk, sector
         self._chunks_per_table = self._references * self._groups
         size_bytes = header.num_sectors * sector
-        number, stored, bitmap, bad = self._list_chunks(self._tables(-(-size_bytes // chunk)))
+        number, stored, bitmap, bad = self._list_chunks(self._read_directory(-(-size_bytes // chunk)))
         self._bitmap = bitmap
         starts = bad[:, 0] * chunk
         unread = runs_of(starts, np.minimum(bad.sum(axis=1) * chunk, size_bytes) - starts)
@@ -89,32 +89,32 @@ class AsifSource(StoredSource):
         pieces = make_pieces(starts, np.minimum(chunk, size_bytes - starts), stored * chunk)
         super().__init__([source], size_bytes, pieces, what="ASIF image", unread=[unread], findings=findings)
 
-    def _tables(self, chunks: int) -> I64:
+    def _read_directory(self, chunks: int) -> I64:
         """Chunk numbers of the tables that cover the disk, 0 where one is absent, shape (n,)."""
-        source, header = self._around, self._header
+        source, header = self._file, self._header
         count = -(-chunks // self._chunks_per_table)
         length = SEQUENCE.width + count * DIRECTORY_ENTRY.width
         if length > MAX_DIRECTORY_BYTES:
-            raise _contradiction(f"a directory of {count:,} tables is impossible")
+            raise _make_header_error(f"a directory of {count:,} tables is impossible")
         places = [
             place
             for place in (header.ofs_first_directory, header.ofs_second_directory)
             if place + length <= source.size_bytes and any(source.read(place, length))
         ]
         if not places:
-            raise _contradiction("the file has no directory", header.ofs_first_directory)
-        # A writer changes the directory that does not count, and then gives it the higher number.
+            raise _make_header_error("the file has no directory", header.ofs_first_directory)
+        # A writer changes the directory that is not in use, and then gives it the higher number.
         place = max(places, key=lambda place: read_structure(grammar.Asif.Sequence, SEQUENCE, source, place).number)
         fields = (DIRECTORY_ENTRY.chunk,)
         return read_table(source, place + SEQUENCE.width, count, DIRECTORY_ENTRY, fields, "ASIF directory")[0]
 
     def _list_chunks(self, tables: I64) -> tuple[I64, I64, I64, I64]:
-        """Read the tables: the chunks that are stored, and runs of chunks whose state is unknown.
+        """Read the tables: the stored chunks, and the runs of chunks whose state is unknown.
 
-        For each, its number on the disk and in the file, and the number of its bitmap in the file, which says what
-        sectors were written; 0 where all were.
+        Returns for each chunk its number on the disk, its number in the file, and the number of its bitmap in the file,
+        which marks the sectors that were written; 0 if all were.
         """
-        source, used = self._around, np.flatnonzero(tables)
+        source, used = self._file, np.flatnonzero(tables)
         length = self._groups * (self._references + 1) * REFERENCE.width  # a table may end before its chunk does
         if len(used) * length > MAX_TABLE_BYTES:
             raise UnsupportedError(f"{source.name}: has more tables than any ASIF image", code="container")
@@ -123,34 +123,34 @@ class AsifSource(StoredSource):
         places = [(int(table), int(tables[table])) for table in used[is_sound]]
         parts = [[np.empty(0, np.int64)] * 4, *(self._read_table(*place) for place in places)]
         number, stored, bitmap, doubtful = (np.concatenate(column) for column in zip(*parts, strict=True))
-        is_lost = self._is_lost(number, stored, bitmap, tables[used])
+        is_lost = self._find_lost_chunks(number, stored, bitmap, tables[used])
         lost = used[~is_sound] * self._chunks_per_table
         doubtful = np.concatenate([doubtful, number[is_lost]])
         bad = np.concatenate([
             np.stack([lost, np.full(len(lost), self._chunks_per_table)], axis=1),
             np.stack([doubtful, np.ones_like(doubtful)], axis=1),
         ])  # fmt: skip
-        # Metadata are kept in a chunk behind the end of the disk.
-        kept = ~is_lost & (number * self._len_chunk < self._header.num_sectors * self.sector_size_bytes)
-        return number[kept], stored[kept], bitmap[kept], bad
+        # A chunk after the end of the disk holds metadata.
+        is_on_disk = ~is_lost & (number * self._len_chunk < self._header.num_sectors * self.sector_size_bytes)
+        return number[is_on_disk], stored[is_on_disk], bitmap[is_on_disk], bad
 
-    def _is_lost(self, number: I64, stored: I64, bitmap: I64, tables: I64) -> NDArray[np.bool_]:
-        """Whether a chunk cannot be where its reference says: outside of the file, or where something else is."""
-        chunks_of_file = self._around.size_bytes // self._len_chunk
-        # Two names for one chunk of the file: one of them is wrong, and it is unknown which.
+    def _find_lost_chunks(self, number: I64, stored: I64, bitmap: I64, tables: I64) -> NDArray[np.bool_]:
+        """Whether a chunk cannot be where its reference says: it is outside the file, or shares its place."""
+        chunks_of_file = self._file.size_bytes // self._len_chunk
+        # If two references name one chunk of the file, one is wrong, and it is unknown which.
         pairs = np.unique(np.stack([number // self._references, bitmap], axis=1), axis=0)
         claims = np.concatenate([stored, pairs[:, 1], tables])
         shared = np.unique(claims[is_repeated(claims)])
         is_lost = np.isin(stored, shared) | ((bitmap > 0) & np.isin(bitmap, shared))
         is_lost |= bitmap >= np.where(bitmap > 0, chunks_of_file, 1)
-        # What a whole chunk lacks at the end of a file that was cut off is lost; of a partial one the bitmap decides.
+        # A whole chunk that exceeds the end of a truncated file is lost; for a partial chunk, the bitmap decides.
         return is_lost | (stored >= np.where(bitmap > 0, chunks_of_file + 1, chunks_of_file))
 
     def _read_table(self, table: int, chunk: int) -> tuple[I64, I64, I64, I64]:
         """Decode the references of a table."""
         count = self._groups * (self._references + 1)
         fields = (REFERENCE.status, REFERENCE.chunk)
-        status, stored = read_table(self._around, chunk * self._len_chunk, count, REFERENCE, fields, "ASIF table")
+        status, stored = read_table(self._file, chunk * self._len_chunk, count, REFERENCE, fields, "ASIF table")
         group, place = np.divmod(np.arange(count), self._references + 1)
         is_bitmap = place == self._references
         bitmaps = stored[is_bitmap]
@@ -160,27 +160,27 @@ class AsifSource(StoredSource):
         bitmap = np.where(is_partial, bitmaps[group], 0)
         # A chunk that is not stored has the number 0, which is the header's; a partial one needs a bitmap.
         is_sound = (is_stored == (stored > 0)) & (~is_partial | (bitmap > 0))
-        wanted = ~is_bitmap & is_stored & is_sound
-        return number[wanted], stored[wanted], bitmap[wanted], number[~is_bitmap & ~is_sound]
+        is_valid = ~is_bitmap & is_stored & is_sound
+        return number[is_valid], stored[is_valid], bitmap[is_valid], number[~is_bitmap & ~is_sound]
 
     def _read_piece(self, number: int, offset: int, target: memoryview) -> None:
-        """Read a part of a chunk, of a partial one the sectors that were written."""
+        """Read a part of a chunk; in a partial chunk, only the sectors that were written are read."""
         bitmap = int(self._bitmap[number])
         if not bitmap:
             super()._read_piece(number, offset, target)
             return
         target[:] = bytes(len(target))
-        for start, length in self._written(number, bitmap, offset, len(target)).tolist():
+        for start, length in self._list_written_ranges(number, bitmap, offset, len(target)).tolist():
             super()._read_piece(number, start, target[start - offset : start - offset + length])
 
-    def _written(self, number: int, bitmap: int, offset: int, length: int) -> I64:
+    def _list_written_ranges(self, number: int, bitmap: int, offset: int, length: int) -> I64:
         """Parts of a range of a chunk that were written, shape (n, 2): offset in the chunk and length in bytes."""
         sector, size = self.sector_size_bytes, self._len_chunk
         first, last = offset // sector, -(-(offset + length) // sector)
         before = int(self._starts[number]) // size % self._references * (size // sector)
         low, high = (before + first) // SECTORS_PER_BYTE, -(-(before + last) // SECTORS_PER_BYTE)
         at = bitmap * size + low
-        packed = np.frombuffer(self._around.read(at, high - low), np.uint8)
+        packed = np.frombuffer(self._file.read(at, high - low), np.uint8)
         states = (packed[:, None] >> np.arange(0, 8, 2, dtype=np.uint8) & 3).ravel()
         states = states[before + first - low * SECTORS_PER_BYTE :][: last - first]
         if (states > 1).any():
@@ -190,5 +190,5 @@ class AsifSource(StoredSource):
         return runs_of(starts, stops - starts)
 
 
-def _contradiction(message: str, image_offset: int = 0) -> FormatError:
+def _make_header_error(message: str, image_offset: int = 0) -> FormatError:
     return FormatError(message, structure="ASIF header", image_offset=image_offset)

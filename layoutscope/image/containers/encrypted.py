@@ -1,9 +1,9 @@
 """Encrypted disk images, read in place with their password.
 
-PBKDF2 with HMAC-SHA-1 makes a key of the password, which unwraps by 3DES the two of the image: one of AES for its
-chunks, and one of HMAC-SHA-1, which makes the initial vector of each chunk of its number. Version 2 (``encrcdsa``)
+PBKDF2 with HMAC-SHA-1 derives a 3DES key from the password. It unwraps the two keys of the image: an AES key for its
+chunks, and an HMAC-SHA-1 key that derives the initial vector of each chunk from its number. Version 2 (``encrcdsa``)
 has a header with any number of keys; version 1 (``cdsaencr``) has a trailer, and wraps the keys twice, as CMS does
-(RFC 2630, 12.6). In a sparse bundle the header is the file ``token``, and each band has chunks of its own.
+(RFC 2630, 12.6). In a sparse bundle, the header is the file ``token``, and the chunks count within each band.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from layoutscope.structs.grammar import EncryptedImage
 
     Keys = tuple[bytes, bytes]
-    """What decrypts the chunks of an image, and what makes their initial vectors."""
+    """The key of the chunks of an image, and the key of their initial vectors."""
 
 WHAT: Final = "encrypted disk image"
 MAX_ROUNDS: Final = 10_000_000
-"""Rounds of PBKDF2: macOS measures how many take a part of a second, some hundred thousand."""
+"""Rounds of PBKDF2: macOS chooses some 100,000, which take a fraction of a second."""
 
 MAX_KEYS: Final = 64
 MAX_CHUNK_BYTES: Final = 1 << 20
@@ -44,26 +44,27 @@ MAX_WRAPPED_BYTES: Final = 1 << 12
 WRAP_KEY_BYTES: Final = 24
 HMAC_KEY_BYTES: Final = 20
 IV_BYTES: Final = 16
-DES_BYTES: Final = 8
+DES_BLOCK_BYTES: Final = 8
 """Bytes of a block of 3DES."""
 
-KEY_MARK: Final = b"CKIE\0"
-"""What follows the keys that are unwrapped (not documented; in all images seen)."""
+KEY_SUFFIX: Final = b"CKIE\0"
+"""The bytes after the unwrapped keys (not documented; present in all images seen)."""
 
 CMS_VECTOR: Final = bytes.fromhex("4adda22c79e82105")
 """The initial vector of the outer wrapping of version 1 (RFC 2630, 12.6.1)."""
 
-CMS_BYTES: Final = 4
-"""Before a key that version 1 unwraps."""
+CMS_PREFIX_BYTES: Final = 4
+"""Length of the prefix of an unwrapped key of version 1."""
 
 
 def open_encrypted(source: Source, header: EncryptedImage.Header, password: str) -> Source:
-    """Open the image in an encrypted one; what the file lacks of it counts as never read."""
-    return _open_chunks(source, header.ofs_data, source.size_bytes, header, unlock_keys(source, header, password))
+    """Open an encrypted image; chunks that the file lacks count as never read."""
+    keys = unlock_keys(source, header, password)
+    return DecryptedSource(source, header.ofs_data, source.size_bytes, header.len_block, header.len_data, keys)
 
 
 def open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password: str) -> Source:
-    """Open the image in an encrypted one of version 1, as :func:`open_encrypted`."""
+    """Open an encrypted image of version 1 like :func:`open_encrypted`."""
     end = source.size_bytes - FORMER_TRAILER.width
     key_bits = former_key_bits(trailer)
     _refuse_sizes(trailer, key_bits, end)
@@ -72,35 +73,37 @@ def open_former(source: Source, trailer: EncryptedImage.FormerTrailer, password:
         (trailer.wrapped_hmac_key, trailer.len_wrapped_hmac_key),
     ]
     if not 0 < trailer.len_salt <= len(trailer.salt) or any(
-        not DES_BYTES < length <= len(data) or length % DES_BYTES for data, length in wrapped
+        not DES_BLOCK_BYTES < length <= len(data) or length % DES_BLOCK_BYTES for data, length in wrapped
     ):
         raise FormatError("the sizes of a wrapped key are impossible", structure=WHAT, image_offset=end)
     _refuse_rounds(trailer.num_rounds, end)
-    secret = _wrapping_key(password, trailer.salt[: trailer.len_salt], trailer.num_rounds)
+    secret = _derive_wrapping_key(password, trailer.salt[: trailer.len_salt], trailer.num_rounds)
     key, vector_key = (_unwrap_version_1(secret, data[:length]) for data, length in wrapped)
     if key is None or vector_key is None or len(key) * 8 != key_bits or len(vector_key) != HMAC_KEY_BYTES:
         raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
-    return _open_chunks(source, 0, end, trailer, (key, vector_key))
+    return DecryptedSource(source, 0, end, trailer.len_block, trailer.len_data, (key, vector_key))
 
 
 def former_key_bits(trailer: EncryptedImage.FormerTrailer) -> int:
-    """Length of the key of an image of version 1, by that of what is wrapped: it adds 24 bytes."""
-    return 8 * (trailer.len_wrapped_key - 3 * DES_BYTES)
+    """Compute the length of the key of an image of version 1: the wrapping adds 24 bytes to it."""
+    return 8 * (trailer.len_wrapped_key - 3 * DES_BLOCK_BYTES)
 
 
 def unlock_keys(source: Source, header: EncryptedImage.Header, password: str) -> Keys:
-    """Unlock the keys of an image by the file that begins with its header, as :func:`open_encrypted`."""
+    """Unlock the keys of an image; `source` is the file that begins with its header."""
     _refuse_sizes(header, header.key_bits, 0)
-    keys = _password_keys(source)
+    keys = _read_password_keys(source)
     if not keys:
         raise UnsupportedError(
             f"{source.name}: no password opens the encrypted disk image, only a certificate", code="encrypted-image"
         )
     key_bytes = header.key_bits // 8
-    found = next(filter(None, (_unwrap_keys(source, at, key, password, key_bytes) for at, key in keys)), None)
-    if found is None:
+    unlocked = next(
+        filter(None, (_unwrap_keys(source, offset, key, password, key_bytes) for offset, key in keys)), None
+    )
+    if unlocked is None:
         raise LockedError(f"{source.name}: the password does not open the encrypted disk image")
-    return found
+    return unlocked
 
 
 def _refuse_sizes(
@@ -119,16 +122,9 @@ def _refuse_rounds(rounds: int, image_offset: int) -> None:
         raise FormatError(f"its key takes {rounds:,} rounds of PBKDF2", structure=WHAT, image_offset=image_offset)
 
 
-def _open_chunks(
-    source: Source, start: int, stop: int, described: EncryptedImage.Header | EncryptedImage.FormerTrailer, keys: Keys
-) -> Source:
-    """Open the image whose chunks are between two places of a file."""
-    return DecryptedSource(source, start, stop, described.len_block, described.len_data, keys)
-
-
-def _password_keys(source: Source) -> list[tuple[int, EncryptedImage.PasswordKey]]:
-    """List the keys that passwords open, with where what is wrapped begins."""
-    found = []
+def _read_password_keys(source: Source) -> list[tuple[int, EncryptedImage.PasswordKey]]:
+    """List the keys that passwords open, with the offsets of their wrapped data."""
+    keys = []
     start = ENCRYPTED_IMAGE_HEADER.width
     head = source.read(start, KEY_LIST.width)
     listed = grammar.parse(grammar.EncryptedImage.KeyList, head, structure=WHAT, image_offset=start)
@@ -141,49 +137,51 @@ def _password_keys(source: Source) -> list[tuple[int, EncryptedImage.PasswordKey
             continue
         data = source.read(place.ofs_key, PASSWORD_KEY.width)
         key = grammar.parse(grammar.EncryptedImage.PasswordKey, data, structure=WHAT, image_offset=place.ofs_key)
-        sizes_fit = 0 < key.len_salt <= len(key.salt) and DES_BYTES <= key.len_wrap_iv <= len(key.wrap_iv)
-        if not sizes_fit or not 0 < key.len_wrapped <= MAX_WRAPPED_BYTES or key.len_wrapped % DES_BYTES:
+        sizes_fit = 0 < key.len_salt <= len(key.salt) and DES_BLOCK_BYTES <= key.len_wrap_iv <= len(key.wrap_iv)
+        if not sizes_fit or not 0 < key.len_wrapped <= MAX_WRAPPED_BYTES or key.len_wrapped % DES_BLOCK_BYTES:
             raise FormatError("the sizes of a wrapped key are impossible", structure=WHAT, image_offset=place.ofs_key)
         _refuse_rounds(key.num_rounds, place.ofs_key)
-        found.append((place.ofs_key + PASSWORD_KEY.width, key))
-    return found
+        keys.append((place.ofs_key + PASSWORD_KEY.width, key))
+    return keys
 
 
 def _unwrap_keys(
     source: Source, at: int, key: EncryptedImage.PasswordKey, password: str, key_bytes: int
 ) -> Keys | None:
-    """Unwrap the keys of the image; None if the password is another one."""
+    """Unwrap the keys of the image; None if the password is wrong."""
     wrapped = source.read(at, key.len_wrapped)
-    plain = _strip_padding(unwrap(password, key.salt[: key.len_salt], key.num_rounds, key.wrap_iv[:DES_BYTES], wrapped))
-    wanted = key_bytes + HMAC_KEY_BYTES
-    if plain is None or len(plain) < wanted or plain[wanted:] not in (b"", KEY_MARK):
+    plain = _strip_padding(
+        unwrap(password, key.salt[: key.len_salt], key.num_rounds, key.wrap_iv[:DES_BLOCK_BYTES], wrapped)
+    )
+    key_length = key_bytes + HMAC_KEY_BYTES
+    if plain is None or len(plain) < key_length or plain[key_length:] not in (b"", KEY_SUFFIX):
         return None
-    return plain[:key_bytes], plain[key_bytes:wanted]
+    return plain[:key_bytes], plain[key_bytes:key_length]
 
 
 def _unwrap_version_1(secret: bytes, wrapped: bytes) -> bytes | None:
-    """Unwrap a key of version 1: decrypted, turned round, and decrypted with its first bytes as the vector."""
+    """Unwrap a key of version 1: decrypt it, reverse it, and decrypt it again with its first bytes as the vector."""
     outer = _strip_padding(_decrypt_cbc(secret, CMS_VECTOR, wrapped))
-    if outer is None or len(outer) <= DES_BYTES or len(outer) % DES_BYTES:
+    if outer is None or len(outer) <= DES_BLOCK_BYTES or len(outer) % DES_BLOCK_BYTES:
         return None
-    turned = outer[::-1]
-    inner = _strip_padding(_decrypt_cbc(secret, turned[:DES_BYTES], turned[DES_BYTES:]))
-    return None if inner is None else inner[CMS_BYTES:]
+    reversed_outer = outer[::-1]
+    inner = _strip_padding(_decrypt_cbc(secret, reversed_outer[:DES_BLOCK_BYTES], reversed_outer[DES_BLOCK_BYTES:]))
+    return None if inner is None else inner[CMS_PREFIX_BYTES:]
 
 
 def _strip_padding(plain: bytes) -> bytes | None:
-    """Cut off the padding (PKCS 7); None if it is none."""
+    """Strip the padding (PKCS 7); None if it is invalid."""
     padding = plain[-1]
-    is_padded = 0 < padding <= DES_BYTES and plain.endswith(bytes([padding]) * padding)
+    is_padded = 0 < padding <= DES_BLOCK_BYTES and plain.endswith(bytes([padding]) * padding)
     return plain[: len(plain) - padding] if is_padded else None
 
 
 def unwrap(password: str, salt: bytes, rounds: int, iv: bytes, wrapped: bytes) -> bytes:
-    """Decrypt what a password wraps, with its padding."""
-    return _decrypt_cbc(_wrapping_key(password, salt, rounds), iv, wrapped)
+    """Decrypt data that a password wraps, including the padding."""
+    return _decrypt_cbc(_derive_wrapping_key(password, salt, rounds), iv, wrapped)
 
 
-def _wrapping_key(password: str, salt: bytes, rounds: int) -> bytes:
+def _derive_wrapping_key(password: str, salt: bytes, rounds: int) -> bytes:
     return hashlib.pbkdf2_hmac("sha1", password.encode(), salt, rounds, WRAP_KEY_BYTES)
 
 
@@ -199,15 +197,15 @@ def _decrypt_cbc(secret: bytes, iv: bytes, wrapped: bytes) -> bytes:
 
 
 class DecryptedSource(FillingSource):
-    """What encrypted chunks between two places of a file hold; what it lacks of them counts as never read."""
+    """The plain text of the encrypted chunks in a range of a file; missing chunks count as never read."""
 
     def __init__(self, source: Source, start: int, stop: int, chunk_bytes: int, size_bytes: int, keys: Keys) -> None:
         self._set_around(source, size_bytes)
         stored = max(0, stop - start) // chunk_bytes * chunk_bytes
         if stored < size_bytes:
             self._unread = np.array([[stored, size_bytes - stored]])
-            end, left = source.size_bytes, size_bytes - stored
-            message = f"the file ends at byte {end:,}; {left:,} bytes that it should hold are missing"
+            end, missing = source.size_bytes, size_bytes - stored
+            message = f"the file ends at byte {end:,}; {missing:,} bytes that it should hold are missing"
             self.own_findings = (Finding("image-incomplete", "error", WHAT, end, message),)
         self._first, self._chunk_bytes = start, chunk_bytes
         self._cipher_key, self._vector_key = keys
@@ -219,7 +217,7 @@ class DecryptedSource(FillingSource):
             start = number * size
             low, high = max(start, image_offset), min(start + size, stop)
             place = self._first + start
-            if place + size > self._source.size_bytes:  # what is missing counts as never read
+            if place + size > self._source.size_bytes:  # counts as never read
                 target[low - image_offset : high - image_offset] = bytes(high - low)
                 continue
             vector = hmac.digest(self._vector_key, number.to_bytes(4, "big"), "sha1")[:IV_BYTES]

@@ -65,10 +65,10 @@ def _refuse_differences(source: Source, what: str, other: str = "another disk") 
     _refuse(source, what, f"holds the differences to {other} alone", f"join them with: {ADVICE.split(': ')[1]}")
 
 
-def _refuse_short_table(what: str, found: int, wanted: int) -> None:
-    if found < wanted:
+def _refuse_short_table(what: str, num_entries: int, num_needed: int) -> None:
+    if num_entries < num_needed:
         raise FormatError("its first table is shorter than the disk", structure=what, image_offset=0,
-                          expected=f"{wanted:,} entries or more", found=f"{found:,}")  # fmt: skip
+                          expected=f"{num_needed:,} entries or more", found=f"{num_entries:,}")  # fmt: skip
 
 
 def _read_second_tables(
@@ -81,7 +81,7 @@ def _read_second_tables(
     unit_bytes: int,
     size_bytes: int,
 ) -> tuple[list[I64], dict[str, Any]]:
-    """Read what tables of a directory name: numbers of blocks and their fields, and what is known of lost ones."""
+    """Read the tables of a directory: block numbers with their fields, and the ranges and findings of lost tables."""
     used, length = np.flatnonzero(places), count * record.width
     lost = is_repeated(places[used])
     if len(used) * length > source.size_bytes:
@@ -94,21 +94,21 @@ def _read_second_tables(
             lost[row] = True
             continue
         numbers = used[row] * count + np.arange(count)
-        chosen = np.logical_or.reduce(columns) & (numbers * unit_bytes < size_bytes)
-        parts.append([column[chosen] for column in (numbers, *columns)])
-    found = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        is_used = np.logical_or.reduce(columns) & (numbers * unit_bytes < size_bytes)
+        parts.append([column[is_used] for column in (numbers, *columns)])
+    columns_of_blocks = [np.concatenate(column) for column in zip(*parts, strict=True)]
     if not lost.any():
-        return found, {}
+        return columns_of_blocks, {}
     starts = used[lost] * count * unit_bytes
     is_cut = bool((places[used] > source.size_bytes - length).any())
     message = (
         f"{int(lost.sum()):,} tables of its blocks are named twice, or cannot be read from the file, which ends at "
         f"byte {source.size_bytes:,}; what they describe counts as not read"
     )
-    told = Finding("image-incomplete" if is_cut else "container-invalid", "error", what,
+    finding = Finding("image-incomplete" if is_cut else "container-invalid", "error", what,
                    source.size_bytes if is_cut else int(places[used][lost].min()), message)  # fmt: skip
-    return found, {
-        "unread": [runs_of(starts, np.minimum(count * unit_bytes, size_bytes - starts))], "findings": [told],
+    return columns_of_blocks, {
+        "unread": [runs_of(starts, np.minimum(count * unit_bytes, size_bytes - starts))], "findings": [finding],
     }  # fmt: skip
 
 
@@ -133,24 +133,24 @@ def open_qcow(source: Source) -> Source:
     fields = (
         QCOW_REFERENCE.unmarked, QCOW_REFERENCE.ofs_target, QCOW_REFERENCE.is_compressed, QCOW_REFERENCE.reads_as_zeros,
     )  # fmt: skip
-    (numbers, entry, place, packed, zero), more = _read_second_tables(
+    (numbers, entry, place, packed, zero), losses = _read_second_tables(
         source, what, places, count, QCOW_REFERENCE, fields, unit, size
     )
-    # What is compressed uses the lowest bit for its place, and so does everything before the third version.
+    # In compressed entries and before version 3, the lowest bit belongs to the offset.
     is_packed = packed > 0
-    chosen = is_packed | (entry & ~np.int64(1) > 0) & (zero == 0)
-    numbers, entry, place, is_packed = numbers[chosen], entry[chosen], place[chosen], is_packed[chosen]
+    is_stored = is_packed | (entry & ~np.int64(1) > 0) & (zero == 0)
+    numbers, entry, place, is_packed = numbers[is_stored], entry[is_stored], place[is_stored], is_packed[is_stored]
     place_bits = 70 - header.cluster_bits
     packed_place = entry & ((1 << place_bits) - 1)
-    # Bits that are reserved, or a place where no cluster begins: it is damaged.
+    # Reserved bits, or an offset where no cluster begins, are damage.
     is_odd = entry & ~((0x00FF_FFFF_FFFF_FE00 & -unit) | 1) != 0
     offsets = np.where(is_packed, packed_place, np.where(is_odd, 0, place))
     end = (packed_place // SECTOR_BYTES + (entry >> place_bits) + 1) * SECTOR_BYTES
-    # The file may end in the last sector of the last one.
+    # The file may end within the last sector of the last cluster.
     stored = np.minimum(end, np.maximum(source.size_bytes, packed_place + 1)) - packed_place
     return open_placed(
         source, what, size, unit, numbers, offsets, first_offset=unit,
-        stored=np.where(is_packed, stored, 0), codecs=[_inflate_raw], **more,
+        stored=np.where(is_packed, stored, 0), codecs=[_inflate_raw], **losses,
     )  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def _inflate_raw(data: bytes, length: int) -> bytes:
 
 
 NOT_STORED: Final = 0xFFFF_FFFF
-"""An entry of a VHD's table of blocks that names none."""
+"""Entry of a VHD's block table without a block."""
 
 
 def open_vhd(source: Source) -> Source:
@@ -175,7 +175,7 @@ def open_vhd(source: Source) -> Source:
     _refuse_short_table(what, header.num_blocks, count)
     (sectors,) = read_table(source, header.ofs_table, count, VHD_REFERENCE, (VHD_REFERENCE.sector,), what)
     used = np.flatnonzero(sectors != NOT_STORED)
-    # A bit for each sector, in whole sectors, stands before a block.
+    # A bitmap with a bit per sector, padded to whole sectors, precedes each block.
     bits = -(-unit // SECTOR_BYTES)
     offsets = (sectors[used] + -(-bits // (8 * SECTOR_BYTES))) * SECTOR_BYTES
     findings = []
@@ -191,51 +191,51 @@ CHUNK_SECTORS: Final = 1 << 23
 """Sectors whose blocks come before an entry for their bitmap in the table of a VHDX ([MS-VHDX] 2.5)."""
 
 MAX_NAMED: Final = 2047
-"""Tables of regions and of items have room for no more entries ([MS-VHDX] 2.2.3.1 and 2.6.1.1)."""
+"""Capacity of the tables of regions and items ([MS-VHDX] 2.2.3.1 and 2.6.1.1)."""
 
-BAT: Final = UUID("2dc27766-f623-4200-9d64-115e9bfd4a08")
-METADATA: Final = UUID("8b7ca206-4790-4b9a-b8fe-575f050f886e")
-FILE_PARAMETERS: Final = UUID("caa16737-fa36-4d43-b3b6-33f0aa44e76b")
-DISK_SIZE: Final = UUID("2fa54224-cd1b-4876-b211-5dbed83bf4b8")
-SECTOR_SIZE: Final = UUID("8141bf1d-a96f-4709-ba47-f233a8faab5f")
-"""What a VHDX calls its regions and items ([MS-VHDX] 2.2.3.2 and 2.6.1.2)."""
+BLOCK_TABLE_GUID: Final = UUID("2dc27766-f623-4200-9d64-115e9bfd4a08")
+METADATA_GUID: Final = UUID("8b7ca206-4790-4b9a-b8fe-575f050f886e")
+FILE_PARAMETERS_GUID: Final = UUID("caa16737-fa36-4d43-b3b6-33f0aa44e76b")
+DISK_SIZE_GUID: Final = UUID("2fa54224-cd1b-4876-b211-5dbed83bf4b8")
+SECTOR_SIZE_GUID: Final = UUID("8141bf1d-a96f-4709-ba47-f233a8faab5f")
+"""GUIDs of the regions and items of a VHDX ([MS-VHDX] 2.2.3.2 and 2.6.1.2)."""
 
 
 def open_vhdx(source: Source) -> Source:
     """Open a dynamic disk of Hyper-V, or one that stores all of its blocks."""
     what, kinds = "Hyper-V disk", grammar.SparseDisks
     try:
-        place, table = _regions(source, what, REGION_TABLES[0])
+        place, table = _find_regions(source, what, REGION_TABLES[0])
     except FormatError:
-        place, table = _regions(source, what, REGION_TABLES[1])
+        place, table = _find_regions(source, what, REGION_TABLES[1])
     named = (kinds.VhdxMetadata, VHDX_METADATA), (kinds.VhdxMetadataEntry, VHDX_METADATA_ENTRY)
-    at = [place + item.ofs_item for item in _read_named_table(
-        source, what, place, *named, [FILE_PARAMETERS, DISK_SIZE, SECTOR_SIZE]
+    places = [place + item.ofs_item for item in _read_named_table(
+        source, what, place, *named, [FILE_PARAMETERS_GUID, DISK_SIZE_GUID, SECTOR_SIZE_GUID]
     )]  # fmt: skip
-    facts = read_structure(kinds.VhdxFileParameters, VHDX_FILE_PARAMETERS, source, at[0], what)
-    size = read_structure(kinds.VhdxDiskSize, VHDX_DISK_SIZE, source, at[1], what).len_disk
-    sector = read_structure(kinds.VhdxSectorSize, VHDX_SECTOR_SIZE, source, at[2], what).len_sector
+    facts = read_structure(kinds.VhdxFileParameters, VHDX_FILE_PARAMETERS, source, places[0], what)
+    size = read_structure(kinds.VhdxDiskSize, VHDX_DISK_SIZE, source, places[1], what).len_disk
+    sector = read_structure(kinds.VhdxSectorSize, VHDX_SECTOR_SIZE, source, places[2], what).len_sector
     unit = facts.len_block
     refuse_sizes(what, size, unit)
     if facts.has_parent:
         _refuse_differences(source, what)
-    between = CHUNK_SECTORS * sector // unit
-    refuse_sizes(what, size, between)
+    blocks_per_bitmap = CHUNK_SECTORS * sector // unit
+    refuse_sizes(what, size, blocks_per_bitmap)
     blocks = -(-size // unit)
     numbers = np.arange(blocks)
-    entries = blocks + (blocks - 1) // between
+    entries = blocks + (blocks - 1) // blocks_per_bitmap
     fields = (VHDX_REFERENCE.state, VHDX_REFERENCE.ofs_block)
     state, offsets = read_table(source, table, entries, VHDX_REFERENCE, fields, what)
-    own = numbers + numbers // between
+    own = numbers + numbers // blocks_per_bitmap
     used = np.isin(state[own], [int(kinds.VhdxState.present), int(kinds.VhdxState.partial)])
     return open_placed(source, what, size, unit, numbers[used], offsets[own][used], first_offset=REGION_TABLES[0])
 
 
-def _regions(source: Source, what: str, at: int) -> tuple[int, int]:
-    """Where the metadata and the table of blocks are in the file."""
+def _find_regions(source: Source, what: str, at: int) -> tuple[int, int]:
+    """Return the offsets of the metadata and of the block table in the file."""
     kinds = grammar.SparseDisks
     named = (kinds.VhdxRegions, VHDX_REGIONS), (kinds.VhdxRegion, VHDX_REGION)
-    metadata, table = _read_named_table(source, what, at, *named, [METADATA, BAT])
+    metadata, table = _read_named_table(source, what, at, *named, [METADATA_GUID, BLOCK_TABLE_GUID])
     return metadata.ofs_region, table.ofs_region
 
 
@@ -247,24 +247,24 @@ def _read_named_table(
     entry: tuple[Any, RecordType],
     names: Sequence[UUID],
 ) -> list[Any]:
-    """Read the entries that have certain names in a table behind its head."""
+    """Read the entries with given GUIDs from a table with a header."""
     count = read_structure(*head, source, at, what).num_entries
     first, width = at + head[1].width, entry[1].width
-    found = [read_structure(*entry, source, first + row * width, what) for row in range(min(count, MAX_NAMED))]
-    known = {UUID(bytes_le=each.guid): each for each in found}
-    if not known.keys() >= {*names}:
+    entries = [read_structure(*entry, source, first + row * width, what) for row in range(min(count, MAX_NAMED))]
+    by_guid = {UUID(bytes_le=each.guid): each for each in entries}
+    if not by_guid.keys() >= {*names}:
         raise FormatError("a table names too little of what the disk needs", structure=what, image_offset=at)
-    return [known[name] for name in names]
+    return [by_guid[name] for name in names]
 
 
 VMDK: Final = "VMware disk (vmdk)"
 DESCRIPTION: Final = b"# Disk DescriptorFile"
 VMDK_VERSIONS: Final = (1, 2, 3)
 AT_END: Final = 2**64 - 1
-"""The place of a VMDK's directory in the header of a file that was written as a stream."""
+"""Sector of the directory in the header of a VMDK that was written as a stream."""
 
 FOOTER_FROM_END: Final = 1024
-"""Where such a file has its header once more, before the marker that ends it."""
+"""Distance of the second header of such a file from its end; an end marker follows it."""
 
 MAX_EXTENTS: Final = 4096
 
@@ -280,7 +280,7 @@ def open_vmdk(source: Source) -> Source:
     _refuse_version(source, header)
     at, length = header.descriptor_sector * SECTOR_BYTES, header.num_descriptor_sectors * SECTOR_BYTES
     text = source.read(at, length) if at and 0 < length <= min(source.size_bytes - at, MAX_TABLE_BYTES) else b""
-    # Room for one is left in every file by some programs.
+    # Some programs reserve room for a description in each file.
     if not text.startswith(DESCRIPTION):
         raise UnsupportedError(
             f"{source.name}: is one of the files of a VMware disk (vmdk)", code="container",
@@ -303,10 +303,10 @@ def open_description(source: Source) -> Source:
 
 
 def _open_named(source: Source, size: int, kind: str, path: Path, offset: int) -> Source:
-    """Open an extent with the length that its description says."""
-    one = np.array([0])
+    """Open an extent with the length that its description gives."""
+    first_block = np.array([0])
     if kind == "ZERO":
-        return open_placed(MemorySource(b"", source.name), VMDK, size, size, one[:0], one[:0])
+        return open_placed(MemorySource(b"", source.name), VMDK, size, size, first_block[:0], first_block[:0])
     if kind not in ("FLAT", "VMFS", "SPARSE"):
         _refuse(source, VMDK, f"has an extent of the kind {kind}")
     part: Source = RawFile(path)
@@ -314,40 +314,40 @@ def _open_named(source: Source, size: int, kind: str, path: Path, offset: int) -
     try:
         part = _open_extent(part) if kind == "SPARSE" else part
         is_fit = part.size_bytes == size and not offset
-        return part if is_fit else open_placed(part, VMDK, size, size, one, one + offset)
+        return part if is_fit else open_placed(part, VMDK, size, size, first_block, first_block + offset)
     except (ImageError, FormatError):
         part.close()
         raise
 
 
 def list_extents(source: Source) -> list[tuple[int, str, Path, int]]:
-    """List the extents of a description: size, kind, file, and where it begins in that, in bytes.
+    """List the extents of a description: size, kind, file, and offset in the file, in bytes.
 
-    Names with folders in them mean the file of that name beside the description.
+    Folders in file names are dropped: the files are expected next to the description.
     """
     text = source.read(0, min(source.size_bytes, MAX_TABLE_BYTES))
     _refuse_parent(source, text)
-    found = EXTENT.findall(text.decode("utf-8", "surrogateescape"))
-    if not 0 < len(found) <= MAX_EXTENTS:
-        claim = f"claims more than {MAX_EXTENTS:,} extents" if found else "names no extents"
+    extents = EXTENT.findall(text.decode("utf-8", "surrogateescape"))
+    if not 0 < len(extents) <= MAX_EXTENTS:
+        claim = f"claims more than {MAX_EXTENTS:,} extents" if extents else "names no extents"
         raise ImageError(f"{source.name}: the description of a {VMDK} {claim}")
     folder = Path(source.name).parent
     return [
         (int(sectors) * SECTOR_BYTES, kind, folder / Path(name.replace("\\", "/")).name,
          int(offset or 0) * SECTOR_BYTES)
-        for sectors, kind, name, offset in found
+        for sectors, kind, name, offset in extents
     ]  # fmt: skip
 
 
 def _refuse_parent(source: Source, text: bytes) -> None:
-    """Refuse what rests on another disk, by its description."""
+    """Refuse a disk whose description names a parent disk."""
     if re.search(rb"^\s*parentCID\s*=\s*(?!f{8}\b)[0-9a-f]", text, re.MULTILINE | re.IGNORECASE):
         name = re.search(rb'^\s*parentFileNameHint\s*=\s*"([^"]*)"', text, re.MULTILINE)
         _refuse_differences(source, VMDK, f"{name[1].decode('utf-8', 'replace')!r:.200}" if name else "another disk")
 
 
 def _refuse_version(source: Source, header: grammar.SparseDisks.VmdkHeader) -> None:
-    """Refuse a version that nobody has described: its tables may mean something else."""
+    """Refuse an unknown version: its tables may have another meaning."""
     if header.version not in VMDK_VERSIONS:
         raise UnsupportedError(
             f"{source.name}: is a {VMDK} of version {header.version:,}, and 1 to 3 are known",
@@ -356,7 +356,7 @@ def _refuse_version(source: Source, header: grammar.SparseDisks.VmdkHeader) -> N
 
 
 def _open_extent(source: Source) -> Source:
-    """Open an extent that stores grains as they are needed."""
+    """Open a sparse extent, which stores grains."""
     kind, fields = grammar.SparseDisks.VmdkHeader, (VMDK_REFERENCE.sector,)
     header = read_structure(kind, VMDK_HEADER, source, 0, VMDK)
     _refuse_version(source, header)
@@ -368,23 +368,23 @@ def _open_extent(source: Source) -> Source:
     tables = -(-size // (unit * count))
     (places,) = read_table(source, header.directory_sector * SECTOR_BYTES, tables, VMDK_REFERENCE, fields, VMDK)
     places *= SECTOR_BYTES
-    (numbers, sectors), more = _read_second_tables(source, VMDK, places, count, VMDK_REFERENCE, fields, unit, size)
+    (numbers, sectors), losses = _read_second_tables(source, VMDK, places, count, VMDK_REFERENCE, fields, unit, size)
     # A grain in sector 1 is all zeros.
     numbers, offsets = numbers[sectors > 1], sectors[sectors > 1] * SECTOR_BYTES
     stored = None
     if header.is_compressed:
-        # How long one is stands before it; here it is enough that it ends before the next one.
-        after = np.append(np.unique(offsets), source.size_bytes)
-        stored = after[np.searchsorted(after, offsets, side="right").clip(max=len(after) - 1)] - offsets
+        # A grain begins with its length; here it is enough that it ends before the next grain.
+        ends = np.append(np.unique(offsets), source.size_bytes)
+        stored = ends[np.searchsorted(ends, offsets, side="right").clip(max=len(ends) - 1)] - offsets
         stored = stored.clip(1, VMDK_GRAIN.width + 2 * unit)
     differing = _find_differing_table(source, header, places) if header.has_copy_of_tables else None
     if differing is not None:
         message = f"a table of {Path(source.name).name} and its copy differ; which is right is not known"
-        told = Finding("container-invalid", "error", VMDK, differing, message)
-        more["findings"] = [*more.get("findings", ()), told]
+        finding = Finding("container-invalid", "error", VMDK, differing, message)
+        losses["findings"] = [*losses.get("findings", ()), finding]
     return open_placed(
         source, VMDK, size, unit, numbers, offsets, first_offset=SECTOR_BYTES, stored=stored, codecs=[_inflate_grain],
-        **more,
+        **losses,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Disks whose blocks a file holds in any order: what a table of blocks comes to, read in place."""
+"""Disks whose blocks are stored in any order in a file, according to a table, read in place."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     I64 = NDArray[np.int64]
     Codec: TypeAlias = Callable[[bytes, int], bytes]
-    """From what is stored of a piece and the bytes that it has on the disk to these bytes."""
+    """Unpacks the stored bytes of a piece; the second argument is its length on the disk."""
 
     T = TypeVar("T", bound=Struct)
 
@@ -37,21 +37,20 @@ MAX_DISK_BYTES: Final = 2**60
 MAX_TABLE_BYTES: Final = 1 << 28
 
 MAX_UNPACKED_A_BYTE: Final = 4096
-"""What a byte of a file may stand for: deflate makes 1,032 of one, and nothing here packs better."""
+"""Limit of unpacked bytes per stored byte: deflate reaches 1,032, more than the other codecs here."""
 
 MAX_PIECE_BYTES: Final = 64 * 1024**2
-"""What one piece that is packed becomes: hdiutil makes 1 MiB at most, other programs up to 16 MiB."""
+"""Unpacked length of one piece: hdiutil packs 1 MiB at most, other programs up to 16 MiB."""
 
 KEPT_BYTES: Final = MAX_PIECE_BYTES
-"""Limit of unpacked pieces; the last one stays, however long it is. Pieces that several passes touch are unpacked once
-as far as there is room for them."""
+"""Size of the cache of unpacked pieces, so several passes unpack a piece only once; the last piece always stays."""
 
 PIECE: Final = np.dtype(
     [
         # on the disk, in bytes
         ("start", np.int64),
         ("length", np.int64),
-        # which file holds it, where, and in how many bytes; these count only of what a codec unpacks
+        # the number of its file, its offset there, and its stored length, which counts for packed pieces only
         ("file", np.int64),
         ("place", np.int64),
         ("stored", np.int64),
@@ -62,7 +61,7 @@ PIECE: Final = np.dtype(
 
 
 def make_pieces(start: I64, length: I64, place: I64, **others: Any) -> NDArray[np.void]:
-    """Make pieces of a disk from columns of :data:`PIECE`; those that are left out are 0."""
+    """Make pieces of a disk from columns of :data:`PIECE`; omitted columns are 0."""
     pieces = np.zeros(len(start), PIECE)
     for name, column in {"start": start, "length": length, "place": place, **others}.items():
         pieces[name] = column
@@ -70,7 +69,7 @@ def make_pieces(start: I64, length: I64, place: I64, **others: Any) -> NDArray[n
 
 
 class StoredSource(PieceSource):
-    """The disk in pieces of files, some of them packed; those that prove damaged count as never read."""
+    """A disk in pieces of files, some of them packed; pieces that prove damaged count as never read."""
 
     def __init__(
         self,
@@ -80,54 +79,54 @@ class StoredSource(PieceSource):
         *,
         what: str,
         codecs: Sequence[Codec] = (),
-        unread: Sequence[I64] = (),  # ranges of the disk that are known to be lost: offset and length in bytes
+        unread: Sequence[I64] = (),  # lost ranges of the disk: offset and length in bytes
         findings: Sequence[Finding] = (),
     ) -> None:
         self._set_around(files[0], size_bytes)
         self._files, self._pieces, self._codecs, self._what = files, pieces, codecs, what
         self._starts, self._ends = pieces["start"], pieces["start"] + pieces["length"]
-        self._unread = union([self._unread, *unread, *self._below_unread()])
+        self._unread = union([self._unread, *unread, *self._list_unread_ranges()])
         self._bad: I64 = np.empty((0, 2), np.int64)
         self._reason = ""
-        self._kept: dict[int, bytes] = {}
-        self._numbers, self._kept_bytes = list[int](), 0  # of the pieces that are kept, ascending
-        self._known = self.own_findings = tuple(findings)
+        self._cache: dict[int, bytes] = {}
+        self._numbers, self._cached_bytes = list[int](), 0  # of the pieces that are kept, ascending
+        self._first_findings = self.own_findings = tuple(findings)
 
-    def _below_unread(self) -> list[I64]:
-        """Ranges of the disk that are stored as they are where a file was never read."""
-        found = []
+    def _list_unread_ranges(self) -> list[I64]:
+        """List the unpacked ranges of the disk that are stored in unread ranges of the files."""
+        ranges = []
         for number, file in enumerate(self._files):
             plain = self._pieces[(self._pieces["file"] == number) & (self._pieces["codec"] == 0)]
             place, length = plain["place"], plain["length"]
             for low, size in file.unread_ranges().tolist():
                 first, last = np.maximum(place, low), np.minimum(place + length, low + size)
-                hit = last > first
-                found.append(runs_of((plain["start"] + first - place)[hit], (last - first)[hit]))
-        return found
+                is_unread = last > first
+                ranges.append(runs_of((plain["start"] + first - place)[is_unread], (last - first)[is_unread]))
+        return ranges
 
     def _read_piece(self, number: int, offset: int, target: memoryview) -> None:
         _, _, file, place, _, codec = self._pieces[number].tolist()
         if not codec:
             self._files[file].read_into(place + offset, target)
             return
-        data = self._unpacked(number)[offset : offset + len(target)]
+        data = self._get_unpacked(number)[offset : offset + len(target)]
         target[:] = data.ljust(len(target), b"\0")
 
-    def _unpacked(self, number: int) -> bytes:
-        """Return a piece that is packed; nothing of one that is damaged."""
-        if number not in self._kept:
+    def _get_unpacked(self, number: int) -> bytes:
+        """Unpack a piece or take it from the cache; a damaged piece is empty."""
+        if number not in self._cache:
             try:
-                self._kept[number] = self._unpack(number)
+                self._cache[number] = self._unpack(number)
             except FormatError as error:
-                self._kept[number] = b""
-                self._remember(number, error)
-            self._kept_bytes += len(self._kept[number])
+                self._cache[number] = b""
+                self._report_damaged(number, error)
+            self._cached_bytes += len(self._cache[number])
             insort(self._numbers, number)
-            while len(self._kept) > 1 and self._kept_bytes > KEPT_BYTES:
-                # Passes go up the disk: the piece before this one is wanted last, and after it the one at the end.
-                gone = self._numbers.pop(bisect_left(self._numbers, number) - 1)
-                self._kept_bytes -= len(self._kept.pop(gone))
-        return self._kept[number]
+            while len(self._cache) > 1 and self._cached_bytes > KEPT_BYTES:
+                # Passes go up the disk, so the piece before this one is needed last, then the one at the end.
+                evicted = self._numbers.pop(bisect_left(self._numbers, number) - 1)
+                self._cached_bytes -= len(self._cache.pop(evicted))
+        return self._cache[number]
 
     def _unpack(self, number: int) -> bytes:
         _, length, file, place, stored, codec = self._pieces[number].tolist()
@@ -146,27 +145,27 @@ class StoredSource(PieceSource):
             raise FormatError(reason, structure=self._what, image_offset=place)
         return data
 
-    def _remember(self, number: int, error: FormatError) -> None:
-        """Count a piece as never read, and say why of the first one."""
+    def _report_damaged(self, number: int, error: FormatError) -> None:
+        """Count a damaged piece as never read, and report the total with the reason of the first one."""
         start, length, file, place, *_ = self._pieces[number].tolist()
         self._bad = union([self._bad, np.array([[start, length]], np.int64)])
         where = f"such as that at byte {place:,} of {Path(self._files[file].name).name}"
         self._reason = self._reason or f"{where}, which {error.reason}"
         message = f"{format_bytes(total(self._bad))} of pieces that were read count as not read, {self._reason}"
         code = "checksum-mismatch" if isinstance(error, ChecksumError) else "container-invalid"
-        self.own_findings = (*self._known, Finding(code, "error", self._what, int(self._bad[0, 0]), message))
+        self.own_findings = (*self._first_findings, Finding(code, "error", self._what, int(self._bad[0, 0]), message))
 
     def unread_ranges(self) -> I64:
-        """Areas that are missing, or damaged as far as is known by now, shape (n, 2): offset and length in bytes."""
+        """Areas that are missing or were found damaged so far, shape (n, 2): offset and length in bytes."""
         return union([self._unread, self._bad]) if len(self._bad) else self._unread
 
     @property
     def holes(self) -> I64:
-        """Areas of which nothing is stored, shape (n, 2): offset and length in bytes."""
-        stored, held = int(self._pieces["length"].sum()), sum(each.size_bytes for each in self._files)
-        # However a file is packed, it holds no more.
-        if stored > MAX_UNPACKED_A_BYTE * held:
-            claim = f"{format_bytes(stored)} in {format_bytes(held)}"
+        """Areas that are not stored, shape (n, 2): offset and length in bytes."""
+        stored, file_bytes = int(self._pieces["length"].sum()), sum(each.size_bytes for each in self._files)
+        # No codec packs a disk this densely.
+        if stored > MAX_UNPACKED_A_BYTE * file_bytes:
+            claim = f"{format_bytes(stored)} in {format_bytes(file_bytes)}"
             raise ImageError(f"{self.name}: claims to store {claim}, which is not gone through")
         return super().holes
 
@@ -184,22 +183,21 @@ def open_placed(
     numbers: I64,  # numbers, offsets: which blocks of the disk are stored, in any order, and where in the file
     offsets: I64,
     *,
-    stored: I64 | None = None,  # bytes that blocks take which are packed, 0 of others; none is packed without it
-    codecs: Sequence[Codec] = (),  # the one that unpacks them
+    stored: I64 | None = None,  # stored length of packed blocks, 0 for others; None if no block is packed
+    codecs: Sequence[Codec] = (),  # the codec that unpacks them
     first_offset: int = 0,
-    unread: Sequence[I64] = (),  # ranges of the disk of which nothing is known: offset and length in bytes
+    unread: Sequence[I64] = (),  # ranges of the disk with unknown contents: offset and length in bytes
     findings: Sequence[Finding] = (),
 ) -> Source:
     """Open a disk by the places of its blocks; blocks after the end of the file count as never read."""
-    told, lost = list(findings), list(unread)
+    reports, lost = list(findings), list(unread)
     starts = numbers * unit_bytes
     packed = np.zeros(len(numbers), np.int64) if stored is None else stored
     pieces = make_pieces(starts, np.minimum(unit_bytes, size_bytes - starts), offsets, stored=packed, codec=packed > 0)
-    # Two names for one block of the file, or two places of one block of the disk: one is wrong, and it is unknown
-    # which.
+    # If two entries name one block of the file, or one block of the disk, one is wrong, and it is unknown which.
     doubtful = is_repeated(numbers) | is_repeated(offsets) | (offsets < first_offset)
     if doubtful.any():
-        told.append(Finding(
+        reports.append(Finding(
             "container-invalid", "error", what, int(offsets[doubtful].min()),
             f"its table names {int(doubtful.sum()):,} blocks where no block can be, or twice; they count as not read, "
             f"the first at byte {int(starts[doubtful].min()):,} of the disk",
@@ -207,22 +205,22 @@ def open_placed(
         lost.append(runs_of(pieces["start"][doubtful], pieces["length"][doubtful]))
     pieces = pieces[~doubtful]
     pieces = pieces[np.argsort(pieces["start"], kind="stable")]
-    wanted = np.where(pieces["codec"] > 0, pieces["stored"], pieces["length"])
-    there = np.clip(source.size_bytes - pieces["place"], 0, wanted)
-    cut = there < wanted
+    needed = np.where(pieces["codec"] > 0, pieces["stored"], pieces["length"])
+    available = np.clip(source.size_bytes - pieces["place"], 0, needed)
+    cut = available < needed
     if cut.any():
         whole = pieces["length"].copy()
-        pieces["length"] = np.where(pieces["codec"] > 0, np.where(cut, 0, whole), there)
-        left = whole - pieces["length"]
-        told.append(Finding(
+        pieces["length"] = np.where(pieces["codec"] > 0, np.where(cut, 0, whole), available)
+        missing = whole - pieces["length"]
+        reports.append(Finding(
             "image-incomplete", "error", what, source.size_bytes,
-            f"the file ends at byte {source.size_bytes:,}; {int(left.sum()):,} bytes that it should hold are missing",
-            f"an end at byte {int((pieces['place'] + wanted)[cut].max()):,}", f"{source.size_bytes:,}",
+            f"the file ends at byte {source.size_bytes:,}; {missing.sum():,} bytes that it should hold are missing",
+            f"an end at byte {int((pieces['place'] + needed)[cut].max()):,}", f"{source.size_bytes:,}",
         ))  # fmt: skip
-        lost.append(runs_of((pieces["start"] + pieces["length"])[cut], left[cut]))
+        lost.append(runs_of((pieces["start"] + pieces["length"])[cut], missing[cut]))
     return StoredSource(
         [source], size_bytes, _join_blocks(pieces), what=what, codecs=codecs,
-        unread=lost, findings=told,
+        unread=lost, findings=reports,
     )  # fmt: skip
 
 
@@ -234,7 +232,7 @@ def is_repeated(values: I64) -> NDArray[np.bool_]:
 
 
 def _join_blocks(pieces: NDArray[np.void]) -> NDArray[np.void]:
-    """Join blocks that follow one another on the disk and in the file; only whole ones are followed by another one."""
+    """Join blocks that are contiguous both on the disk and in the file."""
     pieces = pieces[pieces["length"] > 0]
     if not len(pieces):
         return pieces
@@ -249,7 +247,7 @@ def _join_blocks(pieces: NDArray[np.void]) -> NDArray[np.void]:
 
 
 def read_structure(kind: type[T], record: RecordType, source: Source, at: int, structure: str = "") -> T:
-    """Parse a structure of a file, which may end in it."""
+    """Parse a structure of a file, which may end within it."""
     data = source.read(at, min(record.width, max(0, source.size_bytes - at)))
     return grammar.parse(kind, data, structure=structure or record.type_name, image_offset=at)
 
@@ -257,7 +255,7 @@ def read_structure(kind: type[T], record: RecordType, source: Source, at: int, s
 def read_table(
     source: Source, at: int, count: int, record: RecordType, fields: Sequence[RecordColumn], what: str
 ) -> list[I64]:
-    """Read fields of a table; numbers beyond 62 bits, which no file or disk has, are as large as those."""
+    """Read fields of a table; numbers are capped at 2**62, which exceeds any file or disk."""
     length = count * record.width
     if length > MAX_TABLE_BYTES or not 0 <= at <= source.size_bytes - length:
         raise FormatError(
@@ -271,7 +269,7 @@ def read_table(
 
 
 def refuse_sizes(what: str, size_bytes: int, unit_bytes: int) -> None:
-    """Refuse a disk, or blocks of it, of lengths that none has."""
+    """Refuse impossible sizes of a disk or its blocks."""
     if not 0 < unit_bytes <= MAX_DISK_BYTES or not 0 < size_bytes <= MAX_DISK_BYTES:
         raise FormatError(
             f"a disk of {size_bytes:,} bytes in blocks of {unit_bytes:,} is impossible", structure=what, image_offset=0

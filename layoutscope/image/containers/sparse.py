@@ -54,7 +54,7 @@ TABLE_BYTES: Final = 4096
 """Length of a table of a sparse image with its header."""
 
 MIN_VDI_FREE: Final = 0xFFFF_FFFE
-"""Numbers from here on in the table of a VirtualBox disk name no block."""
+"""Higher numbers in the table of a VirtualBox disk mean that the block is not stored."""
 
 PARALLELS: Final = b"WithoutFreeSpace", b"WithouFreSpacExt"
 DESCRIPTION: Final = "DiskDescriptor.xml"
@@ -84,7 +84,7 @@ def open_sparse_image(source: Source) -> Source:
             break
         at, width = following, SPARSE_IMAGE_INDEX.width
         try:
-            following = _following_table(source, at, visited)
+            following = _find_next_table(source, at, visited)
         except FormatError as error:
             message = f"{error.reason}; bands that no table before it names count as not read"
             is_cut = at > source.size_bytes - TABLE_BYTES
@@ -106,8 +106,8 @@ def open_sparse_image(source: Source) -> Source:
     return open_placed(source, what, size, unit, number, offset, unread=unread, findings=findings)
 
 
-def _following_table(source: Source, at: int, visited: set[int]) -> int:
-    """Where the table of bands behind a further one begins."""
+def _find_next_table(source: Source, at: int, visited: set[int]) -> int:
+    """Return the offset of the table of bands after the table at `at`."""
     if at in visited:
         raise FormatError("the tables of bands lead in a loop", structure="sparse image", image_offset=at)
     if at + TABLE_BYTES > source.size_bytes:
@@ -170,10 +170,10 @@ def is_parallels_folder(path: Path) -> bool:
 def open_parallels_folder(path: Path) -> Source:
     """Open the disk that a folder's description describes."""
     inputs.note(path)
-    text = _description(path)
+    text = _read_description(path)
     if re.search(r"<Encryption>\s*<Engine>\s*\{?(?!0{8}-)[0-9A-Fa-f]", text):
         raise UnsupportedError(f"{path}: the Parallels disk is encrypted", code="container", advice=_PRL)
-    storages = sorted(re.findall(r"<Storage>(.*?)</Storage>", text, re.DOTALL), key=_sectors_of)
+    storages = sorted(re.findall(r"<Storage>(.*?)</Storage>", text, re.DOTALL), key=_parse_sectors)
     files = [re.findall(r"<File>\s*([^<]*?)\s*</File>", storage) for storage in storages]
     if not storages or not all(files):
         raise ImageError(f"{path}: its {DESCRIPTION} names no file of the disk")
@@ -183,7 +183,7 @@ def open_parallels_folder(path: Path) -> Source:
             f"{path}: the Parallels disk has {states} states over one another (snapshots)", code="container",
             advice=_PRL,
         )  # fmt: skip
-    spans = list(map(_sectors_of, storages))
+    spans = list(map(_parse_sectors, storages))
     if any(before[1] != after[0] for before, after in zip([(0, 0), *spans], spans, strict=False)):
         raise ImageError(f"{path}: the files that its {DESCRIPTION} names do not follow one another from sector 0 on")
     lengths = np.array([(last - first) * SECTOR_BYTES for first, last in spans], np.int64)
@@ -196,7 +196,7 @@ def open_parallels_folder(path: Path) -> Source:
 
 
 def _open_storage(path: Path, name: str, length: int, counter: ReadCounter, *, is_last: bool) -> Source:
-    """Open a file of a folder, wherever it was made; what follows it begins where the description says."""
+    """Open a file of a Parallels folder with the length that the description gives it."""
     from xml.sax.saxutils import unescape  # which loads all that opens addresses
 
     part: Source = RawFile(path / Path(unescape(name).replace("\\", "/")).name)
@@ -212,7 +212,7 @@ def _open_storage(path: Path, name: str, length: int, counter: ReadCounter, *, i
 
 
 def _fit_to_length(part: Source, name: str, length: int) -> Source:
-    """Give a part of a disk the length that the description says; what it lacks counts as never read."""
+    """Give a part of a disk the length in the description; missing bytes count as never read."""
     one = np.zeros(1, np.int64)
     placed = open_placed(part, f"Parallels disk, {name}", length, length, one, one)
     if part.size_bytes > length:
@@ -222,13 +222,13 @@ def _fit_to_length(part: Source, name: str, length: int) -> Source:
     return placed
 
 
-def _sectors_of(storage: str) -> tuple[int, int]:
-    """First sector of a storage, and the one behind its last."""
+def _parse_sectors(storage: str) -> tuple[int, int]:
+    """Return the first sector of a storage, and the sector after its last."""
     first, last = (re.search(rf"<{name}>\s*(\d{{1,15}})\s*</{name}>", storage) for name in ("Start", "End"))
     return (int(first[1]), int(last[1])) if first and last and int(first[1]) < int(last[1]) else (0, 0)
 
 
-def _description(path: Path) -> str:
+def _read_description(path: Path) -> str:
     try:
         with inputs.open_file(path / DESCRIPTION) as file:
             return file.read(MAX_DESCRIPTION_BYTES).decode("utf-8", "replace")
@@ -237,7 +237,7 @@ def _description(path: Path) -> str:
 
 
 MAX_PLIST_BYTES: Final = 1024**2
-# A process of macOS may have 256 files open unless somebody raised that.
+# By default, a macOS process may have 256 files open.
 KEPT_BANDS: Final = 64
 
 LISTS: Final = "Info.plist", "Info.bckup"
@@ -256,46 +256,48 @@ def is_bundle(path: Path) -> bool:
 
 
 class SparseBundle(PieceSource):
-    """The disk in a sparse bundle; what contradicts itself counts as never read."""
+    """The disk in a sparse bundle; contradictory bands count as never read."""
 
     def __init__(self, path: Path, password: str | None = None) -> None:
         inputs.note(path)
         log = FindingLog().at(WHAT)
         self.name = str(path)
-        self.size_bytes, self._band_bytes = _sizes(path, log)
+        self.size_bytes, self._band_bytes = _read_sizes(path, log)
         self.counter = ReadCounter()
         self._bands = path / "bands"
         self._open: OrderedDict[int, Source] = OrderedDict()
-        self._lock = _lock(path, self.size_bytes, password)
-        self._stored = self._numbered(log)
-        lost = self._refused_bands(log)
+        self._decrypt = _make_decryption(path, self.size_bytes, password)
+        self._stored = self._list_bands(log)
+        lost = self._find_bad_bands(log)
         self._unread = union([self._ranges(lost)])
-        self._numbers = self._inside(self._stored.keys() - lost)
+        self._numbers = self._select_inside(self._stored.keys() - lost)
         self._starts, lengths = self._ranges(self._numbers).T
         self._ends = self._starts + lengths
         self.own_findings = tuple(log.findings)
 
-    def _numbered(self, log: FindingLog) -> dict[int, list[str]]:
+    def _list_bands(self, log: FindingLog) -> dict[int, list[str]]:
         """List the names of each band."""
-        found: dict[int, list[str]] = {}
+        names_by_number: dict[int, list[str]] = {}
         others: list[str] = []
         for name in sorted(inputs.list_folder(self._bands)):
             number = band_number(name)
-            found.setdefault(number, []).append(name) if number is not None else others.append(name)
+            names_by_number.setdefault(number, []).append(name) if number is not None else others.append(name)
         if others:
-            # What file managers leave in every folder holds no part of a disk.
+            # Hidden files of file managers hold no part of a disk.
             level: Level = "info" if all(name.startswith(".") for name in others) else "warning"
             log.add(CODE, level, f"bands/ holds what is not a band: {_quote_names(others)}")
-        return found
+        return names_by_number
 
-    def _refused_bands(self, log: FindingLog) -> set[int]:
+    def _find_bad_bands(self, log: FindingLog) -> set[int]:
         """Compare the bands with their size, and return those whose state is unknown."""
-        lengths = {number: max(_length(self._bands / name) for name in names) for number, names in self._stored.items()}
+        lengths = {
+            number: max(_get_length(self._bands / name) for name in names) for number, names in self._stored.items()
+        }
         longest, last = max(lengths.values(), default=0), max(lengths, default=0)
         size = self._band_bytes
         while size < longest:
             size *= 2
-        # A longer size than the list's is believed if the bands cover the disk with it and no more.
+        # A band size above that of the property list is accepted if the bands then cover the disk exactly.
         if size > self._band_bytes and last == -(-self.size_bytes // size) - 1:
             log.add(
                 CODE, "warning", "the bands are longer than the property list says; they are read by their own length",
@@ -315,12 +317,12 @@ class SparseBundle(PieceSource):
             log.add(CODE, "warning", f"bands are after the end of the disk: {_quote_names(beyond)}")
         return {number for numbers in wrong.values() for number in numbers}
 
-    def _inside(self, bands: Iterable[int]) -> list[int]:
+    def _select_inside(self, bands: Iterable[int]) -> list[int]:
         return sorted(number for number in bands if number * self._band_bytes < self.size_bytes)
 
     def _ranges(self, bands: Iterable[int]) -> NDArray[np.int64]:
         """Ranges of the disk that bands cover, shape (n, 2): offset and length in bytes."""
-        starts = np.array(self._inside(bands), np.int64) * self._band_bytes
+        starts = np.array(self._select_inside(bands), np.int64) * self._band_bytes
         return np.stack([starts, np.minimum(self._band_bytes, self.size_bytes - starts)], axis=1)
 
     def _read_piece(self, number: int, offset: int, target: memoryview) -> None:
@@ -331,13 +333,13 @@ class SparseBundle(PieceSource):
         self._fill_hole(target[stored:])
 
     def _band(self, number: int) -> Source:
-        """Open a band; the last ones stay open."""
+        """Return an open band; the most recent ones stay open."""
         if number not in self._open:
             if len(self._open) >= KEPT_BANDS:
                 self._open.popitem(last=False)[1].close()
             band = RawFile(self._bands / self._stored[number][0])
             band.counter = self.counter
-            self._open[number] = band if self._lock is None else self._lock(band)
+            self._open[number] = band if self._decrypt is None else self._decrypt(band)
         self._open.move_to_end(number)
         return self._open[number]
 
@@ -348,8 +350,8 @@ class SparseBundle(PieceSource):
         self._open.clear()
 
 
-def _lock(path: Path, size_bytes: int, password: str | None) -> Callable[[Source], Source] | None:
-    """Return what opens the bands of a bundle whose token says that they are encrypted; None for another one."""
+def _make_decryption(path: Path, size_bytes: int, password: str | None) -> Callable[[Source], Source] | None:
+    """Return the decryption of the bands if the token says that they are encrypted; None otherwise."""
     try:
         with inputs.open_file(path / "token") as file:
             token = file.read(MAX_PLIST_BYTES)
@@ -366,8 +368,8 @@ def _lock(path: Path, size_bytes: int, password: str | None) -> Callable[[Source
     return lambda band: DecryptedSource(band, 0, band.size_bytes, chunk, band.size_bytes // chunk * chunk, keys)
 
 
-def _length(path: Path) -> int:
-    """Length of a band; of one that cannot be reached, opening it says why."""
+def _get_length(path: Path) -> int:
+    """Return the length of a band; 0 if it cannot be reached, for opening it raises the reason."""
     try:
         return path.stat().st_size
     except OSError:
@@ -379,12 +381,12 @@ def _quote_names(names: list[str]) -> str:
     return ", ".join(map(repr, names[:QUOTED_NAMES])) + more
 
 
-def _sizes(path: Path, log: FindingLog) -> tuple[int, int]:
-    """Size of the disk and of its bands, in bytes."""
+def _read_sizes(path: Path, log: FindingLog) -> tuple[int, int]:
+    """Return the sizes of the disk and of its bands, in bytes."""
     reasons = []
     for name in LISTS:
         try:
-            sizes = _sizes_in(path / name)
+            sizes = _parse_sizes(path / name)
         except ImageError as error:
             reasons.append(str(error))
             continue
@@ -394,8 +396,8 @@ def _sizes(path: Path, log: FindingLog) -> tuple[int, int]:
     raise ImageError(f"{path}: its {reasons[0]}")
 
 
-def _sizes_in(path: Path) -> tuple[int, int]:
-    """Size of the disk and of its bands, in bytes, by one of the property lists."""
+def _parse_sizes(path: Path) -> tuple[int, int]:
+    """Read the sizes of the disk and of its bands, in bytes, from one of the property lists."""
     import plistlib
     from xml.parsers.expat import ExpatError
 

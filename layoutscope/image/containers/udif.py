@@ -1,6 +1,6 @@
 """Apple disk images (UDIF, ``.dmg``), read in place.
 
-The property list in the image names block maps, or a resource fork holds them in the oldest ones; each maps runs of
+The property list of the image holds block maps; in the oldest images, a resource fork does. A block map assigns runs of
 sectors to pieces of the file.
 """
 
@@ -47,10 +47,10 @@ SECTOR_BYTES: Final = 512
 MAX_PLIST_BYTES: Final = 256 * 1024**2
 WHAT: Final = "disk image piece"
 FAR: Final = 2**62
-"""No file or disk reaches so far, and two such places add up without an overflow."""
+"""Beyond the end of any file or disk; the sum of two such offsets does not overflow."""
 
 MAX_SEARCHED_BYTES: Final = 16 * 1024**2
-"""How far before the trailer a property list is looked for that is not where the trailer says."""
+"""Length of the search before the trailer for a property list that is not where the trailer says."""
 
 LIST_START: Final = b"<?xml"
 LIST_END: Final = b"</plist>"
@@ -59,11 +59,11 @@ LZFSE_PLAIN_HEADER_BYTES: Final = 772
 
 
 def open_udif(source: Source, trailer_at: int | None = None) -> Source:
-    """Open the disk inside of a disk image; its trailer is looked for if nobody did."""
-    # A writer knows all places only at the end, so the header of the file is its last 512 bytes ("koly"). Images that
-    # are written in one go have it first.
-    found = udif_trailer_at(source) if trailer_at is None else trailer_at
-    at = source.size_bytes - TRAILER.width if found is None else found
+    """Open the disk in a disk image; without `trailer_at`, its trailer is searched for."""
+    # A writer knows all offsets only at the end, so the header is in the last 512 bytes of the file ("koly"). Images
+    # that are written as a stream begin with it.
+    trailer_offset = udif_trailer_at(source) if trailer_at is None else trailer_at
+    at = source.size_bytes - TRAILER.width if trailer_offset is None else trailer_offset
     trailer = grammar.parse(
         grammar.Udif.Trailer, source.read(at, TRAILER.width), structure="disk image trailer", image_offset=at
     )
@@ -77,19 +77,19 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
             f"a disk of {trailer.num_sectors:,} sectors is impossible", structure="disk image trailer",
             image_offset=at + TRAILER.num_sectors.offset,
         )  # fmt: skip
-    base, maps, findings = _block_maps(source, trailer, at)
-    # Pieces count from its start: where it leaves the file, so does what they name.
+    base, maps, findings = _read_block_maps(source, trailer, at)
+    # Pieces count from the start of the data fork: if it exceeds the file, so do they.
     stop, end = base + trailer.ofs_data_fork + trailer.len_data_fork, at or source.size_bytes
     if stop > end:
         raise FormatError(
             "the data fork is longer than the file", structure="disk image trailer", image_offset=at,
             expected=f"an end at or before byte {end:,}", found=f"{stop:,}",
         )  # fmt: skip
-    start, ends, storage, offset, length = _pieces(maps, trailer, at, base)
+    start, ends, storage, offset, length = _list_pieces(maps, trailer, at, base)
     size = ends - start
     findings += tuple(_report_uncovered(maps, trailer, at, runs_of(start, size)))
     kinds = grammar.Udif.Storage
-    # Ignored pieces were free when the image was made: nothing of them was kept, and a restored disk reads zeros there.
+    # Ignored pieces were free when the image was made: they are not stored, and a restored disk reads zeros there.
     is_stored = ~np.isin(storage, [int(kinds.zeros), int(kinds.ignored)])
     is_short = (storage == int(kinds.plain)) & (length < size)
     is_lost = is_stored & (is_short | (offset > source.size_bytes - length))
@@ -100,13 +100,13 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
             f"that are shorter than what they hold; {format_bytes(total(outside))} of the disk count as not read"
         )
         findings += (Finding("container-invalid", "error", WHAT, int(outside[0, 0]), message),)
-    held = is_stored & ~is_lost
-    ways, codec = np.unique(storage[held], return_inverse=True)
+    is_readable = is_stored & ~is_lost
+    kinds_stored, codec = np.unique(storage[is_readable], return_inverse=True)
     pieces = make_pieces(
-        start[held], size[held], offset[held], stored=length[held],
-        codec=np.where(storage[held] == int(kinds.plain), 0, codec + 1),
+        start[is_readable], size[is_readable], offset[is_readable], stored=length[is_readable],
+        codec=np.where(storage[is_readable] == int(kinds.plain), 0, codec + 1),
     )  # fmt: skip
-    codecs = [_decompressor(way) for way in ways.tolist()]
+    codecs = [_get_codec(kind) for kind in kinds_stored.tolist()]
     return StoredSource([source], trailer.len_disk, pieces, what=WHAT, codecs=codecs, unread=[outside],
                         findings=findings)  # fmt: skip
 
@@ -114,14 +114,14 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
 def _report_uncovered(
     maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, named: NDArray[np.int64]
 ) -> Iterator[Finding]:
-    """Report sectors that a block map says it has, and of which it names no piece."""
+    """Report sectors that a block map covers without assigning them to a piece."""
     heads = [
         grammar.parse(grammar.Udif.BlockMap, data, structure=BLOCK_MAP.type_name, image_offset=trailer.ofs_plist)
         for data in maps
     ]
     starts = np.array([head.start_sector for head in heads], np.int64)
-    most = trailer.num_sectors - starts
-    counts = np.array([min(head.num_sectors, left) for head, left in zip(heads, most.tolist(), strict=True)], np.int64)
+    limits = (trailer.num_sectors - starts).tolist()
+    counts = np.array([min(head.num_sectors, limit) for head, limit in zip(heads, limits, strict=True)], np.int64)
     stated = runs_of(starts * SECTOR_BYTES, counts * SECTOR_BYTES)
     missing = subtract(stated, named)
     if len(missing):
@@ -132,9 +132,9 @@ def _report_uncovered(
         yield Finding("container-invalid", "warning", "disk image block map", trailer_at, message)
 
 
-def _pieces(maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, base: int) -> list[NDArray[np.int64]]:
-    """List the pieces in the order of the disk: where they begin and end, how, where and how long they are stored."""
-    parts = [_map_pieces(data, trailer, trailer_at, base) for data in maps]
+def _list_pieces(maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, base: int) -> list[NDArray[np.int64]]:
+    """List the pieces in the order of the disk: start, end, kind of storage, stored offset and stored length."""
+    parts = [_decode_map(data, trailer, trailer_at, base) for data in maps]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 5
     order = np.argsort(columns[0], kind="stable")
     columns = [column[order] for column in columns]
@@ -149,10 +149,12 @@ def _pieces(maps: list[bytes], trailer: Udif.Trailer, trailer_at: int, base: int
     return columns
 
 
-def _block_maps(source: Source, trailer: Udif.Trailer, trailer_at: int) -> tuple[int, list[bytes], tuple[Finding, ...]]:
-    """Read the block maps of the property list, where the trailer says or where it is.
+def _read_block_maps(
+    source: Source, trailer: Udif.Trailer, trailer_at: int
+) -> tuple[int, list[bytes], tuple[Finding, ...]]:
+    """Read the block maps of the property list, which may be elsewhere than the trailer says.
 
-    Where the disk image begins, from which its offsets count, the maps, and what is wrong.
+    Returns the start of the disk image, from which its offsets count, the maps, and the findings.
     """
     length, start = trailer.len_plist, trailer.ofs_plist
     too_long = FormatError(
@@ -163,24 +165,24 @@ def _block_maps(source: Source, trailer: Udif.Trailer, trailer_at: int) -> tuple
     try:
         if length > source.size_bytes:
             raise too_long
-        return 0, _maps_in(source.read(start, length), start), ()
+        return 0, _parse_maps(source.read(start, length), start), ()
     except FormatError as error:
-        found = _find_list(source, trailer, trailer_at)
-        if found is None and trailer.len_resource_fork:
-            return 0, _resource_maps(source, trailer), ()
-        if found is None and not length:
+        located = _find_list(source, trailer, trailer_at)
+        if located is None and trailer.len_resource_fork:
+            return 0, _read_resource_maps(source, trailer), ()
+        if located is None and not length:
             raise FormatError(
                 "names neither a property list nor a resource fork, which would list the pieces of the disk",
                 structure="disk image trailer", image_offset=trailer_at,
             ) from error  # fmt: skip
-        if found is None:
+        if located is None:
             raise
-        where, text = found
+        where, text = located
         try:
-            maps = _maps_in(text, where)
+            maps = _parse_maps(text, where)
         except FormatError:
             raise error from None
-    # What something was put before is whole in itself: there the list follows the data fork, as the trailer says.
+    # An image with something before it is sound in itself: its list follows the data fork, as the trailer says.
     if where > start == trailer.ofs_data_fork + trailer.len_data_fork:
         return where - start, maps, ()
     finding = Finding(
@@ -190,31 +192,31 @@ def _block_maps(source: Source, trailer: Udif.Trailer, trailer_at: int) -> tuple
     return 0, maps, (finding,)
 
 
-def _resource_maps(source: Source, trailer: Udif.Trailer) -> list[bytes]:
-    """Return the block maps in a resource fork, where images had them before they had a property list."""
+def _read_resource_maps(source: Source, trailer: Udif.Trailer) -> list[bytes]:
+    """Read the block maps from a resource fork, where images had them before the property list."""
     start, length = trailer.ofs_resource_fork, trailer.len_resource_fork
     what = "disk image resource fork"
     if length > MAX_PLIST_BYTES:
         raise FormatError("is longer than any that was made", structure=what, image_offset=start)
     fork = source.read(start, length)
 
-    def part(kind: type[T], at: int) -> T:
+    def parse_part(kind: type[T], at: int) -> T:
         return grammar.parse(kind, fork[at : at + 64], structure=what, image_offset=start + at)
 
-    header = part(grammar.Udif.ResourceHeader, 0)
-    listed = header.ofs_map + part(grammar.Udif.ResourceMap, header.ofs_map).ofs_types
+    header = parse_part(grammar.Udif.ResourceHeader, 0)
+    listed = header.ofs_map + parse_part(grammar.Udif.ResourceMap, header.ofs_map).ofs_types
     # Counts are one too low, so 65,535 stands for none.
-    num_types = (part(grammar.Udif.ResourceTypeList, listed).last_type + 1) % 0x10000
+    num_types = (parse_part(grammar.Udif.ResourceTypeList, listed).last_type + 1) % 0x10000
     first = listed + RESOURCE_TYPE_LIST.width
-    kinds = (part(grammar.Udif.ResourceType, first + number * RESOURCE_TYPE.width) for number in range(num_types))
-    found = next((kind for kind in kinds if kind.kind == b"blkx"), None)
+    kinds = (parse_part(grammar.Udif.ResourceType, first + number * RESOURCE_TYPE.width) for number in range(num_types))
+    block_map_type = next((kind for kind in kinds if kind.kind == b"blkx"), None)
     maps: list[bytes] = []
-    if found is None:
+    if block_map_type is None:
         raise FormatError("has no block map", structure=what, image_offset=start)
-    for number in range(found.last_resource + 1):
-        at = listed + found.ofs_references + number * RESOURCE_REFERENCE.width
-        place = header.ofs_data + part(grammar.Udif.ResourceReference, at).ofs_resource
-        size = part(grammar.Udif.ResourceData, place).len_resource
+    for number in range(block_map_type.last_resource + 1):
+        at = listed + block_map_type.ofs_references + number * RESOURCE_REFERENCE.width
+        place = header.ofs_data + parse_part(grammar.Udif.ResourceReference, at).ofs_resource
+        size = parse_part(grammar.Udif.ResourceData, place).len_resource
         data_at = place + RESOURCE_DATA.width
         if data_at + size > length or sum(map(len, maps)) + size > length:
             raise FormatError("a block map leaves the fork, or overlaps another one", structure=what,
@@ -224,7 +226,7 @@ def _resource_maps(source: Source, trailer: Udif.Trailer) -> list[bytes]:
 
 
 def _find_list(source: Source, trailer: Udif.Trailer, trailer_at: int) -> tuple[int, bytes] | None:
-    """Look for a property list between the data fork and the trailer, then in what may come before and after."""
+    """Search for a property list between the data fork and the trailer, then in the whole file."""
     end = trailer_at or source.size_bytes
     fork = min(trailer.ofs_data_fork + trailer.len_data_fork, end)
     for start in dict.fromkeys((fork, 0)):
@@ -237,7 +239,7 @@ def _find_list(source: Source, trailer: Udif.Trailer, trailer_at: int) -> tuple[
     return None
 
 
-def _maps_in(text: bytes, where: int) -> list[bytes]:
+def _parse_maps(text: bytes, where: int) -> list[bytes]:
     """Return the block maps in a property list."""
     import plistlib
     from xml.parsers.expat import ExpatError
@@ -249,13 +251,13 @@ def _maps_in(text: bytes, where: int) -> list[bytes]:
         raise FormatError(
             "is none that names block maps", structure="disk image property list", image_offset=where
         ) from error
-    # A number in this place would be taken for a length by whoever makes bytes of it.
+    # `bytes` would take a number for a length.
     if not all(isinstance(each, bytes) for each in maps):
         raise FormatError("a block map is not data", structure="disk image property list", image_offset=where)
     return maps
 
 
-def _map_pieces(data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int) -> tuple[NDArray[np.int64], ...]:
+def _decode_map(data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int) -> tuple[NDArray[np.int64], ...]:
     """Decode one block map into columns of pieces that hold sectors."""
     where = trailer.ofs_plist
     head = grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=where)
@@ -268,7 +270,7 @@ def _map_pieces(data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int) 
     storage = rows["storage"].astype(np.int64)
     sector, count = rows["start_sector"], rows["num_sectors"]
     kinds = grammar.Udif.Storage
-    # The last entry is a terminator without sectors, and comments may stand between the others.
+    # The last entry is a terminator without sectors, and there may be comments between the others.
     holds = ~np.isin(storage, [int(kinds.comment), int(kinds.terminator)]) & (count > 0)
     limit = trailer.num_sectors
     if head.start_sector > limit or (sector[holds] > limit).any() or (count[holds] > limit).any():
@@ -289,30 +291,30 @@ def _map_pieces(data: bytes, trailer: Udif.Trailer, trailer_at: int, base: int) 
     )
 
 
-def _decompressor(storage: int) -> Callable[[bytes, int], bytes]:
+def _get_codec(storage: int) -> Callable[[bytes, int], bytes]:
     kinds = grammar.Udif.Storage
     known: dict[int, Callable[[bytes, int], bytes]] = {
         kinds.zlib: lambda data, limit: zlib.decompressobj().decompress(data, limit),
         kinds.bzip2: lambda data, limit: bz2.BZ2Decompressor().decompress(data, limit),
         kinds.lzma: lambda data, limit: lzma.LZMADecompressor(memlimit=2**28).decompress(data, limit),
         kinds.adc: adc,
-        kinds.lzfse: _lzfse,
+        kinds.lzfse: _decompress_lzfse,
     }
-    return known.get(storage, lambda *_: _refuse_way(storage))
+    return known.get(storage, lambda *_: _refuse_storage(storage))
 
 
-def _refuse_way(storage: int) -> bytes:
+def _refuse_storage(storage: int) -> bytes:
     raise ImageError(f"unknown way of storage {storage:#x}")
 
 
-def _lzfse(data: bytes, limit: int) -> bytes:
+def _decompress_lzfse(data: bytes, limit: int) -> bytes:
     try:
         import lzfse
     except ImportError as error:
         raise UnsupportedError(
             "the disk image is compressed with LZFSE", code="lzfse", advice=install_command("containers")
         ) from error
-    # The library makes all of it at once, however much that is: what the blocks claim is added up before.
+    # The library decompresses everything at once, so the lengths that the blocks claim are added up before.
     if lzfse_length(data) > limit:
         raise ImageError(f"becomes longer than {limit:,} bytes")
     result: bytes = lzfse.decompress(data)
@@ -320,7 +322,7 @@ def _lzfse(data: bytes, limit: int) -> bytes:
 
 
 def lzfse_length(data: bytes) -> int:
-    """Add up what the blocks of an LZFSE stream say that they become, without decompressing them.
+    """Add up the decompressed lengths that the blocks of an LZFSE stream claim, without decompressing them.
 
     Each begins with four letters and its length decompressed; its own length is in its header, whose form depends on
     the letters (``ksy/lzfse.ksy``).
@@ -335,7 +337,7 @@ def lzfse_length(data: bytes) -> int:
         elif head.kind == kinds.lzfse_plain:
             size = LZFSE_PLAIN_HEADER_BYTES + head.len_payload
         elif head.kind == kinds.lzfse_packed and at + PACKED_HEAD.width <= len(data):
-            size = _packed_block_bytes(data[at:], at)
+            size = _measure_packed_block(data[at:], at)
         else:
             break
         total += head.len_raw
@@ -343,8 +345,8 @@ def lzfse_length(data: bytes) -> int:
     return total
 
 
-def _packed_block_bytes(data: bytes, at: int) -> int:
-    """How long a block with a packed header is: its header, and two payloads of lengths of 20 bits each."""
+def _measure_packed_block(data: bytes, at: int) -> int:
+    """Return the length of a block with a packed header: the header, and two payloads with 20-bit lengths."""
     packed = grammar.parse(grammar.Lzfse.PackedHead, data, structure="LZFSE block", image_offset=at)
     return (packed.own & 0xFFFFFFFF) + (packed.literals >> 20 & 0xFFFFF) + (packed.matches >> 40 & 0xFFFFF)
 
@@ -363,14 +365,14 @@ def adc(data: bytes, limit: int) -> bytes:
             out += data[at + 1 : at + 1 + length]
             at += 1 + length
             continue
-        length, distance, width = _adc_copy(data, at)
-        _repeat(out, distance, length)
+        length, distance, width = _decode_adc_copy(data, at)
+        _copy_back(out, distance, length)
         at += width
     return bytes(out[:limit])
 
 
-def _adc_copy(data: bytes, at: int) -> tuple[int, int, int]:
-    """Length, distance and width of a copy code."""
+def _decode_adc_copy(data: bytes, at: int) -> tuple[int, int, int]:
+    """Decode the length, distance and width of a copy code."""
     code = data[at]
     width = 3 if code & 0x40 else 2
     if at + width > len(data):
@@ -380,7 +382,7 @@ def _adc_copy(data: bytes, at: int) -> tuple[int, int, int]:
     return ((code & 0x3C) >> 2) + 3, ((code & 0x03) << 8 | data[at + 1]) + 1, 2
 
 
-def _repeat(out: bytearray, distance: int, length: int) -> None:
+def _copy_back(out: bytearray, distance: int, length: int) -> None:
     if distance > len(out):
         raise ImageError("an ADC stream refers to bytes before its start")
     start = len(out) - distance

@@ -1,8 +1,8 @@
 """Expert Witness images (E01, S01), read in place, with all segments in the folder of the first one.
 
-A table names where the chunks of a disk are in its segment; a chunk is stored as it is, with a checksum, or as a stream
-of zlib, which has one. Chunks are numbered through all segments, so that those behind a missing one are counted from
-the end. What is missing, or has a wrong checksum, counts as never read.
+A table gives the offsets of the chunks in its segment. A chunk is stored plain, with a checksum, or as a zlib stream,
+which includes one. Chunks are numbered through all segments, so chunks after a missing segment are counted from the
+end. Chunks that are missing or have a wrong checksum count as never read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MAX_CHUNK_BYTES: Final = 16 * 1024**2
 
 CHECKSUM_BYTES: Final = 4
 SMALL_VOLUME_BYTES: Final = 94
-"""The fields of a section that gives the sizes as SMART does."""
+"""Length of the fields of a volume section in the format of SMART."""
 
 QUOTED_SEGMENTS: Final = 4
 WHAT: Final = "Expert Witness image"
@@ -57,7 +57,7 @@ def segment_names(path: Path) -> Iterator[str]:
     stem, kind = path.name[: match.start(1)], match[1]
     letters = "abcdefghijklmnopqrstuvwxyz" if kind[-1].islower() and len(kind) == 1 else "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     numbered = (f"{kind}{number:02}" for number in range(1, 100))
-    # Behind 99 letters count, and the last of the kind's own goes on with them: EZZ is followed by FAA, ExZZ by EyAA.
+    # After 99, letters count, including the last letter of the kind: FAA follows EZZ, and EyAA follows ExZZ.
     firsts = (
         letters[letters.index(kind) :] if len(kind) == 1 else "".join(chr(ord(kind[-1]) + step) for step in range(3))
     )
@@ -66,29 +66,29 @@ def segment_names(path: Path) -> Iterator[str]:
 
 
 def find_segments(path: Path) -> dict[int, Path]:
-    """List the segments in the folder of an image's first, by their numbers from 1; some may be missing."""
+    """List the segments in the folder of the first one, by number from 1; some may be missing."""
     names = {item.name for item in path.parent.iterdir()}
-    found = {number: path.with_name(name) for number, name in enumerate(segment_names(path), 1) if name in names}
-    return {1: path, **found}
+    segments = {number: path.with_name(name) for number, name in enumerate(segment_names(path), 1) if name in names}
+    return {1: path, **segments}
 
 
 def segments_of(path: Path) -> list[Path]:
-    """List the segments in the folder of an image's first, in their order."""
+    """List the segments in the folder of the first one, in order."""
     return list(find_segments(path).values())
 
 
 def open_witness(source: Source) -> Source:
     """Open the disk in an image, with all segments in the folder of the first."""
-    first = _header(source)
+    first = _read_header(source)
     if first.segment_number != 1:
         raise ImageError(f"{source.name}: is segment {first.segment_number} of an {WHAT}. Open the first one.")
     path = Path(source.name)
     paths = find_segments(path) if isinstance(source, RawFile) and path.is_file() else {1: path}
     files = {1: source}
     try:
-        for number, beside in paths.items():
+        for number, segment_path in paths.items():
             if number > 1:
-                files[number] = RawFile(beside)
+                files[number] = RawFile(segment_path)
                 files[number].counter = source.counter
         return _open_segments(files, dict(enumerate(segment_names(path), 1)))
     except (ImageError, FormatError):
@@ -98,15 +98,15 @@ def open_witness(source: Source) -> Source:
         raise
 
 
-def _header(source: Source) -> ExpertWitness.SegmentHeader:
+def _read_header(source: Source) -> ExpertWitness.SegmentHeader:
     return read_structure(grammar.ExpertWitness.SegmentHeader, SEGMENT_HEADER, source, 0, WHAT)
 
 
 class Segment:
-    """What a file of an image says: sizes of the disk in the first one, its chunks, and why there may be more."""
+    """One file of an image: its chunks, the sizes of the disk in the first file, and whether another one follows."""
 
     def __init__(self, source: Source, place: int, chunk_bytes: int) -> None:
-        """Go through all sections; `place` is that of the file among those that are open."""
+        """Read all sections; `place` is the index of the file among the open ones."""
         self._source, self._chunk_bytes = source, chunk_bytes
         self.volume: ExpertWitness.VolumeSection | None = None  # sizes
         self.is_small = False  # whether they are as SMART writes them
@@ -114,11 +114,11 @@ class Segment:
         self.problem = ""  # why its chain of sections ends early; empty if it does not
         self._parts: list[tuple[I64, I64, NDArray[np.bool_]]] = []
         # The last section of chunks for which no table was found yet.
-        self._waiting: tuple[int, int] | None = None
+        self._unlisted: tuple[int, int] | None = None
         at, following = 0, SEGMENT_HEADER.width
         while following > at:
             at = following
-            section = self._section(at)
+            section = self._read_section(at)
             if section is None:
                 is_cut = at + SECTION.width > source.size_bytes
                 name = Path(source.name).name
@@ -129,24 +129,24 @@ class Segment:
                 )
                 break
             self.last = section.kind.rstrip(b"\0").decode("ascii", "replace")
-            self._take(self.last, at, section)
+            self._read_contents(self.last, at, section)
             following = section.ofs_next
-        self._walk()
+        self._find_unlisted_chunks()
         none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool)
         offset, length, packed = (np.concatenate(column) for column in zip(none, *self._parts, strict=True))
         count = np.arange(len(offset))
         # What it stores, numbered by chunks in the segment.
         self.chunks = make_pieces(count, length, offset, file=place, stored=length, codec=np.where(packed, 1, 2))
 
-    def _section(self, at: int) -> ExpertWitness.Section | None:
-        """Read a section's header; None where there is none whose checksum is right."""
+    def _read_section(self, at: int) -> ExpertWitness.Section | None:
+        """Read the header of a section; None if its checksum is wrong or it exceeds the file."""
         if at + SECTION.width > self._source.size_bytes:
             return None
         data = self._source.read(at, SECTION.width)
-        found = grammar.parse(grammar.ExpertWitness.Section, data, structure="section", image_offset=at)
-        return found if zlib.adler32(data[:-CHECKSUM_BYTES]) == found.checksum else None
+        section = grammar.parse(grammar.ExpertWitness.Section, data, structure="section", image_offset=at)
+        return section if zlib.adler32(data[:-CHECKSUM_BYTES]) == section.checksum else None
 
-    def _take(self, kind: str, at: int, section: ExpertWitness.Section) -> None:
+    def _read_contents(self, kind: str, at: int, section: ExpertWitness.Section) -> None:
         start, stop = at + SECTION.width, min(at + section.len_section, self._source.size_bytes)
         if kind in ("volume", "disk") and self.volume is None:
             data = self._source.read(start, max(0, min(VOLUME_SECTION.width, self._source.size_bytes - start)))
@@ -156,13 +156,13 @@ class Segment:
             self.is_small = section.len_section - SECTION.width == SMALL_VOLUME_BYTES
             self._chunk_bytes = self.volume.num_chunk_sectors * self.volume.len_sector
         elif kind == "sectors":
-            self._walk()
-            self._waiting = start, stop
+            self._find_unlisted_chunks()
+            self._unlisted = start, stop
         # The second table is a copy of the first one.
-        elif kind == "table" or (kind == "table2" and self._waiting is not None):
-            self._table(start, stop)
+        elif kind == "table" or (kind == "table2" and self._unlisted is not None):
+            self._read_table(start, stop)
 
-    def _table(self, start: int, stop: int) -> None:
+    def _read_table(self, start: int, stop: int) -> None:
         if stop - start < TABLE_SECTION.width:
             return
         data = self._source.read(start, TABLE_SECTION.width)
@@ -177,36 +177,36 @@ class Segment:
             if stored != checksum_of(entries):
                 return
         # In old files the chunks follow their table in its own section.
-        end = self._waiting[1] if self._waiting is not None else stop
-        self._parts.append(_entries(entries, table.ofs_base, end))
-        self._waiting = None
+        end = self._unlisted[1] if self._unlisted is not None else stop
+        self._parts.append(_decode_entries(entries, table.ofs_base, end))
+        self._unlisted = None
 
-    def _walk(self) -> None:
-        """Go through chunks that no table names, as in a truncated file: each is recognised by its checksum."""
-        if self._waiting is None or not 0 < self._chunk_bytes <= MAX_CHUNK_BYTES:
+    def _find_unlisted_chunks(self) -> None:
+        """Find chunks that no table lists, as in a truncated file, by their checksums."""
+        if self._unlisted is None or not 0 < self._chunk_bytes <= MAX_CHUNK_BYTES:
             return
-        at, stop = self._waiting
-        self._waiting = None
-        found = []
-        most = self._chunk_bytes + self._chunk_bytes // 1000 + 64  # zlib makes no more of what it cannot pack
+        at, stop = self._unlisted
+        self._unlisted = None
+        chunks = []
+        max_chunk_bytes = self._chunk_bytes + self._chunk_bytes // 1000 + 64  # zlib's bound for incompressible data
         while at < stop:
-            data = self._source.read(at, min(most, stop - at))
-            length, packed = _chunk_at(data, self._chunk_bytes)
+            data = self._source.read(at, min(max_chunk_bytes, stop - at))
+            length, packed = _recognise_chunk(data, self._chunk_bytes)
             if not length:
                 break
-            found.append((at, length, packed))
+            chunks.append((at, length, packed))
             at += length
-        rows = np.array([row[:2] for row in found], np.int64).reshape(-1, 2)
-        self._parts.append((rows[:, 0], rows[:, 1], np.array([row[2] for row in found], bool)))
+        rows = np.array([row[:2] for row in chunks], np.int64).reshape(-1, 2)
+        self._parts.append((rows[:, 0], rows[:, 1], np.array([row[2] for row in chunks], bool)))
 
 
-def _entries(entries: bytes, base: int, end: int) -> tuple[I64, I64, NDArray[np.bool_]]:
-    """Decode the entries of a table: place and length of each chunk, and whether it is packed."""
+def _decode_entries(entries: bytes, base: int, end: int) -> tuple[I64, I64, NDArray[np.bool_]]:
+    """Decode the entries of a table: offset and length of each chunk, and whether it is packed."""
     buffer = np.frombuffer(entries, np.uint8)
     fields = (CHUNK_ENTRY.ofs_chunk, CHUNK_ENTRY.is_compressed, CHUNK_ENTRY.place)
     columns = decode_columns(CHUNK_ENTRY, buffer, np.arange(0, len(entries), CHUNK_ENTRY.width), fields)
     offset, packed, whole = (columns[field].astype(np.int64) for field in fields)
-    # Behind 2 GiB the highest bit belongs to the place, and nothing is packed; the place says when by falling.
+    # After 2 GiB, the highest bit belongs to the offset, and no chunk is packed; a falling offset shows where.
     back = np.flatnonzero(np.diff(offset) < 0)
     if len(back):
         offset[back[0] + 1 :] = whole[back[0] + 1 :]
@@ -216,28 +216,28 @@ def _entries(entries: bytes, base: int, end: int) -> tuple[I64, I64, NDArray[np.
 
 
 def checksum_of(data: bytes) -> bytes:
-    """Return what follows data that are stored with a checksum."""
+    """Return the checksum as it is stored after the data."""
     return zlib.adler32(data).to_bytes(CHECKSUM_BYTES, "little")
 
 
-def _chunk_at(data: bytes, chunk_bytes: int) -> tuple[int, bool]:
-    """Return how long the chunk is that data begin with, and whether it is packed; 0 if there is none."""
-    if _checked(data, (chunk_bytes,)):
+def _recognise_chunk(data: bytes, chunk_bytes: int) -> tuple[int, bool]:
+    """Return the length of the chunk at the start of the data, and whether it is packed; 0 if there is no chunk."""
+    if _check_chunk(data, (chunk_bytes,)):
         return chunk_bytes + CHECKSUM_BYTES, False
     unpacked, used = _inflate(data, chunk_bytes)
     return used if unpacked else 0, True
 
 
-def _inflate(data: bytes, most_bytes: int) -> tuple[bytes, int]:
-    """Unpack a stream, whose checksum is at its end; nothing if it is damaged. How long it is comes with it."""
+def _inflate(data: bytes, max_bytes: int) -> tuple[bytes, int]:
+    """Unpack a stream that ends with its checksum; return the data, empty if damaged, and the length of the stream."""
     stream = zlib.decompressobj()
     try:
-        unpacked = stream.decompress(data, most_bytes)
-        # All may be unpacked before the checksum was looked at.
-        more = b"" if stream.eof else stream.decompress(stream.unconsumed_tail, 1)
+        unpacked = stream.decompress(data, max_bytes)
+        # All data may be unpacked before the checksum is read.
+        rest = b"" if stream.eof else stream.decompress(stream.unconsumed_tail, 1)
     except zlib.error:
         return b"", 0
-    return (unpacked, len(data) - len(stream.unused_data)) if stream.eof and not more else (b"", 0)
+    return (unpacked, len(data) - len(stream.unused_data)) if stream.eof and not rest else (b"", 0)
 
 
 def _open_segments(files: dict[int, Source], names: dict[int, str]) -> Source:
@@ -247,7 +247,7 @@ def _open_segments(files: dict[int, Source], names: dict[int, str]) -> Source:
     chunk = size = 0
     for place, (number, file) in enumerate(files.items()):
         try:
-            if _header(file).segment_number != number:
+            if _read_header(file).segment_number != number:
                 problems.append(f"{Path(file.name).name} is not segment {number} of the image")
                 continue
         except FormatError:
@@ -255,7 +255,7 @@ def _open_segments(files: dict[int, Source], names: dict[int, str]) -> Source:
             continue
         segments[number] = Segment(file, place, chunk)
         if number == 1:
-            chunk, size = _sizes(segments[1], file.name)
+            chunk, size = _read_sizes(segments[1], file.name)
     last = max(segments)
     missing = [number for number in range(1, last) if number not in segments and number not in files]
     if segments[last].last == "next":
@@ -276,14 +276,14 @@ def _open_segments(files: dict[int, Source], names: dict[int, str]) -> Source:
         reasons = "; ".join(problems) or "its tables name fewer chunks than the disk has"
         message = f"{reasons}; {format_bytes(total(lost))} of the disk count as not read"
         findings.append(Finding("image-incomplete", "error", WHAT, None, message))
-    codecs = (lambda data, length: _refuse_none(_inflate(data, chunk)[0][:length]),
-              lambda data, length: _refuse_none(_checked(data, (chunk, length))[:length]))  # fmt: skip
+    codecs = (lambda data, length: _refuse_empty(_inflate(data, chunk)[0][:length]),
+              lambda data, length: _refuse_empty(_check_chunk(data, (chunk, length))[:length]))  # fmt: skip
     return StoredSource(list(files.values()), size, pieces, what=WHAT, codecs=codecs, unread=[lost],
                         findings=findings)  # fmt: skip
 
 
-def _sizes(first: Segment, name: str) -> tuple[int, int]:
-    """Sizes of a chunk and of the disk, in bytes."""
+def _read_sizes(first: Segment, name: str) -> tuple[int, int]:
+    """Return the sizes of a chunk and of the disk, in bytes."""
     volume = first.volume
     if volume is None:
         raise ImageError(f"{name}: the {WHAT} does not give the size of its disk")
@@ -297,39 +297,39 @@ def _sizes(first: Segment, name: str) -> tuple[int, int]:
     return chunk, size
 
 
-def _number_chunks(segments: dict[int, Segment], whole: int) -> NDArray[np.void]:
-    """Number chunks through all segments: before the first gap from the start, behind the last from the end."""
+def _number_chunks(segments: dict[int, Segment], num_chunks: int) -> NDArray[np.void]:
+    """Number chunks through all segments: from the start up to the first gap, from the end down to the last."""
     parts: list[NDArray[np.void]] = []
-    behind, first = 0, whole
+    num_before, next_from_end = 0, num_chunks
     for number in range(1, max(segments) + 1):
         if number not in segments:
             break
         parts.append(segments[number].chunks.copy())
-        parts[-1]["start"] += behind
-        behind += len(parts[-1])
+        parts[-1]["start"] += num_before
+        num_before += len(parts[-1])
         if segments[number].problem:
             break
     if segments[max(segments)].last == "done":
-        for known in range(max(segments), len(parts), -1):
-            if known not in segments or segments[known].problem:
+        for number_from_end in range(max(segments), len(parts), -1):
+            if number_from_end not in segments or segments[number_from_end].problem:
                 break
-            parts.append(segments[known].chunks.copy())
-            first -= len(parts[-1])
-            parts[-1]["start"] += first
+            parts.append(segments[number_from_end].chunks.copy())
+            next_from_end -= len(parts[-1])
+            parts[-1]["start"] += next_from_end
     joined = np.concatenate(parts)
     joined = joined[np.argsort(joined["start"], kind="stable")]
-    joined = joined[(joined["start"] >= 0) & (joined["start"] < whole)]
-    # Where both counts meet there are more chunks than the disk has; it is unknown which are too many.
+    joined = joined[(joined["start"] >= 0) & (joined["start"] < num_chunks)]
+    # If both counts overlap, there are more chunks than the disk has, and it is unknown which are surplus.
     return joined[np.diff(joined["start"], prepend=-1) > 0]
 
 
-def _checked(data: bytes, sizes: tuple[int, ...]) -> bytes:
-    """Return what data begin with that is followed by its checksum; the last chunk of a disk may be shorter."""
+def _check_chunk(data: bytes, sizes: tuple[int, ...]) -> bytes:
+    """Return the start of the data if its checksum follows; the last chunk of a disk may be shorter."""
     fitting = (data[:size] for size in sizes if data[size : size + CHECKSUM_BYTES] == checksum_of(data[:size]))
     return next(fitting, b"")
 
 
-def _refuse_none(data: bytes) -> bytes:
+def _refuse_empty(data: bytes) -> bytes:
     if not data:
         raise ChecksumError("does not have the checksum that is stored with it", structure=WHAT, image_offset=0)
     return data

@@ -1,7 +1,7 @@
-"""Files in which a disk image is stored in one piece, or in sectors with something between them.
+"""Files that hold a disk image in one piece, or in sectors with other data between them.
 
-MacBinary, AppleSingle and Disk Copy 4.2 put a header before it, IM4P (of an IPSW) a sequence in DER; images of CDs as
-they are on the disc have 2,048 bytes of each sector of 2,352, and a list of tracks beside them.
+MacBinary, AppleSingle and Disk Copy 4.2 put a header before the image, and IM4P (in an IPSW) a DER sequence. Raw CD
+images have 2,048 bytes of data in each sector of 2,352, and a list of tracks next to them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ WHAT_CD: Final = "CD image"
 CD_BYTES: Final = 2048
 """Bytes of data in a sector of a CD."""
 
-STRIDES: Final = 2352, 2448
-"""Bytes of a sector, without and with the subchannels."""
+SECTOR_STRIDES: Final = 2352, 2448
+"""Length of a raw sector without and with the subchannels."""
 
 CD_SYNC: Final = b"\0" + b"\xff" * 10 + b"\0"
 MAC_BINARY_CRC_BYTES: Final = 124
@@ -50,25 +50,25 @@ MAX_CUE_BYTES: Final = 65536
 MAX_APPLE_SINGLE_ENTRIES: Final = 64
 FRAMES_A_SECOND: Final = 75
 MAX_CD_SECTORS: Final = 100 * 60 * FRAMES_A_SECOND
-"""Minutes have two digits in the heads of sectors."""
+"""Minutes have two digits in sector headers."""
 
-SECTORS_TOGETHER: Final = 2048
+SECTORS_PER_READ: Final = 2048
 
 SEQUENCE, OCTETS, TEXT = 0x30, 0x04, 0x16
 """Tags of DER (ITU-T X.690, 8)."""
 
 COMPRESSED: Final = {b"bvx": "LZFSE", b"complzss": "LZSS"}
-_IM4P: Final = "unpack it with: pyimg4 im4p extract -i IMAGE -o RAW"
+_IM4P_ADVICE: Final = "unpack it with: pyimg4 im4p extract -i IMAGE -o RAW"
 
 
 def open_wrapped(source: Source, head: bytes) -> Source | None:
-    """Open the disk in a file by the file's first bytes; None if it is not wrapped."""
-    return _mac_binary(source, head) or _disk_copy(source, head) or _im4p(source, head)
+    """Open the disk in a wrapper, recognised by the first bytes of the file; None if there is no wrapper."""
+    return _open_mac_binary(source, head) or _open_disk_copy(source, head) or _open_im4p(source, head)
 
 
 def open_apple_single(source: Source) -> Source:
-    """Open the data of a file in AppleSingle."""
-    disk = _apple_single(source, source.read(0, min(source.size_bytes, 4096)))
+    """Open the data fork in an AppleSingle file."""
+    disk = _open_data_fork(source, source.read(0, min(source.size_bytes, 4096)))
     if disk is None:
         raise UnsupportedError(
             f"{source.name}: the AppleSingle file has no data fork", code="container",
@@ -78,7 +78,7 @@ def open_apple_single(source: Source) -> Source:
 
 
 def _open_piece(source: Source, what: str, offset: int, length: int) -> Source:
-    """Open the disk in a file by its place; what the file lacks of it counts as never read."""
+    """Open the disk in one piece of a file; missing bytes count as never read."""
     one = np.zeros(1, np.int64)
     return open_placed(source, what, length, length, one, one + offset)
 
@@ -90,20 +90,20 @@ def _parse_head(kind: type[T], head: bytes, what: str) -> T | None:
         return None
 
 
-def _mac_binary(source: Source, head: bytes) -> Source | None:
+def _open_mac_binary(source: Source, head: bytes) -> Source | None:
     what = "MacBinary file"
-    found = _parse_head(grammar.FileWrappers.MacBinary, head, what)
-    if found is None or crc_hqx(head[:MAC_BINARY_CRC_BYTES], 0) != found.checksum or not found.len_data:
+    header = _parse_head(grammar.FileWrappers.MacBinary, head, what)
+    if header is None or crc_hqx(head[:MAC_BINARY_CRC_BYTES], 0) != header.checksum or not header.len_data:
         return None
-    return _open_piece(source, what, MAC_BINARY.width, found.len_data)
+    return _open_piece(source, what, MAC_BINARY.width, header.len_data)
 
 
-def _apple_single(source: Source, head: bytes) -> Source | None:
+def _open_data_fork(source: Source, head: bytes) -> Source | None:
     what = "AppleSingle file"
-    found = _parse_head(grammar.FileWrappers.AppleSingle, head, what)
-    if found is None:
+    header = _parse_head(grammar.FileWrappers.AppleSingle, head, what)
+    if header is None:
         return None
-    for number in range(min(found.num_entries, MAX_APPLE_SINGLE_ENTRIES)):
+    for number in range(min(header.num_entries, MAX_APPLE_SINGLE_ENTRIES)):
         at = APPLE_SINGLE.width + number * APPLE_SINGLE_ENTRY.width
         entry = _parse_head(grammar.FileWrappers.AppleSingleEntry, head[at:], what)
         if entry is not None and entry.kind == grammar.FileWrappers.EntryKind.data_fork and entry.len_part:
@@ -111,24 +111,24 @@ def _apple_single(source: Source, head: bytes) -> Source | None:
     return None
 
 
-def _disk_copy(source: Source, head: bytes) -> Source | None:
+def _open_disk_copy(source: Source, head: bytes) -> Source | None:
     what = "Disk Copy 4.2 image"
-    found = _parse_head(grammar.FileWrappers.DiskCopy, head, what)
-    # Two bytes are weak evidence: the file must be as long as it says, but for what fills it.
-    if found is None or not found.len_data or found.len_data % 512:
+    header = _parse_head(grammar.FileWrappers.DiskCopy, head, what)
+    # Two bytes are weak evidence: the file must have the length that it claims, apart from padding.
+    if header is None or not header.len_data or header.len_data % 512:
         return None
-    left = source.size_bytes - DISK_COPY.width - found.len_data - found.len_tags
-    return _open_piece(source, what, DISK_COPY.width, found.len_data) if 0 <= left < 512 else None
+    padding = source.size_bytes - DISK_COPY.width - header.len_data - header.len_tags
+    return _open_piece(source, what, DISK_COPY.width, header.len_data) if 0 <= padding < 512 else None
 
 
 class _Der:
-    """Elements of DER in the first bytes of a file, one after the other."""
+    """Reader of the DER elements in the first bytes of a file."""
 
     def __init__(self, head: bytes) -> None:
         self._head, self.at = head, 0
 
     def enter(self, tag: int) -> int | None:
-        """Go to the contents of the next element if it has this tag; how long they are."""
+        """Enter the next element if it has this tag, and return the length of its contents."""
         if self._head[self.at : self.at + 1] != bytes([tag]):
             return None
         first = self._head[self.at + 1 : self.at + 2]
@@ -142,7 +142,7 @@ class _Der:
         return int.from_bytes(length, "big") if more else first[0]
 
     def text(self) -> bytes | None:
-        """Return the next element, a text."""
+        """Return the next element if it is a text."""
         length = self.enter(TEXT)
         if length is None:
             return None
@@ -150,7 +150,7 @@ class _Der:
         return self._head[self.at - length : self.at]
 
 
-def _im4p(source: Source, head: bytes) -> Source | None:
+def _open_im4p(source: Source, head: bytes) -> Source | None:
     der = _Der(head)
     if der.enter(SEQUENCE) is None or der.text() != b"IM4P" or der.text() is None or der.text() is None:
         return None
@@ -159,51 +159,51 @@ def _im4p(source: Source, head: bytes) -> Source | None:
         return None
     start, stop = der.at, der.at + length
     name = f"{source.name}: the payload of an IM4P file"
-    for magic, way in COMPRESSED.items():
+    for magic, method in COMPRESSED.items():
         if head.startswith(magic, start):
-            raise UnsupportedError(f"{name} is compressed ({way})", code="container", advice=_IM4P)
-    # The key with which it is encrypted follows it.
+            raise UnsupportedError(f"{name} is compressed ({method})", code="container", advice=_IM4P_ADVICE)
+    # The wrapped key of an encrypted payload follows it.
     if stop < source.size_bytes and source.read(stop, 1) == bytes([OCTETS]):
-        raise UnsupportedError(f"{name} is encrypted", code="encrypted-image", advice=_IM4P)
+        raise UnsupportedError(f"{name} is encrypted", code="encrypted-image", advice=_IM4P_ADVICE)
     return _open_piece(source, "IM4P file", start, length)
 
 
 def open_disc(source: Source) -> Source:
-    """Open the image of a CD that begins with a sector of data as it is on the disc."""
-    head = source.read(0, min(source.size_bytes, 2 * STRIDES[-1]))
+    """Open a raw CD image that begins with a data sector."""
+    head = source.read(0, min(source.size_bytes, 2 * SECTOR_STRIDES[-1]))
     sector = grammar.parse(grammar.FileWrappers.CompactDiscSector, head, structure="CD sector")
-    stride = next((each for each in STRIDES if head.startswith(CD_SYNC, each)), STRIDES[0])
+    stride = next((each for each in SECTOR_STRIDES if head.startswith(CD_SYNC, each)), SECTOR_STRIDES[0])
     if sector.mode not in (1, 2) or (sector.mode == 2 and sector.is_second_form):
         raise UnsupportedError(
             f"{source.name}: has raw CD sectors of mode {sector.mode}, which hold no data of this form",
             code="container", advice="convert them with: bchunk IMAGE.bin IMAGE.cue RAW",
         )  # fmt: skip
     before = COMPACT_DISC_SECTOR.file_number.offset if sector.mode == 1 else 24
-    return _sectors(source, 0, source.size_bytes, stride, before, sector.mode)
+    return _open_sectors(source, 0, source.size_bytes, stride, before, sector.mode)
 
 
-def _sectors(source: Source, start: int, stop: int, stride: int, before: int, mode: int) -> Source:
-    """Open the data of sectors between two places of a file; `mode` is 0 where they have no heads."""
+def _open_sectors(source: Source, start: int, stop: int, stride: int, before: int, mode: int) -> Source:
+    """Open the data of the sectors in a range of a file; `mode` is 0 for sectors without headers."""
     count = -(-(stop - start) // stride)
     if count > MAX_CD_SECTORS:
         raise ImageError(f"{source.name}: has {count:,} raw sectors of a CD, which has at most {MAX_CD_SECTORS:,}")
     number = np.arange(count, dtype=np.int64)
-    wrong = _wrong_sectors(source, start, stop, stride, mode) if mode else number[:0]
+    wrong = _find_wrong_sectors(source, start, stop, stride, mode) if mode else number[:0]
     right = np.setdiff1d(number, wrong)
     return open_placed(
         source, WHAT_CD, count * CD_BYTES, CD_BYTES, right, start + right * stride + before,
         unread=[runs_of(wrong * CD_BYTES, np.full(len(wrong), CD_BYTES))],
-        findings=_about_wrong_sectors(wrong, count, start, stride, mode),
+        findings=_report_wrong_sectors(wrong, count, start, stride, mode),
     )  # fmt: skip
 
 
-def _wrong_sectors(source: Source, start: int, stop: int, stride: int, mode: int) -> NDArray[np.int64]:
-    """Return the numbers of the sectors that do not begin with the mark of one, or are of another mode or form."""
-    found = [np.empty(0, np.int64)]
+def _find_wrong_sectors(source: Source, start: int, stop: int, stride: int, mode: int) -> NDArray[np.int64]:
+    """Return the numbers of the sectors without a sync pattern, or with another mode or form."""
+    wrong = [np.empty(0, np.int64)]
     fields = COMPACT_DISC_SECTOR.mode, COMPACT_DISC_SECTOR.is_second_form
-    for first in range(start, stop, SECTORS_TOGETHER * stride):
-        # The last sector may be cut.
-        data = bytearray(SECTORS_TOGETHER * stride)
+    for first in range(start, stop, SECTORS_PER_READ * stride):
+        # The last sector may be incomplete.
+        data = bytearray(SECTORS_PER_READ * stride)
         length = min(len(data), stop - first)
         source.read_into(first, memoryview(data)[:length])
         buffer = np.frombuffer(data, np.uint8)
@@ -211,25 +211,25 @@ def _wrong_sectors(source: Source, start: int, stop: int, stride: int, mode: int
         marks = buffer.reshape(-1, stride)[: len(starts), : len(CD_SYNC)]
         heads = decode_columns(COMPACT_DISC_SECTOR, buffer, starts, fields)
         is_wrong = (marks != np.frombuffer(CD_SYNC, np.uint8)).any(axis=1) | (heads[fields[0]] != mode)
-        # The second form has no bytes that correct errors, and more data.
+        # The second form has more data instead of error correction.
         is_wrong |= heads[fields[1]].astype(bool) & (mode == 2)
-        found.append(np.flatnonzero(is_wrong) + (first - start) // stride)
-    return np.concatenate(found)
+        wrong.append(np.flatnonzero(is_wrong) + (first - start) // stride)
+    return np.concatenate(wrong)
 
 
-def _about_wrong_sectors(wrong: NDArray[np.int64], count: int, start: int, stride: int, mode: int) -> list[Finding]:
-    """Report sectors that count as not read; other tracks are at the end of a file without a list."""
+def _report_wrong_sectors(wrong: NDArray[np.int64], count: int, start: int, stride: int, mode: int) -> list[Finding]:
+    """Report sectors that count as not read; without a track list, other tracks may end the file."""
     is_behind = wrong == np.arange(count - len(wrong), count)
-    found = []
+    findings = []
     if not is_behind.all():
         message = f"{format_count(int((~is_behind).sum()), 'sector')} without the mark of mode {mode}; not read"
-        found.append(Finding("container-invalid", "error", WHAT_CD, start + int(wrong[0]) * stride, message))
+        findings.append(Finding("container-invalid", "error", WHAT_CD, start + int(wrong[0]) * stride, message))
     if is_behind.any():
         message = f"{format_count(int(is_behind.sum()), 'sector')} at the end of another track, or damaged; not read"
-        found.append(
+        findings.append(
             Finding("container-invalid", "warning", WHAT_CD, start + int(wrong[is_behind][0]) * stride, message)
         )
-    return found
+    return findings
 
 
 _FILE: Final = re.compile(r'^\s*FILE\s+(?:"([^"]+)"|(\S+))\s+(\w+)', re.IGNORECASE)
@@ -241,19 +241,20 @@ _MODES: Final = {
     "MODE2/2336": (2336, 8, 0),
     "MODE2/2352": (2352, 24, 2),
 }
-"""Bytes of a sector, and of it before its data; its mode if it contains that."""
+"""Length of a sector, length of its part before the data, and its mode if the sector has a header."""
 
 
 def is_cue(head: bytes) -> bool:
-    """Whether a text is a list of the tracks of a CD image."""
+    """Whether a text is a cue sheet, the list of the tracks of a CD image."""
     lines = head.decode("latin-1").splitlines()
     return any(map(_FILE.match, lines)) and any(map(_TRACK.match, lines))
 
 
 def data_track(source: Source) -> tuple[Path, int, int | None, int, int, int]:
-    """Find the first track with data of those that a list names; its file is in the list's folder.
+    """Find the first data track of a cue sheet; its file is in the same folder.
 
-    The file, its first and last frame, the length of its sectors, the bytes before the data of each, and their mode.
+    Returns the file, its first and last frame, the length of its sectors, the bytes before the data of each, and their
+    mode.
     """
     text = source.read(0, min(source.size_bytes, MAX_CUE_BYTES)).decode("utf-8", "replace")
     file, mode = "", ""
@@ -284,7 +285,7 @@ def data_track(source: Source) -> tuple[Path, int, int | None, int, int, int]:
 
 
 def open_cue(source: Source) -> Source:
-    """Open the first track with data of those that a list names."""
+    """Open the first data track of a cue sheet."""
     path, begin, end, stride, before, mode = data_track(source)
     data = RawFile(path)
     start = begin * stride
@@ -295,4 +296,4 @@ def open_cue(source: Source) -> Source:
     source.close()
     if stride == CD_BYTES:
         return _open_piece(data, WHAT_CD, start, stop - start)
-    return _sectors(data, start, stop, stride, before, mode)
+    return _open_sectors(data, start, stop, stride, before, mode)

@@ -99,7 +99,7 @@ def _tally(before: Sequence[VolumeLayout], now: Sequence[VolumeLayout]) -> Tally
     found: Tally = {}
     for earlier, later in _twins(before, now):
         one, other = earlier or later, later or earlier
-        nodes = compare.node_changes(one, other)  # type: ignore[arg-type]  # one of the two is there
+        nodes = compare.join_nodes(one, other)  # type: ignore[arg-type]  # one of the two is there
         change = nodes.change if earlier and later else np.full(len(nodes), NODE_WENT if earlier else NODE_APPEARED)
         for tree in nodes.tree.words:
             counts = np.bincount(change[nodes.tree.equals(tree)], minlength=4)
@@ -229,7 +229,7 @@ def _followed(
     nodes = layout.columns("nodes")
     if twin is None:
         return np.full(len(nodes), ALONE, np.uint8), np.full(len(nodes), -1, np.int64)
-    followed = compare.node_changes(twin, layout) if is_later else compare.node_changes(layout, twin)
+    followed = compare.join_nodes(twin, layout) if is_later else compare.join_nodes(layout, twin)
     here, there = followed.earlier_offset, followed.later_offset
     if is_later:
         here, there = there, here
@@ -238,18 +238,18 @@ def _followed(
     own, placed = (_keys(table, words, start) for table in (nodes, twins))
     is_placed = nodes["image_offset"].is_known
     live = np.flatnonzero(here.is_known)
-    keys = (compare.codes_in(followed.tree, words)[live], followed.node_id[live], here.data[live])
-    row = np.where(is_placed, compare.matching(own, keys), compare.NONE)
+    keys = (compare.map_codes(followed.tree, words)[live], followed.node_id[live], here.data[live])
+    row = np.where(is_placed, compare.match_rows(own, keys), compare.NONE)
     change, other = (np.append(values, -1)[row] for values in (followed.change[live].astype(np.int8), there.data[live]))
     has_other = np.append(there.is_known[live], values=False)[row]
     # A node that no live state has is known by its place.
-    is_there = is_placed & (compare.matching(own, placed) != compare.NONE)
+    is_there = is_placed & (compare.match_rows(own, placed) != compare.NONE)
     code = np.where((change == NODE_STAYED) | is_there, STAYED, np.where(change == NODE_MOVED, MOVED, ALONE))
     return code.astype(np.uint8), np.where(has_other, other + start, -1)
 
 
 def _keys(nodes: Table, words: list[str], start: int) -> tuple[NDArray[Any], ...]:
-    return compare.codes_in(nodes["tree"], words), nodes["node_id"].data, nodes["image_offset"].signed() - start
+    return compare.map_codes(nodes["tree"], words), nodes["node_id"].data, nodes["image_offset"].signed() - start
 
 
 def share_by_change(disk: MapDisk) -> tuple[Share, ...]:

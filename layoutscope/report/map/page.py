@@ -26,7 +26,7 @@ from layoutscope.report.map.panels import (
 )
 from layoutscope.report.map.pyramid import Share, from_layouts, merge_touching, partition, pyramid, used_span
 from layoutscope.report.map.screen import scale_of, sections
-from layoutscope.tables.columns import stacked
+from layoutscope.tables.columns import stack_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +117,7 @@ def disk_data(
     # The page lists at most this many nodes; the places of the others are in the pyramid.
     owned = merge_touching(segments.take(np.flatnonzero((segments.owner != 0) & (segments.owner <= NODE_BUDGET))))
     tells_files = all_paths or len(owned) <= OWNER_BUDGET
-    nodes = stacked([layout.columns("nodes") for layout in item.layouts])
+    nodes = stack_tables([layout.columns("nodes") for layout in item.layouts])
     # Ages of two states at once would say nothing.
     here = nodes.take((nodes["device"].data == item.device) & (not item.num_earlier))
     return {

@@ -20,7 +20,7 @@ from layoutscope.report.map import pyramid
 from layoutscope.report.map.pyramid import verified_xids
 from layoutscope.results.explanation import drive_words
 from layoutscope.structs.arrays import dense_codes, find, first_places, match, owners, ranges
-from layoutscope.tables.columns import stacked
+from layoutscope.tables.columns import stack_tables
 from layoutscope.tables.schema import CONDITIONS, LIVE_STATES
 from layoutscope.units import MIB
 
@@ -567,7 +567,7 @@ def _packed(item: MapDisk) -> dict[str, Any]:
     rows = [table["inode_node_row"].signed() for table in tables]
     nodes = np.concatenate([np.where(row >= 0, row + first, -1) for row, first in zip(rows, base, strict=False)])
     volume = np.repeat(np.arange(len(tables)), list(map(len, tables)))
-    stack = stacked(tables)
+    stack = stack_tables(tables)
     order = np.lexsort((ids_of(stack["file_id"]), volume))
     found, volume = stack.take(order), volume[order]
     ids, parents = ids_of(found["file_id"]), ids_of(found["parent_id"])

@@ -10,7 +10,7 @@ from rich.text import Text
 from layoutscope.drive.uncertain import two_digits
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import make_printer, plain_table, print_parts
-from layoutscope.results.compare import Comparison, Series, costs_of_ends, explained_row, ratios, side_letters
+from layoutscope.results.compare import Comparison, Series, find_explained_row, get_end_costs, ratios, side_letters
 from layoutscope.units import NOTHING, format_bytes, format_plain, format_ratio, format_seconds
 from layoutscope.walk.host import HOST_WORDS
 
@@ -47,7 +47,7 @@ def print_comparison(found: Comparison) -> Iterator[RenderableType]:
         yield Text(found.verdict, style="bold")
     for chosen in blocks(len(letters)):
         yield _times(found, letters, chosen)
-    row = explained_row(found.times)
+    row = find_explained_row(found.times)
     if row is not None:
         yield _where(row, letters)
     for chosen in blocks(len(letters)):
@@ -90,7 +90,7 @@ def _seconds(value: float | None) -> str:
 
 def _where(row: TimeRow, letters: Sequence[str]) -> RenderableType:
     """Take the time on one drive apart, by cause and by reads; each part sums up to the whole."""
-    first, last = costs_of_ends(row)
+    first, last = get_end_costs(row)
     rows = [_part(name.capitalize(), *pair, first, last) for name, pair in _causes(first, last)]
     rows += [_part(name, *pair, first, last) for name, pair in _kinds(first, last)]
     sides = [(letters[0], True), (letters[-1], True), (f"{letters[-1]} - {letters[0]}", True), ("Share", True)]

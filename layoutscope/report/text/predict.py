@@ -8,7 +8,7 @@ from rich.text import Text
 
 from layoutscope.report import escape_text
 from layoutscope.report.text.console import heads, image_line, item_table, make_printer, plain_table, print_parts
-from layoutscope.results.explanation import unsettled
+from layoutscope.results.explanation import describe_unknown
 from layoutscope.results.predict import bound, width
 from layoutscope.units import NOTHING, format_bytes, format_count, format_coverage, format_seconds, format_share
 from layoutscope.walk.orders import ORDERS
@@ -169,7 +169,7 @@ def _case(case: predict.DriveCase) -> Iterator[RenderableType]:
         # The first way of the arm, from where it stood, has no bytes between two reads.
         between = f"{format_bytes(item.head_travel_bytes)}, " if item.head_travel_bytes else ""
         yield Text(f"  {moved} the arm; head travel {between}{strokes} full strokes")
-    for sentence in (*width(case), unsettled(item)):
+    for sentence in (*width(case), describe_unknown(item)):
         if sentence:
             yield Text(f"  {sentence}")
     for change in filter(None, (case.packed, *case.what_ifs)):

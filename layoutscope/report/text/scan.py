@@ -120,7 +120,7 @@ def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableTyp
     if volume.space:
         yield space_line(volume)
     yield from block_table(facts)
-    if told := words.history(volume):
+    if told := words.describe_history(volume):
         yield Text(told)
     yield explained_metrics(volume) if explain else main_metrics(volume)
     yield Text("As the volume describes itself" if facts.volume is not None else "As the container describes itself")

@@ -90,7 +90,7 @@ def screen_lines(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text
         shown += 1
     left = [_title(volume.layout.facts) for volume in volumes[shown:]]
     if left:
-        foot = [Text(_cut(f"Not shown here, but in --details: {words.most(left, COLUMNS - 35)}")), *foot]
+        foot = [Text(_cut(f"Not shown here, but in --details: {words.join_most(left, COLUMNS - 35)}")), *foot]
     for line in (*head, *(line for block in blocks[:shown] for line in block), *foot):
         yield Text(line.plain.translate(_ASCII), line.style) if is_ascii else line
 
@@ -166,7 +166,7 @@ def _outside(result: ScanResult) -> Iterator[Text]:
 def _others(result: ScanResult) -> Iterator[Text]:
     """Name what else is on the image and was not read, so also not checked for damage."""
     if result.image.other_contents:
-        yield Text(f"Not read: {words.most([*map(escape_text, result.image.other_contents)], COLUMNS - 10)}")
+        yield Text(f"Not read: {words.join_most([*map(escape_text, result.image.other_contents)], COLUMNS - 10)}")
 
 
 def _worst(where: str, findings: Sequence[Finding], room: int = COLUMNS) -> Iterator[Text]:
@@ -226,10 +226,10 @@ def _block(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterato
     if verdict is not None and not words.state_word(_findings(result, volume)):
         if verdict.named_causes:
             causes = [f"{words.SHORT[cause.name]} {brief_share(cause.share)}" for cause in verdict.named_causes]
-            yield Text(_cut(f"  Why: {words.most(causes, COLUMNS - 7)}"))
+            yield Text(_cut(f"  Why: {words.join_most(causes, COLUMNS - 7)}"))
         if verdict.helpful:
             helpful = [f"{item.title} ({brief_seconds(item.seconds)})" for item in verdict.helpful]
-            yield Text(_cut(f"  What helps: {words.most(helpful, COLUMNS - 14)}"))
+            yield Text(_cut(f"  What helps: {words.join_most(helpful, COLUMNS - 14)}"))
     lines = [*_metadata(result, volume, is_ascii=is_ascii)]
     if (read := _read(result, volume)) is not None:
         lines += _wrapped(read, most_lines=2, room=COLUMNS - 2)
@@ -244,7 +244,7 @@ def _title_line(volume: VolumeScan, style: str) -> Text:
         is_damaged = any(item.level == "error" for item in volume.findings)
         parts.append("no volume of it could be read" if is_damaged else "no volume in it")
     else:
-        files, folders, others = words.counted(volume.layout)
+        files, folders, others = words.count_files(volume.layout)
         snapshots = facts.details.get("snapshots", 0) if facts.view == "live" else 0
         parts += [format_count(files, "file")] if files >= 0 else []
         parts += [format_count(folders, "folder")] if folders >= 0 else []
@@ -366,12 +366,12 @@ def _times(volume: VolumeScan) -> Iterator[Text]:
     left = len(predictions) - MAX_DRIVES
     if left > 0:
         yield Text(f"  {format_count(left, 'more drive')} in --details")
-    if unknown := words.unsettled(predictions[0]):
+    if unknown := words.describe_unknown(predictions[0]):
         yield Text(_cut(f"  {unknown}"))
 
 
 def _why(verdict: Verdict, rows: int, *, is_ascii: bool) -> Iterator[Text]:
-    yield Text(words.why(verdict), style=SECTION)
+    yield Text(words.head_causes(verdict), style=SECTION)
     for cause in verdict.named_causes[:rows]:
         bar = BAR[is_ascii] * round(cause.share * BAR_COLUMNS)
         yield Text(_cut(f"  {brief_share(min(cause.share, 0.99)):>5}  {bar:{BAR_COLUMNS}}  {cause.title}"))
@@ -391,7 +391,7 @@ def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
     for title, items in (("On some drives", verdict.unsure), (words.LITTLE, verdict.useless)):
         if items and len(ranked) < rows:
             listed = [f"{item.title} ({brief_seconds(item.seconds)})" for item in items]
-            yield Text(_cut(f"  {title}: {words.most(listed, COLUMNS - len(title) - 4)}"))
+            yield Text(_cut(f"  {title}: {words.join_most(listed, COLUMNS - len(title) - 4)}"))
 
 
 def _known(result: ScanResult, volume: VolumeScan) -> str:
@@ -402,7 +402,7 @@ def _metadata(result: ScanResult, volume: VolumeScan, style: str = "", *, is_asc
     """Show how much metadata there is, and where it is."""
     if len(volume.layout.columns("nodes")):
         placement = volume.verdict.placement if volume.verdict is not None else None
-        within = f", {words.within(placement)}" if placement is not None else ""
+        within = f", {words.describe_span(placement)}" if placement is not None else ""
         yield Text(_cut(f"Metadata: {_known(result, volume)}{within}"), style)
         yield from (Text(f"  {line}") for line in strips(volume, PLAIN if is_ascii else BLOCKS))
 

@@ -18,7 +18,7 @@ from layoutscope.metrics.history import (
     Ascents,
     count_streams,
     creation_metrics,
-    order_of_creation,
+    infer_creation_order,
     writing_metrics,
 )
 from tests.validation.plans import MACOS_APFS, MACOS_HFSPLUS, aging
@@ -78,7 +78,7 @@ def test_the_order_of_creation_is_shown_by_numbers_after_twenty_cycles_too(place
     known = {"hash": AS_LISTED, "alphabetical": BY_NAME, "numbered": FOLDERS_FIRST}[order]
     expected = "" if placement is MACOS_HFSPLUS and order == "hash" else known
     for layout in states(placement, (0, 20), order):
-        assert order_of_creation(layout) == expected
+        assert infer_creation_order(layout) == expected
 
 
 def test_a_fresh_volume_has_its_files_one_after_the_other():
@@ -147,5 +147,5 @@ def test_a_volume_like_that_has_its_order_of_creation(monkeypatch):
     """Several are drawn of a volume whose numbers show none."""
     (layout,) = states(MACOS_APFS, (0,))
     assert {order for order, _, _ in volumes_alike(layout, "macos")} == {AS_LISTED}
-    monkeypatch.setattr(alike, "order_of_creation", lambda _: "")
+    monkeypatch.setattr(alike, "infer_creation_order", lambda _: "")
     assert {order for order, _, _ in volumes_alike(layout, "macos")} >= {AS_LISTED, BY_NAME}

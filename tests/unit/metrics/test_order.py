@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutscope.metrics.files import disk_rank, inversions, order_metrics
+from layoutscope.metrics.files import count_inversions, order_metrics, rank_on_disk
 from tests.layouts import NODE, layout, leaves
 
 
@@ -70,15 +70,15 @@ def test_a_node_in_pieces_ends_with_its_last_piece():
 def test_inversions_equal_the_count_of_all_pairs(permutation):
     """The bit-by-bit count equals the definition, pair by pair."""
     brute = sum(a > b for i, a in enumerate(permutation) for b in permutation[i + 1 :])
-    assert inversions(np.array(permutation)) == brute
+    assert count_inversions(np.array(permutation)) == brute
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 64, 65, 1000])
 def test_a_reversed_sequence_inverts_every_pair(n):
     """N falling values have n (n - 1) / 2 inversions, powers of two and others alike."""
-    assert inversions(np.arange(n)[::-1]) == n * (n - 1) // 2
+    assert count_inversions(np.arange(n)[::-1]) == n * (n - 1) // 2
 
 
 def test_disk_rank_is_the_place_in_address_order():
     """Addresses 30, 10, 20 have the places 2, 0, 1."""
-    assert disk_rank(np.array([30, 10, 20])).tolist() == [2, 0, 1]
+    assert rank_on_disk(np.array([30, 10, 20])).tolist() == [2, 0, 1]

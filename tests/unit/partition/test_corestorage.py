@@ -14,7 +14,7 @@ from layoutscope.partition import choose, find_volumes
 from layoutscope.partition.corestorage import (
     LogicalVolume,
     PhysicalVolume,
-    _number,
+    _parse_number,
     count_copies,
     read_physical_volume,
 )
@@ -232,7 +232,7 @@ def test_a_header_of_a_physical_volume_without_any_copy_does_not_win():
 )
 def test_numbers_of_property_lists(text, number):
     """Hexadecimal with its prefix, decimal without; up to 16 digits."""
-    assert _number(text) == number
+    assert _parse_number(text) == number
 
 
 BEFORE = 4096

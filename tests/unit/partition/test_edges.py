@@ -13,7 +13,7 @@ from layoutscope.errors import UsageError
 from layoutscope.filesystems.recognition import Content
 from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import choose, find_volumes
-from layoutscope.partition.search import missing_entry, volumes_in_gaps
+from layoutscope.partition.search import find_volumes_in_gaps, report_missing_entry
 from tests.unit.partition.builders import (
     GPT_ENTRY,
     HFS,
@@ -346,7 +346,7 @@ def test_the_entry_of_a_volume_on_a_device_of_large_sectors(start, size, words):
     """It counts in sectors of 4,096 bytes where start and size do, else in those of 512, of which the last is begun."""
     content = Content("hfsplus", "HFS+", start, size)
     source = SimpleNamespace(sector_size_bytes=4096)
-    finding = missing_entry(source, content, "GPT", has_map=True)
+    finding = report_missing_entry(source, content, "GPT", has_map=True)
     assert (finding.level, finding.image_offset) == ("warning", start)
     assert finding.message.endswith(words)
 
@@ -365,7 +365,7 @@ def test_what_disk_utility_left_free_behind_a_partition(tmp_path, gap, is_found)
     """128 MiB behind the one partition, which ends with the first MiB; so far behind no other place is looked at."""
     disk = Disk(MIB).put(0, mbr((0x83, 64, 1984)))
     source = sparse_disk(tmp_path / "disk.img", 200 * MIB, [MIB + gap], disk)
-    found = volumes_in_gaps(source, find_volumes(source, depth="maps"))
+    found = find_volumes_in_gaps(source, find_volumes(source, depth="maps"))
     assert [item.image_offset for item in found] == ([MIB + gap] if is_found else [])
 
 

@@ -9,7 +9,7 @@ from fixtures.hfsplus.scenarios import folders
 from fixtures.hfsplus.writer import render
 from layoutscope import check, scan
 from layoutscope.image import MemorySource
-from layoutscope.partition.search import find_volumes, volumes_in_gaps
+from layoutscope.partition.search import find_volumes, find_volumes_in_gaps
 from layoutscope.report.text.screen import screen_lines
 from tests.unit.partition.builders import APFS, HFS, LINUX, Disk, apfs, gpt_disk, gpt_entry, hfs_plus, mbr, search
 
@@ -20,7 +20,7 @@ VOLUME = VolumePlan(total_blocks=256)
 
 def gaps(disk: Disk) -> list[tuple[str, int, int]]:
     """Return kind, start and space of each volume that no partition has."""
-    found = volumes_in_gaps(MemorySource(bytes(disk.data)), search(disk))
+    found = find_volumes_in_gaps(MemorySource(bytes(disk.data)), search(disk))
     return [(item.kind, item.image_offset, item.size_bytes) for item in found]
 
 

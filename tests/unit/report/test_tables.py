@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutscope.report import tables
-from layoutscope.report.tables import joined_table, write_csv, write_table
+from layoutscope.report.tables import join_tables, write_csv, write_table
 from layoutscope.tables.columns import Rows, TextColumn, Values
 from layoutscope.tables.schema import Column
 from tests.layouts import entries, layout, leaves
@@ -59,12 +59,12 @@ def test_volumes_are_numbered_through():
     """Rows and references of the second volume follow those of the first: its child's parent is row 2."""
     first = layout(nodes=leaves(1, 2))
     second = layout(nodes=leaves(5, 6, parent_row=[None, 0], volume=1))
-    table = joined_table((first, second), "nodes")
+    table = join_tables((first, second), "nodes")
     assert table["row"].to_list() == [0, 1, 2, 3]
     assert table["parent_row"].to_list() == [None, None, None, 2]
     listed = entries((2, 20, "a", "file", 1))
     both = layout(nodes=leaves(1, 2), entries=listed), layout(nodes=leaves(3, 4), entries=listed)
-    assert joined_table(both, "entries")["inode_node_row"].to_list() == [1, 3]
+    assert join_tables(both, "entries")["inode_node_row"].to_list() == [1, 3]
 
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -121,8 +121,8 @@ def test_plain_names_are_copied_and_not_looked_at_one_by_one(monkeypatch):
     names = [f"name {number}" for number in range(999)] + ["a,b"]
     made = layout(nodes=leaves(1), entries=entries(*((2, 20 + k, name, "file", 0) for k, name in enumerate(names))))
     texts = []
-    quote = tables._csv_text
-    monkeypatch.setattr(tables, "_csv_text", lambda text: texts.append(text) or quote(text))
+    quote = tables._quote_csv
+    monkeypatch.setattr(tables, "_quote_csv", lambda text: texts.append(text) or quote(text))
     table = made.columns("entries")
     found = list(csv.DictReader(io.StringIO(written(table, "csv"), newline="")))
     assert [row["name"] for row in found] == names

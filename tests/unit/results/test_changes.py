@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from layoutscope.results.compare import layout_changes, node_changes
+from layoutscope.results.compare import compare_layouts, join_nodes
 from tests.layouts import NODE, data, entries, layout, leaves
 
 
@@ -17,9 +17,9 @@ def test_nodes_are_followed_by_their_number():
     """Node 1 stays, node 2 moves by three blocks, node 3 goes and node 4 appears."""
     earlier = state(leaves(10, 11, 12))
     later = state(leaves(10, 14, 20, node_id=[1, 2, 4]))
-    found = {row["node_id"]: row["change"] for row in node_changes(earlier, later).rows().frame.iter_rows(named=True)}
+    found = {row["node_id"]: row["change"] for row in join_nodes(earlier, later).rows().frame.iter_rows(named=True)}
     assert found == {1: "stayed", 2: "moved", 3: "went", 4: "appeared"}
-    row = layout_changes(earlier, later).rows[0]
+    row = compare_layouts(earlier, later).rows[0]
     assert (row.stayed, row.moved, row.appeared, row.went) == (1, 1, 1, 1)
     assert row.moved_by_bytes == 3 * NODE
 
@@ -28,7 +28,7 @@ def test_a_copy_elsewhere_is_alike():
     """Addresses count from the start of the volume: a volume that was copied to another partition did not move."""
     earlier = state(leaves(10, 11))
     later = state(leaves(110, 111), image_offset=100 * NODE)
-    assert set(node_changes(earlier, later).rows().frame["change"]) == {"stayed"}
+    assert set(join_nodes(earlier, later).rows().frame["change"]) == {"stayed"}
 
 
 def test_files_and_their_data_are_followed_by_file_number():
@@ -39,7 +39,7 @@ def test_files_and_their_data_are_followed_by_file_number():
         [(3, 5, "a", "file", 0), (2, 6, "b", "file", 0), (2, 7, "c", "file", 0)],
         [(5, 50, 1), (6, 70, 1), (7, 80, 1)],
     )
-    rows = {row.what: (row.stayed, row.moved, row.appeared, row.went) for row in layout_changes(earlier, later).rows}
+    rows = {row.what: (row.stayed, row.moved, row.appeared, row.went) for row in compare_layouts(earlier, later).rows}
     assert rows["files and directories"] == (1, 1, 1, 0)
     assert rows["files' data"] == (1, 1, 1, 0)
 
@@ -47,12 +47,12 @@ def test_files_and_their_data_are_followed_by_file_number():
 @pytest.mark.parametrize("uuid", ["", "00000000-0000-0000-0000-000000000002"])
 def test_other_volumes_are_not_followed(uuid):
     """Without a common identifier nothing is said to have moved."""
-    assert layout_changes(state(leaves(10)), state(leaves(11), uuid=uuid)) is None
+    assert compare_layouts(state(leaves(10)), state(leaves(11), uuid=uuid)) is None
 
 
 def test_the_list_of_nodes_holds_those_that_did_not_stay():
     """Its addresses lead to both places."""
-    changes = layout_changes(state(leaves(10, 11)), state(leaves(10, 14)))
+    changes = compare_layouts(state(leaves(10, 11)), state(leaves(10, 14)))
     assert changes.nodes.select("tree", "node_id", "change", "earlier_offset", "later_offset").rows() == [
         ("catalog", 2, "moved", 11 * NODE, 14 * NODE)
     ]

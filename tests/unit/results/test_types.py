@@ -174,12 +174,12 @@ def test_help_has_what_is_written_at_the_fields():
     """A comment behind a field or above it is its description; a class without a source keeps its docstring."""
     text = inspect.getdoc(scan.Prediction)
     assert text.startswith(
-        "How long an enumeration takes on a drive, and why.\n\nAttributes\n----------\ndrive : str\n"
+        "The time of an enumeration on a drive, and its causes.\n\nAttributes\n----------\ndrive : str\n"
     )
-    assert "\nseeks : int\n    Reads that moved the arm.\n" in text
+    assert "\nseeks : int\n    Number of reads that moved the arm.\n" in text
     assert "\nseconds_low : float\n    Lower end of their 90 % range." in text
     made = type(CAUSE)("order", 1.0, 0.5)
-    assert made.__doc__ == "What part of the time is there for one reason."
+    assert made.__doc__ == "The effect of one cause on the time."
     typed = {"Struct": LibraryStruct}
     # As in an interpreter.
     exec("class Typed(Struct):\n    '''Typed in.'''\n\n    name: str  # what it is\n", typed)  # noqa: S102

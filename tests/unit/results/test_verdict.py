@@ -13,11 +13,11 @@ from layoutscope.remedies.changes import CHANGES, WHAT_IFS
 from layoutscope.results.explanation import (
     CAUSES,
     SHORT,
-    in_full_leaves,
-    in_whole_nodes,
-    placement,
-    walked,
-    where,
+    describe_placement,
+    locate_reads,
+    measure_placement,
+    merge_partial_leaves,
+    merge_reads_of_nodes,
 )
 from layoutscope.results.verdict import TITLES, Cause, Placement, Remedy, Verdict, Why
 from tests.layouts import NODE, layout, leaves
@@ -29,7 +29,7 @@ FAR = 20_000
 
 def walk_of(made, *blocks, length=NODE):
     """Reads of these blocks of a layout, in this order."""
-    return walked(made, AccessTrace.from_reads(np.array(blocks) * NODE, np.full(len(blocks), length)))
+    return locate_reads(made, AccessTrace.from_reads(np.array(blocks) * NODE, np.full(len(blocks), length)))
 
 
 def blocks_of(reads):
@@ -43,24 +43,24 @@ def far(*places):
 def test_full_leaves_take_their_neighbours():
     """Half-full leaves go two into one, which is read once; full ones stay as many as they are."""
     half = far(1, 2, 3, 4)
-    assert blocks_of(in_full_leaves(walk_of(half, 1, 2, 3, 4))) == [1, 3]
+    assert blocks_of(merge_partial_leaves(walk_of(half, 1, 2, 3, 4))) == [1, 3]
     full = layout(nodes=leaves(1, 2, 3, 4, used_bytes=4000, free_bytes=0))
-    assert blocks_of(in_full_leaves(walk_of(full, 1, 2, 3, 4))) == [1, 2, 3, 4]
+    assert blocks_of(merge_partial_leaves(walk_of(full, 1, 2, 3, 4))) == [1, 2, 3, 4]
 
 
 def test_full_leaves_take_no_neighbours_of_snapshots():
     """What a snapshot alone holds lies between the keys of no leaf of this view: two half-full ones go into one."""
     both = leaves(1, 8, 2, 9, key_rank=[0, 0, 1, 1], state=["live", "snapshot", "live", "snapshot"])
-    assert blocks_of(in_full_leaves(walk_of(layout(nodes=both), 1, 2))) == [1]
+    assert blocks_of(merge_partial_leaves(walk_of(layout(nodes=both), 1, 2))) == [1]
 
 
 def test_whole_nodes_are_one_request():
     """Two pages of a node that follow one another are one read of its length; two nodes stay two."""
     made = layout(nodes=leaves(0, 2, size_bytes=2 * NODE))
-    joined = in_whole_nodes(walk_of(made, 0, 1, 2, 3))
+    joined = merge_reads_of_nodes(walk_of(made, 0, 1, 2, 3))
     assert (blocks_of(joined), joined.length_bytes.tolist()) == ([0, 2], [2 * NODE, 2 * NODE])
     whole = walk_of(made, 0, 2, length=2 * NODE)
-    assert in_whole_nodes(whole) is whole.trace
+    assert merge_reads_of_nodes(whole) is whole.trace
 
 
 @pytest.mark.parametrize("image", ["apfs-scattered", "hfsplus-scattered"])
@@ -149,7 +149,9 @@ def test_less_than_a_second_needs_no_reasons(verdict):
 )
 def test_words_of_places_follow_the_rule(share, density, saved, words):
     """Close together is what fills half of its span, whatever the turns of the disk; spread is half a volume."""
-    assert where(Placement(2**20, share, density, saved)).startswith(f"{words}: 90 % of it within 1.0 MiB (")
+    assert describe_placement(Placement(2**20, share, density, saved)).startswith(
+        f"{words}: 90 % of it within 1.0 MiB ("
+    )
 
 
 def test_a_listing_is_slow_if_one_cause_accounts_for_half_of_it(verdict):
@@ -170,15 +172,15 @@ def test_every_cause_has_its_words():
 def test_span_and_density_are_arithmetic():
     """Nodes at 0, 1 and 9 of ten blocks: three tenths of a span of ten."""
     made = layout(nodes=leaves(0, 1, 9), size_bytes=100 * NODE)
-    found = placement(walk_of(made, 0, 9, 1), 0.0)
+    found = measure_placement(walk_of(made, 0, 9, 1), 0.0)
     assert (found.span_bytes, found.volume_share, found.density) == (10 * NODE, 0.1, 0.3)
-    assert placement(walk_of(made, 9), 0.0) is None
+    assert measure_placement(walk_of(made, 9), 0.0) is None
 
 
 def test_a_few_nodes_far_away_do_not_widen_the_span():
     """Nine tenths of 202 nodes are 182 of the 201 that are contiguous, wherever the last one is."""
     made = layout(nodes=leaves(*range(201), 5000), size_bytes=10_000 * NODE)
-    found = placement(walk_of(made, 0, 5000, *range(1, 201)), 0.0)
+    found = measure_placement(walk_of(made, 0, 5000, *range(1, 201)), 0.0)
     assert (found.span_bytes, found.density) == (182 * NODE, 1.0)
     begins_late = layout(nodes=leaves(0, *range(5000, 5201)), size_bytes=10_000 * NODE)
-    assert placement(walk_of(begins_late, *range(5000, 5201), 0), 0.0).span_bytes == 182 * NODE
+    assert measure_placement(walk_of(begins_late, *range(5000, 5201), 0), 0.0).span_bytes == 182 * NODE

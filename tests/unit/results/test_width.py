@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from layoutscope.drive import load_profile
 from layoutscope.drive.profile import list_profiles
 from layoutscope.drive.uncertain import LAYOUT, MODEL, VOLUME, Host, Interval, uncertain
-from layoutscope.results.explanation import UNKNOWNS, unsettled
+from layoutscope.results.explanation import UNKNOWNS, describe_unknown
 from layoutscope.results.predict import WORDS, Alternative, DriveCase, advice, bound, ends, width
 from layoutscope.results.scan import Prediction
 
@@ -48,11 +48,11 @@ def test_the_largest_unknown_is_named_with_what_settles_it():
     """A habit of the drive by what measures it, others by their option; nothing that hardly matters."""
     made = case(interval()).prediction
     told = replace(made, largest_unknown="on_arrival", largest_unknown_share=0.6)
-    assert unsettled(told) == "Unknown: whether the drive buffers whole tracks (layoutscope drives measure)"
-    assert unsettled(replace(told, largest_unknown="offset")).endswith(" (--start-offset)")
-    assert unsettled(replace(told, largest_unknown_share=0.2)) == unsettled(made) == ""
-    assert unsettled(replace(told, seconds_low=told.seconds_high)) == ""
-    assert max(len(f"  {unsettled(replace(told, largest_unknown=name))}") for name in UNKNOWNS) <= 80
+    assert describe_unknown(told) == "Unknown: whether the drive buffers whole tracks (layoutscope drives measure)"
+    assert describe_unknown(replace(told, largest_unknown="offset")).endswith(" (--start-offset)")
+    assert describe_unknown(replace(told, largest_unknown_share=0.2)) == describe_unknown(made) == ""
+    assert describe_unknown(replace(told, seconds_low=told.seconds_high)) == ""
+    assert max(len(f"  {describe_unknown(replace(told, largest_unknown=name))}") for name in UNKNOWNS) <= 80
 
 
 @pytest.mark.parametrize("drive", list_profiles())

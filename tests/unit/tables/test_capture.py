@@ -10,7 +10,7 @@ import pytest
 from layoutscope import read_layouts, scan
 from layoutscope.api.save import save, with_hashed_names, without_names
 from layoutscope.errors import ImageError
-from layoutscope.tables.capture import TREE_TYPES, digests
+from layoutscope.tables.capture import TREE_TYPES, hash_tables
 from layoutscope.zstd import zstd
 
 IMAGE = Path(__file__).resolve().parents[3] / "fixtures" / "images" / "apfs-scattered.img.zst"
@@ -33,7 +33,7 @@ def rewrite(capture: Path, table: str, frame: pl.DataFrame) -> None:
     """Replace a table of the volume, so that its hash is right."""
     frame.write_parquet(capture / "1" / f"{table}.parquet")
     document = json.loads((capture / "manifest.json").read_text())
-    document["volumes"][1]["sha256"] = digests(capture / "1")
+    document["volumes"][1]["sha256"] = hash_tables(capture / "1")
     (capture / "manifest.json").write_text(json.dumps(document))
 
 
@@ -192,7 +192,7 @@ def test_a_file_that_is_no_parquet_is_refused(capture):
     """A table of zeros, its hash right, is an error in one line."""
     (capture / "1" / "nodes.parquet").write_bytes(bytes(4096))
     document = json.loads((capture / "manifest.json").read_text())
-    document["volumes"][1]["sha256"] = digests(capture / "1")
+    document["volumes"][1]["sha256"] = hash_tables(capture / "1")
     (capture / "manifest.json").write_text(json.dumps(document))
     with pytest.raises(ImageError, match="damaged capture"):
         read_layouts(capture)

@@ -17,14 +17,14 @@ from layoutscope.findings import Finding
 from layoutscope.tables import (
     NULL_ROW,
     TABLES,
-    Later,
+    LazyColumn,
     Table,
     TextColumn,
     Values,
     build_table,
     findings_table,
     layout_findings,
-    stacked,
+    stack_tables,
 )
 from layoutscope.tables.schema import NUMBERS
 from tests.layouts import layout
@@ -71,14 +71,14 @@ def test_a_column_that_is_given_later_is_made_once_when_it_is_asked_for():
         asked.append(1)
         return np.array([5, -1])
 
-    table = build_table("regions", {**REGION, "image_offset": Later(2, make)})
+    table = build_table("regions", {**REGION, "image_offset": LazyColumn(2, make)})
     assert table.take(np.array([1]))["length_bytes"].to_list() == [4]
     assert not asked
     assert table["image_offset"].to_list() == [5, None]
     assert table.take(np.array([True, False]))["image_offset"].to_list() == [5]
     assert len(asked) == 1
     with pytest.raises(ValueError, match="different lengths"):
-        build_table("regions", {**REGION, "image_offset": Later(3, make)})
+        build_table("regions", {**REGION, "image_offset": LazyColumn(3, make)})
 
 
 def test_rows_that_follow_one_another_are_no_copy():
@@ -142,7 +142,7 @@ def test_tables_one_below_the_other_keep_their_words():
         build_table("regions", {**REGION, "type": ([0, 1], words), "image_offset": [1, -1]})
         for words in (("a", "b"), ("b", "c"))
     )
-    both = stacked([first.changed("row", first["row"]), second])
+    both = stack_tables([first.changed("row", first["row"]), second])
     assert [both["type"].equals(word).tolist() for word in "abc"] == [
         [True, False, False, False],
         [False, True, True, False],

@@ -23,7 +23,7 @@ from layoutscope.filesystems.apfs.check.subject import open_subject
 from layoutscope.filesystems.apfs.container import report_changes, uuid_text
 from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.filesystems.contract import Unchecked
-from layoutscope.findings import MAX_CASES, Finding, FindingLog, refined
+from layoutscope.findings import MAX_CASES, Finding, FindingLog, replace_refined
 from layoutscope.structs.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.units import format_count
 
@@ -386,4 +386,4 @@ def _run(read: FindingLog, log: FindingLog, calls: Iterable[Callable[[], None]])
     def is_refined(item: Finding) -> bool:
         return (item.code, item.structure) in exact or (item.image_offset is None and item.code in codes)
 
-    return list(dict.fromkeys(refined(coarse, fine, is_refined)))
+    return list(dict.fromkeys(replace_refined(coarse, fine, is_refined)))

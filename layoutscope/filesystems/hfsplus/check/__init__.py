@@ -1,1 +1,1 @@
-"""Rules that the structures of an HFS+ volume keep, each beside what it is about; a check runs all of them."""
+"""Rules of the structures of an HFS+ volume, which a check runs."""

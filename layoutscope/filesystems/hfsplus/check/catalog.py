@@ -1,7 +1,7 @@
 """Checks of catalog records: links, single fields, threads, counts, hot files, compressed files.
 
-TN1150, "Catalog File" and "Hard Links"; for links of folders, which came later, hfs_format.h. Free are all dates but
-those of hard links, owners and groups outside of chains, and most of what the Finder keeps: nothing on the volume
+TN1150, "Catalog File" and "Hard Links"; for links of folders, which came later, hfs_format.h. Not checked are dates
+except those of hard links, owners and groups outside chains, and most data of the Finder, because nothing on the volume
 determines them.
 """
 
@@ -38,63 +38,64 @@ FORWARD, BACKWARD = "permissions.group_id", "permissions.owner_id"
 """Fields of a link's record that name the next link and the one before it."""
 
 
-def links_by_kind(catalog: CatalogRecords) -> tuple[Mask, Mask]:
-    """Say which files are hard links, of files and of folders."""
+def mark_links(catalog: CatalogRecords) -> tuple[Mask, Mask]:
+    """Mark the files that are hard links of files, and those that are hard links of folders."""
     files = catalog.files
     typed = bear_a_links_type(files["user_info.file_type"], files["user_info.file_creator"], files["has_link_chain"])
-    is_dated = _is_dated(catalog)
+    is_dated = _have_link_date(catalog)
     return typed[0] & is_dated, typed[1] & is_dated
 
 
-def _is_dated(catalog: CatalogRecords) -> Mask:
-    """Say which files were created, by their dates, together with the root folder or the private one of files."""
+def _have_link_date(catalog: CatalogRecords) -> Mask:
+    """Mark the files with the creation date of the root folder or of the private folder for files."""
     created, folders = (
         unix_seconds(columns["create_date"], columns["has_expanded_times"])
         for columns in (catalog.files, catalog.folders)
     )
-    homes = np.isin(catalog.folders["folder_id"], [ROOT_FOLDER, home_of(catalog, FILE_LINKS_DIRECTORY)])
-    found: Mask = np.isin(created, folders[homes])
-    return found
+    homes = np.isin(catalog.folders["folder_id"], [ROOT_FOLDER, find_private_folder(catalog, FILE_LINKS_DIRECTORY)])
+    is_dated: Mask = np.isin(created, folders[homes])
+    return is_dated
 
 
-class Family(Struct, frozen=True):
-    """Links of one kind and the inodes that they lead to."""
+class LinkGroup(Struct, frozen=True):
+    """Links of one kind and their inodes."""
 
     noun: str  # `file` or `folder`
-    links: I64  # places of the links among the files
-    target: I64  # place of each link's inode among the inodes; -1 where it has none
-    # inode_rows, inode_ids: catalog records of the inodes, and their CNIDs
-    inode_rows: I64
-    inode_ids: I64
-    declared: I64  # links that each inode counts
+    links: I64  # positions of the links among the files
+    target: I64  # position of the inode of each link among the inodes, -1 without one
+    inode_rows: I64  # catalog records of the inodes
+    inode_ids: I64  # CNIDs of the inodes
+    declared: I64  # number of links that each inode counts
 
 
-def families(catalog: CatalogRecords) -> tuple[Family, Family]:
-    """Group the links of files, and those of folders, with what they lead to."""
+def group_links(catalog: CatalogRecords) -> tuple[LinkGroup, LinkGroup]:
+    """Group the links of files, and those of folders, with their inodes."""
     return (
-        _family(catalog, "file", FILE_LINKS_DIRECTORY, "iNode"),
-        _family(catalog, "folder", DIRECTORY_LINKS_DIRECTORY, "dir_"),
+        _group_links_of_kind(catalog, "file", FILE_LINKS_DIRECTORY, "iNode"),
+        _group_links_of_kind(catalog, "folder", DIRECTORY_LINKS_DIRECTORY, "dir_"),
     )
 
 
-def _family(catalog: CatalogRecords, noun: str, directory: str, prefix: str) -> Family:
+def _group_links_of_kind(catalog: CatalogRecords, noun: str, directory: str, prefix: str) -> LinkGroup:
     is_of_files = noun == "file"
-    is_link = links_by_kind(catalog)[not is_of_files]
+    is_link = mark_links(catalog)[not is_of_files]
     holders = catalog.files if is_of_files else catalog.folders
-    home = home_of(catalog, directory)
+    home = find_private_folder(catalog, directory)
     # The number of an inode is in its name. It need not be its CNID (TN1150, "Hard Links").
     inside = np.flatnonzero(catalog.parent_id[holders["row"]] == home)
-    numbers = np.array([_number(catalog.name(int(row)), prefix) for row in holders["row"][inside]], np.int64)
+    numbers = np.array(
+        [_parse_inode_number(catalog.name(int(row)), prefix) for row in holders["row"][inside]], np.int64
+    )
     inside, numbers = inside[numbers >= 0], numbers[numbers >= 0]
     links = np.flatnonzero(is_link)
     target = find(numbers, catalog.files["permissions.special"][links].astype(np.int64))
     declared = holders["permissions.special"][inside].astype(np.int64)
     ids = holders["file_id" if is_of_files else "folder_id"][inside].astype(np.int64)
-    return Family(noun, links, target, holders["row"][inside], ids, declared)
+    return LinkGroup(noun, links, target, holders["row"][inside], ids, declared)
 
 
-def home_of(catalog: CatalogRecords, directory: str) -> int:
-    """CNID of a private directory, -1 where there is none."""
+def find_private_folder(catalog: CatalogRecords, directory: str) -> int:
+    """Return the CNID of a private directory, -1 without one."""
     rows = catalog.folders["row"]
     for place in np.flatnonzero((catalog.parent_id[rows] == ROOT_FOLDER) & (catalog.count[rows] == len(directory))):
         if catalog.name(int(rows[place])) == directory:
@@ -102,14 +103,14 @@ def home_of(catalog: CatalogRecords, directory: str) -> int:
     return -1
 
 
-def _number(name: str, prefix: str) -> int:
+def _parse_inode_number(name: str, prefix: str) -> int:
     digits = name.removeprefix(prefix)
     return int(digits) if digits != name and digits.isascii() and digits.isdecimal() and len(digits) <= 10 else -1
 
 
 def check_link_targets(subject: Subject, catalog: CatalogRecords) -> None:
-    """Every link leads to an inode."""
-    for family in families(catalog):
+    """Check that each link leads to an inode."""
+    for family in group_links(catalog):
         subject.report(
             "hard-link-broken",
             f"a link leads to no {family.noun} inode",
@@ -122,8 +123,8 @@ def check_link_targets(subject: Subject, catalog: CatalogRecords) -> None:
 
 
 def check_link_counts(subject: Subject, catalog: CatalogRecords) -> None:
-    """Inodes count the links that lead to them."""
-    for family in families(catalog):
+    """Check that inodes count the links to them."""
+    for family in group_links(catalog):
         counted = np.bincount(family.target[family.target >= 0], minlength=len(family.declared))
         subject.report(
             "link-count-differs",
@@ -136,40 +137,41 @@ def check_link_counts(subject: Subject, catalog: CatalogRecords) -> None:
         )
 
 
-def _chains(catalog: CatalogRecords, family: Family) -> tuple[I64, I64, I64, dict[str, I64]]:
-    """Find the links that are members of a chain: their places among the files, their CNIDs, and their inodes.
+def _find_chains(catalog: CatalogRecords, family: LinkGroup) -> tuple[I64, I64, I64, dict[str, I64]]:
+    """Find the links that are in a chain: their positions among the files, their CNIDs, their inodes, and neighbours.
 
-    Last, by field, where among them is what they name: a link of the same inode, else -1.
+    The neighbours are by field: the position of the named link of the same inode among the links, else -1.
     """
     files = catalog.files
-    # Without the flag, which came with 10.5, owner and group are what they are in any file.
+    # Without the flag, which came with 10.5, the fields are the owner and group of an ordinary file.
     chosen = (family.target >= 0) & files["has_link_chain"][family.links]
     links, target = family.links[chosen], family.target[chosen]
     ids = files["file_id"][links].astype(np.int64)
     place = {}
     for name in (FORWARD, BACKWARD):
-        found = find(ids, files[name][links].astype(np.int64))
-        place[name] = np.where((found >= 0) & (np.append(target, -2)[found] == target), found, -1)
+        neighbour = find(ids, files[name][links].astype(np.int64))
+        place[name] = np.where((neighbour >= 0) & (np.append(target, -2)[neighbour] == target), neighbour, -1)
     return links, ids, target, place
 
 
 def check_link_chains(subject: Subject, catalog: CatalogRecords) -> None:
-    """Neighbours in a chain are links of one inode and name each other."""
-    for family in families(catalog):
-        links, _, _, place = _chains(catalog, family)
+    """Check that neighbours in a chain are links of one inode and name each other."""
+    for family in group_links(catalog):
+        links, _, _, place = _find_chains(catalog, family)
         for field in (FORWARD, BACKWARD):
             lost = np.flatnonzero((catalog.files[field][links] != 0) & (place[field] < 0))
             message = "a link's neighbour in the chain is not a link of the same inode"
-            _report(subject, catalog, field, links[lost], message)
-            wrong = np.setdiff1d(_one_sided(place, field), lost)
+            _report_links(subject, catalog, field, links[lost], message)
+            wrong = np.setdiff1d(_find_one_sided_links(place, field), lost)
             message = "a link's neighbours in the chain do not name it as theirs"
-            _report(subject, catalog, field, links[wrong], message)
+            _report_links(subject, catalog, field, links[wrong], message)
 
 
-def _one_sided(place: dict[str, I64], field: str) -> I64:
-    """Links to blame for neighbours that disagree, by this field.
+def _find_one_sided_links(place: dict[str, I64], field: str) -> I64:
+    """Find the links to blame for neighbours that disagree in this field.
 
-    Where one names the other but is not named by it, the field is wrong whose other end agrees with a third link.
+    If one link names another that does not name it, the wrong field is the one whose other end agrees with a third
+    link.
     """
     blamed = []
     for name, back in ((FORWARD, BACKWARD), (BACKWARD, FORWARD)):
@@ -182,42 +184,46 @@ def _one_sided(place: dict[str, I64], field: str) -> I64:
     return np.unique(np.concatenate(blamed))
 
 
-def _report(subject: Subject, catalog: CatalogRecords, field: str, links: I64, message: str) -> None:
+def _report_links(subject: Subject, catalog: CatalogRecords, field: str, links: I64, message: str) -> None:
     expected, found, at = "a link of the same inode", catalog.files[field], catalog.at("files", field)
     subject.report(CODE, message, links, "links", at, expected=expected, found=found)
 
 
 def check_first_links(subject: Subject, catalog: CatalogRecords) -> None:
-    """Each chained inode names one of its links as the first, and only that one has none before it."""
-    for family in families(catalog):
-        links, ids, target, place = _chains(catalog, family)
-        first = _first_of_files(catalog, family) if family.noun == "file" else _first_of_folders(subject, family)
+    """Check that each inode with a chain names one of its links as the first, and only that one has no predecessor."""
+    for family in group_links(catalog):
+        links, ids, target, place = _find_chains(catalog, family)
+        first = (
+            _read_first_links_of_files(catalog, family)
+            if family.noun == "file"
+            else _read_first_links_of_folders(subject, family)
+        )
         at = find(ids, first)
         mine = (at >= 0) & (np.append(target, -2)[at] == np.arange(len(first)))
-        _check_missing(subject, catalog, family, target, first)
+        _check_first_link_fields(subject, catalog, family, target, first)
         second = mine & (np.append(place[BACKWARD], -1)[at] >= 0)
         for wrong, message in (
             ((first >= 0) & ~mine, "the first link of an inode is none of its links"),
             (second, "the first link of an inode has one before it"),
         ):
-            expected, where = "the head of the chain of its links", _first_link(subject, catalog, family)
+            expected, where = "the head of the chain of its links", _locate_first_link(subject, catalog, family)
             subject.report(CODE, message, np.flatnonzero(wrong), "inodes", where, expected=expected, found=first)
         named = np.append(np.where(mine & ~second, first, -1), -1)[target]
         is_head = (catalog.files[BACKWARD][links] == 0) & ~np.isin(np.arange(len(ids)), place[FORWARD])
         headless = np.flatnonzero(is_head & (named >= 0) & (ids != named))
-        _report(subject, catalog, BACKWARD, links[headless], "no link leads to this one, which is not the first")
+        _report_links(subject, catalog, BACKWARD, links[headless], "no link leads to this one, which is not the first")
 
 
-def _first_of_files(catalog: CatalogRecords, family: Family) -> I64:
-    """First link that each inode names; -1 where it names none, as before 10.5."""
+def _read_first_links_of_files(catalog: CatalogRecords, family: LinkGroup) -> I64:
+    """Return the first link that each inode names, -1 if it names none, as before 10.5."""
     files, place = catalog.files, find(catalog.files["row"], family.inode_rows)
-    # The field means this only where the flag is set (hfs_format.h).
+    # The field has this meaning only if the flag is set (hfs_format.h).
     first = files["reserved1"][place].astype(np.int64)
     return np.where(files["has_link_chain"][place] & (first != 0), first, -1)
 
 
-def _first_of_folders(subject: Subject, family: Family) -> I64:
-    """First link that each inode's attribute names; 0 where that is not a number, -1 where there is none."""
+def _read_first_links_of_folders(subject: Subject, family: LinkGroup) -> I64:
+    """Return the first link in the attribute of each inode, 0 if it is not a number, -1 without an attribute."""
     attributes = subject.attributes
     if attributes is None:
         return np.full(len(family.inode_ids), -1, np.int64)
@@ -226,8 +232,10 @@ def _first_of_folders(subject: Subject, family: Family) -> I64:
     return np.where(place >= 0, np.append(attributes["first_link"][rows], -1)[place], -1)
 
 
-def _check_missing(subject: Subject, catalog: CatalogRecords, family: Family, target: I64, first: I64) -> None:
-    """Inodes in a chain name its first link: of folders in an attribute, where there are attributes at all."""
+def _check_first_link_fields(
+    subject: Subject, catalog: CatalogRecords, family: LinkGroup, target: I64, first: I64
+) -> None:
+    """Check that inodes in a chain name its first link; inodes of folders do so in an attribute, if there are any."""
     if family.noun == "folder" and subject.attributes is None:
         return
     field = "reserved1" if family.noun == "file" else "folder_id"
@@ -236,8 +244,8 @@ def _check_missing(subject: Subject, catalog: CatalogRecords, family: Family, ta
     subject.report(CODE, message, lost, "inodes", lambda row: catalog.field(family.inode_rows[row], field))
 
 
-def _first_link(subject: Subject, catalog: CatalogRecords, family: Family) -> Callable[[int], FindingLog]:
-    """Bind the log to where an inode names its first link: a field of a file's record, or a folder's attribute."""
+def _locate_first_link(subject: Subject, catalog: CatalogRecords, family: LinkGroup) -> Callable[[int], FindingLog]:
+    """Bind the log to the name of an inode's first link: a field of a file's record, or a folder's attribute."""
     attributes = subject.attributes
     if family.noun == "file" or attributes is None:
         return lambda row: catalog.field(family.inode_rows[row], "reserved1")
@@ -257,27 +265,36 @@ _OF_FILES: Final = tuple(int(kind) for kind in _MODE if kind not in (_MODE.direc
 
 
 def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
-    """Compare single fields of files and folders with what the format and the rest of their record allow."""
+    """Compare single fields of files and folders with the format and the rest of their record."""
     files, folders = catalog.files, catalog.folders
-    # Which files call themselves links of files, and of folders, whatever their dates.
+    # The files with the type of links of files, and of folders, whatever their dates.
     of_files, of_folders = bear_a_links_type(
         files["user_info.file_type"], files["user_info.file_creator"], files["has_link_chain"]
     )
-    are_dated = _is_dated(catalog)
-    file_home, folder_home = (home_of(catalog, name) for name in (FILE_LINKS_DIRECTORY, DIRECTORY_LINKS_DIRECTORY))
+    are_dated = _have_link_date(catalog)
+    file_home, folder_home = (
+        find_private_folder(catalog, name) for name in (FILE_LINKS_DIRECTORY, DIRECTORY_LINKS_DIRECTORY)
+    )
     parents = catalog.parent_id[files["row"]]
-    # A link of another date is a plain file to a driver, and its number was not made by one. fsck_hfs goes by the type.
+    # A driver treats a link with another date as a plain file, with an arbitrary number. fsck_hfs uses the type.
     may_be_links = of_files | of_folders | np.isin(parents, [file_home, folder_home])
     is_folder_inode = (catalog.parent_id[folders["row"]] == folder_home) & (folder_home > 0)
     is_link_home = folders["folder_id"] == max(folder_home, 0)
-    has_child_link = _ancestors(catalog, parents[of_folders & are_dated].tolist(), folder_home)
+    has_child_link = _mark_ancestors(catalog, parents[of_folders & are_dated].tolist(), folder_home)
 
     def report(
         kind: Kind, field: str, broken: Mask, message: str, expected: str, code: str, level: Level = "error"
     ) -> None:
-        at, found = catalog.at(kind, field), getattr(catalog, kind).get(field, "")
+        at, column_values = catalog.at(kind, field), getattr(catalog, kind).get(field, "")
         subject.report(
-            code, message, np.flatnonzero(broken), f"catalog {kind}", at, expected=expected, found=found, level=level
+            code,
+            message,
+            np.flatnonzero(broken),
+            f"catalog {kind}",
+            at,
+            expected=expected,
+            found=column_values,
+            level=level,
         )
 
     def lacks(columns: Columns, field: str, bit: int) -> Mask:
@@ -294,8 +311,8 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
     report("folders", field, broken, "a folder's mode is not that of a folder", "the type of a folder, or 0", code)
 
     code, field = "flags-invalid", "flags"
-    # TN1150, Catalog Folder Records; fsck_hfs: E_CatalogFlagsNotZero. Folders always have a thread, so that the flag of
-    # files that have one means nothing for them.
+    # TN1150, Catalog Folder Records; fsck_hfs: E_CatalogFlagsNotZero. Folders always have a thread, so the thread flag
+    # of files has no meaning for them.
     broken = folders[field] & (int(FLAG.locked) | int(FLAG.thread)) != 0
     report("folders", field, broken, "a folder has flags of files", "neither locked nor with a thread", code)
     # hfs_format.h; fsck_hfs: E_HsFldCount.
@@ -317,16 +334,16 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
     message = "the name of the root folder, which is the volume's, is locked"
     report("folders", field, broken, message, f"no bit {bit:#x}", code)
 
-    # fsck_hfs: E_FileLinkCountError. The field is the number of a device, of an inode, or a count of links, as the
-    # record's kind has it.
+    # fsck_hfs: E_FileLinkCountError. Depending on the kind of the record, the field is a device number, an inode
+    # number, or a count of links.
     is_device = np.isin(files["permissions.file_type"], _DEVICES)
     broken = (files["permissions.special"] > 1) & ~is_device & ~may_be_links
     message = "a file with one name counts several links"
     report("files", "permissions.special", broken, message, "at most 1", "link-count-differs")
 
     code = "link-invalid"
-    # TN1150, Hard Links; fsck_hfs: E_LinkHasData, E_BadHardLinkDate. To drivers a file of the type with another date is
-    # a plain one, whatever fsck_hfs calls it.
+    # TN1150, Hard Links; fsck_hfs: E_LinkHasData, E_BadHardLinkDate. Unlike fsck_hfs, drivers treat a file of this type
+    # with another date as a plain file.
     broken = ((of_files & are_dated) | of_folders) & (parents != file_home) & (files["data_fork.num_blocks"] != 0)
     report("files", "data_fork.num_blocks", broken, "a hard link has data of its own", "0", code)
     broken, expected = of_files & ~are_dated & (file_home > 0), "the date of the private folder or of the root folder"
@@ -356,28 +373,28 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
         report(kind, field, broken, message, "the number of a text encoding of the Mac", "encodings-differ")
 
 
-def _ancestors(catalog: CatalogRecords, parents: list[int], home: int) -> Mask:
-    """Walk up from the parents of links of folders."""
+def _mark_ancestors(catalog: CatalogRecords, parents: list[int], home: int) -> Mask:
+    """Mark the ancestors of links of folders."""
     ids = catalog.folders["folder_id"]
-    found = np.zeros(len(ids), np.bool_)
+    is_ancestor = np.zeros(len(ids), np.bool_)
     if not parents:
-        return found
+        return is_ancestor
     place = {cnid: row for row, cnid in enumerate(ids.tolist())}
     above = catalog.parent_id[catalog.folders["row"]]
     for parent in parents:
         at = place.get(parent) if parent not in (ROOT_FOLDER, home) else None
-        while at is not None and not found[at]:
-            found[at] = True
-            up = int(above[at])
-            at = place.get(up) if up not in (ROOT_FOLDER, home) else None
-    return found
+        while at is not None and not is_ancestor[at]:
+            is_ancestor[at] = True
+            parent_id = int(above[at])
+            at = place.get(parent_id) if parent_id not in (ROOT_FOLDER, home) else None
+    return is_ancestor
 
 
 CNID = grammar.HfsplusVolume.Cnid
 
 
 def check_record_types(subject: Subject) -> None:
-    """Catalog and attribute records are of types that exist, and as long as these."""
+    """Check that catalog and attribute records have known types and their lengths."""
     catalog, attributes, overflow = subject.catalog, subject.attributes, subject.overflow
     code, unknown = "records-invalid", "a record is of no known type, or shorter than it"
     if catalog is not None:
@@ -386,7 +403,7 @@ def check_record_types(subject: Subject) -> None:
         longer = np.flatnonzero(catalog.excess)
         subject.report(code, "a record is longer than its type", longer, noun, located.row("data"))
         rows, _, _ = catalog.entries()
-        # A thread's key has an empty name (TN1150, "Catalog File Key"), and no other.
+        # Only the key of a thread has an empty name (TN1150, "Catalog File Key").
         nameless, at = rows[catalog.count[rows] == 0], located.row("key", KEY.num_name_units.offset)
         subject.report(code, "a file or folder has a name without letters", nameless, noun, at)
     if attributes is not None:
@@ -399,10 +416,10 @@ def check_record_types(subject: Subject) -> None:
 
 
 def check_ids(subject: Subject, catalog: CatalogRecords) -> None:
-    """CNIDs of files and folders are not reserved, and no two are the same."""
+    """Check that CNIDs of files and folders are not reserved, and unique."""
     _, ids, is_folder = catalog.entries()
     is_root = is_folder & (ids == CNID.root_folder)
-    # Below 16 there are only the root folder and special files, which are in no catalog.
+    # CNIDs below 16 belong to the root folder and to special files, which are not in the catalog.
     reserved = np.flatnonzero((ids < CNID.first_user) & ~is_root)
     order = np.argsort(ids, kind="stable")
     same = np.zeros(len(ids), np.bool_)
@@ -413,11 +430,11 @@ def check_ids(subject: Subject, catalog: CatalogRecords) -> None:
         ("cnid-reserved", reserved, "a file or folder has a reserved CNID", least),
         ("cnid-duplicate", np.flatnonzero(same), "two files or folders have the same CNID", "a CNID of its own"),
     ):
-        subject.report(code, message, rows, "catalog records", catalog.own_id(), expected=expected, found=ids)
+        subject.report(code, message, rows, "catalog records", catalog.locate_ids(), expected=expected, found=ids)
 
 
 def check_parents(subject: Subject, catalog: CatalogRecords) -> None:
-    """Every file and folder is in a folder that exists."""
+    """Check that each file and folder is in an existing folder."""
     rows, ids, is_folder = catalog.entries()
     parent = catalog.parent_id[rows]
     key = catalog.located.row("key", KEY.parent_id.offset)
@@ -432,21 +449,21 @@ def check_parents(subject: Subject, catalog: CatalogRecords) -> None:
 
 
 def check_threads(subject: Subject, catalog: CatalogRecords) -> None:
-    """Folders have threads, and files that say so; each thread knows type, parent and name of its own."""
+    """Check that folders, and files with the flag, have threads with their type, parent and name."""
     rows, ids, is_folder = catalog.entries()
     threads = catalog.threads
     owner = catalog.parent_id[threads["row"]]
-    # HFS kept threads of files only where somebody had asked for one. HFS+ demands one of each file, and the flag that
-    # says so (TN1150, "Catalog File"); what is missing here is one that the flag promises.
+    # In HFS, files had threads only on request. HFS+ requires a thread for each file, and the flag for it (TN1150,
+    # "Catalog File"); this reports threads that the flag promises.
     claims = is_folder.copy()
     claims[~is_folder] = catalog.files["has_thread"]
     lost, expected = find_without_thread(ids, claims, owner), "the CNID of a thread"
     message, noun = "a file or folder has no thread", "catalog records"
     subject.report(
-        "thread-differs", message, np.flatnonzero(lost), noun, catalog.own_id(), expected=expected, found=ids
+        "thread-differs", message, np.flatnonzero(lost), noun, catalog.locate_ids(), expected=expected, found=ids
     )
-    # Where two entries share a CNID, the thread is that of the one in the folder that it names.
-    place = _matching_entry(catalog, owner)
+    # If two entries share a CNID, the thread belongs to the one in the folder that it names.
+    place = _match_entries(catalog, owner)
     key, message = catalog.located.row("key", KEY.parent_id.offset), "a thread belongs to no file or folder"
     orphaned, noun = np.flatnonzero(place < 0), "catalog threads"
     subject.report("thread-orphaned", message, orphaned, noun, lambda row: key(threads["row"][row]), found=owner)
@@ -454,8 +471,8 @@ def check_threads(subject: Subject, catalog: CatalogRecords) -> None:
     _compare_threads(subject, catalog, known, rows[place[known]], is_folder[place[known]])
 
 
-def _matching_entry(catalog: CatalogRecords, owner: I64) -> I64:
-    """Place of each thread's entry among the entries, -1 where there is none."""
+def _match_entries(catalog: CatalogRecords, owner: I64) -> I64:
+    """Return the position of the entry of each thread, -1 without one."""
     rows, ids, _ = catalog.entries()
     place = find(ids, owner)
     if not len(ids):
@@ -495,31 +512,33 @@ def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entr
         plus = THREAD.num_name_units.offset if is_longer else THREAD.width
         return catalog.located.at(int(catalog.located.rows["data"][row[case]]) + plus)
 
-    others = _other_names(catalog, known, entry)
+    others = _find_other_names(catalog, known, entry)
     subject.report("thread-differs", "a thread has another name", others, noun, at_name)
 
 
-NAMES_AT_ONCE: Final = 1 << 16
+NAMES_PER_BATCH: Final = 1 << 16
 
 
-def _other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
-    """Places of threads whose name is not that of the entry."""
-    lengths, wanted = catalog.threads["num_name_units"][known], catalog.count[entry]
-    differs = lengths != wanted
-    # Letter by letter, though keys compare without case: whoever comes by CNID gets the name of the thread.
-    every = np.flatnonzero(~differs)
-    for start in range(0, len(every), NAMES_AT_ONCE):
-        same = every[start : start + NAMES_AT_ONCE]
-        own = take_ranges(catalog.thread_units, catalog.thread_start[known[same]], lengths[same])
-        real = take_ranges(catalog.units, catalog.start[entry[same]], wanted[same])
-        differs[same[np.searchsorted(np.cumsum(lengths[same]), np.flatnonzero(own != real), side="right")]] = True
+def _find_other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
+    """Find the threads whose names differ from those of their entries."""
+    lengths, entry_lengths = catalog.threads["num_name_units"][known], catalog.count[entry]
+    differs = lengths != entry_lengths
+    # Names are compared exactly, although keys ignore case, because a look-up by CNID returns the name in the thread.
+    rows = np.flatnonzero(~differs)
+    for start in range(0, len(rows), NAMES_PER_BATCH):
+        same = rows[start : start + NAMES_PER_BATCH]
+        thread_units = take_ranges(catalog.thread_units, catalog.thread_start[known[same]], lengths[same])
+        entry_units = take_ranges(catalog.units, catalog.start[entry[same]], entry_lengths[same])
+        differs[
+            same[np.searchsorted(np.cumsum(lengths[same]), np.flatnonzero(thread_units != entry_units), side="right")]
+        ] = True
     return np.flatnonzero(differs)
 
 
 def check_valence(subject: Subject, catalog: CatalogRecords) -> None:
-    """Folders count their entries."""
+    """Check that folders count their entries."""
     rows, _, _ = catalog.entries()
-    # Hidden ones count like all others: the journal's files and the private directories in the root folder.
+    # Hidden entries count as well: the journal's files and the private directories in the root folder.
     counted = count_entries_by_parent(catalog.parent_id[rows], catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["valence"].astype(np.int64)
     wrong, message = np.flatnonzero(counted != declared), "a folder counts other entries than it has"
@@ -528,8 +547,8 @@ def check_valence(subject: Subject, catalog: CatalogRecords) -> None:
 
 
 def check_subfolders(subject: Subject, catalog: CatalogRecords) -> None:
-    """Folders of HFSX volumes that say so count their subfolders, links to folders among them."""
-    links = catalog.files["row"][links_by_kind(catalog)[1]]
+    """Check that folders with the flag of HFSX volumes count their subfolders, including links of folders."""
+    links = catalog.files["row"][mark_links(catalog)[1]]
     inside = catalog.parent_id[np.concatenate([catalog.folders["row"], links])]
     counted = count_entries_by_parent(inside, catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["num_folders"].astype(np.int64)
@@ -539,7 +558,7 @@ def check_subfolders(subject: Subject, catalog: CatalogRecords) -> None:
 
 
 def check_hot_files(subject: Subject, hot: LeafRecords) -> None:
-    """Records and threads belong together one by one, with one temperature, and their files exist."""
+    """Check that records and threads of hot files correspond, with equal temperatures, and that their files exist."""
     is_thread = hot["key.is_thread"] != 0
     files, threads = np.flatnonzero(~is_thread), np.flatnonzero(is_thread)
     cnid, temperature = hot["key.file_id"], hot["data"][threads]
@@ -578,7 +597,7 @@ _CODE: Final = "compression-differs"
 
 
 def check_compressed_files(subject: Subject, catalog: CatalogRecords) -> None:
-    """Files that are compressed have a header, which is whole, of a known kind, and has its bytes where it says."""
+    """Check that compressed files have a valid header of a known kind, and their data where it says."""
     files, attributes = catalog.files, subject.attributes
     ids = files["file_id"].astype(np.int64)
     is_compressed = (files["permissions.owner_flags"] & _FLAG) != 0
@@ -606,13 +625,13 @@ def check_compressed_files(subject: Subject, catalog: CatalogRecords) -> None:
         level="warning",
     )
     place = find(ids, attributes["file_id"][rows])
-    # Without the flag the attribute is one like others, and the file is read as stored.
+    # Without the flag, the attribute has no special meaning, and the file is read as stored.
     known = (place >= 0) & np.append(is_compressed, False)[place]
     _check_headers(subject, attributes, rows[known], files["resource_fork.len_logical"][place[known]])
 
 
 def _check_headers(subject: Subject, attributes: LeafRecords, rows: I64, resource: NDArray[np.uint64]) -> None:
-    """Check the headers of compressed files, whose resource forks have so many bytes."""
+    """Check the headers of compressed files; `resource` has the lengths of their resource forks."""
     header = {str(name): attributes[name][rows] for name in HEADER_FIELDS}
     kind, length = header["compression_type"], header["len_uncompressed"]
     behind = attributes["size"][rows] - DECMPFS.width

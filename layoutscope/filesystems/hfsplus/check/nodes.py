@@ -49,66 +49,66 @@ _FLAWS: Final = {
 
 
 def check_descriptors(subject: Subject) -> None:
-    """Kinds exist, and heights fit them; header and map nodes are compared while a tree is read."""
+    """Check the kinds of nodes and their heights; header and map nodes are compared while a tree is read."""
     for located in subject.trees.values():
         _check_descriptors(subject, located)
 
 
 def _check_descriptors(subject: Subject, located: TreeRecords) -> None:
     table, file = located.tree.nodes, located.tree.file
-    wanted = _expected_heights(located)
-    # On the disk leaves have the height 1, index nodes one more than their children, header and map nodes 0.
+    expected_heights = _find_expected_heights(located)
+    # On the disk, leaves have height 1, index nodes one more than their children, and header and map nodes 0.
     lowest = np.select([table.kind == LEAF, table.kind == INDEX], [1, 2], 0)
     highest = np.select([table.kind == LEAF, table.kind == INDEX], [1, np.iinfo(np.uint8).max], 0)
     is_known = np.isin(table.kind, (LEAF, INDEX, HEADER, MAP))
     fits = is_known & (table.height >= lowest) & (table.height <= highest)
-    # The root has no pointer, but children, and the header's word for it.
+    # No pointer leads to the root, but its height follows from its children and the tree header.
     root, depth = int(file.header.root_node), int(file.header.tree_depth)
-    if 0 < root < len(wanted) and table.kind[root] == INDEX and table.height[root] != depth:
+    if 0 < root < len(expected_heights) and table.kind[root] == INDEX and table.height[root] != depth:
         child = located.rows["child"][located.rows["node"] == root]
-        child = child[(child > 0) & (child < len(wanted))]
+        child = child[(child > 0) & (child < len(expected_heights))]
         if (table.height[child] == depth - 1).any():
-            wanted[root], fits[root] = depth, False
-    # A node that no pointer leads to and that holds nothing is free, whatever the map says.
-    is_empty = (wanted < 0) & (table.num_records == 0)
+            expected_heights[root], fits[root] = depth, False
+    # An empty node without a pointer to it is free, whatever the map says.
+    is_empty = (expected_heights < 0) & (table.num_records == 0)
     compared = file.used & (table.kind != UNKNOWN_KIND)
     compared[[0, *file.map_nodes.tolist()]] = False
     wrong = np.flatnonzero(compared & ~fits & ~is_empty)
     for number in subject.cases("node-invalid", wrong, f"{located.name} nodes"):
-        height, kind, expected = int(table.height[number]), int(table.kind[number]), int(wanted[number])
-        # A leaf of height 0 is not a header or map node: these are known by their place.
+        height, kind, expected = int(table.height[number]), int(table.kind[number]), int(expected_heights[number])
+        # A leaf of height 0 is not a header or map node, because their places are known.
         by_height = not is_known[number] or height == expected or (height == 1 and kind == INDEX)
         field = "kind" if by_height else "height"
         located.at(number * file.node_size_bytes + DESCRIPTOR.offset_of(field)).within(f"descriptor.{field}").add(
             "node-invalid",
             "error",
             "the node's kind and height contradict each other, or its place in the tree",
-            expected=_kind_at(height) if by_height else max(expected, int(lowest[number])),
+            expected=_get_kind_at(height) if by_height else max(expected, int(lowest[number])),
             found=kind if by_height else height,
         )
 
 
-def _kind_at(height: int) -> int:
+def _get_kind_at(height: int) -> int:
     return {0: MAP, 1: LEAF}.get(height, INDEX)
 
 
-def _expected_heights(located: TreeRecords) -> I64:
-    """Height of every node as the nodes that point to it have it; -1 where none does."""
-    wanted = np.full(located.tree.file.num_nodes, -1, np.int64)
+def _find_expected_heights(located: TreeRecords) -> I64:
+    """Return the height of each node according to the pointer to it, -1 without one."""
+    heights = np.full(located.tree.file.num_nodes, -1, np.int64)
     rows = np.flatnonzero(located.rows["level"] > 0)
     child = located.rows["child"][rows]
-    inside = (child > 0) & (child < len(wanted))
-    wanted[child[inside]] = located.rows["level"][rows[inside]]
-    return wanted
+    inside = (child > 0) & (child < len(heights))
+    heights[child[inside]] = located.rows["level"][rows[inside]]
+    return heights
 
 
 def check_record_offsets(subject: Subject) -> None:
-    """Offsets ascend, from behind the descriptor to before the table, and are as many as the node counts."""
+    """Check that record offsets ascend between the descriptor and the offset table, and match the record count."""
     _report_flaws(subject, (OFFSET_FLAW, COUNT_FLAW))
 
 
 def check_keys(subject: Subject) -> None:
-    """Keys are as long as their format allows and as their names are."""
+    """Check that the lengths of keys agree with the format and their names."""
     _report_flaws(subject, (KEY_FLAW, NAME_FLAW))
 
 
@@ -124,14 +124,14 @@ def _report_flaws(subject: Subject, kinds: tuple[int, ...]) -> None:
 
 
 def check_index_links(subject: Subject) -> None:
-    """Index nodes of a level are linked in the order of their keys; leaves are compared while a tree is read."""
+    """Check that the index nodes of a level are linked in key order; leaves are compared while a tree is read."""
     for located in subject.trees.values():
-        for numbers in _index_levels(located):
+        for numbers in _list_index_levels(located):
             _check_links(subject, located, numbers, "f_link", np.append(numbers[1:], 0))
             _check_links(subject, located, numbers, "b_link", np.append(0, numbers[:-1]))
 
 
-def _index_levels(located: TreeRecords) -> Iterator[I64]:
+def _list_index_levels(located: TreeRecords) -> Iterator[I64]:
     table = located.tree.nodes
     reached = np.flatnonzero((table.key_rank >= 0) & (table.kind == INDEX))
     for height in sorted(set(table.height[reached].tolist())):
@@ -153,13 +153,13 @@ def _check_links(subject: Subject, located: TreeRecords, numbers: I64, field: st
 
 
 def check_pointers(subject: Subject) -> None:
-    """Each pointer leads to a node one level below that no other one leads to."""
+    """Check that each pointer leads to a node of the next lower level, and no two lead to the same."""
     for located in subject.trees.values():
         rows = np.flatnonzero(located.rows["level"] > 0)
         subject.report(
             "pointer-invalid",
             "a pointer leads to no node of the level below, or to one that another pointer leads to",
-            rows[_is_wrong_pointer(located, rows)],
+            rows[_find_wrong_pointers(located, rows)],
             f"{located.name} nodes",
             located.row("data"),
             found=located.rows["child"],
@@ -167,8 +167,8 @@ def check_pointers(subject: Subject) -> None:
         )
 
 
-def _is_wrong_pointer(located: TreeRecords, rows: I64) -> I64:
-    """Find wrong pointers; if a node contradicts itself, its descriptor is wrong and not the pointer."""
+def _find_wrong_pointers(located: TreeRecords, rows: I64) -> I64:
+    """Find wrong pointers; if a node contradicts itself, its descriptor is wrong, not the pointer."""
     table = located.tree.nodes
     child, level = located.rows["child"][rows], located.rows["level"][rows]
     inside = (child > 0) & (child < located.tree.file.num_nodes)
@@ -180,9 +180,9 @@ def _is_wrong_pointer(located: TreeRecords, rows: I64) -> I64:
     order = np.argsort(place, kind="stable")
     is_repeated = np.zeros(len(rows), np.bool_)
     same = np.flatnonzero(place[order[1:]] == place[order[:-1]])
-    # If two pointers lead to one node, the one with the node's first key is right.
+    # If two pointers lead to one node, the one with the first key of the node is right.
     first, second = order[same], order[same + 1]
-    heads_of = _first_rows(located)[place[second]]
+    heads_of = _find_first_rows(located)[place[second]]
     known = heads_of >= 0
     is_second_right = np.zeros(len(same), np.bool_)
     is_second_right[known] = located.keys.not_after(rows[second[known]], heads_of[known]) & located.keys.not_after(
@@ -193,14 +193,14 @@ def _is_wrong_pointer(located: TreeRecords, rows: I64) -> I64:
 
 
 def check_index_keys(subject: Subject) -> None:
-    """The key of a pointer is the first key of the node that it leads to."""
+    """Check that the key of a pointer is the first key of its node."""
     for located in subject.trees.values():
-        index, first = _pairs(located)
+        index, first = _pair_pointers(located)
         above = index[~located.keys.not_after(first, index)]
         below = index[~located.keys.not_after(index, first)]
         sides: tuple[tuple[I64, Level, str], ...] = (above, "error", "above"), (below, "warning", "below")
-        # A search follows the last pointer whose key is not behind what it looks for. One above its node's first key
-        # hides the keys between; one below it leads there all the same.
+        # A search follows the last pointer whose key is not above the searched key. A pointer key above the first key
+        # of its node hides the keys in between; one below it has no effect on a search.
         for rows, level, side in sides:
             words = f"the key of a pointer is {side} the first key of node"
             subject.report(
@@ -208,20 +208,20 @@ def check_index_keys(subject: Subject) -> None:
                 lambda row, words=words, child=located.rows["child"]: f"{words} {child[row]}",  # type: ignore[misc]
                 rows,
                 f"{located.name} nodes",
-                _identifier(located),
+                _locate_identifier(located),
                 level=level,
             )
 
 
-def _identifier(located: TreeRecords) -> Callable[[int], FindingLog]:
+def _locate_identifier(located: TreeRecords) -> Callable[[int], FindingLog]:
     """Bind the log to the first field of a row's key."""
     form = FORMS[located.name]
     return located.row("key", form.key_type.offset_of(form.ident))
 
 
-def _pairs(located: TreeRecords) -> tuple[I64, I64]:
-    """Rows of pointers whose node was read, and of the first record of that node."""
-    rows, first = located.rows, _first_rows(located)
+def _pair_pointers(located: TreeRecords) -> tuple[I64, I64]:
+    """Return the rows of pointers whose node was read, and of the first record of that node."""
+    rows, first = located.rows, _find_first_rows(located)
     index = np.flatnonzero(rows["level"] > 0)
     child = rows["child"][index]
     inside = (child > 0) & (child < len(first))
@@ -230,8 +230,8 @@ def _pairs(located: TreeRecords) -> tuple[I64, I64]:
     return index[is_below], target[is_below]
 
 
-def _first_rows(located: TreeRecords) -> I64:
-    """Row of the first record of each node, -1 where none was read."""
+def _find_first_rows(located: TreeRecords) -> I64:
+    """Return the row of the first record of each node, -1 if none was read."""
     first = np.full(located.tree.file.num_nodes, -1, np.int64)
     node = located.rows["node"]
     head = heads(node)
@@ -240,17 +240,17 @@ def _first_rows(located: TreeRecords) -> I64:
 
 
 def check_key_order(subject: Subject) -> None:
-    """Keys of a level ascend, within nodes and from node to node."""
+    """Check that the keys of a level ascend, within nodes and between nodes."""
     for located in subject.trees.values():
         level, keys = located.rows["level"], located.keys
         rows = np.flatnonzero(level[1:] == level[:-1]) + 1
         wrong = rows[keys.not_after(rows - 1, rows)]
         noun, message = f"{located.name} nodes", "a key does not come between its neighbours"
-        subject.report("keys-unordered", message, _culprits(located, wrong), noun, _identifier(located))
+        subject.report("keys-unordered", message, _choose_wrong_keys(located, wrong), noun, _locate_identifier(located))
 
 
-def _culprits(located: TreeRecords, wrong: I64) -> I64:
-    """If two keys are in the wrong order, report the first one if the second one fits after the key before both."""
+def _choose_wrong_keys(located: TreeRecords, wrong: I64) -> I64:
+    """Choose the wrong key of each pair: the first one if the second one fits after the key before both."""
     level = located.rows["level"]
     has_other = (wrong >= 2) & (level[np.maximum(wrong - 2, 0)] == level[wrong])
     fits = ~located.keys.not_after(np.maximum(wrong - 2, 0), wrong)
@@ -258,34 +258,34 @@ def _culprits(located: TreeRecords, wrong: I64) -> I64:
 
 
 def check_unused_nodes(subject: Subject) -> None:
-    """Unused nodes hold nothing but zeros (fsck_hfs: E_UnusedNodeNotZeroed)."""
-    # A bit of the volume header says that it keeps this rule (hfs_format.h, kHFSUnusedNodeFixBit). fsck_hfs makes it so
-    # on others too, and sets the bit, but no driver minds remains there.
+    """Check that unused nodes are zero (fsck_hfs: E_UnusedNodeNotZeroed)."""
+    # A bit of the volume header states that the volume follows this rule (hfs_format.h, kHFSUnusedNodeFixBit). On other
+    # volumes, fsck_hfs clears the nodes and sets the bit, but drivers do not need it.
     level: Level = "error" if subject.volume.header.is_unused_node_fix else "warning"
     for located in subject.trees.values():
         file = located.tree.file
         if file.num_mapped < file.num_nodes:
             continue
         free = np.flatnonzero(~file.used & file.readable & (located.tree.nodes.key_rank < 0))
-        remains = _first_remains(located, free)
+        remains = _find_first_remains(located, free)
         for case in subject.cases("node-not-zeroed", np.flatnonzero(remains >= 0), f"{located.name} nodes"):
             located.at(int(free[case]) * file.node_size_bytes + int(remains[case])).add(
                 "node-not-zeroed", level, "an unused node is not all zeros", expected=0
             )
 
 
-def _first_remains(located: TreeRecords, numbers: I64) -> I64:
-    """Return the first byte of each node that is not zero, -1 where all of them are."""
+def _find_first_remains(located: TreeRecords, numbers: I64) -> I64:
+    """Return the offset of the first byte of each node that is not zero, -1 if all are zero."""
     file = located.tree.file
     size = file.node_size_bytes
-    found = np.full(len(numbers), -1, np.int64)
+    offsets = np.full(len(numbers), -1, np.int64)
     step = max(1, BATCH_BYTES // size)
     for start in range(0, len(numbers), step):
         chosen = numbers[start : start + step]
         data = read_parts(located.volume, pieces_of(located.volume, file.fork, size, chosen)).reshape(-1, size)
         rows = np.flatnonzero(data.any(axis=1))
-        found[start + rows] = (data[rows] != 0).argmax(axis=1)
-    return found
+        offsets[start + rows] = (data[rows] != 0).argmax(axis=1)
+    return offsets
 
 
 NODE, HEADER_RECORDS = records.HEADER_NODE, records.HEADER_NODE.header
@@ -298,10 +298,10 @@ _KEY_ATTRIBUTES: Final = {
     "attributes": equals(_BIG_KEYS | _VARIABLE),
     "extents-overflow": equals(_BIG_KEYS),
 }
-"""Keys of index nodes have their own lengths in the catalog, and one length in the extents-overflow tree."""
+"""Keys of index nodes have variable lengths in the catalog, and a fixed length in the extents-overflow tree."""
 
 
-def header_node_rules(tree: str) -> tuple[FieldRule, ...]:
+def make_header_node_rules(tree: str) -> tuple[FieldRule, ...]:
     """Declare the rules of a header node (TN1150, Header Nodes, Header Record; fsck_hfs: E_BadHdrN, E_NHeight)."""
     kind = equals(int(KIND.user if tree == HOT_FILES else KIND.hfs))
     attributes = _KEY_ATTRIBUTES.get(tree, bits_set(_BIG_KEYS))
@@ -340,54 +340,54 @@ MAP_NODE_RULES: Final = rules(
 """Rules of map nodes (TN1150, Map Nodes; fsck_hfs: E_BadMapN, E_NHeight)."""
 
 
-def chain_rules(following: int) -> tuple[FieldRule, ...]:
+def make_chain_rules(following: int) -> tuple[FieldRule, ...]:
     """Declare the rule of a link to the next map node (TN1150, Map Nodes; fsck_hfs: E_MapLk)."""
     message = "the chain of map nodes goes on where every node has its bit"
     return rules("node-invalid", (DESCRIPTOR.f_link, equals(following), message), level="error")
 
 
 _MAP_SLACK: Final = 4
-"""newfs_hfs keeps the records of map nodes a multiple of four bytes long, and so leaves two of them unused."""
+"""newfs_hfs makes the records of map nodes a multiple of four bytes long, which leaves two bytes unused."""
 
 
 def check_header_nodes(subject: Subject) -> None:
-    """Header nodes have the form that the format gives them, whatever their tree holds."""
-    for located in _whole(subject):
+    """Check the fields and record offsets of header nodes."""
+    for located in _list_readable_trees(subject):
         reserved = () if located.name == HOT_FILES else _RESERVED_RECORD
-        _check_node(located, 0, NODE, header_node_rules(located.name) + reserved)
+        _check_node(located, 0, NODE, make_header_node_rules(located.name) + reserved)
         end = located.tree.file.node_size_bytes - 4 * OFFSET_BYTES
         _check_offsets(located, 0, [DESCRIPTOR_BYTES, NODE.user_data.offset, NODE.width], (end, end))
 
 
 def check_map_nodes(subject: Subject) -> None:
-    """Map nodes have the form that the format gives them, and no bit stands for a node that does not exist."""
-    for located in _whole(subject):
+    """Check the fields and record offsets of map nodes, and that no bit is set for a node that does not exist."""
+    for located in _list_readable_trees(subject):
         file = located.tree.file
-        # Reading follows the chain of map nodes until every node has its bit, and reports where it breaks before that.
+        # The reader follows the chain of map nodes until each node has its bit, and reports an earlier break.
         if file.num_mapped == file.num_nodes:
             numbers = file.map_nodes.tolist()
-            _check_node(located, 0, DESCRIPTOR, chain_rules([*numbers, 0][0]))
+            _check_node(located, 0, DESCRIPTOR, make_chain_rules([*numbers, 0][0]))
             end = file.node_size_bytes - 2 * OFFSET_BYTES
             for number, following in zip(numbers, [*numbers[1:], 0], strict=False):
-                _check_node(located, number, DESCRIPTOR, chain_rules(following) + MAP_NODE_RULES)
+                _check_node(located, number, DESCRIPTOR, make_chain_rules(following) + MAP_NODE_RULES)
                 _check_offsets(located, number, [DESCRIPTOR_BYTES], (end - _MAP_SLACK, end))
-        _check_behind_last(located)
+        _check_map_end(located)
 
 
-def _whole(subject: Subject) -> list[TreeRecords]:
-    """Trees whose header node was found; faults of others are reported for their headers."""
+def _list_readable_trees(subject: Subject) -> list[TreeRecords]:
+    """List the trees with a header node; faults of other trees are reported for their headers."""
     lost = {item.structure for item in subject.volume.log.findings if item.code == "tree-header-invalid"}
     trees = subject.trees.items()
-    found = [each for name, each in trees if f"{name} B-tree header node" not in lost and each.tree.file.readable[0]]
-    # The file of a tree that a sweep found is made up of its leaves: whatever its node 0 is, it is not a header.
-    return [each for each in found if not isinstance(each.tree.file.header, InferredHeader)]
+    readable = [each for name, each in trees if f"{name} B-tree header node" not in lost and each.tree.file.readable[0]]
+    # The file of a tree from a sweep consists of its leaves, so its node 0 is not a header.
+    return [each for each in readable if not isinstance(each.tree.file.header, InferredHeader)]
 
 
-def _check_behind_last(located: TreeRecords) -> None:
-    """Bits behind the last node are zero: a node that the file grows by would be in use from the start (E_BadMapN)."""
+def _check_map_end(located: TreeRecords) -> None:
+    """Check that map bits after the last node are zero; otherwise, new nodes would be in use already (E_BadMapN)."""
     file, first = located.tree.file, 0
     for start, length in file.map_parts:
-        bits = np.unpackbits(_bytes(located, start, length))
+        bits = np.unpackbits(_read_bytes(located, start, length))
         beyond = np.flatnonzero(bits[max(0, file.num_nodes - first) :])
         if len(beyond):
             place = max(0, file.num_nodes - first) + int(beyond[0])
@@ -401,8 +401,8 @@ def _check_behind_last(located: TreeRecords) -> None:
         first += len(bits)
 
 
-def _bytes(located: TreeRecords, start: int, length: int) -> U8:
-    """Bytes of a tree's file within one node."""
+def _read_bytes(located: TreeRecords, start: int, length: int) -> U8:
+    """Read bytes of a tree's file within one node."""
     size = located.tree.file.node_size_bytes
     node = read_parts(
         located.volume, pieces_of(located.volume, located.tree.file.fork, size, np.array([start // size]))
@@ -415,25 +415,25 @@ def _check_node(
     number: int,
     record_type: RecordType,
     declared: tuple[FieldRule, ...],
-    starts: I64 | None = None,  # where the structures start in the node; None for one at its start
+    starts: I64 | None = None,  # offsets of the structures in the node; None for one at its start
 ) -> None:
     """Check structures of one node of a tree."""
     size, places = located.tree.file.node_size_bytes, np.zeros(1, np.int64) if starts is None else starts
     first = number * size
     at = lambda row, plus: located.at(first + int(places[row]) + plus)  # noqa: E731
-    check_fields(record_type, _bytes(located, first, size), places, declared, at)
+    check_fields(record_type, _read_bytes(located, first, size), places, declared, at)
 
 
 def _check_offsets(located: TreeRecords, number: int, starts: list[int], ends: tuple[int, int]) -> None:
-    """Check the table of offsets at a node's end, entry by entry (TN1150, Node Structure; fsck_hfs: E_BadNode).
+    """Check the offset table at the end of a node, entry by entry (TN1150, Node Structure; fsck_hfs: E_BadNode).
 
-    The records start where they must, by slot, and the last one ends between the earliest and the latest place.
+    The records must start at `starts`, and the last one must end between the two `ends`.
     """
 
-    def are_right(found: NDArray[np.uint16]) -> Mask:
-        wide = found.astype(np.int64)
-        is_end = (wide >= ends[0]) & (wide <= ends[1]) & (wide % 2 == 0)
-        return np.append(wide[:-1] == starts, is_end[-1])
+    def are_right(offsets: NDArray[np.uint16]) -> Mask:
+        signed = offsets.astype(np.int64)
+        is_end = (signed >= ends[0]) & (signed <= ends[1]) & (signed % 2 == 0)
+        return np.append(signed[:-1] == starts, is_end[-1])
 
     want = Want(are_right, np.append(starts, ends[1]))
     field = records.RECORD_OFFSET.ofs_record

@@ -1,7 +1,7 @@
 """Read-only structure check of HFS+ and HFSX volumes.
 
-TN1150. A check reads everything that a scan reads, and then every record again with all its fields: so each finding
-carries the address of the field that contradicts the others. If two numbers disagree and the wrong one is unknown, the
+TN1150. A check reads everything that a scan reads, and then all records again with all their fields. Each finding thus
+has the address of the field that contradicts the others. If two numbers disagree and the wrong one is unknown, the
 finding is at one of them, and the message says so.
 """
 
@@ -14,7 +14,7 @@ from layoutscope.filesystems.contract import Checked, Unchecked
 from layoutscope.filesystems.hfsplus.check import catalog, nodes, space, volume_fields
 from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
 from layoutscope.filesystems.hfsplus.contents import reopened
-from layoutscope.findings import refined
+from layoutscope.findings import replace_refined
 from layoutscope.structs import grammar
 from layoutscope.structs.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.units import format_count
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 CNID = grammar.HfsplusVolume.Cnid
 
-OF_HEADER: Final = frozenset(
+HEADER_CHECKS: Final = frozenset(
     {
         *("unmounted", "volume-counts", "volume-fields", "special-sizes", "allocation-size", "overflow-starts"),
         *("double-claims", "allocation"),
     }
 )
-"""Checks of what the volume header says, which contradict nothing where it was made up, or is an old copy."""
+"""Checks of the volume header, which do not apply if it was inferred or is an old copy."""
 
 _CATALOG, _ATTRIBUTES, _OVERFLOW, _HOT_FILES = "catalog", "attributes", "extents-overflow", "hot-files"
 _SPACE, _UNUSED, _HEADERS = "allocation file", "unused nodes", "header nodes"
@@ -48,69 +48,69 @@ _FILES: Final = {
 }
 
 
-def unchecked_rules(subject: Subject) -> Iterator[Unchecked]:
-    """Yield the checks that could not cover all their subjects, each with its reasons."""
-    lacking = _lacking(subject)
+def list_unchecked(subject: Subject) -> Iterator[Unchecked]:
+    """Yield the checks that did not run in full, with the reasons."""
+    lacking = _find_lacking_parts(subject)
     for name, (_, _, needs) in CHECKS.items():
         reasons = [lacking[need] for need in needs if need in lacking]
-        if subject.volume.is_inferred and name in OF_HEADER:
+        if subject.volume.is_inferred and name in HEADER_CHECKS:
             reasons.insert(0, "the volume header is lost")
         if reasons:
             yield Unchecked(name, ", ".join(reasons))
 
 
-def _lacking(subject: Subject) -> dict[str, str]:
-    """Say of each part of the volume that was not read whole what is lacking."""
-    told = {(item.code, item.structure.partition(" ")[0]) for item in subject.volume.log.findings}
-    found = {}
+def _find_lacking_parts(subject: Subject) -> dict[str, str]:
+    """Describe what is missing of each part of the volume that was not read completely."""
+    reported = {(item.code, item.structure.partition(" ")[0]) for item in subject.volume.log.findings}
+    reasons = {}
     for tree in _TREES:
         fork = subject.contents.special.get(_FILES.get(tree, 0))
         if tree not in subject.trees:
-            # Every volume has a catalog; of the other trees one without blocks was never made.
-            if tree == _CATALOG or ("tree-header-invalid", tree) in told or (fork is not None and fork.num_blocks):
-                found[tree] = f"the {tree} B-tree cannot be read"
-        elif reason := _unread_part(subject.trees[tree]):
-            found[tree] = reason
-    if any(code == "allocation-file-unreadable" for code, _ in told):
-        found[_SPACE] = "the allocation file cannot be read"
-    if headers := sorted({tree for code, tree in told if code == "tree-header-invalid"}):
-        found[_HEADERS] = f"the header node of the {headers[0]} B-tree is damaged"
+            # Each volume has a catalog; another tree without blocks does not exist.
+            if tree == _CATALOG or ("tree-header-invalid", tree) in reported or (fork is not None and fork.num_blocks):
+                reasons[tree] = f"the {tree} B-tree cannot be read"
+        elif reason := _describe_unread_part(subject.trees[tree]):
+            reasons[tree] = reason
+    if any(code == "allocation-file-unreadable" for code, _ in reported):
+        reasons[_SPACE] = "the allocation file cannot be read"
+    if headers := sorted({tree for code, tree in reported if code == "tree-header-invalid"}):
+        reasons[_HEADERS] = f"the header node of the {headers[0]} B-tree is damaged"
     files = [located.tree.file for located in subject.trees.values()]
     if unused := sum(int((~file.used & ~file.readable).sum()) for file in files):
-        found[_UNUSED] = _count(unused, "unused node")
-    return found
+        reasons[_UNUSED] = _format_unreadable(unused, "unused node")
+    return reasons
 
 
-def _unread_part(located: TreeRecords) -> str:
-    """Say what of a tree was not read; nothing where all of it was."""
+def _describe_unread_part(located: TreeRecords) -> str:
+    """Describe what is missing of a tree; empty if it was read completely."""
     file, reach = located.tree.file, located.tree.reach
     if not len(reach.leaves) and int(file.header.leaf_records):
         return f"no leaf of the {located.name} B-tree can be reached"
     lost = max(int((file.used & ~file.readable).sum()), len(reach.missing) + len(reach.misled))
     flaws = len(located.flaws["at"])
     noun = "node" if lost else "record"
-    return _count(lost or flaws, noun, f" of the {located.name} B-tree") if lost or flaws else ""
+    return _format_unreadable(lost or flaws, noun, f" of the {located.name} B-tree") if lost or flaws else ""
 
 
-def _count(number: int, noun: str, of: str = "") -> str:
+def _format_unreadable(number: int, noun: str, of: str = "") -> str:
     return f"{format_count(number, noun)}{of} cannot be read"
 
 
-_BLOCKS: Final = frozenset(
+_BLOCK_CODES: Final = frozenset(
     {"block-claimed-twice", "block-claimed-free", "block-unclaimed", "free-count-differs", "allocation-file-unreadable"}
 )
-"""What the allocation file is compared with comes last of all."""
+"""Codes of the comparison with the allocation file, which are the last consequences."""
 
-_TREE: Final = frozenset(
+_TREE_CODES: Final = frozenset(
     {
         *("tree-unreachable", "tree-rebuilt", "subtree-missing", "leaf-chain-broken", "node-links-differ"),
         *("node-unreached", "node-map-differs", "node-map-short", "tree-count-differs", "tree-size-differs"),
         *("tree-header-differs", "index-key-differs", "node-not-zeroed", "stale-nodes"),
     }
 )
-"""What shows in the shape of a tree."""
+"""Codes of the shape of a tree."""
 
-_OF_CATALOG: Final = frozenset(
+_CATALOG_CODES: Final = frozenset(
     {
         *("thread-differs", "thread-orphaned", "parent-missing", "cnid-duplicate", "next-cnid-used"),
         *("valence-differs", "folder-count-differs", "file-count-differs", "hard-link-broken", "link-count-differs"),
@@ -118,99 +118,102 @@ _OF_CATALOG: Final = frozenset(
         *("attribute-orphaned", "attribute-flag-differs", "extents-orphaned", "extents-gap", "hot-file-differs"),
     }
 )
-"""What differs where a record of the catalog is missing."""
+"""Codes of consequences of a missing catalog record."""
 
-_OF_OVERFLOW: Final = frozenset(
+_OVERFLOW_CODES: Final = frozenset(
     {"extents-gap", "extents-orphaned", "extents-invalid", "fork-size-differs", "tree-size-differs", "node-unreadable"}
 )
-_OF_ATTRIBUTES: Final = frozenset({"attribute-invalid", "attribute-flag-differs", "attribute-orphaned"})
-_NODE: Final = ("node-invalid", "records-invalid", "pointer-invalid", "keys-unordered")
-_LOST: Final = frozenset(
+_ATTRIBUTE_CODES: Final = frozenset({"attribute-invalid", "attribute-flag-differs", "attribute-orphaned"})
+_NODE_CODES: Final = ("node-invalid", "records-invalid", "pointer-invalid", "keys-unordered")
+_LOST_CODES: Final = frozenset(
     {
         *("tree-header-invalid", "node-unreadable", "tree-unreachable", "subtree-missing", "unread-area", "truncated"),
-        *_NODE,
+        *_NODE_CODES,
         *("tree-count-differs", "index-key-differs", "leaf-chain-broken"),
     }
 )
-"""Behind which records of a tree may be missing."""
+"""Codes after which records of a tree may be missing."""
 
-_EXTENTS: Final = frozenset({"extent-outside", "extents-invalid", "fork-size-differs"})
-_EVERYTHING: Final = _BLOCKS | _TREE | _OF_CATALOG | _OF_OVERFLOW | _OF_ATTRIBUTES
+_EXTENT_CODES: Final = frozenset({"extent-outside", "extents-invalid", "fork-size-differs"})
+_ALL_CODES: Final = _BLOCK_CODES | _TREE_CODES | _CATALOG_CODES | _OVERFLOW_CODES | _ATTRIBUTE_CODES
 
 _ROWS: Final[tuple[Follows, ...]] = (
-    # What was never read explains whatever is missing.
-    Follows(frozenset({"truncated", "unread-area"}), _EVERYTHING | _LOST),
-    # What continues in a lost part of the overflow tree is shorter than its header says, and pointers of a tree lead
-    # behind its end.
+    # Unread areas explain anything that is missing.
+    Follows(frozenset({"truncated", "unread-area"}), _ALL_CODES | _LOST_CODES),
+    # A fork that continues in a lost part of the overflow tree is shorter than its header says, and pointers of its
+    # tree lead beyond its end.
     Follows(
-        frozenset({"tree-header-invalid", "node-unreadable", *_NODE}),
+        frozenset({"tree-header-invalid", "node-unreadable", *_NODE_CODES}),
         frozenset({"fork-size-differs", "extents-gap", "allocation-file-short", "pointer-invalid"}),
         "extents-overflow",
         "(?!extents-overflow)",
     ),
-    # Among the header's own faults, a fork's is the deepest: its copy differs, and its tree is elsewhere.
+    # Among the faults of the header, that of a fork is the deepest: the copy of the header differs, and the tree of the
+    # fork is elsewhere.
     Follows(
-        _EXTENTS | {"allocation-file-short", "clump-size-invalid", "volume-field-invalid", "block-claimed-twice"},
-        _EVERYTHING | _LOST | {"alternate-header-differs"},
+        _EXTENT_CODES | {"allocation-file-short", "clump-size-invalid", "volume-field-invalid", "block-claimed-twice"},
+        _ALL_CODES | _LOST_CODES | {"alternate-header-differs"},
         r"volume header|the \w+ file",
     ),
     Follows(
         frozenset({"volume-header-invalid"}),
-        _EVERYTHING | _LOST | {"alternate-header-differs", "clump-size-invalid", "volume-header-lost"},
+        _ALL_CODES | _LOST_CODES | {"alternate-header-differs", "clump-size-invalid", "volume-header-lost"},
     ),
     *(
-        from_one(code, _TREE | {*_NODE}, of_tree=True)
+        from_one(code, _TREE_CODES | {*_NODE_CODES}, of_tree=True)
         for code in ("tree-header-invalid", "node-unreadable", "node-invalid", "records-invalid")
     ),
-    from_one("pointer-invalid", _TREE | {"keys-unordered"}, of_tree=True),
+    from_one("pointer-invalid", _TREE_CODES | {"keys-unordered"}, of_tree=True),
     *(
-        from_one(code, _TREE, of_tree=True)
+        from_one(code, _TREE_CODES, of_tree=True)
         for code in (
             *("keys-unordered", "index-key-differs", "tree-unreachable", "subtree-missing", "leaf-chain-broken"),
             *("node-links-differ", "node-map-short", "node-map-differs"),
         )
     ),
-    Follows(_LOST, _OF_CATALOG | _BLOCKS, "catalog"),
-    Follows(_LOST, _OF_OVERFLOW | _OF_CATALOG | _BLOCKS | _TREE, "extents-overflow"),
-    # Attributes hold the first link of a folder, and what a compressed file is made of.
-    Follows(_LOST, _OF_ATTRIBUTES | _BLOCKS | {"link-chain-broken", "compression-differs"}, "attributes"),
-    Follows(_LOST, frozenset({"hot-file-differs"}), "hot-files"),
-    Follows(frozenset({"cnid-duplicate", "cnid-reserved"}), (_OF_CATALOG | _BLOCKS) - {"cnid-duplicate"}),
-    from_one("thread-differs", _OF_CATALOG - {"flags-invalid", "encodings-differ"}),
-    from_one("thread-orphaned", _OF_CATALOG | _BLOCKS),
+    Follows(_LOST_CODES, _CATALOG_CODES | _BLOCK_CODES, "catalog"),
+    Follows(_LOST_CODES, _OVERFLOW_CODES | _CATALOG_CODES | _BLOCK_CODES | _TREE_CODES, "extents-overflow"),
+    # Attributes hold the first link of a folder, and the data of a compressed file.
+    Follows(_LOST_CODES, _ATTRIBUTE_CODES | _BLOCK_CODES | {"link-chain-broken", "compression-differs"}, "attributes"),
+    Follows(_LOST_CODES, frozenset({"hot-file-differs"}), "hot-files"),
+    Follows(frozenset({"cnid-duplicate", "cnid-reserved"}), (_CATALOG_CODES | _BLOCK_CODES) - {"cnid-duplicate"}),
+    from_one("thread-differs", _CATALOG_CODES - {"flags-invalid", "encodings-differ"}),
+    from_one("thread-orphaned", _CATALOG_CODES | _BLOCK_CODES),
     from_one("parent-missing", frozenset({"valence-differs", "folder-count-differs"})),
     from_one("flags-invalid", frozenset({"link-chain-broken", "link-count-differs", "attribute-flag-differs"})),
     from_one("hard-link-broken", frozenset({"link-chain-broken", "link-count-differs", "link-invalid"})),
     from_one("link-chain-broken", frozenset({"link-count-differs"})),
-    from_one("extents-orphaned", frozenset({"fork-size-differs", "extents-gap", *_BLOCKS})),
-    from_one("extents-invalid", frozenset({"fork-size-differs", "extents-gap", *_BLOCKS})),
-    from_one("extent-outside", frozenset({"fork-size-differs", "extents-gap", "extents-invalid", *_BLOCKS})),
-    from_one("fork-size-differs", frozenset({"extents-gap", *_BLOCKS})),
-    from_one("extents-gap", _BLOCKS),
+    from_one("extents-orphaned", frozenset({"fork-size-differs", "extents-gap", *_BLOCK_CODES})),
+    from_one("extents-invalid", frozenset({"fork-size-differs", "extents-gap", *_BLOCK_CODES})),
+    from_one("extent-outside", frozenset({"fork-size-differs", "extents-gap", "extents-invalid", *_BLOCK_CODES})),
+    from_one("fork-size-differs", frozenset({"extents-gap", *_BLOCK_CODES})),
+    from_one("extents-gap", _BLOCK_CODES),
     from_one("attribute-orphaned", frozenset({"attribute-flag-differs"})),
-    from_one("attribute-invalid", _OF_ATTRIBUTES | _BLOCKS),
-    *(from_one(code, _BLOCKS) for code in ("block-claimed-twice", "block-claimed-free", "block-unclaimed")),
+    from_one("attribute-invalid", _ATTRIBUTE_CODES | _BLOCK_CODES),
+    *(from_one(code, _BLOCK_CODES) for code in ("block-claimed-twice", "block-claimed-free", "block-unclaimed")),
 )
 """Rows of causes, the deepest first."""
 
-_OF_TREE: Final = re.compile(r"(catalog|attributes|extents-overflow|hot-files) (?:(?:node|record)s?(?: (\d+))?|B-tree)")
+_NODE_PATTERN: Final = re.compile(
+    r"(catalog|attributes|extents-overflow|hot-files) (?:(?:node|record)s?(?: (\d+))?|B-tree)"
+)
 _LINKS: Final = frozenset({"leaf-chain-broken", "node-links-differ"})
-"""Codes of links, which say by number where they lead, and where they should."""
+"""Codes of links, whose findings have the numbers of the actual and the expected node."""
 
 
-def about(item: Finding) -> About:
-    """Return which node of which tree a finding is about: readers and checks name both by their numbers.
+def locate_node(item: Finding) -> About:
+    """Return the tree and the node of a finding, which readers and checks include by number.
 
-    A missing subtree is named by its topmost node, although the pointer to that node reveals it.
+    A missing subtree is identified by its topmost node, although the pointer to that node is at fault.
     """
-    found = _OF_TREE.match(item.structure)
-    if found is None:
+    match = _NODE_PATTERN.match(item.structure)
+    if match is None:
         return About()
     if item.structure.endswith("B-tree header node"):
-        return About(found[1], 0)
+        return About(match[1], 0)
     ends = (item.found, item.expected) if item.code in _LINKS else ()
-    names = tuple((found[1], int(end)) for end in ends if end.isdigit() and int(end))
-    return About(found[1], int(found[2]) if found[2] else None, names)
+    names = tuple((match[1], int(end)) for end in ends if end.isdigit() and int(end))
+    return About(match[1], int(match[2]) if match[2] else None, names)
 
 
 CAUSES: Final = Causes(
@@ -218,7 +221,7 @@ CAUSES: Final = Causes(
     ("tree-header-invalid", "node-unreadable", "node-invalid", "records-invalid"),
     ("pointer-invalid", "keys-unordered"),
     (),
-    about,
+    locate_node,
 )
 
 CHECKS: Final[dict[str, tuple[Callable[..., None], tuple[str, ...], tuple[str, ...]]]] = {
@@ -264,35 +267,30 @@ CHECKS: Final[dict[str, tuple[Callable[..., None], tuple[str, ...], tuple[str, .
     "double-claims": (space.check_double_claims, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES)),
     "allocation": (space.check_allocation, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES, _SPACE)),
 }
-"""Checks by their names, in the order in which they run.
+"""Checks by name, in the order in which they run.
 
-With each come the records that it takes besides the subject, without which it does not run, and what must have been
-read whole for it to be about everything.
+Each has the records that it takes in addition to the subject, without which it does not run, and the parts that must be
+read completely for a full check.
 """
 
-BY_NODE: Final = ("records-invalid", "pointer-invalid", "node-invalid")
-"""What reading reports of a whole node, and a check of the byte in it."""
+CODES_BY_NODE: Final = ("records-invalid", "pointer-invalid", "node-invalid")
+"""Codes that the reader reports for a whole node, and a check for the byte in it."""
 
 
-def check_volume(request: VolumeRequest, without: Container[str] = ()) -> list[Finding]:
-    """Check the structure of an HFS+ or HFSX volume; names of checks that are left out may be given."""
-    return list(checked_volume(request, without).findings)
-
-
-def checked_volume(request: VolumeRequest, without: Container[str] = ()) -> Checked:
-    """Check the structure of a volume, and say which rules could not be checked on all of it."""
+def check_volume(request: VolumeRequest, without: Container[str] = ()) -> Checked:
+    """Check the structure of an HFS+ or HFSX volume; `without` has the names of checks to skip."""
     volume, contents = reopened(request)
-    seen = len(volume.log.findings)
+    num_read = len(volume.log.findings)
     subject = read_subject(volume, contents)
     for name, (check, takes, _) in CHECKS.items():
         records = [getattr(subject, each) for each in takes]
-        if name not in without and None not in records and not (volume.is_inferred and name in OF_HEADER):
+        if name not in without and None not in records and not (volume.is_inferred and name in HEADER_CHECKS):
             check(subject, *records)
-    read, fine = volume.log.findings[:seen], volume.log.findings[seen:]
-    # Reading reports for a whole node what a check reports for the byte in it.
-    exact = {(item.code, item.structure) for item in fine if item.code in BY_NODE}
+    read, fine = volume.log.findings[:num_read], volume.log.findings[num_read:]
+    # The reader reports for a whole node what a check reports for the byte in it.
+    exact = {(item.code, item.structure) for item in fine if item.code in CODES_BY_NODE}
     places = {(item.code, item.image_offset) for item in fine}
-    found = refined(
+    combined = replace_refined(
         read, fine, lambda item: (item.code, item.structure) in exact or (item.code, item.image_offset) in places
     )
-    return Checked(name_causes_of(deduplicate(found), CAUSES), len(CHECKS), tuple(unchecked_rules(subject)))
+    return Checked(name_causes_of(deduplicate(combined), CAUSES), len(CHECKS), tuple(list_unchecked(subject)))

@@ -1,6 +1,6 @@
-"""What a check looks at: everything that was read of a volume, and every record of its trees with its place.
+"""The subject of a check: all data read from a volume, and all records of its trees with their places.
 
-TN1150, "Extents Overflow File" and "Hot Files"; records of the catalog and of attributes have modules of their own.
+TN1150, "Extents Overflow File" and "Hot Files".
 """
 
 from __future__ import annotations
@@ -79,30 +79,29 @@ OFFSET_FLAW, COUNT_FLAW, KEY_FLAW, NAME_FLAW = range(4)
 
 
 class Batch(Struct, frozen=True):
-    """Sound records of some nodes, with the bytes that hold them."""
+    """Sound records of some nodes, with their bytes."""
 
     buffer: U8  # the nodes
-    shift: I64  # what leads from a place in the buffer to one in the tree's file
-    rows: Columns  # `BATCH_COLUMNS`; places in the tree's file
-    keys: Keys  # their keys, with the cases of the names
-    first: int = 0  # rows of the tree before these
+    shift: I64  # difference between the offset in the tree's file and that in the buffer, per record
+    rows: Columns  # `BATCH_COLUMNS`; offsets in the tree's file
+    keys: Keys  # with names as stored
+    first: int = 0  # number of rows of the tree before these
 
     def at(self, name: str, chosen: Mask | slice = slice(None)) -> I64:
-        """Places in the buffer."""
+        """Return offsets in the buffer."""
         return self.rows[name][chosen] - self.shift[chosen]
 
 
 class TreeRecords(Struct, frozen=True):
     """All sound records of a tree, leaves first, each level in the order of its nodes."""
 
-    # volume, tree: where it was read
     volume: Volume
     tree: Tree
     # `node, level` (0 at the leaf), `key, data` in bytes from the start of the tree's file, `child` (0 in leaves)
     rows: Columns
     keys: Keys  # their keys, folded if the tree ignores case
-    stored: Keys  # the same with the cases that they have on the disk
-    flaws: Columns  # `at, node, kind` of offsets, counts and keys that cannot be
+    stored: Keys  # the same keys as stored on the disk
+    flaws: Columns  # `at, node, kind` of impossible offsets, counts and keys
 
     @property
     def name(self) -> str:
@@ -110,12 +109,12 @@ class TreeRecords(Struct, frozen=True):
         return self.tree.file.tree
 
     def volume_offset(self, at: int) -> int | None:
-        """Turn a place in the tree's file into one on the volume."""
+        """Convert an offset in the tree's file to one on the volume."""
         pieces = locate(self.volume, self.tree.file.fork, np.array([at], np.int64), np.ones(1, np.int64))
         return int(pieces.volume_offset[0]) if len(pieces.part) else None
 
     def at(self, place: int) -> FindingLog:
-        """Bind the log to a place in the tree's file, in bytes; the structure is the node that contains it."""
+        """Bind the log to a byte offset in the tree's file; the structure is the node that contains it."""
         node = place // self.tree.file.node_size_bytes
         return self.volume.log.at(f"{self.name} node {node}", self.volume_offset(place))
 
@@ -124,9 +123,9 @@ class TreeRecords(Struct, frozen=True):
         return lambda row: self.at(int(self.rows[part][row]) + plus)
 
     def field(self, row: int, path: str, part: str, record_type: RecordType) -> FindingLog:
-        """Bind the log to a field of the key or data of a row, as a type has it, by its path in the record.
+        """Bind the log to a field of the key or data of a row, by its path in the record type.
 
-        ``#`` and a number behind the name choose an extent.
+        ``#`` and a number after the name select an extent.
         """
         name, _, item = path.partition("#")
         own = name.removeprefix("key.") if record_type is KEY else name
@@ -134,7 +133,7 @@ class TreeRecords(Struct, frozen=True):
         return self.at(int(self.rows[part][row]) + plus).within(self.path(row, path))
 
     def path(self, row: int, field: str) -> str:
-        """Name a field of a record by its path in its node."""
+        """Return the path of a field of a record in its node."""
         node, first = self.rows["node"], row
         while first and node[first - 1] == node[row]:
             first -= 1
@@ -143,24 +142,24 @@ class TreeRecords(Struct, frozen=True):
 
 
 Leaves = dict[str, Columns]
-"""What was decoded of leaves: tables by name."""
+"""Tables decoded from leaves, by name."""
 
 
 def read_records(volume: Volume, tree: Tree, decode: Callable[[Batch], Leaves]) -> tuple[TreeRecords, Leaves]:
-    """Read all nodes that the tree reaches, level by level, and decode the leaves batch by batch."""
+    """Read all reachable nodes of a tree, level by level, and decode the leaves in batches."""
     form = FORMS[tree.file.tree]
     rows = GrowingTable(dict.fromkeys(ROW_COLUMNS, np.int64))
     keys, units = GrowingTable({"ident": np.int64, "count": np.int64}), GrowingColumn(np.uint16)
     flaws: list[Columns] = []
     none = np.empty(0, np.int64)
-    # Without any leaf the tables still have their columns.
+    # Without leaves, the tables still have their columns.
     nothing = Batch(
         np.empty(0, np.uint8), none, dict.fromkeys(BATCH_COLUMNS, none), Keys(none, np.empty(0, np.uint16), none, none)
     )
     leaves = {name: GrowingTable() for name in decode(nothing)}
-    for level, numbers in _levels(tree):
-        for nodes, to_come in _batches(volume, tree, numbers):
-            batch = _sound_records(tree, nodes, level, len(rows), flaws)
+    for level, numbers in _list_levels(tree):
+        for nodes, to_come in _read_batches(volume, tree, numbers):
+            batch = _locate_records(tree, nodes, level, len(rows), flaws)
             rows.add(batch.rows, to_come)
             keys.add({"ident": batch.keys.ident, "count": batch.keys.count}, to_come)
             units.add(batch.keys.units, to_come)
@@ -168,7 +167,7 @@ def read_records(volume: Volume, tree: Tree, decode: Callable[[Batch], Leaves]) 
                 leaves[name].add(table, to_come)
     count = keys.values["count"]
     stored = Keys(keys.values["ident"], units.values, starts_of(count), count)
-    # Names of attributes compare unit by unit on every volume (hfs_xattr.c, `hfs_attrkeycompare`): only catalogs fold.
+    # Names of attributes compare exactly on all volumes (hfs_xattr.c, `hfs_attrkeycompare`): only catalogs fold case.
     is_folded = form.has_name and not form.tail and not is_case_sensitive(volume, tree)
     located = TreeRecords(
         volume,
@@ -181,8 +180,8 @@ def read_records(volume: Volume, tree: Tree, decode: Callable[[Batch], Leaves]) 
     return located, {name: table.values or decode(nothing)[name] for name, table in leaves.items()}
 
 
-def _levels(tree: Tree) -> Iterator[tuple[int, I64]]:
-    """Numbers of the nodes of each level, in the order of their keys as the tree has it."""
+def _list_levels(tree: Tree) -> Iterator[tuple[int, I64]]:
+    """Yield each level with the numbers of its nodes, in key order."""
     yield 0, tree.reach.leaves
     reached = np.flatnonzero((tree.nodes.key_rank >= 0) & (tree.nodes.kind == INDEX))
     for level in sorted(set((tree.nodes.height[reached] - 1).tolist())):
@@ -190,8 +189,8 @@ def _levels(tree: Tree) -> Iterator[tuple[int, I64]]:
         yield level, chosen[np.argsort(tree.nodes.key_rank[chosen], kind="stable")]
 
 
-def _batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[tuple[ReadNodes, float]]:
-    """Read nodes of one level, some at a time; also say how many times as many follow."""
+def _read_batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[tuple[ReadNodes, float]]:
+    """Read the nodes of one level in batches, each with the ratio of the remaining nodes to those of the batch."""
     size = tree.file.node_size_bytes
     step = max(1, BATCH_BYTES // size)
     for start in range(0, len(numbers), step):
@@ -200,55 +199,55 @@ def _batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[tuple[ReadNod
         yield decode_nodes(buffer, size, chosen), (len(numbers) - start - len(chosen)) / len(chosen)
 
 
-def _sound_records(tree: Tree, nodes: ReadNodes, level: int, first: int, flaws: list[Columns]) -> Batch:
-    """Locate the records of nodes; what cannot be one is kept among the flaws."""
+def _locate_records(tree: Tree, nodes: ReadNodes, level: int, first: int, flaws: list[Columns]) -> Batch:
+    """Locate the records of nodes, and add impossible ones to the flaws."""
     form = FORMS[tree.file.tree]
     bounds = record_bounds(nodes)
     shift = nodes.number * nodes.node_size_bytes - nodes.start
-    flaws.append(_offset_flaws(form, nodes, bounds, shift))
+    flaws.append(_find_offset_flaws(form, nodes, bounds, shift))
     sound = bounds.is_sound
     node = bounds.node[sound]
     key = nodes.start[node] + bounds.first[sound]
     stop = nodes.start[node] + bounds.stop[sound]
     length = decode_column(records.KEY_HEADER, nodes.buffer, key, records.KEY_HEADER.len_key)
     key_length = length.astype(np.int64)
-    # The length in a key is what is used of it. In index nodes a key may have the room of the longest all the same, as
-    # the attributes in the tree's header say; and data start at even offsets (TN1150, "Keyed Records").
+    # The length in a key is that of its used part. In index nodes, a key may take the space of the longest, depending
+    # on the attributes in the tree header. Data starts at an even offset (TN1150, "Keyed Records").
     stored = key_length
     if level and not tree.file.header.has_variable_index_keys:
         stored = np.full(len(key), int(tree.file.header.len_key_max))
     data = key + LENGTH_BYTES + stored + stored % 2
     places = {"node": node, "key": key, "key_length": key_length, "data": data, "stop": stop}
-    flaw = _key_flaws(form, nodes.buffer, places, level)
+    flaw = _find_key_flaws(form, nodes.buffer, places, level)
     whole = flaw < 0
-    at = key + np.where(flaw == NAME_FLAW, _name_field(form), 0) + shift[node]
+    at = key + np.where(flaw == NAME_FLAW, _get_name_offset(form), 0) + shift[node]
     flaws.append({"at": at[~whole], "node": nodes.number[node[~whole]], "kind": flaw[~whole]})
-    kept = {name: values[whole] for name, values in places.items()}
-    keys = read_keys(form, nodes.buffer, kept["key"])
-    return Batch(nodes.buffer, shift[kept["node"]], _rows(nodes, level, shift, kept), keys, first)
+    sound_places = {name: values[whole] for name, values in places.items()}
+    keys = read_keys(form, nodes.buffer, sound_places["key"])
+    return Batch(nodes.buffer, shift[sound_places["node"]], _make_rows(nodes, level, shift, sound_places), keys, first)
 
 
-def _rows(nodes: ReadNodes, level: int, shift: I64, kept: Columns) -> Columns:
+def _make_rows(nodes: ReadNodes, level: int, shift: I64, kept: Columns) -> Columns:
     node = kept["node"]
     child = np.zeros(len(node), np.int64)
     if level:
         pointers = decode_column(records.POINTER_RECORD, nodes.buffer, kept["data"], records.POINTER_RECORD.child_node)
         child = pointers.astype(np.int64)
-    places = {name: kept[name] + shift[node] for name in ("key", "data", "stop")}
-    return {"node": nodes.number[node], "level": np.full(len(node), level, np.int64), "child": child, **places}
+    shifted = {name: kept[name] + shift[node] for name in ("key", "data", "stop")}
+    return {"node": nodes.number[node], "level": np.full(len(node), level, np.int64), "child": child, **shifted}
 
 
-def _offset_flaws(form: KeyForm, nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
-    """Find the first entry of each offset table that cannot be.
+def _find_offset_flaws(form: KeyForm, nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
+    """Find the first impossible entry of each offset table.
 
-    The first record follows the descriptor, the others follow one another, and the free space follows the last one.
+    The first record follows the descriptor, records are contiguous, and the free space follows the last one.
     """
     node, slot = bounds.node, bounds.slot
-    # The offset table grows from the end of the node, and has one entry more than there are records: the free space's.
+    # The offset table grows from the end of the node, and has one more entry than there are records: the free space.
     bad_start = (slot == 0) & (bounds.first != DESCRIPTOR_BYTES)
     bad_stop = (bounds.stop < bounds.first + LENGTH_BYTES) | (bounds.stop > bounds.limit[node]) | (bounds.stop % 2 != 0)
     entry = np.where(bad_start, 0, slot + 1)
-    # A start behind the end, and behind the end of the next record too, is itself what is wrong: it was moved up.
+    # If the start is after the end, and after the end of the next record as well, the start is wrong.
     following = np.append(bounds.stop[1:], 0)
     is_moved = (bounds.stop < bounds.first + LENGTH_BYTES) & (slot > 0) & (bounds.counts[node] > slot + 1)
     entry = np.where(~bad_start & is_moved & (following > bounds.stop) & (bounds.first > following), slot, entry)
@@ -256,8 +255,8 @@ def _offset_flaws(form: KeyForm, nodes: ReadNodes, bounds: Bounds, shift: I64) -
     rows = rows[heads(node[rows])]
     owner = node[rows]
     at = nodes.start[owner] + nodes.node_size_bytes - OFFSET_BYTES * (entry[rows] + 1)
-    # With one record too many it is the table's last entry alone that is wrong, and the last record is not a record: it
-    # starts where the free space does, which is zeros as a rule.
+    # If the count is one too high, only the last entry of the table is wrong, and the last record starts at the free
+    # space, which is usually zeros.
     last = nodes.start[owner] + np.clip(bounds.first[rows], 0, nodes.node_size_bytes - LENGTH_BYTES)
     length = decode_column(records.KEY_HEADER, nodes.buffer, last, records.KEY_HEADER.len_key).astype(np.int64)
     has_key = (length >= form.fixed_length) & (length <= (form.max_length or form.fixed_length))
@@ -265,19 +264,19 @@ def _offset_flaws(form: KeyForm, nodes: ReadNodes, bounds: Bounds, shift: I64) -
     count_at = nodes.start[owner] + DESCRIPTOR.num_records.offset
     at, kind = np.where(is_count, count_at, at), np.where(is_count, COUNT_FLAW, OFFSET_FLAW)
     overfull = np.flatnonzero(bounds.is_overfull)
-    kept = ~bounds.is_overfull[owner]
-    place = np.concatenate([at[kept], nodes.start[overfull] + DESCRIPTOR.num_records.offset])
-    owner = np.concatenate([owner[kept], overfull])
-    kinds = np.concatenate([kind[kept], np.full(len(overfull), COUNT_FLAW, np.int64)])
+    is_single = ~bounds.is_overfull[owner]
+    place = np.concatenate([at[is_single], nodes.start[overfull] + DESCRIPTOR.num_records.offset])
+    owner = np.concatenate([owner[is_single], overfull])
+    kinds = np.concatenate([kind[is_single], np.full(len(overfull), COUNT_FLAW, np.int64)])
     return {"at": place + shift[owner], "node": nodes.number[owner], "kind": kinds}
 
 
-def _name_field(form: KeyForm) -> int:
+def _get_name_offset(form: KeyForm) -> int:
     return form.key_type.offset_of("num_name_units") if form.has_name else 0
 
 
-def _key_flaws(form: KeyForm, buffer: U8, places: Columns, level: int) -> I64:
-    """Say what is wrong with each key, -1 if nothing is."""
+def _find_key_flaws(form: KeyForm, buffer: U8, places: Columns, level: int) -> I64:
+    """Return the flaw of each key, -1 without one."""
     key, length, data, stop = (places[name] for name in ("key", "key_length", "data", "stop"))
     flaw = np.full(len(key), -1, np.int64)
     limit = form.max_length if form.max_length is not None else form.fixed_length
@@ -289,22 +288,22 @@ def _key_flaws(form: KeyForm, buffer: U8, places: Columns, level: int) -> I64:
         units = decode_column(form.key_type, buffer, key[rows], form.key_type.column("num_name_units"))
         differs = form.fixed_length + 2 * units.astype(np.int64) != length[rows]
         rows = rows[differs]
-        # A key that ends where its record's data start is as long as it says: then the name's length is wrong.
-        fits = data[rows] + need == stop[rows] if level else _has_type(form, buffer, data[rows], stop[rows])
+        # If the key ends at the data of its record, its length is right, so that of the name is wrong.
+        fits = data[rows] + need == stop[rows] if level else _have_types(form, buffer, data[rows], stop[rows])
         flaw[rows] = np.where(fits, NAME_FLAW, KEY_FLAW)
     return flaw
 
 
-def _has_type(form: KeyForm, buffer: U8, data: I64, stop: I64) -> Mask:
-    """Say of each leaf record whether its data start with a type of its tree."""
+def _have_types(form: KeyForm, buffer: U8, data: I64, stop: I64) -> Mask:
+    """Mark the leaf records whose data starts with a record type of the tree."""
     known = np.array(sorted(CATALOG_SIZES if form is FORMS["catalog"] else ATTRIBUTE_SIZES), np.int64)
     start = form.record_types
     if start is None:
         return np.zeros(len(data), np.bool_)
     inside: Mask = data + start.width <= stop
     place = np.where(inside, data, 0)
-    found = decode_column(start, buffer, place, start.column("record_type"))
-    return inside & np.isin(found.astype(np.int64), known)
+    types = decode_column(start, buffer, place, start.column("record_type"))
+    return inside & np.isin(types.astype(np.int64), known)
 
 
 TYPES = grammar.HfsplusAttributes.RecordType
@@ -314,24 +313,23 @@ RECORD_TYPES: Final[dict[int, RecordType]] = {
     int(TYPES.extents): EXTENTS,
 }
 FIRST_LINK: Final = "com.apple.system.hfs.firstlink"
-"""The attribute of a folder with hard links that names the first of them, as digits and a zero byte."""
+"""The attribute of a folder with hard links that names the first link, as digits and a zero byte."""
 
 ACCESS_LIST: Final = "com.apple.system.Security"
 """The attribute that holds an access list (kauth.h, KAUTH_FILESEC_XATTR)."""
 
 HEADER_FIELDS: Final = (DECMPFS.compression_magic, DECMPFS.compression_type, DECMPFS.len_uncompressed)
-"""Parts of a compressed file's header that are compared with its forks."""
+"""Fields of the header of a compressed file that are compared with its forks."""
 
-# CNIDs have 32 bits, so that 4294967295 is the largest.
+# CNIDs have 32 bits, so the largest is 4294967295.
 MAX_DIGITS: Final = 10
 
 
 class LeafRecords(Struct, frozen=True):
-    """Leaf records of attributes, of extents or of hot files in key order."""
+    """Leaf records of attributes, extents or hot files in key order."""
 
     located: TreeRecords  # of the whole tree
-    # their fields, and `row`, the place of each among all rows of the tree; those that are too short are left out
-    columns: Columns
+    columns: Columns  # their fields, and `row`, the position among all rows of the tree; without too short records
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.columns[name]
@@ -340,8 +338,8 @@ class LeafRecords(Struct, frozen=True):
         return len(self.columns["row"])
 
     def field(self, record: int, path: str) -> FindingLog:
-        """Bind the log to a field of a record; ``#`` and a number behind the name choose an extent."""
-        row, whole = int(self["row"][record]), _WHOLE_RECORDS.get(self.located.name)
+        """Bind the log to a field of a record; ``#`` and a number after the name select an extent."""
+        row, whole = int(self["row"][record]), _FIXED_RECORDS.get(self.located.name)
         if whole is not None:
             return self.located.field(row, path, "key", whole)
         if path.startswith("key."):
@@ -351,8 +349,8 @@ class LeafRecords(Struct, frozen=True):
 
 EXTENT_RECORD: Final = extents.LEAF_RECORD
 HOT_FILE_RECORD: Final = rootfiles.LEAF_RECORD
-_WHOLE_RECORDS: Final[dict[str, RecordType]] = {"extents-overflow": EXTENT_RECORD, "hot-files": HOT_FILE_RECORD}
-"""Types of leaf records of one length, key and data in one, by the tree."""
+_FIXED_RECORDS: Final[dict[str, RecordType]] = {"extents-overflow": EXTENT_RECORD, "hot-files": HOT_FILE_RECORD}
+"""Types of leaf records with a fixed length, including the key, by tree."""
 
 HOT_FILE_FIELDS: Final = (
     HOT_FILE_RECORD.key.file_id,
@@ -363,88 +361,91 @@ HOT_FILE_FIELDS: Final = (
 )
 
 
-def _decode_whole(record_type: RecordType, fields: tuple[RecordColumn, ...], batch: Batch) -> Leaves:
-    """Decode leaf records of one type and length; those that are too short are reported while the tree is read."""
+def _decode_fixed(record_type: RecordType, fields: tuple[RecordColumn, ...], batch: Batch) -> Leaves:
+    """Decode leaf records of one type and length; too short ones are reported while the tree is read."""
     rows = np.flatnonzero(batch.rows["stop"] - batch.rows["key"] >= record_type.width)
-    found = decode_columns(record_type, batch.buffer, batch.at("key")[rows], fields)
-    return {"": {"row": batch.first + rows, **{name: values.astype(np.int64) for name, values in found.items()}}}
+    values_by_field = decode_columns(record_type, batch.buffer, batch.at("key")[rows], fields)
+    return {
+        "": {"row": batch.first + rows, **{name: values.astype(np.int64) for name, values in values_by_field.items()}}
+    }
 
 
 def _decode_attributes(batch: Batch) -> Leaves:
     """Decode leaves of the attributes tree.
 
-    ``key, data, stop`` are places in the tree's file; ``kind`` is 0 where a record is of no type that exists, or too
-    short. ``size`` is that of an inline value or of a fork, whose blocks are ``blocks``; ``first_link`` the number in
-    an attribute of this name, 0 where it is none, -1 in other attributes. The header of a compressed file is -1, too.
+    ``key, data, stop`` are offsets in the tree's file. ``kind`` is 0 if a record has an unknown type or is too short.
+    ``size`` is that of an inline value or of a fork, whose blocks are ``blocks``. ``first_link`` is the number in an
+    attribute of this name, 0 if it is not a number, -1 in other attributes. The header fields of compressed files are
+    -1 in other attributes.
     """
     key, data, stop = (batch.at(name) for name in ("key", "data", "stop"))
-    buffer, kind = batch.buffer, _kinds(batch, TYPE, ATTRIBUTE_SIZES)
+    buffer, kind = batch.buffer, _find_kinds(batch, TYPE, ATTRIBUTE_SIZES)
     keys = decode_columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
     counts = keys["num_name_units"].astype(np.int64)
     units = names.gather(buffer, key + KEY.width, counts)
     columns: Columns = {"row": batch.first + np.arange(len(key)), "kind": kind}
     columns |= {name: batch.rows[name] for name in ("key", "data", "stop")}
     columns |= {name: keys[name].astype(np.int64) for name in ("file_id", "start_block")}
-    columns |= _values(buffer, data, kind)
+    columns |= _decode_values(buffer, data, kind)
     is_inline = kind == TYPES.inline_data
     rows = _find_named(units, counts, FIRST_LINK)
     rows = rows[is_inline[rows]]
     columns["first_link"] = np.full(len(data), -1, np.int64)
-    columns["first_link"][rows] = _numbers(buffer, data[rows] + INLINE.width, columns["size"][rows], stop[rows])
+    columns["first_link"][rows] = _parse_numbers(buffer, data[rows] + INLINE.width, columns["size"][rows], stop[rows])
     columns["is_access_list"] = np.zeros(len(data), np.bool_)
     columns["is_access_list"][_find_named(units, counts, ACCESS_LIST)] = True
-    # A header that is shorter is none.
+    # A shorter value is not a header.
     rows = _find_named(units, counts, COMPRESSION_ATTRIBUTE)
     rows = rows[is_inline[rows] & (data[rows] + INLINE.width + DECMPFS.width <= stop[rows])]
-    found = decode_columns(DECMPFS, buffer, data[rows] + INLINE.width, HEADER_FIELDS)
+    header = decode_columns(DECMPFS, buffer, data[rows] + INLINE.width, HEADER_FIELDS)
     for name in HEADER_FIELDS:
         columns[name] = np.full(len(data), -1, np.int64)
-        columns[name][rows] = _signed(found[name])
+        columns[name][rows] = _cap_sizes(header[name])
     return {"": columns}
 
 
-def _signed(sizes: NDArray[Any]) -> I64:
-    """Cut sizes that no signed number holds, such as damage makes: they are impossible, and stay so."""
+def _cap_sizes(sizes: NDArray[Any]) -> I64:
+    """Cap sizes at the largest signed number; larger ones, from damage, are impossible and remain so."""
     return np.minimum(sizes.astype(np.uint64), np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
 
 
-def _kinds(batch: Batch, start: RecordType, sizes: Mapping[int, int]) -> I64:
-    """Say of which type each leaf record is; 0 where it is none of the known ones, or shorter than it."""
+def _find_kinds(batch: Batch, start: RecordType, sizes: Mapping[int, int]) -> I64:
+    """Return the type of each leaf record, 0 if it is unknown, or the record is too short for it."""
     data, stop = batch.at("data"), batch.at("stop")
     place = np.where(data + start.width <= stop, data, 0)
-    found = decode_column(start, batch.buffer, place, start.column("record_type")).astype(np.int64)
+    types = decode_column(start, batch.buffer, place, start.column("record_type")).astype(np.int64)
     kind = np.zeros(len(data), np.int64)
     for number, size in sizes.items():
-        kind[(found == number) & (data + size <= stop) & (place == data)] = number
+        kind[(types == number) & (data + size <= stop) & (place == data)] = number
     return kind
 
 
-def _values(buffer: U8, data: I64, kind: I64) -> Columns:
+def _decode_values(buffer: U8, data: I64, kind: I64) -> Columns:
     size, blocks = np.zeros(len(data), np.int64), np.zeros(len(data), np.int64)
     starts, counts = np.zeros((len(data), 8), np.int64), np.zeros((len(data), 8), np.int64)
     inline = kind == TYPES.inline_data
     size[inline] = decode_column(INLINE, buffer, data[inline], INLINE.len_attribute)
     for number, (record_type, fields) in EXTENT_FIELDS.items():
         chosen = kind == number
-        found = decode_columns(record_type, buffer, data[chosen], fields)
-        starts[chosen], counts[chosen] = found[fields[0]], found[fields[1]]
+        values = decode_columns(record_type, buffer, data[chosen], fields)
+        starts[chosen], counts[chosen] = values[fields[0]], values[fields[1]]
     chosen = kind == TYPES.fork_data
-    found = decode_columns(FORK, buffer, data[chosen], (FORK.the_fork.len_logical, FORK.the_fork.num_blocks))
-    size[chosen], blocks[chosen] = _signed(found["the_fork.len_logical"]), found["the_fork.num_blocks"]
+    values = decode_columns(FORK, buffer, data[chosen], (FORK.the_fork.len_logical, FORK.the_fork.num_blocks))
+    size[chosen], blocks[chosen] = _cap_sizes(values["the_fork.len_logical"]), values["the_fork.num_blocks"]
     return {"size": size, "blocks": blocks, "starts": starts, "counts": counts}
 
 
 def _find_named(units: NDArray[np.uint16], counts: I64, name: str) -> I64:
-    """Rows whose name is this one."""
-    wanted = np.array([ord(letter) for letter in name], np.uint16)
-    rows = np.flatnonzero(counts == len(wanted))
+    """Return the rows with a name."""
+    name_units = np.array([ord(letter) for letter in name], np.uint16)
+    rows = np.flatnonzero(counts == len(name_units))
     start = starts_of(counts)[rows]
-    same: I64 = rows[(units[start[:, None] + np.arange(len(wanted))] == wanted).all(axis=1)]
-    return same
+    named_rows: I64 = rows[(units[start[:, None] + np.arange(len(name_units))] == name_units).all(axis=1)]
+    return named_rows
 
 
-def _numbers(buffer: U8, start: I64, size: I64, stop: I64) -> I64:
-    """Read decimal numbers that end with their values or with a zero byte; 0 where there is something else."""
+def _parse_numbers(buffer: U8, start: I64, size: I64, stop: I64) -> I64:
+    """Parse decimal numbers that end with their values or with a zero byte; 0 for other texts."""
     place = start[:, None] + np.arange(MAX_DIGITS + 1)
     inside = (np.arange(MAX_DIGITS + 1) < size[:, None]) & (place < stop[:, None])
     digits = np.where(inside, buffer[np.where(inside, place, 0)], 0).astype(np.int64) - ord("0")
@@ -462,13 +463,13 @@ CATALOG_TYPES = grammar.HfsplusCatalog.RecordType
 FILE_FIELDS: Final[tuple[RecordColumn, ...]] = (
     FILE.file_id,
     FILE.flags,
-    # For an inode with links this is the CNID of the first of them (`hl_firstLinkID` in hfs_format.h), else it is zero.
+    # For an inode with links, this is the CNID of its first link (`hl_firstLinkID` in hfs_format.h), else zero.
     FILE.reserved1,
     FILE.create_date,
-    # For a link in a chain these are the CNIDs of its neighbours: owner and group of the file are those of the inode.
+    # For a link in a chain, these are the CNIDs of its neighbours; the inode has the owner and group of the file.
     FILE.permissions.owner_id,
     FILE.permissions.group_id,
-    # A union: a link's number of its inode, an inode's count of its links, a device's number (TN1150, HFSPlusBSDInfo).
+    # A union: the inode number of a link, the link count of an inode, or a device number (TN1150, HFSPlusBSDInfo).
     FILE.permissions.special,
     FILE.permissions.file_mode,
     FILE.permissions.owner_flags,
@@ -514,39 +515,39 @@ class CatalogRecords(Struct, frozen=True):
     """Catalog records in key order."""
 
     located: TreeRecords  # of the whole tree
-    kind: I64  # type of every leaf record; 0 where it is none that exists, or too short
-    excess: Mask  # files and folders that are longer than their type says
-    parent_id: I64  # from the key of every leaf record; the file's own ID in threads
+    kind: I64  # type of each leaf record, 0 if it is unknown, or the record is too short
+    excess: Mask  # files and folders that are longer than their type
+    parent_id: I64  # from the key of each leaf record; in threads, the file's own ID
     # units, start, count: names in the keys of leaf records, as stored
     units: NDArray[np.uint16]
     start: I64
     count: I64
-    # files, folders, threads: their fields, and `row`, the place among the leaf records
+    # files, folders, threads: their fields, and `row`, the position among the leaf records
     files: Columns
     folders: Columns
     threads: Columns
-    # thread_units, thread_start: names in threads; their lengths are `threads["num_name_units"]`, -1 where a name
-    # leaves its record
+    # thread_units, thread_start: names in threads; their lengths are `threads["num_name_units"]`, -1 if a name exceeds
+    # its record
     thread_units: NDArray[np.uint16]
     thread_start: I64
 
     def field(self, row: int, name: str) -> FindingLog:
-        """Bind the log to a field of a record's data; ``#`` and a number behind the name choose an item of an array."""
+        """Bind the log to a field of a record's data; ``#`` and a number after the name select an item of an array."""
         record_types = {int(CATALOG_TYPES.folder): FOLDER, int(CATALOG_TYPES.file): FILE}
         return self.located.field(int(row), name, "data", record_types.get(int(self.kind[row]), THREAD))
 
     def at(self, kind: Kind, field: str) -> Callable[[int], FindingLog]:
-        """Bind the log to a field of a file or folder by its place among them."""
+        """Bind the log to a field of a file or folder by its position among them."""
         rows = self.files["row"] if kind == "files" else self.folders["row"]
         return lambda place: self.field(rows[place], field)
 
-    def own_id(self) -> Callable[[int], FindingLog]:
-        """Bind the log to the CNID of a file or folder by its place among the entries."""
+    def locate_ids(self) -> Callable[[int], FindingLog]:
+        """Bind the log to the CNID of a file or folder by its position among the entries."""
         rows, _, is_folder = self.entries()
         return lambda place: self.field(rows[place], "folder_id" if is_folder[place] else "file_id")
 
     def entries(self) -> tuple[I64, I64, Mask]:
-        """Rows, own IDs and whether it is a folder, of files and folders in key order."""
+        """Return the rows of files and folders in key order, their IDs, and whether they are folders."""
         rows = np.concatenate([self.files["row"], self.folders["row"]])
         ids = np.concatenate([self.files["file_id"], self.folders["folder_id"]]).astype(np.int64)
         is_folder = np.concatenate(
@@ -556,7 +557,7 @@ class CatalogRecords(Struct, frozen=True):
         return rows[order], ids[order], is_folder[order]
 
     def name(self, row: int) -> str:
-        """Name in the key of a record, for messages."""
+        """Return the name in the key of a record, for messages."""
         return names.shown(self.units[self.start[row] : self.start[row] + self.count[row]])
 
 
@@ -568,18 +569,18 @@ _PARTS: Final = {
 
 
 def _decode_catalog(batch: Batch) -> Leaves:
-    """Decode leaves of the catalog: what each is, the fields of files, folders and threads, and names in threads."""
+    """Decode leaves of the catalog: record types, the fields of files, folders and threads, and names in threads."""
     data, stop = batch.at("data"), batch.at("stop")
-    kind = _kinds(batch, records.CATALOG_RECORD_TYPE, CATALOG_SIZES)
-    # Threads end with a name of any length, and so have nothing that could be in excess.
+    kind = _find_kinds(batch, records.CATALOG_RECORD_TYPE, CATALOG_SIZES)
+    # Threads end with a name of any length, so they cannot be too long.
     excess = np.zeros(len(data), np.bool_)
     for number in (CATALOG_TYPES.folder, CATALOG_TYPES.file):
         excess |= (kind == number) & (data + CATALOG_SIZES[number] < stop)
     tables: Leaves = {"": {"kind": kind.astype(np.uint8), "excess": excess}}
     for part, (record_type, fields, types) in _PARTS.items():
         chosen = np.flatnonzero(np.isin(kind, [int(item) for item in types]))
-        found = decode_columns(record_type, batch.buffer, data[chosen], fields)
-        tables[part] = {"row": batch.first + chosen, **found}
+        fields_of_type = decode_columns(record_type, batch.buffer, data[chosen], fields)
+        tables[part] = {"row": batch.first + chosen, **fields_of_type}
     threads = np.isin(kind, [int(item) for item in _PARTS["threads"][2]])
     start, counts = data[threads] + THREAD.width, tables["threads"]["num_name_units"].astype(np.int64)
     fits = start + names.UNIT_BYTES * counts <= stop[threads]
@@ -611,20 +612,20 @@ def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
 
 
 class Subject(Struct, frozen=True):
-    """A volume under check."""
+    """The volume that is checked."""
 
-    volume: Volume  # the volume, which collects findings
-    contents: Contents  # what a scan reads of it
-    trees: dict[str, TreeRecords]  # every tree by its name
-    # catalog, attributes, overflow, hot_files: the records of these trees; None where the tree is absent or lost
+    volume: Volume  # collects findings
+    contents: Contents  # the data that a scan reads
+    trees: dict[str, TreeRecords]  # by name
+    # catalog, attributes, overflow, hot_files: the records of these trees; None if the tree is absent or lost
     catalog: CatalogRecords | None
     attributes: LeafRecords | None
     overflow: LeafRecords | None
     hot_files: LeafRecords | None = None
-    known: dict[str, Any] = field(default_factory=dict)  # what one check worked out for others
+    known: dict[str, Any] = field(default_factory=dict)  # cached values that several checks use
 
     def cases(self, code: str, rows: I64, noun: str) -> Iterator[int]:
-        """Yield the first cases of a kind, and report how many more there are."""
+        """Yield the first cases of a kind, and report the number of others."""
         yield from rows[:MAX_CASES].tolist()
         if len(rows) > MAX_CASES:
             message = f"{len(rows) - MAX_CASES:,} further cases of the same kind"
@@ -635,22 +636,22 @@ class Subject(Struct, frozen=True):
         code: str,
         message: str | Callable[[int], str],
         rows: I64,
-        noun: str,  # what the rows are, in words
-        at: Callable[[int], FindingLog],  # binds the log to what is wrong in a row
+        noun: str,  # the rows in words
+        at: Callable[[int], FindingLog],  # binds the log to the wrong field of a row
         *,
-        # expected, found: one for all rows, an array with one a row, or a function that makes it
+        # expected, found: a value for all rows, an array with one per row, or a function of the row
         expected: object = "",
         found: object = "",
         level: Level = "error",
     ) -> None:
-        """Report rows that break a rule: the first ones each at its place, and how many more there are."""
+        """Report rows that break a rule: the first ones each at its place, and the number of others."""
         for row in self.cases(code, rows, noun):
-            words, wanted, stored = (_value_of(each, row) for each in (message, expected, found))
-            at(row).add(code, level, words, expected=wanted, found=stored)
+            text, expected_value, found_value = (_get_value(each, row) for each in (message, expected, found))
+            at(row).add(code, level, text, expected=expected_value, found=found_value)
 
 
-def _value_of(values: Any, row: int) -> Any:
-    """Take what holds for a row from what is the same for all, or an array, or worked out for each."""
+def _get_value(values: Any, row: int) -> Any:
+    """Return the value for a row from a function, an array, or a value for all rows."""
     return values(row) if callable(values) else values[row] if isinstance(values, np.ndarray) else values
 
 
@@ -666,8 +667,8 @@ def read_subject(volume: Volume, contents: Contents) -> Subject:
         return LeafRecords(located, tables[""])
 
     attributes = read("attributes", _decode_attributes)
-    overflow = read("extents-overflow", partial(_decode_whole, EXTENT_RECORD, extents.OVERFLOW_FIELDS))
-    hot_files = read("hot-files", partial(_decode_whole, HOT_FILE_RECORD, HOT_FILE_FIELDS))
-    found = (catalog, attributes, overflow, hot_files)
-    trees = {part.located.name: part.located for part in found if part is not None}
+    overflow = read("extents-overflow", partial(_decode_fixed, EXTENT_RECORD, extents.OVERFLOW_FIELDS))
+    hot_files = read("hot-files", partial(_decode_fixed, HOT_FILE_RECORD, HOT_FILE_FIELDS))
+    parts = (catalog, attributes, overflow, hot_files)
+    trees = {part.located.name: part.located for part in parts if part is not None}
     return Subject(volume, contents, trees, catalog, attributes, overflow, hot_files)

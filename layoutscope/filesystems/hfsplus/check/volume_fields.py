@@ -1,7 +1,7 @@
-"""Rules of the volume header's fields that no other structure is counted for, and of extents that are not used.
+"""Rules of the fields of the volume header that need no count of other structures, and of unused extents.
 
-TN1150, "Volume Header" and "Fork Data Structure". Free are the dates but that of creation, hints (next allocation), the
-write count, and the Finder's words: nothing on the volume determines them.
+TN1150, "Volume Header" and "Fork Data Structure". Not checked are dates except that of creation, hints (next
+allocation), the write count, and the data of the Finder, because nothing on the volume determines them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.check.space import FORKS, SPECIAL_FILES, fork_arrays
+from layoutscope.filesystems.hfsplus.check.space import FORKS, SPECIAL_FILES, get_extents
 from layoutscope.filesystems.hfsplus.volume import HEADER_OFFSET, alternate_header, read_at
 from layoutscope.structs import grammar, records
 from layoutscope.structs.fieldrules import NOT_ZERO, Want, at_most, bits_set, check_fields, equals, rules
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FAR_ENCODINGS: Final = {140: 49, 152: 48, 126: 0}
 """Bits of text encodings whose numbers are too large to be bits (TN1150, "Volume Header", encodingsBitmap).
 
-126 is Unicode, which macOS writes for names that no other encoding has; it shares the bit of Roman.
+126 is Unicode, which macOS uses for names that fit no other encoding; it shares the bit of Roman.
 """
 
 ENCODINGS: Final = frozenset({*range(39), *FAR_ENCODINGS})
@@ -44,7 +44,7 @@ _SPECIAL_CLUMPS: Final = (
 )
 
 
-def volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
+def make_volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
     """Declare the rules of the volume header (TN1150, Volume Header; fsck_hfs).
 
     Which errors of fsck_hfs: E_InvalidClumpSize of clumps, else E_VolumeHeaderDamaged.
@@ -52,13 +52,13 @@ def volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
     volume, overflow, header = subject.volume, subject.overflow, subject.volume.header
     size, num_blocks, copy = volume.block_size_bytes, int(header.num_blocks), alternate_header(volume)
     has_bad_blocks = overflow is not None and bool((overflow["key.file_id"] == CNID.bad_block_file).any())
-    encodings = 0 if subject.catalog is None else _encodings(subject.catalog)
+    encodings = 0 if subject.catalog is None else _collect_encodings(subject.catalog)
     whole_blocks = Want(lambda found: found % found.dtype.type(size) == 0, f"a multiple of {size}")
     version = None
     if not any(item.code == "version-unknown" for item in volume.log.findings):
         version = equals(_HFSX_VERSION if volume.is_hfsx else _HFSPLUS_VERSION)
     return (
-        # fsck_hfs: the copy serves where the dates differ.
+        # fsck_hfs uses the copy if the dates differ.
         *rules(
             "alternate-header-differs",
             (
@@ -82,7 +82,7 @@ def volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
                 "the attributes file would not grow",
             ),
             *((field, at_most(_LARGEST_CLUMP), "a clump is larger than drivers make them") for field in _CLUMPS),
-            # On a volume of a few blocks, a quarter would be less than one block, the smallest clump.
+            # On a volume of few blocks, a quarter is less than one block, the smallest clump.
             *(
                 (field, at_most(max(num_blocks // 4, 1) * size), "a clump is more than a quarter of the volume")
                 for field in _SPECIAL_CLUMPS
@@ -91,8 +91,8 @@ def volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
         ),
         *rules(
             "volume-field-invalid",
-            # fsck_hfs looks for extents of that file where this bit is set alone (SVerify1.c, BadBlockFileExtentCheck),
-            # and would give their blocks to files.
+            # fsck_hfs looks for extents of that file only if this bit is set (SVerify1.c, BadBlockFileExtentCheck), and
+            # would otherwise give their blocks to files.
             (
                 HEADER.attributes,
                 bits_set(_SPARED_BLOCKS) if has_bad_blocks else None,
@@ -115,9 +115,9 @@ def volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
 
 
 def check_volume_fields(subject: Subject) -> None:
-    """Fields of the volume header agree with its copy, its blocks and the names."""
+    """Check the fields of the volume header against its copy, its blocks and the names."""
     volume = subject.volume
-    declared = volume_header_rules(subject)
+    declared = make_volume_header_rules(subject)
     if any(item.code == "volume-header-invalid" for item in volume.log.findings):
         return
     data = np.frombuffer(read_at(volume.source, HEADER_OFFSET, HEADER.width, "volume header"), np.uint8)
@@ -125,19 +125,19 @@ def check_volume_fields(subject: Subject) -> None:
     check_fields(HEADER, data, np.zeros(1, np.int64), declared, at)
 
 
-def _encodings(catalog: CatalogRecords) -> int:
-    found = np.unique(np.concatenate([catalog.files["text_encoding"], catalog.folders["text_encoding"]])).tolist()
-    # A number without an encoding has no bit; it is reported at its place.
-    return sum(1 << bit for bit in {FAR_ENCODINGS.get(number, number) for number in found if number in ENCODINGS})
+def _collect_encodings(catalog: CatalogRecords) -> int:
+    encodings = np.unique(np.concatenate([catalog.files["text_encoding"], catalog.folders["text_encoding"]])).tolist()
+    # A number without an encoding has no bit, and is reported at its place.
+    return sum(1 << bit for bit in {FAR_ENCODINGS.get(number, number) for number in encodings if number in ENCODINGS})
 
 
 def check_unused_extents(subject: Subject) -> None:
-    """Unused extents are zero and follow all others (fsck_hfs: E_ExtEnt)."""
+    """Check that unused extents are zero and follow all others (fsck_hfs: E_ExtEnt)."""
     for cnid, name in SPECIAL_FILES.items():
         fork = getattr(subject.volume.header, name)
         starts = np.array([[int(extent.start_block) for extent in fork.extents]])
         counts = np.array([[int(extent.num_blocks) for extent in fork.extents]])
-        for _, slot, field in _odd_extents(starts, counts):
+        for _, slot, field in _find_odd_extents(starts, counts):
             plus = slot * records.HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width
             at = HEADER_OFFSET + HEADER.offset_of(f"{name}.extents.{field}") + plus
             message = f"extent {slot} of the file of CNID {cnid} {_HALF}"
@@ -145,28 +145,32 @@ def check_unused_extents(subject: Subject) -> None:
     catalog, overflow = subject.catalog, subject.overflow
     for name in FORKS.values() if catalog is not None else ():
         assert catalog is not None  # noqa: S101  (for the type checker)
-        starts, counts = fork_arrays(catalog, name)
+        starts, counts = get_extents(catalog, name)
         is_lacking = catalog.files[f"{name}.num_blocks"] > counts.sum(axis=1, dtype=np.int64)
-        odd = _odd_extents(starts, counts, is_lacking)
+        odd = _find_odd_extents(starts, counts, is_lacking)
         for case in subject.cases("extents-invalid", np.arange(len(odd)), "catalog files"):
             row, slot, field = odd[case]
             owner = f"file {catalog.files['file_id'][row]}"
             log = catalog.field(catalog.files["row"][row], f"{name}.extents.{field}#{slot}")
             log.add("extents-invalid", "error", f"extent {slot} of {owner} {_HALF}")
     if overflow is not None:
-        # The check of overflow records reports those before a used one.
+        # The check of overflow records reports unused extents before a used one.
         starts, counts = (overflow[f"data.extents.{name}"] for name in ("start_block", "num_blocks"))
-        odd = [(row, slot, field) for row, slot, field in _odd_extents(starts, counts) if not counts[row, slot:].any()]
+        odd = [
+            (row, slot, field) for row, slot, field in _find_odd_extents(starts, counts) if not counts[row, slot:].any()
+        ]
         for case in subject.cases("extents-invalid", np.arange(len(odd)), "extents-overflow records"):
             row, slot, field = odd[case]
             log, message = overflow.field(row, f"data.extents.{field}#{slot}"), "has a start but no blocks"
             log.add("extents-invalid", "error", f"extent {slot} {message}", expected=0)
 
 
-def _odd_extents(starts: I64 | U32, counts: I64 | U32, is_lacking: Mask | None = None) -> list[tuple[int, int, str]]:
-    """Row, slot and field of the first extent of each row with a start but no blocks, or behind an empty one.
+def _find_odd_extents(
+    starts: I64 | U32, counts: I64 | U32, is_lacking: Mask | None = None
+) -> list[tuple[int, int, str]]:
+    """Find the first extent of each row with a start but no blocks, or after an empty one: row, slot and field.
 
-    Where the fork counts more blocks than its extents hold, it is the blocks that an extent with a start lacks.
+    If the fork counts more blocks than its extents hold, an extent with a start lacks its blocks.
     """
     half = (starts != 0) & (counts == 0)
     behind = np.zeros(counts.shape, np.bool_)

@@ -198,7 +198,7 @@ def test_pieces_are_kept_within_a_limit_of_bytes(monkeypatch):
     monkeypatch.setattr(placed_module, "KEPT_BYTES", 3 * 4096)
     source = open_udif(MemorySource(udif([(ZLIB, noise(8, seed)) for seed in range(6)])))
     source.read(0, source.size_bytes)
-    assert sum(map(len, source._kept.values())) == 3 * 4096
+    assert sum(map(len, source._cache.values())) == 3 * 4096
 
 
 def test_a_number_in_place_of_a_block_map_is_no_length():

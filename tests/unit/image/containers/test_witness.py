@@ -151,10 +151,10 @@ def test_the_read_that_finds_a_damaged_chunk_gives_no_zeros():
 
 def test_places_behind_two_gibibytes():
     """There the highest bit belongs to the place: entries fall once, and nothing behind is packed."""
-    from layoutscope.image.containers.witness import _entries
+    from layoutscope.image.containers.witness import _decode_entries
 
     places = [0x7FFF0000, 0x80000000 | 0x7FFF8004, 0x80000008, 0x80008010]
-    offset, length, packed = _entries(struct.pack("<4I", *places), 0, 0x80010018)
+    offset, length, packed = _decode_entries(struct.pack("<4I", *places), 0, 0x80010018)
     assert offset.tolist() == [0x7FFF0000, 0x7FFF8004, 0x80000008, 0x80008010]
     assert length.tolist() == [0x8004, 0x8004, 0x8008, 0x8008]
     assert packed.tolist() == [False, True, False, False]

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.trace import Touches
     from layoutscope.filesystems.contract import FileSystem
     from layoutscope.tables import Table, VolumeLayout
 
@@ -562,6 +563,12 @@ def on_other_file_system(name: str) -> Change:
 
 def stat_by_number(case: Case, *, is_whole: bool) -> AccessTrace:
     """List, then stat in the order of inode numbers: directory by directory, or everything after all listings."""
+    needed = _needed_by_number(case, is_whole=is_whole)
+    return metadata_reads(case.model, [(needed, _one_thread(len(needed)))])
+
+
+def _needed_by_number(case: Case, *, is_whole: bool) -> Touches:
+    """Lay out which nodes are needed one after the other; what that takes of memory is let go before they are read."""
     model = case.model
     descent = drop_unlisted_entries(model, case.descent)
     cut = buffers(model, descent)
@@ -578,8 +585,7 @@ def stat_by_number(case: Case, *, is_whole: bool) -> AccessTrace:
     found, each = lookups(model, shown[order])
     when = cut.directory - len(descent) if is_whole else cut.directory
     counts = [per_buffer, np.full(len(shown), each)]
-    needed = interleaved([listed, found], places_by_turn([when, turn[order]], counts))
-    return metadata_reads(model, [(concatenated([needed]), _one_thread(len(needed)))])
+    return interleaved([listed, found], places_by_turn([when, turn[order]], counts))
 
 
 def _one_thread(count: int) -> NDArray[np.uint16]:

@@ -204,9 +204,8 @@ class Pairing:
         if best is None:
             return None
         if best.words.kind == VOLUME:
-            pairs = [(best.words.name, program) for program in self._programs]
-            self._seconds = {pair: trial.both(*pair) for pair in pairs}
-        known = [(seconds, pair) for pair, seconds in self._seconds.items() if seconds is not None]
+            self._seconds = {(best.words.name, name): trial.both(best.words.name, name) for name in self._programs}
+        known = [(seconds, names) for names, seconds in self._seconds.items() if seconds is not None]
         if not known:
             return None
         seconds, names = min(known)

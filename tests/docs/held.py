@@ -12,7 +12,7 @@ from layoutscope.api.alike import VOLUMES
 from layoutscope.api.replay import SURE
 from layoutscope.drive import load_profile
 from layoutscope.drive.uncertain import num_draws
-from layoutscope.filesystems.apfs.check.names import FEW
+from layoutscope.filesystems.apfs.check.names import MAX_SLOW_HASHES
 from layoutscope.filesystems.apfs.rescue import SEARCHED_BYTES
 from layoutscope.filesystems.hfsplus import writing
 from layoutscope.results import explanation
@@ -39,7 +39,7 @@ HELD: Final = {
     ),
     "docs/dev/decisions/0011-witnesses.md": (
         f"these are at most {SEARCHED_BYTES >> 30} GiB",
-        f"more than {COUNTS[FEW]} names",
+        f"more than {COUNTS[MAX_SLOW_HASHES]} names",
     ),
     "docs/dev/decisions/0013-one-time.md": (f"are drawn {num_draws()} times",),
     "docs/images.md": (f"what the bitmaps call used, up to {SEARCHED_BYTES >> 30} GiB",),

@@ -43,12 +43,12 @@ def container_map(image, expected):
 
 
 PLACES = {
-    "superblock": (at.superblock, objects.superblock_rules(ONES)),
-    "checkpoint map": (at.checkpoint_map, objects.map_rules(np.zeros(1, np.uint64))),
-    "reaper": (at.ephemeral("nx_reaper_oid"), objects.reaper_rules(1, 1, 0, is_idle=True)),
-    "space manager": (at.ephemeral("nx_spaceman_oid"), space.space_rules(ONES, ONES, None, [])),
-    "container object map": (container_map, objects.omap_rules(is_own=True)),
-    "volume object map": (at.region("object-map"), objects.omap_rules(is_own=False)[:5]),
+    "superblock": (at.superblock, objects.make_superblock_rules(ONES)),
+    "checkpoint map": (at.checkpoint_map, objects.make_map_rules(np.zeros(1, np.uint64))),
+    "reaper": (at.ephemeral("nx_reaper_oid"), objects.make_reaper_rules(1, 1, 0, is_idle=True)),
+    "space manager": (at.ephemeral("nx_spaceman_oid"), space.make_space_rules(ONES, ONES, None, [])),
+    "container object map": (container_map, objects.make_omap_rules(is_own=True)),
+    "volume object map": (at.region("object-map"), objects.make_omap_rules(is_own=False)[:5]),
 }
 CASES = {(name, str(rule.field)): rule for name, (_, declared) in PLACES.items() for rule in declared}
 

@@ -19,9 +19,9 @@ TREES = ("fs", "omap", "container-omap", "extentref", "snapmeta", "spaceman")
 INFO = BLOCK_BYTES - BTREE_INFO.width
 FS = MagicMock()
 FS.tree.source.tree = "fs"
-OF_ROOTS = (*rules.tree_rules(FS), *rules.longest_rules(FS, (0, 0)))
+OF_ROOTS = (*rules.make_info_rules(FS), *rules.make_longest_rules(FS, (0, 0)))
 FIELDS = {
-    **{str(rule.field): (rule.field.offset, rule.code) for rule in rules.node_rules(FS, 1)},
+    **{str(rule.field): (rule.field.offset, rule.code) for rule in rules.make_node_rules(FS, 1)},
     **{str(rule.field): (INFO + rule.field.offset, rule.code) for rule in OF_ROOTS},
     "key_free_list.len_data": (BTREE_NODE.key_free_list.len_data.offset, rules.DIFFERS),
     "val_free_list.len_data": (BTREE_NODE.val_free_list.len_data.offset, rules.DIFFERS),

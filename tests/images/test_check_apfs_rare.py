@@ -42,7 +42,10 @@ def test_changes_of_rare_structures_are_found(scenario, tmp_path):
     assert {each.change for each in missed} <= {"bit", "plus", "minus"}
 
 
-BAG = [*((rule, 0) for rule in objects.bag_rules(1, 0, 0)), *((rule, KEYBAG.width) for rule in objects.ENTRY_RULES)]
+BAG = [
+    *((rule, 0) for rule in objects.make_bag_rules(1, 0, 0)),
+    *((rule, KEYBAG.width) for rule in objects.ENTRY_RULES),
+]
 
 
 @pytest.mark.parametrize(("rule", "start"), BAG, ids=lambda item: str(getattr(item, "field", item)))

@@ -44,7 +44,7 @@ OF_COPIES = {
     "root_tree_oid",
     "next_obj_id",
 }
-RULES = rules.volume_rules(ONES, ONES, ONES, [], is_copy=True)
+RULES = rules.make_volume_rules(ONES, ONES, ONES, [], is_copy=True)
 FIELDS = {str(rule.field): rule.field for rule in RULES}
 CASES = [
     (view, name)
@@ -78,7 +78,9 @@ def test_strange_value_in_a_superblock_is_found_at_its_field(view, name, victims
     assert "superblock-differs" in found
 
 
-@pytest.mark.parametrize("field", [rule.field for rule in rules.seal_rules(1) if str(rule.field) != "hdr.xid"], ids=str)
+@pytest.mark.parametrize(
+    "field", [rule.field for rule in rules.make_seal_rules(1) if str(rule.field) != "hdr.xid"], ids=str
+)
 def test_strange_value_in_a_seal_is_found_at_its_field(field, victims):
     """Header, version, flags and reserved bytes of integrity metadata are held to their rules."""
     with planted(

@@ -25,7 +25,7 @@ IMAGES = Path(__file__).parents[2] / "fixtures" / "images"
 def test_every_rule_says_what_it_needs():
     """No check is without its needs, and no needs are of a check that there is not."""
     assert set(rules.CHECKS) >= rules.HEADER_CHECKS
-    assert set(apfs_rules.VOLUME_CHECKS) >= {*apfs_rules.ALWAYS, *apfs_rules.OF_STATES}
+    assert set(apfs_rules.VOLUME_CHECKS) >= {*apfs_rules.ALWAYS, *apfs_rules.STATE_CHECKS}
     needs = {need for _, own in apfs_rules.CONTAINER_CHECKS.values() for need in own}
     assert needs == {"space", "claims"}
 

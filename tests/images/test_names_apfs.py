@@ -113,5 +113,5 @@ def test_sound_names_are_not_told(victim):
 
 def test_names_in_other_scripts_are_hashed_where_they_are_few(monkeypatch, victim):
     """Above the limit names of ASCII alone are compared, and nothing is told of the others."""
-    monkeypatch.setattr(names, "FEW", -1)
+    monkeypatch.setattr(names, "MAX_SLOW_HASHES", -1)
     assert layoutscope.scan(victim[0], drives=()).exit_code == 0

@@ -114,7 +114,7 @@ class Apfs:
 
         kept = request.take_up()
         found = check_container(request.source, image_offset=request.image_offset, options=_options(request), kept=kept)
-        own = [found.of(None if layout.facts.volume is None else layout.facts.uuid) for layout in layouts]
+        own = [found.select(None if layout.facts.volume is None else layout.facts.uuid) for layout in layouts]
         return [
             replace(each, findings=(*each.findings, *_stale_nodes(layout)))
             for each, layout in zip(own, layouts, strict=True)

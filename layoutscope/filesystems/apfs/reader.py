@@ -133,7 +133,7 @@ def check_container(
     kept: KeptContainer | None = None,
 ) -> CheckedContainer:
     """Check the structure of an APFS container."""
-    from layoutscope.filesystems.apfs.check.rules import HALF_ALONE, CheckedContainer, run_checks
+    from layoutscope.filesystems.apfs.check.rules import LONE_HALF, CheckedContainer, run_checks
 
     if kept is not None:
         for forget in kept.forget:
@@ -141,7 +141,7 @@ def check_container(
         return run_checks(kept.contents, without)
     options, alone = options or Options(), FindingLog()
     if not options.second and second_half((source, image_offset), options.stack, alone):
-        return CheckedContainer(alone.findings, {}, {"": [HALF_ALONE]})
+        return CheckedContainer(alone.findings, {}, {"": [LONE_HALF]})
     return run_checks(read_container(source, image_offset, options), without)
 
 

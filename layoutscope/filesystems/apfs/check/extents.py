@@ -13,7 +13,12 @@ from msgspec.structs import replace
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_levels
-from layoutscope.filesystems.apfs.check.subject import Report, extent_nodes, snapshot_places, volume_sources
+from layoutscope.filesystems.apfs.check.subject import (
+    Report,
+    get_extent_nodes,
+    list_snapshots_with_logs,
+    list_volume_sources,
+)
 from layoutscope.filesystems.apfs.contents import streams, stretches
 from layoutscope.filesystems.apfs.snapshots import LIVE, open_snapshot
 from layoutscope.filesystems.apfs.verify import hash_objects, read_object
@@ -41,33 +46,33 @@ _NO_OBJECT: Final = np.uint64(2**60 - 1)
 
 
 def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
-    """Names, the object map's list and the superblocks of snapshots fit the snapshots' metadata."""
+    """Check that snapshot names, the object map's list and the superblocks agree with the snapshot metadata."""
     _check_superblocks(subject, parts)
     xids = np.array([item.xid for item in parts.snapshots], np.uint64)
     names = parts.snapmeta.records.get("snap_name")
     if "snap_xid" in names:
         report = Report(subject.log, parts.snapmeta.nodes)
-        add, found = report.of(names, "snapshot name", "snapshot-differs"), names["snap_xid"]
+        add, found = report.for_table(names, "snapshot name", "snapshot-differs"), names["snap_xid"]
         add(~np.isin(found, xids), "a name leads to no snapshot", "val.snap_name_val.snap_xid", found=found)
         _check_names(parts, report)
-    for source in volume_sources(subject, parts):
+    for source in list_volume_sources(subject, parts):
         for batch in read_levels(source) if source.tree == "omap-snapshots" else ():
             _check_listed(subject, batch, xids)
 
 
 def _check_names(parts: VolumeParts, report: Report) -> None:
-    """The key of a name has no number of an object, and the name of the snapshot that it leads to."""
+    """Check that the key of each name has no object number, and that the name is that of the snapshot's metadata."""
     names, metadata = parts.snapmeta.records.get("snap_name"), parts.snapmeta.records.get("snap_metadata")
     known = dict(zip(metadata["obj_id"].tolist(), metadata["name"].raw(), strict=True)) if "name" in metadata else {}
     pairs = zip(names["snap_xid"].tolist(), names["name"].raw(), strict=True)
     renamed = np.array([known.get(xid, name) != name for xid, name in pairs], bool)
-    add = report.of(names, "snapshot name", "snapshot-differs")
+    add = report.for_table(names, "snapshot name", "snapshot-differs")
     add(renamed, "a name is not that in the metadata of its snapshot", "key.snap_name_key.len_name")
     add(names["obj_id"] != _NO_OBJECT, "its key has the number of an object", "key.snap_name_key.hdr")
 
 
 def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) -> None:
-    """Compare what the object map lists with the snapshots that there are."""
+    """Check that each snapshot that the object map lists exists."""
     kind = batch.tree.source.kind
     found = batch.column("key", kind.key_type, kind.key_field)
     for row in np.flatnonzero(~np.isin(found, xids)).tolist() if not batch.level else ():
@@ -79,7 +84,7 @@ def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) 
 
 
 def _check_superblocks(subject: Subject, parts: VolumeParts) -> None:
-    for snapshot, log in snapshot_places(subject, parts, "sblock_oid"):
+    for snapshot, log in list_snapshots_with_logs(subject, parts, "sblock_oid"):
         if not snapshot.sblock_paddr:
             continue
         try:
@@ -92,7 +97,7 @@ def _check_superblocks(subject: Subject, parts: VolumeParts) -> None:
 
 
 def check_seals(subject: Subject, parts: VolumeParts) -> None:
-    """The hash of a sealed volume's root is that in its integrity metadata."""
+    """Check that the hash of a sealed volume's root node matches its integrity metadata."""
     blocks, seal, nodes = subject.container.blocks, parts.state.seal, parts.fs.nodes
     if seal is None or not seal.hash_type or not len(nodes):
         return
@@ -108,7 +113,7 @@ def check_seals(subject: Subject, parts: VolumeParts) -> None:
 
 
 def check_snapshots(parts: VolumeParts) -> None:
-    """Snapshot metadata, names and the object map's list name the same snapshots."""
+    """Check that snapshot metadata, snapshot names and the object map list the same snapshots."""
     if parts.view != "live":
         return
     xids = sorted(item.xid for item in parts.snapshots)
@@ -133,16 +138,16 @@ def check_snapshots(parts: VolumeParts) -> None:
 
 LENGTH: Final = "val.file_extent_val.len_and_flags"
 _REFERENCE: Final = ("extent at block", "reference-differs")
-"""What extent references are called, and the code of what is wrong with them."""
+"""Structure name and finding code for extent references."""
 
 
 def compare_extents(parts: VolumeParts) -> None:
-    """Run all checks of a volume's extents and snapshots; nothing where records are missing."""
+    """Run all checks of a volume's extents and snapshots, unless records are missing."""
     if parts.is_locked or parts.log.has_errors:
         return
     extents, blocks = parts.file_extents(), parts.state.store.blocks
     if len(extents["obj_id"]):
-        check_shape(blocks, extents, Report(parts.log, extent_nodes(parts)))
+        check_shape(blocks, extents, Report(parts.log, get_extent_nodes(parts)))
     physical = parts.extentref.records.get("extent")
     if "refcnt" in physical and parts.view == "live":
         own = Report(parts.log, parts.extentref.nodes)
@@ -161,12 +166,12 @@ def check_shape(
     extents: Columns,
     report: Report,
 ) -> None:
-    """Extents are whole blocks, follow each other without gap, and are inside the container."""
-    # As numbers with a sign they are the same bytes.
+    """Check that extents are whole blocks, follow each other without gaps, and lie inside the container."""
+    # The view as signed integers changes no bytes.
     length, logical = (extents[name].view(np.int64) for name in ("len_extent", "logical_addr"))
-    add = report.of(extents, "extent of data stream", "extent-invalid")
+    add = report.for_table(extents, "extent of data stream", "extent-invalid")
     add(length == 0, "it is empty", LENGTH)
-    odd = _is_odd(length, blocks.block_size) | _is_odd(logical, blocks.block_size)
+    odd = _are_not_multiples(length, blocks.block_size) | _are_not_multiples(logical, blocks.block_size)
     add(odd, "it is not a whole number of blocks", LENGTH, found=length)
     # Holes have records of their own, so that nothing is left out between two extents of a stream.
     expected = np.zeros(len(length), np.int64)
@@ -177,66 +182,68 @@ def check_shape(
     # An extent at block 0 is a hole: it has a length, but no blocks.
     device, position = blocks.split(extents["paddr"])
     position += length
-    sizes = _device_sizes(blocks)
+    sizes = _get_device_sizes(blocks)
     outside = position > (sizes[device] if device.any() else sizes[0])
     outside |= ~blocks.present(extents["paddr"], 0)
     outside &= extents["paddr"] != 0
     add(outside, "it is outside the image", "val.file_extent_val.paddr", found=extents["paddr"])
 
 
-def _is_odd(values: NDArray[np.int64], block_size: int) -> NDArray[np.bool_]:
-    """Return which are not multiples of the block size; a power of two needs no division."""
+def _are_not_multiples(values: NDArray[np.int64], block_size: int) -> NDArray[np.bool_]:
+    """Mark the values that are not multiples of the block size; a power of two needs no division."""
     is_power = block_size & (block_size - 1) == 0
     odd: NDArray[np.bool_] = (values & (block_size - 1) if is_power else values % block_size) != 0
     return odd
 
 
-def _device_sizes(blocks: Blocks) -> NDArray[np.int64]:
-    """Size of each device in bytes; without limit where its image was not given."""
+def _get_device_sizes(blocks: Blocks) -> NDArray[np.int64]:
+    """Return the size of each device in bytes; a device without an image has no limit."""
     sizes = [source.size_bytes if source else 2**62 for source in blocks.sources]
     return np.array([*sizes, 2**62], np.int64)
 
 
 def check_extent_references(parts: VolumeParts, physical: Columns, report: Report) -> None:
-    """Each run of blocks is used by as many extents as its reference counts; without snapshots only."""
+    """Check that each run of blocks has as many extents as its reference count says (volumes without snapshots)."""
     kinds = [int(kind) for kind in grammar.ApfsExtents.PhysExtKind]
-    add = report.of(physical, *_REFERENCE)
+    add = report.for_table(physical, *_REFERENCE)
     add(~np.isin(physical["kind"], kinds), "unknown kind", "val.phys_ext_val.len_and_kind")
     start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
     extents = parts.file_extents()
     first, length = stretches(extents, parts.state.store.blocks.block_size)
-    if (physical["refcnt"] == 1).all() and _match_once(parts, count, length):
+    if (physical["refcnt"] == 1).all() and _is_used_once(parts, count, length):
         return
     weights = physical["refcnt"].astype(np.int64)
     wrong = _find_unbalanced_runs((start, count, weights), (first, length, np.full(len(first), -1)))
     message = "it counts other references than extents refer to it"
-    add(is_touched(wrong, start, count), message, "val.phys_ext_val.refcnt", found=physical["refcnt"])
+    add(mark_overlapping(wrong, start, count), message, "val.phys_ext_val.refcnt", found=physical["refcnt"])
     _report_uncounted(parts, report, wrong, arrays.runs_of(start, count))
 
 
 def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int64], counted: NDArray[np.int64]) -> None:
-    """Report extents of files on blocks that no reference counts: `wrong` are those on which sums differ."""
+    """Report file extents on blocks that no reference counts; `wrong` has the runs whose sums differ."""
     extents, lacking = parts.file_extents(), arrays.subtract(wrong, arrays.union([counted]))
     if not len(lacking):
         return
     first, length = stretches(extents, parts.state.store.blocks.block_size)
     chosen = np.zeros(len(extents["obj_id"]), bool)
-    chosen[np.flatnonzero(extents["paddr"] != 0)[is_touched(lacking, first, length)]] = True
-    own = Report(report.log, extent_nodes(parts), report.most)
-    own.of(extents, "extent of data stream", "reference-differs")(chosen, "no reference counts its blocks", LENGTH)
+    chosen[np.flatnonzero(extents["paddr"] != 0)[mark_overlapping(lacking, first, length)]] = True
+    own = Report(report.log, get_extent_nodes(parts), report.most)
+    own.for_table(extents, "extent of data stream", "reference-differs")(
+        chosen, "no reference counts its blocks", LENGTH
+    )
 
 
-def _match_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
-    """Return whether references and extents are the same blocks, each once: the case without clones."""
-    held, referred = parts.file_runs(parts.state.store.blocks.block_size), parts.data_runs()
-    is_once = arrays.total(held) == length.sum() and arrays.total(referred) == count.sum()
-    return bool(is_once and np.array_equal(held, referred))
+def _is_used_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
+    """Return whether references and extents cover the same blocks, each exactly once (no clones)."""
+    in_files, referenced = parts.file_runs(parts.state.store.blocks.block_size), parts.data_runs()
+    is_once = arrays.total(in_files) == length.sum() and arrays.total(referenced) == count.sum()
+    return bool(is_once and np.array_equal(in_files, referenced))
 
 
 def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) -> None:
-    """Each block is used by as many extents of the live state as the references of all states add up to.
+    """Check that each block has as many extents of the live state as the references of all states add up to.
 
-    A snapshot keeps the references of its time; later ones change them by what came and went since.
+    Each snapshot keeps the references of its time; later states record only changes to them.
     """
     extents = parts.file_extents()
     trees = [parts.extentref, *parts.snapshot_extents]
@@ -251,15 +258,15 @@ def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) 
     for tree, table in zip(trees, tables, strict=True):
         rows = slice(begin, begin + len(table["obj_id"]))
         begin += len(table["obj_id"])
-        odd = is_touched(wrong, start[rows], length[rows])
+        odd = mark_overlapping(wrong, start[rows], length[rows])
         message = "the references of all states add up to others than the files of the live state have"
-        Report(log, tree.nodes, most).of(table, *_REFERENCE)(odd, message, "val.phys_ext_val.refcnt")
+        Report(log, tree.nodes, most).for_table(table, *_REFERENCE)(odd, message, "val.phys_ext_val.refcnt")
 
 
 def _find_unbalanced_runs(
     *weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
 ) -> NDArray[np.int64]:
-    """Runs of blocks on which weights (start, length, weight of each stretch) do not add up to zero.
+    """Return runs of blocks on which weights (start, length, weight of each stretch) do not add up to zero.
 
     >>> two = np.array([2])
     >>> _find_unbalanced_runs((np.array([10]), np.array([4]), two), (np.array([10]), np.array([3]), -two)).tolist()
@@ -274,14 +281,14 @@ def _find_unbalanced_runs(
     return arrays.runs_of(edges[odd], np.diff(edges)[odd])
 
 
-def is_touched(
+def mark_overlapping(
     runs: NDArray[np.int64],  # start and length of each; disjoint and ascending
     start: NDArray[np.int64],
     length: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Return which stretches touch a set of runs.
+    """Mark the stretches that overlap any of a set of runs.
 
-    >>> is_touched(np.array([[5, 2], [9, 1]]), np.array([3, 4, 7, 8]), np.array([2, 2, 2, 2])).tolist()
+    >>> mark_overlapping(np.array([[5, 2], [9, 1]]), np.array([3, 4, 7, 8]), np.array([2, 2, 2, 2])).tolist()
     [False, True, False, True]
     """
     if not len(runs):
@@ -298,39 +305,39 @@ def check_owners(
     physical: Columns,
     report: Report,
 ) -> None:
-    """Each run of blocks names a data stream that exists, or says that it knows none."""
+    """Check that each run of blocks names an existing data stream, or says that it has no owner."""
     known = streams(parts.fs.records).index.find(physical["owning_obj_id"])[1] | ~physical["has_owner"]
-    # The owner of blocks that clones share may be gone; the others have them still.
+    # The first owner of blocks that clones share may be deleted.
     is_new = physical["kind"] == int(grammar.ApfsExtents.PhysExtKind.new)
     is_future = physical["owning_obj_id"] >= np.uint64(parts.state.superblock.next_obj_id)
     lost = ~known & (((physical["refcnt"] == 1) & is_new) | is_future)
-    add, owner = report.of(physical, *_REFERENCE), physical["owning_obj_id"]
+    add, owner = report.for_table(physical, *_REFERENCE), physical["owning_obj_id"]
     add(lost, "its owner does not exist", "val.phys_ext_val.owning_obj_id", found=owner)
 
 
-def snapshot_states(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, Volume]]:
-    """Open each snapshot that can be read, the newest first, by its view; findings go to logs of their own."""
+def open_snapshots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, Volume]]:
+    """Open each readable snapshot, newest first, with its view; findings go to separate logs."""
     if parts.view != LIVE or parts.is_locked:
         return
-    live = replace(parts.state, store=subject.apart)
+    live = replace(parts.state, store=subject.silent_store)
     for snapshot in reversed(parts.snapshots):
-        # What cannot be opened is found where snapshots are listed.
+        # Snapshots that cannot be opened are reported where snapshots are listed.
         with suppress(FormatError):
             if snapshot.view in parts.views:
                 yield snapshot.view, open_snapshot(live, snapshot)
 
 
-def snapshot_sources(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, Volume, TreeSource]]:
+def list_snapshot_sources(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, Volume, TreeSource]]:
     """Describe the file-system tree of each snapshot."""
-    for view, state in snapshot_states(subject, parts):
+    for view, state in open_snapshots(subject, parts):
         yield view, state, fs_source(state.store, state, parts.cipher)
 
 
-def _snapshot_parts(subject: Subject, parts: VolumeParts) -> Iterator[VolumeParts]:
-    """Read the records of each snapshot; those of states that are made of the same nodes once."""
+def _read_snapshots(subject: Subject, parts: VolumeParts) -> Iterator[VolumeParts]:
+    """Read the records of each snapshot; states with the same nodes share one reading."""
     known = parts
-    for view, state in snapshot_states(subject, parts):
-        own = replace(state, store=subject.apart)
+    for view, state in open_snapshots(subject, parts):
+        own = replace(state, store=subject.silent_store)
         fs, fext = known.fs, known.fext
         if not np.array_equal(parts.views[view].paddr, fs.nodes.paddr):
             fs, fext = read_together([walk_fs_tree(own, parts.cipher), walk_fext_tree(own)])
@@ -339,12 +346,12 @@ def _snapshot_parts(subject: Subject, parts: VolumeParts) -> Iterator[VolumePart
 
 
 def check_states(subject: Subject, live: VolumeParts, checks: Sequence[Callable[[Subject, VolumeParts], None]]) -> None:
-    """Put the records of each snapshot to comparisons; what was found in another state is not said again."""
-    seen = {*subject.log.findings, *live.log.findings}
-    for parts in _snapshot_parts(subject, live):
-        one = subject.branch()
+    """Run checks on the records of each snapshot; findings of other states are not repeated."""
+    known = {*subject.log.findings, *live.log.findings}
+    for parts in _read_snapshots(subject, live):
+        snapshot = subject.branch()
         for check in checks:
-            check(one, parts)
-        found = [item for item in (*parts.log.findings, *one.log.findings) if item not in seen]
-        seen.update(found)
-        subject.log.extend(replace(item, structure=f"{parts.view}, {item.structure}") for item in found)
+            check(snapshot, parts)
+        new = [item for item in (*parts.log.findings, *snapshot.log.findings) if item not in known]
+        known.update(new)
+        subject.log.extend(replace(item, structure=f"{parts.view}, {item.structure}") for item in new)

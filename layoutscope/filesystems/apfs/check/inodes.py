@@ -1,6 +1,6 @@
-"""Inodes against the records of others: names, holes, attributes, clones, statistics of directories, numbers.
+"""Check of inodes against other records: names, holes, attributes, clones, directory statistics, numbers.
 
-Apple File System Reference, File-System Objects; what only apfsck says was seen to hold of volumes that macOS makes.
+Apple File System Reference, File-System Objects; rules from apfsck alone were confirmed on volumes made by macOS.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ FIELD: Final = grammar.ApfsXfields.InodeField
 _FLAG: Final = grammar.ApfsXfields.FieldFlag
 _KNOWN_TYPES: Final = {"inode": range(1, 18), "dir_rec": range(1, 2)}
 _EXTENDED_FLAGS: Final = 0x3B
-"""All but the reserved ones."""
-_OF_BOTH: Final = int(_FLAG.user_field | _FLAG.system_field)
-_TYPES: Final = {
+"""All flags except the reserved ones."""
+_USER_AND_SYSTEM: Final = int(_FLAG.user_field | _FLAG.system_field)
+_FIELD_FORMS: Final = {
     ("inode", 4): ((2,), None),
     ("inode", 8): ((0x20,), 40),
     ("inode", 10): ((0x22,), 8),
@@ -47,30 +47,30 @@ _TYPES: Final = {
     ("inode", 14): ((0, 0x22), 4),
     ("dir_rec", 1): ((0, 2), 8),
 }
-"""Flags and size of extended fields by the kind of record and their type, as macOS and Linux write them."""
+"""Flags and size of extended fields by kind of record and type, as macOS and Linux write them."""
 
 
 class Extended(Struct, frozen=True):
     """Extended fields of records, one row a field."""
 
     rows: CheckedRows  # records whose fields could be separated
-    owner: NDArray[np.int64]  # position of each field's record among them
+    owner: NDArray[np.int64]  # position of each field's record in `rows`
     # kind, flags: as stored
     kind: NDArray[np.uint8]
     flags: NDArray[np.uint8]
-    # start, length: place of its data in the batch, and their bytes without the padding
+    # start, length: position of the data in the batch, and its bytes without padding
     start: NDArray[np.int64]
     length: NDArray[np.int64]
 
-    def of_kind(self, kind: int) -> NDArray[np.int64]:
-        """Which fields are of a type."""
+    def select_kind(self, kind: int) -> NDArray[np.int64]:
+        """Return the positions of fields of one type."""
         return np.flatnonzero(self.kind == kind)
 
 
 def check_extended(rows: CheckedRows, name: str, width: int) -> Extended | None:
     """Check the extended fields of records.
 
-    The fields of those records that keep the rules of lengths; None if there are none.
+    Returns the fields of records whose lengths are consistent, or None if there are no fields.
     """
     batch, size = rows.batch, rows.lengths("val") - width
     long_enough = size >= XF_BLOB_HEAD.width
@@ -96,21 +96,21 @@ def check_extended(rows: CheckedRows, name: str, width: int) -> Extended | None:
     total = np.bincount(owner, padded, len(count)).astype(np.int64)
     message = f"{name}: the lengths of its extended fields do not add up to what they use"
     rows.report(total != used, "val", message, (total, used))
-    # Data stand one after the other; those of one record begin behind its descriptions.
+    # The data of a record's fields follow one another, after the descriptions of the fields.
     ends = np.append(0, np.cumsum(padded))
     begin = start[owner] + front[~wrong][owner] + ends[:-1] - ends[np.searchsorted(owner, owner)]
     sound = (total == used)[owner]
-    kept = Extended(rows, owner[sound], found["type"][sound], found["flags"][sound], begin[sound], length[sound])
     _check_types(Extended(rows, owner, found["type"], found["flags"], begin, length), name)
-    _check_padding(kept, name, padded[sound] - length[sound])
-    return kept
+    fields = Extended(rows, owner[sound], found["type"][sound], found["flags"][sound], begin[sound], length[sound])
+    _check_padding(fields, name, padded[sound] - length[sound])
+    return fields
 
 
 def _check_types(fields: Extended, name: str) -> None:
     kind, flags, length = fields.kind, fields.flags, fields.length
     wrong = ~np.isin(kind, np.array(_KNOWN_TYPES[name])) | (flags & np.uint8(~_EXTENDED_FLAGS & 0xFF) != 0)
-    wrong |= flags & np.uint8(_OF_BOTH) == _OF_BOTH
-    for (record, number), (allowed, size) in _TYPES.items():
+    wrong |= flags & np.uint8(_USER_AND_SYSTEM) == _USER_AND_SYSTEM
+    for (record, number), (allowed, size) in _FIELD_FORMS.items():
         if record == name:
             here = kind == number
             wrong |= here & ~np.isin(flags, np.array(allowed))
@@ -121,23 +121,23 @@ def _check_types(fields: Extended, name: str) -> None:
     fields.rows.report(broken, "val", message)
     order = np.lexsort((kind, fields.owner))
     again = (np.diff(fields.owner[order]) == 0) & (np.diff(kind[order].astype(np.int64)) == 0)
-    twice = fields.rows.rows_of(fields.owner[order][1:][again])
+    twice = fields.rows.mark(fields.owner[order][1:][again])
     fields.rows.report(twice, "val", f"{name}: it has two extended fields of one type")
 
 
 def _check_padding(fields: Extended, name: str, gap: NDArray[np.int64]) -> None:
-    """What fills a field up to eight bytes is zero."""
+    """Check that the padding of fields to eight bytes is zero."""
     chosen = np.flatnonzero(gap > 0)
     item, step = owners(gap[chosen]), ordinals(gap[chosen])
     places = fields.start[chosen][item] + fields.length[chosen][item] + step
-    wrong = fields.rows.rows_of(fields.owner[chosen][item][fields.rows.batch.buffer[places] != 0])
+    wrong = fields.rows.mark(fields.owner[chosen][item][fields.rows.batch.buffer[places] != 0])
     fields.rows.report(wrong, "val", f"{name}: the padding of an extended field is not zero")
 
 
-def last_byte(fields: Extended, chosen: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return the last byte of the data of some fields, none of which is empty."""
-    found: NDArray[np.uint8] = fields.rows.batch.buffer[fields.start[chosen] + fields.length[chosen] - 1]
-    return found
+def get_last_bytes(fields: Extended, chosen: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the last byte of each chosen field's data; none of the fields may be empty."""
+    last: NDArray[np.uint8] = fields.rows.batch.buffer[fields.start[chosen] + fields.length[chosen] - 1]
+    return last
 
 
 INODE: Final = records.INODE_VAL_FIXED
@@ -145,33 +145,33 @@ FLAG: Final = grammar.ApfsInode.InodeFlag
 _FORMAT: Final = grammar.ApfsInode.ModeFormat
 _CLONED: Final = int(FLAG.was_cloned | FLAG.was_ever_cloned)
 _HAS_PURGEABLE_FLAGS: Final = 0x0200_0000
-"""A flag that the reference does not know; apfsck and macOS do."""
+"""A flag that is not in the reference; apfsck and macOS use it."""
 _DEVICES: Final = (int(_FORMAT.char_device), int(_FORMAT.block_device))
 _UNASSIGNED: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-_ANNOUNCED: Final = (
+_FLAGGED_FIELDS: Final = (
     (int(FLAG.maintain_dir_stats), int(FIELD.dir_stats_key), "statistics of the directory"),
     (int(FLAG.is_sparse), int(FIELD.sparse_bytes), "a count of sparse bytes"),
     (_HAS_PURGEABLE_FLAGS, int(FIELD.purgeable_flags), "flags of what may be purged"),
 )
-"""Flags that say that an inode has an extended field."""
-_EXCLUDED: Final = (
+"""Inode flags that announce an extended field."""
+_EXCLUSIVE_FLAGS: Final = (
     (int(FLAG.has_rsrc_fork), int(FLAG.no_rsrc_fork), "it has a resource fork, and has none"),
     (int(FLAG.pinned_to_main), int(FLAG.pinned_to_tier2), "it is pinned to both devices"),
 )
 """Flags that exclude each other."""
 _MULTIPLIER: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 _ROUNDS: Final = 1 << 16
-"""Names whose bytes are spread out at once."""
+"""Number of names hashed at once."""
 
 
-def text_sums(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return a number for each of many texts that is the same for the same bytes; 0 for none.
+def hash_texts(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return a number for each text that is equal for equal bytes, and 0 for empty texts.
 
-    >>> one, two, other = text_sums(np.frombuffer(b"abcabcabd", np.uint8), np.array([0, 3, 6]), np.array([3, 3, 3]))
+    >>> one, two, other = hash_texts(np.frombuffer(b"abcabcabd", np.uint8), np.array([0, 3, 6]), np.array([3, 3, 3]))
     >>> bool(one == two), bool(one == other)
     (True, False)
     """
-    found = np.zeros(len(start), np.uint64)
+    sums = np.zeros(len(start), np.uint64)
     powers = np.multiply.accumulate(np.full(int(length.max(initial=0)) + 1, _MULTIPLIER, np.uint64))
     for first in range(0, len(start), _ROUNDS):
         rows = slice(first, first + _ROUNDS)
@@ -181,12 +181,12 @@ def text_sums(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray
         some = np.flatnonzero(counts > 0)
         begins = np.cumsum(counts)[some] - counts[some]
         if len(some):
-            found[first + some] = np.add.reduceat(values, begins)
-    return found
+            sums[first + some] = np.add.reduceat(values, begins)
+    return sums
 
 
 def check_inodes(rows: CheckedRows, fields: Extended | None, notes: Notes | None, *, is_plain: bool) -> None:
-    """Compare flags, kind and numbers of inodes with their extended fields."""
+    """Compare the flags, kind and numbers of inodes with their extended fields."""
     found = {name: rows.column("val", INODE, name) for name in (INODE.internal_flags, INODE.mode, INODE.private_id)}
     flags, form = found[INODE.internal_flags], found[INODE.mode] & 0xF000
     number = rows.column("key", records.J_KEY, records.J_KEY.obj_id)
@@ -206,20 +206,20 @@ def check_inodes(rows: CheckedRows, fields: Extended | None, notes: Notes | None
     sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
     if fields is not None:
         _check_streams(rows, fields, place, flags, is_plain=is_plain)
-        sparse, name = _read_field_sums(rows, fields, place)
+        sparse, name = _read_sparse_and_names(rows, fields, place)
     if notes is not None:
-        seen = {"obj_id": number, "flags": flags, "kinds": kinds, "sparse": sparse, "name": name}
-        for column, values in seen.items():
+        columns = {"obj_id": number, "flags": flags, "kinds": kinds, "sparse": sparse, "name": name}
+        for column, values in columns.items():
             notes.setdefault(column, []).append(values)
 
 
 def _check_flags(rows: CheckedRows, flags: NDArray[np.uint64], kinds: NDArray[np.uint32]) -> None:
     at = INODE.internal_flags
-    for flag, kind, what in _ANNOUNCED:
+    for flag, kind, what in _FLAGGED_FIELDS:
         wrong = (flags & flag != 0) != (kinds >> np.uint32(kind) & np.uint32(1) != 0)
         rows.report(wrong, "val", f"inode: flags and extended fields disagree about {what}", field=at)
-    for one, other, message in _EXCLUDED:
-        rows.report((flags & one != 0) & (flags & other != 0), "val", f"inode: {message}", field=at)
+    for first, second, message in _EXCLUSIVE_FLAGS:
+        rows.report((flags & first != 0) & (flags & second != 0), "val", f"inode: {message}", field=at)
     wrong = (flags & int(FLAG.dir_stats_origin) != 0) & (flags & int(FLAG.maintain_dir_stats) == 0)
     rows.report(wrong, "val", "inode: statistics begin here that it does not keep", field=at)
 
@@ -227,32 +227,32 @@ def _check_flags(rows: CheckedRows, flags: NDArray[np.uint64], kinds: NDArray[np
 def _check_streams(
     rows: CheckedRows, fields: Extended, place: NDArray[np.int64], flags: NDArray[np.uint64], *, is_plain: bool
 ) -> None:
-    """A stream has a key of its own only in an encrypted volume; what was cloned may wait for one."""
-    chosen = fields.of_kind(int(FIELD.dstream))
+    """Check that streams have keys only in encrypted volumes; a clone may have no key yet."""
+    chosen = fields.select_kind(int(FIELD.dstream))
     chosen = chosen[fields.length[chosen] >= DSTREAM.width]
     key = decode_column(DSTREAM, rows.batch.buffer, fields.start[chosen], DSTREAM.default_crypto_id)
     is_clone = flags[place[chosen]] & int(FLAG.was_cloned) != 0
     wrong = (key == _UNASSIGNED) & ~is_clone | is_plain & (key != 0) & (key != _UNASSIGNED)
-    rows.report(rows.rows_of(place[chosen[wrong]]), "val", "inode: its stream has a key that it cannot have")
+    rows.report(rows.mark(place[chosen[wrong]]), "val", "inode: its stream has a key that it cannot have")
 
 
-def _read_field_sums(
+def _read_sparse_and_names(
     rows: CheckedRows, fields: Extended, place: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Read bytes in holes, and sums of names, which end with a zero byte."""
+    """Return the sparse bytes and the hashes of names, and check that names end with a zero byte."""
     buffer = rows.batch.buffer
     sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
-    chosen = fields.of_kind(int(FIELD.sparse_bytes))
+    chosen = fields.select_kind(int(FIELD.sparse_bytes))
     chosen = chosen[fields.length[chosen] >= records.SPARSE_BYTES.width]
     sparse[place[chosen]] = decode_column(
         records.SPARSE_BYTES, buffer, fields.start[chosen], records.SPARSE_BYTES.num_bytes
     )
-    chosen = fields.of_kind(int(FIELD.entry_name))
+    chosen = fields.select_kind(int(FIELD.entry_name))
     chosen = chosen[fields.length[chosen] > 0]
-    ends = last_byte(fields, chosen) == 0
-    rows.report(rows.rows_of(place[chosen[~ends]]), "val", "inode: its name does not end with a zero byte")
+    ends = get_last_bytes(fields, chosen) == 0
+    rows.report(rows.mark(place[chosen[~ends]]), "val", "inode: its name does not end with a zero byte")
     chosen = chosen[ends]
-    name[place[chosen]] = text_sums(buffer, fields.start[chosen], fields.length[chosen] - 1)
+    name[place[chosen]] = hash_texts(buffer, fields.start[chosen], fields.length[chosen] - 1)
     return sparse, name
 
 
@@ -261,47 +261,47 @@ _FEATURE: Final = grammar.ApfsVolume.VolumeFeature
 _FLAGS: Final = "val.inode_val_fixed.internal_flags"
 _PARENT: Final = "val.inode_val_fixed.parent_id"
 _STREAM: Final = "val.inode_val_fixed.private_id"
-_OF_ATTRIBUTES: Final = (
+_FLAGGED_ATTRIBUTES: Final = (
     (int(FLAG.has_rsrc_fork), b"com.apple.ResourceFork", "a resource fork"),
     (int(FLAG.has_security_ea), b"com.apple.system.Security", "a list of access rights"),
 )
-"""Flags that say that an inode has an attribute."""
+"""Inode flags that announce an attribute."""
 
 
 def check_inode_notes(subject: Subject, parts: VolumeParts) -> None:
-    """Compare what was noted of inodes with entries, attributes, extents and streams."""
-    noted, inodes = subject.inodes.get((parts.state.number, parts.view)), parts.fs.records.get("inode")
-    if not noted or "format" not in inodes:
+    """Compare the noted properties of inodes with entries, attributes, extents and streams."""
+    batches, inodes = subject.inodes.get((parts.state.number, parts.view)), parts.fs.records.get("inode")
+    if not batches or "format" not in inodes:
         return
-    notes = {name: np.concatenate(values) for name, values in noted.items()}
+    notes = {name: np.concatenate(values) for name, values in batches.items()}
     spot, known = match(inodes["obj_id"], notes["obj_id"])
     rows, notes = spot[known], {name: values[known] for name, values in notes.items()}
-    one = _Inodes(parts, inodes, rows, notes, subject.records(parts))
-    one.check_names()
-    one.check_attributes()
-    one.check_purgeable()
-    one.check_holes()
-    one.check_clones()
+    checks = _InodeChecks(parts, inodes, rows, notes, subject.records(parts))
+    checks.check_names()
+    checks.check_attributes()
+    checks.check_purgeable()
+    checks.check_holes()
+    checks.check_clones()
     _check_numbers(parts, subject.records(parts))
 
 
-class _Inodes:
-    """Inodes of a state, and what was noted of them, row by row."""
+class _InodeChecks:
+    """Checks of the inodes of a state, with their noted properties row by row."""
 
     def __init__(
         self, parts: VolumeParts, inodes: Columns, rows: NDArray[np.int64], notes: dict[str, Any], report: Report
     ) -> None:
         self.parts, self.inodes, self.rows, self.notes, self.report = parts, inodes, rows, notes, report
-        self.is_waiting = is_deleted(inodes)[rows]
+        self.is_deleted = is_deleted(inodes)[rows]
 
     def cases(self, wrong: NDArray[np.bool_], message: str, field: str, level: Level = "warning") -> None:
         """Report noted inodes."""
         chosen = np.zeros(len(self.inodes["obj_id"]), bool)
         chosen[self.rows[wrong]] = True
-        self.report.of(self.inodes, "inode")(chosen, message, field, level=level)
+        self.report.for_table(self.inodes, "inode")(chosen, message, field, level=level)
 
     def check_names(self) -> None:
-        """The name in an inode is that of an entry in the directory that it calls its parent."""
+        """Check that the name in an inode is that of an entry in its parent directory."""
         drecs, sums = self.parts.fs.records.get("dir_rec"), self.notes["name"]
         if "name" not in drecs:
             return
@@ -310,17 +310,17 @@ class _Inodes:
         place[self.rows] = np.arange(len(self.rows))
         entries = np.flatnonzero(found & (self.inodes["parent_id"][spot] == drecs["obj_id"]) & (place[spot] >= 0))
         names = drecs["name"]
-        own = text_sums(names.data, names.start[entries], names.length[entries].astype(np.int64))
+        own = hash_texts(names.data, names.start[entries], names.length[entries].astype(np.int64))
         here = place[spot[entries]]
         same, listed = np.zeros(len(sums), bool), np.zeros(len(sums), bool)
         same[here[own == sums[here]]] = True
         listed[here] = True
-        wrong = listed & ~same & ~self.is_waiting
+        wrong = listed & ~same & ~self.is_deleted
         self.cases(wrong & (sums != 0), "the name in it is not that of its entry", _PARENT)
         self.cases(wrong & (sums == 0), "it does not have the name of its entry", _PARENT)
 
-    def _with(self, name: bytes) -> NDArray[np.bool_]:
-        """Which inodes have an attribute."""
+    def _have_attribute(self, name: bytes) -> NDArray[np.bool_]:
+        """Mark the inodes that have an attribute."""
         xattrs = self.parts.fs.records.get("xattr")
         if "name" not in xattrs:
             return np.zeros(len(self.rows), bool)
@@ -328,27 +328,27 @@ class _Inodes:
         return index_of(owners).find(self.inodes["obj_id"][self.rows])[1]
 
     def check_attributes(self) -> None:
-        """Flags, compression and kind of an inode fit the attributes that it has."""
+        """Check that flags, compression and kind of an inode match its attributes."""
         flags, kinds = self.notes["flags"], self.notes["kinds"]
-        # Pre-releases of macOS 10.13, which made volumes without maps of hard links, did not set these flags.
+        # Pre-releases of macOS 10.13 did not set these flags; their volumes have no maps of hard links.
         is_early = not int(self.parts.state.superblock.features) & int(_FEATURE.hardlink_map_records)
-        for flag, name, what in _OF_ATTRIBUTES:
-            wrong = (flags & flag != 0) != self._with(name)
+        for flag, name, what in _FLAGGED_ATTRIBUTES:
+            wrong = (flags & flag != 0) != self._have_attribute(name)
             message = f"its flags and its attributes disagree about {what}"
             self.cases(wrong, message, _FLAGS, "info" if is_early else "warning")
         has_info = kinds >> np.uint32(FIELD.finder_info) & np.uint32(1) != 0
-        wrong = (flags & int(FLAG.has_finder_info) != 0) != (has_info | self._with(b"com.apple.FinderInfo"))
+        wrong = (flags & int(FLAG.has_finder_info) != 0) != (has_info | self._have_attribute(b"com.apple.FinderInfo"))
         self.cases(wrong, "its flags and its attributes disagree about information of the Finder", _FLAGS)
         is_compressed = self.inodes["is_compressed"][self.rows].astype(bool)
-        wrong = is_compressed != self._with(b"com.apple.decmpfs")
+        wrong = is_compressed != self._have_attribute(b"com.apple.decmpfs")
         message = "it is called compressed and has no header of compression, or the other way round"
         self.cases(wrong, message, "val.inode_val_fixed.bsd_flags")
         is_link = self.inodes["format"][self.rows] == int(_FORMAT.symlink)
-        wrong = is_link != self._with(b"com.apple.fs.symlink")
+        wrong = is_link != self._have_attribute(b"com.apple.fs.symlink")
         self.cases(wrong, "it is a symbolic link without a target, or has one and is none", "val.inode_val_fixed.mode")
 
     def check_purgeable(self) -> None:
-        """What may be purged has a second entry in the directory for that."""
+        """Check that exactly the purgeable inodes have an entry in the purgeable directory."""
         drecs = self.parts.fs.records.get("dir_rec")
         if "file_id" not in drecs:
             return
@@ -358,7 +358,7 @@ class _Inodes:
         self.cases(wrong, "its flags and the directory of what may be purged disagree", _FLAGS)
 
     def check_holes(self) -> None:
-        """An inode counts the bytes of its stream that are in holes."""
+        """Check that each inode counts the bytes of its stream that are in holes."""
         extents = self.parts.file_extents()
         if "paddr" not in extents:
             return
@@ -369,11 +369,11 @@ class _Inodes:
         np.add.at(found, spot[known], extents["len_extent"][empty][known].astype(np.uint64))
         # Clones share a stream; the first one is found.
         found = found[streams.find(self.inodes["private_id"][self.rows])[0]]
-        wrong = (found != self.notes["sparse"]) & ~self.is_waiting
+        wrong = (found != self.notes["sparse"]) & ~self.is_deleted
         self.cases(wrong, "it counts other sparse bytes than its holes have", _STREAM)
 
     def check_clones(self) -> None:
-        """An inode whose stream has other users says that it was cloned."""
+        """Check that an inode that shares its stream is marked as cloned."""
         streams = self.parts.fs.records.get("dstream_id")
         if "refcnt" not in streams:
             return
@@ -384,33 +384,33 @@ class _Inodes:
 
 
 def _check_numbers(parts: VolumeParts, report: Report) -> None:
-    """Inodes and hard links are numbered in one sequence, whose first numbers are reserved."""
+    """Check the numbers of inodes and hard links: both are from one sequence, whose first numbers are reserved."""
     records, stop = parts.fs.records, np.uint64(parts.state.superblock.next_obj_id)
     inodes, links = records.get("inode"), records.get("sibling_link")
     first = np.uint64(_NUMBER.min_user)
     known = np.array([int(_NUMBER.root_dir), int(_NUMBER.private_dir), int(_NUMBER.snap_dir)], np.uint64)
     wrong = (inodes["obj_id"] < first) & ~np.isin(inodes["obj_id"], known)
-    report.of(inodes, "inode")(wrong, "its number is reserved", "key.j_key.obj_id_and_type")
+    report.for_table(inodes, "inode")(wrong, "its number is reserved", "key.j_key.obj_id_and_type")
     if "sibling_id" in links:
         number = links["sibling_id"]
         wrong = (number < first) | (number >= stop) | records.index("inode").find(number)[1]
         message, field = "its number is reserved, free, or that of an inode", "key.sibling_key.sibling_id"
-        report.of(links, "hard link of inode")(wrong, message, field, found=number)
+        report.for_table(links, "hard link of inode")(wrong, message, field, found=number)
 
 
 NUM_CHILDREN = "val.inode_val_fixed.num_children_or_links"
 ENTRY_TYPE_SHIFT = 12
-"""A directory record's type is the format bits of a mode, shifted as in ``IFTODT`` of POSIX."""
+"""The type of a directory record is the format bits of a mode, shifted as by ``IFTODT`` of POSIX."""
 
 
 def compare_volume(parts: VolumeParts, slot: int) -> None:
-    """Run all checks of a volume; findings go to its own list.
+    """Run all checks of a volume; findings go to its own log.
 
-    Nothing is checked where records are missing: everything that follows from that would be found again.
+    If records are missing, only names are checked: other findings would just follow from the missing records.
     """
     check_identity(parts, slot)
     report = Report(parts.log, parts.fs.nodes)
-    # The hash of a name is in the same record, so it can be checked whatever else is lost.
+    # The hash of a name is in the same record, so it can be checked even if other records are lost.
     compare_names(parts, report, plain_alone=not parts.log.has_errors)
     if parts.is_locked or parts.log.has_errors:
         return
@@ -426,11 +426,11 @@ def check_counts(parts: VolumeParts) -> None:
     if "format" not in inodes:
         return
     for what, found in inodes_by_kind(inodes).items():
-        _compare(parts, f"counts other {what} than the volume holds", found, DECLARED[what], tells_losses=True)
+        _compare(parts, f"counts other {what} than the volume holds", found, DECLARED[what], is_loss_error=True)
     if parts.view == "live":
-        # Only the live superblock counts what is there now: the copy that a snapshot keeps is of the snapshot's time.
+        # The copy of the superblock in a snapshot has the counts of the snapshot's time.
         snapshots = len(parts.snapshots)
-        _compare(parts, "counts other snapshots than the volume holds", snapshots, "num_snapshots", tells_losses=True)
+        _compare(parts, "counts other snapshots than the volume holds", snapshots, "num_snapshots", is_loss_error=True)
         # Superblocks and key bag belong to the container.
         foreign = to_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
         used = arrays.total(arrays.subtract(parts.claimed(parts.state.store.blocks.block_size), foreign))
@@ -440,38 +440,38 @@ def check_counts(parts: VolumeParts) -> None:
         _compare(parts, "gives a next object number that is taken", last + 1, "next_obj_id")
 
 
-def _compare(parts: VolumeParts, message: str, found: int, field: str, *, tells_losses: bool = False) -> None:
-    """Compare a count of the superblock; one that says that something is missing is an error."""
+def _compare(parts: VolumeParts, message: str, found: int, field: str, *, is_loss_error: bool = False) -> None:
+    """Compare a count of the superblock; if a higher count means that something is missing, that is an error."""
     declared = getattr(parts.state.superblock, field)
     if found != declared:
-        is_lost = tells_losses and declared > found
+        is_lost = is_loss_error and declared > found
         message = f"{message}: {declared - found:,} are missing" if is_lost else message
         log = parts.state.at_superblock(field)
         log.add("count-differs", "error" if is_lost else "warning", message, expected=found, found=declared)
 
 
 def check_links(parts: VolumeParts, report: Report) -> None:
-    """Compare inodes with the directory records and sibling records that name them."""
+    """Compare inodes with the directory records and sibling records that lead to them."""
     records = parts.fs.records
     inodes, drecs = records.get("inode"), records.get("dir_rec")
     if "format" not in inodes or "file_id" not in drecs:
         return
-    add, kinds = report.of(inodes, "inode"), grammar.ApfsInode.ModeFormat
+    add, kinds = report.for_table(inodes, "inode"), grammar.ApfsInode.ModeFormat
     known = np.isin(inodes["format"], np.array([int(kind) for kind in kinds], np.uint16))
     add(~known, "its mode is of no kind", "val.inode_val_fixed.mode")
     spot, found = records.find("dir_rec", "inode", "file_id")
-    named = spot if found.all() else spot[found]
-    _check_link_counts(parts, report, inodes, drecs, np.bincount(named, minlength=len(inodes["obj_id"])))
-    parents = drecs["obj_id"] if named is spot else drecs["obj_id"][found]
-    wrong = ~_is_listed(named, parents, inodes["parent_id"]) & ~is_deleted(inodes)
-    # The root and the private directory are in directory 1, which has entries but no inode that could count them
-    # (reference, ROOT_DIR_PARENT).
+    target = spot if found.all() else spot[found]
+    _check_link_counts(parts, report, inodes, drecs, np.bincount(target, minlength=len(inodes["obj_id"])))
+    parents = drecs["obj_id"] if target is spot else drecs["obj_id"][found]
+    wrong = ~_is_listed(target, parents, inodes["parent_id"]) & ~is_deleted(inodes)
+    # The root and the private directory are in directory 1, which has entries but no inode (reference,
+    # ROOT_DIR_PARENT).
     is_top, parents = inodes["parent_id"] == int(_NUMBER.root_dir_parent), inodes["parent_id"]
     add(wrong & ~is_top, "the directory that it names does not list it", _PARENT, found=parents)
     add(wrong & is_top, "the entry that names it is missing", _PARENT, level="error", found=parents)
     wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> ENTRY_TYPE_SHIFT)
     message, field = "entry and inode are of different kinds", "val.drec_val_fixed.flags"
-    report.of(drecs, "entry of directory")(wrong, message, field)
+    report.for_table(drecs, "entry of directory")(wrong, message, field)
     _check_siblings(parts, report, inodes, drecs)
 
 
@@ -482,17 +482,17 @@ def _check_link_counts(
     drecs: Columns,
     links: NDArray[np.int64],  # entries that name each inode
 ) -> None:
-    """Directories count their entries, other inodes the entries that name them; what counts more has lost some."""
+    """Check that directories count their entries, and other inodes their links; a higher count means lost entries."""
     is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
     entries, counts = times_listed(inodes["obj_id"], drecs["obj_id"]), inodes["num_children_or_links"]
-    # hfs_convert leaves numbers that no later change puts right.
+    # hfs_convert leaves wrong counts that no later change corrects.
     is_moot = is_converted(parts)
     lost, odd = ("info", "info") if is_moot else ("error", "warning")
     missing = "" if is_moot else "entries of it are missing: "
-    add = partial(report.of(inodes, "directory", "count-differs"), expected=entries, found=counts)
+    add = partial(report.for_table(inodes, "directory", "count-differs"), expected=entries, found=counts)
     add(is_directory & (entries < counts), f"{missing}it counts more than it has", NUM_CHILDREN, level=lost)
     add(is_directory & (entries > counts), "it counts fewer entries than it has", NUM_CHILDREN, level=odd)
-    add = partial(report.of(inodes, "inode", "count-differs"), expected=links, found=counts)
+    add = partial(report.for_table(inodes, "inode", "count-differs"), expected=links, found=counts)
     message = "entries that name it are missing: it counts more links than lead to it"
     add(~is_directory & (links < counts), message, NUM_CHILDREN, level="error")
     wrong = ~is_directory & (links > counts) & ~is_deleted(inodes)
@@ -500,30 +500,30 @@ def _check_link_counts(
 
 
 def _is_listed(place: NDArray[np.int64], parent: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which inodes are named by an entry of the directory that they call their parent.
+    """Mark the inodes that have an entry in their parent directory.
 
-    `place` and `parent` are the inode and the directory of each entry, `parents` what each inode says.
+    `place` and `parent` are the inode and the directory of each entry, `parents` the parent that each inode names.
     """
     listed = np.zeros(len(parents), bool)
     listed[place[parent == parents[place]]] = True
     return listed
 
 
-def _times_named(numbers: NDArray[np.uint64], names: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """How many of some references name each of some ascending numbers."""
+def _count_references(numbers: NDArray[np.uint64], names: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Count the references to each number; numbers ascend."""
     spot, found = match(numbers, names)
     return np.bincount(spot[found], minlength=len(numbers))
 
 
-def _pairs(numbers: NDArray[np.uint64], first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
-    """One number for each pair of inode numbers; negative where one of them does not exist."""
-    one, has_one = match(numbers, first)
-    two, has_two = match(numbers, second)
-    return np.where(has_one & has_two, one * len(numbers) + two, -1)
+def _number_pairs(numbers: NDArray[np.uint64], first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
+    """Return one number for each pair of inode numbers; negative if one of them does not exist."""
+    first_row, has_first = match(numbers, first)
+    second_row, has_second = match(numbers, second)
+    return np.where(has_first & has_second, first_row * len(numbers) + second_row, -1)
 
 
-def _naming_linked(parts: VolumeParts) -> NDArray[np.int64]:
-    """Rows of the entries that name an inode with records of hard links."""
+def _find_linked_entries(parts: VolumeParts) -> NDArray[np.int64]:
+    """Return the rows of entries that lead to an inode with hard link records."""
     records = parts.fs.records
     own, known = records.find("sibling_link", "inode", "obj_id")
     spot, found = records.find("dir_rec", "inode", "file_id")
@@ -533,15 +533,17 @@ def _naming_linked(parts: VolumeParts) -> NDArray[np.int64]:
 
 
 def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: Columns) -> None:
-    """Each hard link has a record at its inode and one by its own number, which agree."""
+    """Check that the two records of each hard link, by inode and by link number, agree."""
     records = parts.fs.records
     links, maps = records.get("sibling_link"), records.get("sibling_map")
     if "parent_id" in links:
-        rows = _naming_linked(parts)
-        pairs = _pairs(inodes["obj_id"], drecs["file_id"][rows], drecs["obj_id"][rows])
-        wrong = ~match(np.sort(pairs[pairs >= 0]), _pairs(inodes["obj_id"], links["obj_id"], links["parent_id"]))[1]
+        rows = _find_linked_entries(parts)
+        pairs = _number_pairs(inodes["obj_id"], drecs["file_id"][rows], drecs["obj_id"][rows])
+        wrong = ~match(
+            np.sort(pairs[pairs >= 0]), _number_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"])
+        )[1]
         message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
-        report.of(links, "hard link of inode")(wrong, message, field)
+        report.for_table(links, "hard link of inode")(wrong, message, field)
         _check_linked_names(report, links, drecs)
     if "file_id" not in maps or "sibling_id" not in links:
         return
@@ -549,35 +551,35 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
     spot, found = match(links["sibling_id"][order], maps["obj_id"])
     wrong = ~found | (links["obj_id"][order][spot] != maps["file_id"])
     message, field = "its inode does not know it", "val.sibling_map_val.file_id"
-    report.of(maps, "hard link")(wrong, message, field, found=maps["file_id"])
+    report.for_table(maps, "hard link")(wrong, message, field, found=maps["file_id"])
 
 
 def _check_linked_names(report: Report, links: Columns, drecs: Columns) -> None:
-    """The name of a hard link is in its directory and at its inode."""
+    """Check that each hard link has the same name in its directory and in its sibling record."""
     rows = np.flatnonzero(drecs["sibling_id"]) if "sibling_id" in drecs else np.empty(0, np.int64)
     if not len(rows) or "name" not in links:
         return
     order = np.argsort(links["sibling_id"], kind="stable")
     spot, found = match(links["sibling_id"][order], drecs["sibling_id"][rows])
     rows, link = rows[found], order[spot[found]]
-    here, there = drecs["name"].text().take(rows).raw(), links["name"].text().take(link).raw()
+    names, link_names = drecs["name"].text().take(rows).raw(), links["name"].text().take(link).raw()
     wrong = np.zeros(len(drecs["obj_id"]), bool)
-    wrong[rows] = [one != other for one, other in zip(here, there, strict=True)]
-    add = report.of(drecs, "entry of directory")
+    wrong[rows] = [name != link_name for name, link_name in zip(names, link_names, strict=True)]
+    add = report.for_table(drecs, "entry of directory")
     add(wrong, "its hard link has another name", "key.drec_key.hdr", level="error")
 
 
 def check_attributes(parts: VolumeParts, report: Report) -> None:
-    """An attribute is embedded or has a stream."""
+    """Check that each attribute is either embedded or has a stream."""
     xattrs = parts.fs.records.get("xattr")
     if "is_embedded" in xattrs:
         wrong = xattrs["is_embedded"] == xattrs["is_stream"]
         message, field = "it is not either embedded or streamed", "val.xattr_val.fixed.flags"
-        report.of(xattrs, "attribute of")(wrong, message, field)
+        report.for_table(xattrs, "attribute of")(wrong, message, field)
 
 
 def check_identity(parts: VolumeParts, slot: int) -> None:
-    """Compare the superblock with its place in the container and with its own flags."""
+    """Compare the superblock with its slot in the container and with its own flags."""
     state = parts.state
     superblock, blocks = state.superblock, state.store.blocks
     roles = [int(role) for role in grammar.ApfsVolume.VolumeRole]
@@ -608,16 +610,16 @@ def check_streams(parts: VolumeParts, report: Report) -> None:
         return
     owners = np.concatenate([owners, others])
     if "refcnt" in streams:
-        users = _times_named(streams["obj_id"], owners)
+        users = _count_references(streams["obj_id"], owners)
         wrong = users != streams["refcnt"].astype(np.int64)
-        add, field = report.of(streams, "data stream", "count-differs"), "val.dstream_id_val.refcnt"
+        add, field = report.for_table(streams, "data stream", "count-differs"), "val.dstream_id_val.refcnt"
         add(wrong, "it counts other users than it has", field, expected=users, found=streams["refcnt"])
     lacking = inodes["has_dstream"] & ~records.find("inode", "dstream_id", "private_id")[1]
-    report.of(inodes, "inode")(lacking, "its data stream does not exist", _STREAM, found=inodes["private_id"])
+    report.for_table(inodes, "inode")(lacking, "its data stream does not exist", _STREAM, found=inodes["private_id"])
 
 
 def _is_one_to_one(owners: NDArray[np.uint64], streams: Columns) -> bool:
-    """Return whether each stream has one owner and says so, and each owner its stream."""
+    """Return whether each stream has exactly one owner and a reference count of 1, and each owner a stream."""
     is_same = is_strictly_ascending(owners) and np.array_equal(owners, streams["obj_id"])
     return bool(is_same and "refcnt" in streams and (streams["refcnt"] == 1).all())
 
@@ -633,13 +635,13 @@ def compare_container(container: Container, parts: ContainerParts) -> None:
 
 
 def check_numbers(container: Container) -> None:
-    """The next transaction and object number are not taken."""
+    """Check that the next transaction and object numbers are free."""
     superblock, code = container.superblock, "superblock-differs"
     if superblock.next_xid <= container.xid:
         log, expected = container.at_superblock("next_xid"), f"more than {container.xid}"
         message = "the next transaction is not younger than this one"
         log.add(code, "warning", message, expected=expected, found=superblock.next_xid)
-    # Ephemeral and virtual objects are numbered in one sequence; physical ones have their addresses for numbers.
+    # Ephemeral and virtual objects are numbered in one sequence; the number of a physical object is its address.
     highest = max([*container.checkpoint.ephemerals, int(container.omap.oid.max(initial=0))])
     if superblock.next_oid <= highest:
         log, expected = container.at_superblock("next_oid"), f"more than {highest}"
@@ -647,7 +649,7 @@ def check_numbers(container: Container) -> None:
 
 
 def check_maps(container: Container) -> None:
-    """Mappings describe the objects they lead to, and only the last map of a checkpoint is marked as the last."""
+    """Check that mappings have the types of their objects, and that only the last map is marked as last."""
     blocks, paddrs = container.blocks, np.array(container.checkpoint.map_paddrs, np.uint64)
     if len(paddrs):
         data = blocks.read(paddrs, blocks.block_size).reshape(-1)
@@ -658,24 +660,24 @@ def check_maps(container: Container) -> None:
             container.log.at("checkpoint map", int(paddrs[-1])).add("checkpoint-invalid", "warning", message)
     for item in container.checkpoint.ephemerals.values():
         head = object_header(blocks.read_object(item.paddr, blocks.block_size), blocks.at(item.paddr))
-        wanted, found = (item.type, item.subtype), (int(head.type), int(head.subtype))
-        if found != wanted:
+        expected, found = (item.type, item.subtype), (int(head.type), int(head.subtype))
+        if found != expected:
             log = container.log.at(f"ephemeral object {item.oid}", item.paddr)
             message = "the checkpoint map says another type"
-            log.add("checkpoint-invalid", "warning", message, expected=wanted, found=found)
+            log.add("checkpoint-invalid", "warning", message, expected=expected, found=found)
 
 
 def check_newer(container: Container) -> None:
-    """An older checkpoint than the last one committed is read only where that one is lost."""
-    lost = container.younger
-    if lost is not None:
-        message = f"transaction {lost.xid} cannot be read: {lost.why}; {container.xid} is shown"
-        log = container.log.at("checkpoint", lost.paddr)
-        log.add("checkpoint-invalid", "error", message, expected=lost.xid, found=container.xid)
+    """Report a newer checkpoint than the one that was read: it is lost."""
+    newer = container.younger
+    if newer is not None:
+        message = f"transaction {newer.xid} cannot be read: {newer.why}; {container.xid} is shown"
+        log = container.log.at("checkpoint", newer.paddr)
+        log.add("checkpoint-invalid", "error", message, expected=newer.xid, found=container.xid)
 
 
 def check_queue_counts(container: Container, space: Space) -> None:
-    """Each free queue holds as many blocks as it counts, all of them inside the container."""
+    """Check that free queues have as many blocks as they count, all of them inside the container."""
     log, code = container.log.at("space manager"), "spaceman-invalid"
     for number, queue in enumerate(space.header.free_queues):
         found = space.queued.get(number, 0)
@@ -689,8 +691,8 @@ def check_queue_counts(container: Container, space: Space) -> None:
 
 
 def check_space_blocks(container: Container, parts: ContainerParts) -> None:
-    """Checksums of chunk-info blocks and of blocks with their addresses."""
-    wanted = [item for item in parts.regions if item.type in ("spaceman-cib", "spaceman-cab")]
-    paddrs = np.array([item.paddr for item in wanted], np.uint64)
+    """Check the checksums of chunk-info blocks and of the blocks with their addresses."""
+    regions = [item for item in parts.regions if item.type in ("spaceman-cib", "spaceman-cab")]
+    paddrs = np.array([item.paddr for item in regions], np.uint64)
     readable = container.blocks.readable(paddrs, container.blocks.block_size)
     report_damaged(container.store, paddrs[readable], ["chunk information"] * int(readable.sum()))

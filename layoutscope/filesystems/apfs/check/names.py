@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
 
 MASK: Final = (1 << 22) - 1
-"""The bits of a hash that a key has room for."""
-FEW: Final = 1000
+"""The bits of a hash that a key stores."""
+MAX_SLOW_HASHES: Final = 1000
 HASH_PLAIN_NAMES: Final = Kernel("hash_plain_names", "blnnIB")
 _HASH_FIELD: Final = "key.drec_hashed_key.len_name_and_hash"
-MAX_OF_THEM: Final = 0.5
-"""If more names than this share have another hash, the rule is wrong and not the names."""
+MAX_WRONG_SHARE: Final = 0.5
+"""Above this share of wrong hashes, the rule for case is wrong and not the names."""
 
 
 def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Hash many names."""
+    """Hash names, and mark those that have a hash."""
     hashes, known = _hash_plain(names, folded=folded)
     _hash_others(names, hashes, known, folded=folded)
     return hashes, known
 
 
 def _hash_plain(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Hash the names of ASCII alone, and say which they are; empty ones have no hash."""
+    """Hash the ASCII names, and mark them; empty names have no hash."""
     hashes, known = np.empty(len(names), np.uint32), np.empty(len(names), bool)
     lengths, data = names.length.astype(np.int64), np.ascontiguousarray(names.data)
     HASH_PLAIN_NAMES(data, lengths, folded, MASK, hashes.view(np.int32), known.view(np.uint8))
@@ -53,7 +53,7 @@ def _hash_plain(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDAr
 
 
 def _hash_others(names: Names, hashes: NDArray[np.uint32], known: NDArray[np.bool_], *, folded: bool) -> None:
-    """Hash the names that have no hash so far, one by one."""
+    """Hash the names without a hash, one by one."""
     others = np.flatnonzero(~known & (names.length > 0))
     raw = names.raw() if len(others) else []
     for row in others.tolist():
@@ -68,14 +68,14 @@ def _normalize_name(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
         text = compared_form(raw.decode(), folded=folded)
     except UnicodeDecodeError:
         return None
-    # Unicode gives new characters their cases and decompositions later; the volume hashed what was known then.
+    # Later versions of Unicode define characters that were unassigned when the volume hashed them.
     if any(unicodedata.category(character) == "Cn" for character in text):
         return None
     return np.array([ord(character) for character in text], np.uint32)
 
 
 def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = False) -> None:
-    """Compare the names of directory entries with their hashes."""
+    """Compare the hashes of directory entries with their names."""
     drecs = parts.fs.records.get("dir_rec")
     if not len(drecs["obj_id"]):
         return
@@ -84,21 +84,21 @@ def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = Fal
     is_plain = known | (names.length == 0)
     _report_bytes(drecs, is_plain, report)
     if "name_hash" not in drecs:
-        # The first volumes of APFS keep names without hashes.
+        # The first APFS volumes store names without hashes.
         return
-    if not plain_alone or (~is_plain).sum() <= FEW:
+    if not plain_alone or (~is_plain).sum() <= MAX_SLOW_HASHES:
         _hash_others(names, hashes, known, folded=is_folded)
     wrong = known & (hashes != drecs["name_hash"])
     if not wrong.any():
         return
-    if wrong.sum() > MAX_OF_THEM * _telling(drecs, known):
+    if wrong.sum() > MAX_WRONG_SHARE * _count_case_dependent(drecs, known):
         _report_rule(report.log, parts)
         return
-    # How a character folds is a matter of Unicode's version, but for old ones: there the name or the hash is damaged.
+    # Case folding of newer characters depends on the Unicode version; for old ones the name or the hash is damaged.
     is_settled = is_plain.copy()
     others = wrong & ~is_plain
     is_settled[others] = [_is_settled(name) for name in names.take(others).raw()]
-    add = report.of(drecs, "entry of directory", "name-hash-differs")
+    add = report.for_table(drecs, "entry of directory", "name-hash-differs")
     sides: tuple[tuple[NDArray[np.bool_], Level], ...] = (is_settled, "error"), (~is_settled, "warning")
     for chosen, level in sides:
         message, stored = "its hash is not that of its name", drecs["name_hash"]
@@ -106,7 +106,7 @@ def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = Fal
 
 
 def _is_settled(raw: bytes) -> bool:
-    """Whether all characters of a name are of Unicode 3.2, whose folding has not changed since."""
+    """Return whether all characters of a name are in Unicode 3.2, whose folding has not changed since."""
     old = unicodedata.ucd_3_2_0
     return all(old.category(character) != "Cn" for character in raw.decode(errors="replace"))
 
@@ -119,7 +119,7 @@ def _report_bytes(drecs: Columns, is_plain: NDArray[np.bool_], report: Report) -
     wrong = np.zeros(len(names), bool)
     for row, raw in enumerate(names.raw()):
         wrong[row] = not is_plain[row] and not is_utf8(raw)
-    add = report.of(drecs, "entry of directory", "record-invalid")
+    add = report.for_table(drecs, "entry of directory", "record-invalid")
     add(wrong, "its name is not UTF-8", _HASH_FIELD, level="error")
 
 
@@ -132,37 +132,37 @@ def is_utf8(raw: bytes) -> bool:
     return True
 
 
-def _telling(drecs: Columns, known: NDArray[np.bool_]) -> int:
-    """How many names have another hash under the other rule of case, at least one."""
-    one, _ = hash_names(drecs["name"], folded=True)
-    other, _ = hash_names(drecs["name"], folded=False)
-    return max(int((known & (one != other)).sum()), 1)
+def _count_case_dependent(drecs: Columns, known: NDArray[np.bool_]) -> int:
+    """Count the names whose hash depends on the rule for case, at least one."""
+    folded, _ = hash_names(drecs["name"], folded=True)
+    exact, _ = hash_names(drecs["name"], folded=False)
+    return max(int((known & (folded != exact)).sum()), 1)
 
 
 def _report_rule(log: FindingLog, parts: VolumeParts) -> None:
     superblock = parts.state.superblock
     plus = records.APFS_SUPERBLOCK.incompatible_features.offset
-    says = "case does not count" if superblock.is_case_insensitive else "case counts"
-    message = f"says that {says} in names, but their hashes say otherwise"
+    rule = "case does not count" if superblock.is_case_insensitive else "case counts"
+    message = f"says that {rule} in names, but their hashes say otherwise"
     log.at("volume superblock", parts.state.paddr, plus=plus).add("superblock-differs", "error", message)
 
 
-IN_VALUES: Final = {"sibling_link": records.SIBLING_VAL_FIXED, "snap_metadata": records.SNAP_METADATA_VAL}
+VALUE_NAMES: Final = {"sibling_link": records.SIBLING_VAL_FIXED, "snap_metadata": records.SNAP_METADATA_VAL}
 """Records whose values end with a name."""
-IN_KEYS: Final = ("dir_rec", "xattr", "snap_name")
-"""Records whose keys do."""
+KEY_NAMES: Final = ("dir_rec", "xattr", "snap_name")
+"""Records whose keys end with a name."""
 _FLAG: Final = grammar.ApfsXattr.XattrFlag
-_MOST_EMBEDDED: Final = 3804
-_MOST_OF_NAME: Final = 256
+_MAX_EMBEDDED_BYTES: Final = 3804
+_MAX_NAME_BYTES: Final = 256
 _FINDER_BYTES: Final = 32
-_OF_SYSTEM: Final = {
+_IS_SYSTEM_OWNED: Final = {
     b"com.apple.fs.symlink": True,
     b"com.apple.ResourceFork": False,
     b"com.apple.system.Security": False,
     b"com.apple.FinderInfo": False,
     b"com.apple.decmpfs": False,
 }
-"""Whether attributes of these names belong to the file system."""
+"""Whether attributes with these names belong to the file system."""
 
 
 def check_names(rows: CheckedRows, name: str, kind: RecordType, volume: ApfsVolume.ApfsSuperblock | None) -> None:
@@ -170,7 +170,7 @@ def check_names(rows: CheckedRows, name: str, kind: RecordType, volume: ApfsVolu
     start, stop = rows.starts("key") + kind.width, rows.starts("key") + rows.lengths("key")
     _check_ends(rows, "key", name, start, stop)
     if name == "xattr":
-        rows.report(stop - start > _MOST_OF_NAME, "key", "xattr: its name is longer than any may be")
+        rows.report(stop - start > _MAX_NAME_BYTES, "key", "xattr: its name is longer than any may be")
     elif name == "dir_rec" and volume is not None and volume.has_hashed_names and rows.batch.level:
         # Keys of leaves are compared with all names of the volume.
         _check_hashes(rows, start, stop, folded=bool(volume.is_case_insensitive))
@@ -178,15 +178,15 @@ def check_names(rows: CheckedRows, name: str, kind: RecordType, volume: ApfsVolu
 
 def check_texts(rows: CheckedRows, name: str) -> None:
     """Check the names in values of one kind."""
-    if name in IN_VALUES:
-        start = rows.starts("val") + IN_VALUES[name].width
+    if name in VALUE_NAMES:
+        start = rows.starts("val") + VALUE_NAMES[name].width
         _check_ends(rows, "val", name, start, rows.starts("val") + rows.lengths("val"))
     elif name == "xattr":
         _check_attributes(rows)
 
 
 def _check_ends(rows: CheckedRows, part: str, name: str, start: NDArray[np.int64], stop: NDArray[np.int64]) -> None:
-    """A name ends with the first zero byte."""
+    """Check that each name ends with its first zero byte."""
     zeros = np.flatnonzero(rows.batch.buffer == 0)
     spot = np.minimum(np.searchsorted(zeros, start), max(len(zeros) - 1, 0))
     wrong = (stop <= start) | (zeros[spot] != stop - 1 if len(zeros) else np.ones(len(start), bool))
@@ -210,16 +210,16 @@ def _check_attributes(rows: CheckedRows) -> None:
     fixed = records.XATTR_VAL.fixed
     flags, size = (rows.column("val", records.XATTR_VAL, field) for field in (fixed.flags, fixed.len_xdata))
     is_stream = flags & np.uint16(_FLAG.data_stream) != 0
-    wrong = is_stream & (size != records.XATTR_DSTREAM.width) | ~is_stream & (size > _MOST_EMBEDDED)
+    wrong = is_stream & (size != records.XATTR_DSTREAM.width) | ~is_stream & (size > _MAX_EMBEDDED_BYTES)
     rows.report(wrong, "val", "xattr: more data than it may embed, or no stream", field=fixed.len_xdata)
     head = records.XATTR_KEY.width
     start, length = rows.starts("key") + head, rows.lengths("key") - head - 1
-    for name, is_system in _OF_SYSTEM.items():
+    for name, is_system in _IS_SYSTEM_OWNED.items():
         here = np.flatnonzero(length == len(name))
         here = here[(rows.batch.buffer[start[here][:, None] + np.arange(len(name))] == list(name)).all(axis=1)]
         is_owned = flags & np.uint16(_FLAG.file_system_owned) != 0
-        wrong = rows.rows_of(here) & (is_owned != is_system)
+        wrong = rows.mark(here) & (is_owned != is_system)
         rows.report(wrong, "val", "xattr: it belongs to the file system or not, against its name", field=fixed.flags)
         if name == b"com.apple.FinderInfo":
-            wrong = rows.rows_of(here) & ~is_stream & (size != _FINDER_BYTES)
+            wrong = rows.mark(here) & ~is_stream & (size != _FINDER_BYTES)
             rows.report(wrong, "val", "xattr: information of the Finder has 32 bytes", field=fixed.len_xdata)

@@ -1,7 +1,7 @@
-"""Nodes of every tree as a driver keeps them: head, free lists, room, and what the root says of its tree.
+"""Check of the nodes of every tree: header, free lists, free space, and the root's description of its tree.
 
-Apple File System Reference, B-Trees. A reader needs little of this, yet a driver that changes a node takes its free
-space from the header, and would write over records where that is wrong.
+Apple File System Reference, B-Trees. A reader needs little of this, but a driver that changes a node takes its free
+space from the header, and would overwrite records if that is wrong.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.btree import read_levels
-from layoutscope.filesystems.apfs.check.subject import container_sources, volume_roots
+from layoutscope.filesystems.apfs.check.subject import list_container_sources, list_volume_roots
 from layoutscope.filesystems.apfs.container import NoMap
 from layoutscope.filesystems.apfs.fsrecords import find_losses, report_losses, tell_losses
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
@@ -65,24 +65,24 @@ TREES: Final[dict[str, tuple[int, tuple[int, int], tuple[int, int]]]] = {
 }
 """Flags and lengths of keys and values by the kind of tree, in every container that macOS or Linux made.
 
-First the lengths that the root gives, 0 where records vary; then those that all records have all the same.
+The first pair of lengths is in the root, 0 where records vary; the second pair is that of the records themselves.
 """
 
 
-def _all_but(mask: int, expected: int, words: str) -> Want:
-    """Demand a value, whatever the bits of a mask are."""
+def _expect_outside_mask(mask: int, expected: int, words: str) -> Want:
+    """Demand a value for the bits outside of a mask."""
     return Want(lambda found: found & ~np.array(mask, found.dtype) == expected, words)
 
 
-def node_rules(batch: ReadNodes, xid: int) -> Rules:
-    """Declare the rules of the heads of nodes (btree_node_phys_t)."""
+def make_node_rules(batch: ReadNodes, xid: int) -> Rules:
+    """Return the rules of node headers (btree_node_phys_t)."""
     shape, source = batch.tree.shape, batch.tree.source
     flags = None
     if source.tree in TREES:
         expected = int(_FLAG.fixed_kv_size) if TREES[source.tree][1][0] else 0
         expected |= (int(_FLAG.hashed) if shape.is_hashed else 0) | (int(_FLAG.noheader) if shape.is_noheader else 0)
         # Root and leaf are compared while the tree is read.
-        flags = _all_but(int(_FLAG.root | _FLAG.leaf), expected, f"{expected:#x}, root and leaf aside")
+        flags = _expect_outside_mask(int(_FLAG.root | _FLAG.leaf), expected, f"{expected:#x}, root and leaf aside")
     written = None if shape.is_noheader else NOT_ZERO if source.ephemerals is None else equals(xid)
     return rules(
         DIFFERS,
@@ -97,8 +97,8 @@ def node_rules(batch: ReadNodes, xid: int) -> Rules:
     )
 
 
-def tree_rules(batch: ReadNodes) -> Rules:
-    """Declare the rules of what a root says of its tree (btree_info_t, apfsck); sequential insertion is a hint."""
+def make_info_rules(batch: ReadNodes) -> Rules:
+    """Return the rules of the root's description of its tree (btree_info_t, apfsck); sequential insertion is a hint."""
     if batch.tree.source.tree not in TREES:
         return ()
     flags, (len_key, len_val), _ = TREES[batch.tree.source.tree]
@@ -108,7 +108,7 @@ def tree_rules(batch: ReadNodes) -> Rules:
         DIFFERS,
         (
             INFO.fixed.flags,
-            _all_but(hint, flags, f"{flags:#x}, and the hint {hint:#x}"),
+            _expect_outside_mask(hint, flags, f"{flags:#x}, and the hint {hint:#x}"),
             "not the flags of such a tree",
         ),
         (INFO.fixed.len_key, equals(len_key), "keys of such a tree have another size"),
@@ -116,20 +116,20 @@ def tree_rules(batch: ReadNodes) -> Rules:
     )
 
 
-def longest_rules(batch: ReadNodes, longest: tuple[int, int]) -> Rules:
-    """Declare the rules of what a root says of its records, when all of them are read (btree_info_t)."""
+def make_longest_rules(batch: ReadNodes, longest: tuple[int, int]) -> Rules:
+    """Return the rules of the root's description of all records, once they are read (btree_info_t)."""
     if batch.tree.source.tree not in TREES:
         return ()
     _, sizes, lengths = TREES[batch.tree.source.tree]
 
-    def want(fixed: int, seen: int) -> Want:
+    def expect_length(fixed: int, read: int) -> Want:
         if fixed:
-            # A tree that never held a record knows no longest one.
-            return equals(fixed) if seen or sizes[0] else one_of(0, fixed)
-        # A tree remembers records that were longer than those of today, but none that no node could hold.
-        return Want(lambda found: (found >= seen) & (found < batch.size_bytes), f"{seen} to {batch.size_bytes}")
+            # A tree that never had a record stores 0.
+            return equals(fixed) if read or sizes[0] else one_of(0, fixed)
+        # Longer records may have been deleted, but none can be longer than a node.
+        return Want(lambda found: (found >= read) & (found < batch.size_bytes), f"{read} to {batch.size_bytes}")
 
-    key, val = (want(*each) for each in zip(lengths, longest, strict=True))
+    key, val = (expect_length(*each) for each in zip(lengths, longest, strict=True))
     return rules(
         "count-differs",
         (INFO.longest_key, key, "not the length of the longest key"),
@@ -138,7 +138,7 @@ def longest_rules(batch: ReadNodes, longest: tuple[int, int]) -> Rules:
 
 
 class TreeNodes:
-    """The nodes of one tree, looked at batch by batch."""
+    """Checks the nodes of one tree, batch by batch."""
 
     def __init__(self, subject: Subject) -> None:
         """Begin a tree."""
@@ -152,11 +152,11 @@ class TreeNodes:
         rows = np.flatnonzero(batch.check.is_sound)
         starts = rows * batch.size_bytes
         at = lambda row, plus: batch.at(int(rows[row]), int(starts[row]) + plus, log=self.subject.log)  # noqa: E731
-        check_fields(NODE, batch.buffer, starts, node_rules(batch, self.subject.container.xid), at)
+        check_fields(NODE, batch.buffer, starts, make_node_rules(batch, self.subject.container.xid), at)
         if self.root is None:
-            # The bytes of a batch may be gone with the next one.
+            # The next batch may reuse the buffer of this one.
             self.root = batch
-            _check_root(self.subject, batch, tree_rules(batch))
+            _check_root(self.subject, batch, make_info_rules(batch))
         if len(batch.slots):
             values = int(batch.slots.val_len.max()) if not batch.level else 0
             key, val = self.longest
@@ -166,7 +166,7 @@ class TreeNodes:
         self._check_age(batch)
 
     def _check_age(self, batch: ReadNodes) -> None:
-        """A physical node has another address after each change, so that its parents change with it."""
+        """Check that no physical node is younger than its parent: a change moves a node and so changes its parents."""
         xids, parent = batch.head["hdr.xid"], batch.places.parent
         if batch.tree.source.view is None and parent[0] >= 0:
             limit = self.xids[parent]
@@ -176,9 +176,9 @@ class TreeNodes:
         self.xids = np.append(self.xids, xids)
 
     def close(self) -> None:
-        """Check what the root says of all records."""
+        """Check the root's description of all records."""
         if self.root is not None:
-            _check_root(self.subject, self.root, longest_rules(self.root, self.longest))
+            _check_root(self.subject, self.root, make_longest_rules(self.root, self.longest))
 
 
 def _check_root(subject: Subject, batch: ReadNodes, declared: Rules) -> None:
@@ -195,7 +195,7 @@ _HEAD: Final = (
 
 
 def _check_room(subject: Subject, batch: ReadNodes) -> None:
-    """The gap is between keys and values, and what is free in their areas is what the lists say."""
+    """Check that the free space is between keys and values, and that the free lists match the bytes free in both."""
     size = batch.size_bytes
     starts = np.arange(len(batch.places), dtype=np.int64) * size
     found = decode_columns(NODE, batch.buffer, starts, _HEAD)
@@ -204,7 +204,7 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
     gap = keys + head["free_space.ofs_data"]
     values, end = gap + head["free_space.len_data"], starts + size - np.where(batch.head["is_root"], INFO.width, 0)
     slots = batch.slots
-    # A ghost has no value, so it has no place.
+    # A ghost has no value and so no position.
     has_value = slots.val_len > 0
     # Name of each area, where it starts and ends, and where its records are; positions in the buffer.
     areas = (
@@ -251,7 +251,7 @@ def _check_area(
     start: I64,
     length: I64,
 ) -> None:
-    """Compare the free bytes of an area with its list, and see that no byte is in use twice."""
+    """Compare the free bytes of an area with its free list, and check that no byte is in use twice."""
     slots, field = batch.slots, getattr(NODE, f"{name}_free_list")
     used = np.bincount(slots.node, length, len(sound)).astype(np.int64)
     # The sum counts gaps that are too small for an entry of the list too.
@@ -267,7 +267,7 @@ def _check_area(
     broken = np.zeros(len(sound), bool)
     broken[torn] = True
     _report(subject, batch, broken, field.ofs_data.offset, message)
-    # Records and free pieces of all nodes, by their place: none begins before the one before it ends.
+    # Sorted by position, no record or free piece begins before its predecessor ends.
     node = np.concatenate([slots.node, owner])
     start = np.concatenate([start, piece])
     stop = start + np.concatenate([length, room])
@@ -288,9 +288,9 @@ def _walk_free_lists(
     stop: I64,
     position: Callable[[I64, I64], I64],  # place in the buffer of an offset in nodes
 ) -> list[I64]:
-    """Walk the free lists of many nodes at once, a step at a time.
+    """Walk the free lists of many nodes at once, one step per round.
 
-    The node, start and length of each piece, and the nodes whose list is broken.
+    Returns the node, start and length of each piece, and the nodes whose list is broken.
     """
     found: list[tuple[I64, ...]] = []
     broken: list[I64] = []
@@ -324,9 +324,9 @@ ENTRY_FIELDS: Final = (VALUE.paddr, VALUE.len_object, VALUE.is_deleted, VALUE.is
 
 
 def check_roots(subject: Subject, parts: VolumeParts) -> None:
-    """Every tree of a volume can be reached from the field that names its root, and every node from its parent."""
+    """Check that each tree of a volume can be reached from the superblock, and each node from its parent."""
     # Reading a tree reports each damaged node, so without a finding no node is missing.
-    for source, log in volume_roots(subject, parts) if parts.log.findings or parts.view != "live" else ():
+    for source, log in list_volume_roots(subject, parts) if parts.log.findings or parts.view != "live" else ():
         losses, has_root = find_losses(source)
         if not has_root:
             message = f"leads to no root of the {source.tree} tree"
@@ -335,13 +335,13 @@ def check_roots(subject: Subject, parts: VolumeParts) -> None:
 
 
 def check_container_trees(subject: Subject) -> None:
-    """Every node of the container's own trees can be reached from its parent."""
-    for source in container_sources(subject):
+    """Check that every node of the container's own trees can be reached from its parent."""
+    for source in list_container_sources(subject):
         report_losses(source, None, subject.log)
 
 
 def check_lost_volumes(subject: Subject) -> None:
-    """Every volume that the container names has a superblock with an object map."""
+    """Check that every volume that the container names has a superblock and an object map."""
     container = subject.container
     for slot, oid in list_volumes(container):
         plus = SUPERBLOCK.fs_oid.offset + slot * OID_BYTES
@@ -357,9 +357,9 @@ def check_lost_volumes(subject: Subject) -> None:
 
 
 def check_checkpoints(subject: Subject) -> None:
-    """Every checkpoint that is not older than the one in use has its objects where its maps say."""
+    """Check that each checkpoint not older than the one in use has its objects at the addresses in its maps."""
     container = subject.container
-    for paddr, superblock in checkpoints.superblocks(subject.apart, container.area):
+    for paddr, superblock in checkpoints.superblocks(subject.silent_store, container.area):
         if superblock.hdr.xid >= container.xid:
             _check_maps(subject, superblock)
             if superblock.hdr.xid > container.xid or isinstance(container.omap_header, NoMap):
@@ -396,7 +396,7 @@ def _check_maps(subject: Subject, superblock: ApfsContainer.NxSuperblock) -> Non
         found = decode_columns(MAPPING, block, starts, MAPPING_FIELDS)
         for number, start in enumerate(starts.tolist()):
             mapping = {name: int(values[number]) for name, values in found.items()}
-            problem = _mapping_problem(subject, mapping)
+            problem = _find_mapping_problem(subject, mapping)
             if problem:
                 field, message = problem
                 name = f"checkpoint map of xid {superblock.hdr.xid}, object {mapping['oid']}"
@@ -404,8 +404,8 @@ def _check_maps(subject: Subject, superblock: ApfsContainer.NxSuperblock) -> Non
                 log.add("checkpoint-invalid", "warning", message, found=mapping.get(field, ""))
 
 
-def _mapping_problem(subject: Subject, mapping: dict[str, int]) -> tuple[str, str] | None:
-    """Field that cannot be right, and why; None if the object is there."""
+def _find_mapping_problem(subject: Subject, mapping: dict[str, int]) -> tuple[str, str] | None:
+    """Return the wrong field of a mapping, and the reason; None if the object is at its address."""
     blocks = subject.container.blocks
     size = mapping["len_object"]
     if not 0 < size <= checkpoints.MAX_OBJECT_BYTES or size % blocks.block_size:
@@ -430,7 +430,9 @@ def check_container_map(subject: Subject) -> None:
     if len(container.omap.nodes):
         mapped = read_mapped(container.omap, container.store)
         root = container.omap_header.tree_oid
-        _check_map(subject, TreeSource(subject.apart, "container-omap", root, container.xid), container.omap, mapped)
+        _check_map(
+            subject, TreeSource(subject.silent_store, "container-omap", root, container.xid), container.omap, mapped
+        )
 
 
 def check_object_map(subject: Subject, parts: VolumeParts) -> None:
@@ -438,20 +440,20 @@ def check_object_map(subject: Subject, parts: VolumeParts) -> None:
     state = parts.state
     known = [parts.fs.nodes] if parts.view == "live" and not parts.log.findings else list(parts.views.values())
     mapped = read_mapped(state.omap, state.store, known, parts.cipher)
-    source = TreeSource(subject.apart, "omap", state.omap_header.tree_oid, subject.container.xid)
+    source = TreeSource(subject.silent_store, "omap", state.omap_header.tree_oid, subject.container.xid)
     _check_map(subject, source, state.omap, mapped, may_encrypt=not state.superblock.is_unencrypted)
 
 
-_KINDS: Final = {"omap": "fs tree, node", "container-omap": "volume"}
-"""What the objects of a map are called, as where trees lead to them."""
+_STRUCTURE_NAMES: Final = {"omap": "fs tree, node", "container-omap": "volume"}
+"""Structure names of the objects in each map, as in findings of readers."""
 
 
 def _check_map(
     subject: Subject, source: TreeSource, omap: ObjectMap, mapped: Mapped, *, may_encrypt: bool = False
 ) -> None:
-    """Compare the entries of an object map with their objects, and report the objects that are damaged themselves."""
+    """Compare the entries of an object map with their objects, and report damaged objects."""
     misled = are_misled(omap, mapped)
-    report_damaged_objects(omap, mapped, misled, _KINDS[source.tree], subject.log)
+    report_damaged_objects(omap, mapped, misled, _STRUCTURE_NAMES[source.tree], subject.log)
     wrong = np.unique(omap.paddr[misled])
     for batch in read_levels(source):
         if not batch.level and len(batch.slots):
@@ -504,7 +506,7 @@ def _check_entries(
     message = "it says deleted, but no older entry is there to delete"
     report(alone, "val.flags", message, level="error")
     report(strange, "val.flags", "it says encrypted on a volume that is not")
-    # If the block fails its own checksum, its content does not count as a contradiction.
+    # Contents of a block with a wrong checksum do not count as contradictions.
     found = {name: entry[name].copy() for name in ("oid", "xid")}
     plain = np.flatnonzero(is_sound & ~(future | odd))
     found["oid"][plain], found["xid"][plain] = mapped.oid[row[plain]], mapped.xid[row[plain]]

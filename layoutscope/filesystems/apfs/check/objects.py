@@ -1,7 +1,7 @@
 """Rules of the objects of a container: superblocks, maps, the reaper, key bags, boot records, the write cache.
 
-Apple File System Reference; what only apfsck says was seen to hold of the containers that macOS makes. Free are times,
-counters and identifiers that nothing else repeats, and the newest version that mounted the container.
+Apple File System Reference; rules from apfsck alone were confirmed on containers made by macOS. Times, counters,
+identifiers without a second copy, and the newest version that mounted the container have no rules.
 """
 
 from __future__ import annotations
@@ -56,30 +56,30 @@ EPHEMERAL: Final = "an ephemeral object is written with each checkpoint"
 
 
 def expect_storage(kind: int, storage: int) -> Want:
-    """Demand a type of object and how it is stored, and no other flag."""
+    """Demand an object type and a storage type, and no other flag."""
     return equals(int(kind) | int(storage))
 
 
 PHYSICAL_TREE: Final = expect_storage(TYPES.btree, STORAGE.physical)
 
 
-def passed(xid: int) -> Want:
-    """Demand a transaction that is over: none has the number 0, and none is younger than the checkpoint."""
-    return between(1, xid)
+def expect_past(xid: int) -> Want:
+    """Demand a finished transaction: not 0, and not younger than the checkpoint."""
+    return expect_range(1, xid)
 
 
-def between(least: int, most: int) -> Want:
-    """Demand a number that is neither less nor more than others."""
+def expect_range(least: int, most: int) -> Want:
+    """Demand a number within bounds, both included."""
     return Want(lambda found: (found >= least) & (found <= most), f"{least} to {most}")
 
 
-def header_rules(of: Any, noun: str, stored: Want | None = None, xid: int | None = None) -> Iterator[Row]:
-    """Yield the rules of the header of an object: its type, that it has no subtype, a transaction that is over."""
+def make_header_rules(record: Any, noun: str, stored: Want | None = None, xid: int | None = None) -> Iterator[Row]:
+    """Yield the rules of an object's header: its type, no subtype, and a finished transaction."""
     if stored is not None:
-        yield of.hdr.type_and_flags, stored, "another type or storage"
-    yield of.hdr.subtype, ZERO, f"{noun} have no subtype"
+        yield record.hdr.type_and_flags, stored, "another type or storage"
+    yield record.hdr.subtype, ZERO, f"{noun} have no subtype"
     if xid is not None:
-        yield of.hdr.xid, passed(xid), PAST
+        yield record.hdr.xid, expect_past(xid), PAST
 
 
 def read_block(container: Container, paddr: int) -> NDArray[np.uint8]:
@@ -93,21 +93,21 @@ def is_readable(container: Container, paddr: int, size_bytes: int = 0) -> bool:
     return bool(container.blocks.readable(np.array([paddr], np.uint64), size_bytes)[0])
 
 
-def columns_of(
+def read_columns(
     container: Container, record_type: RecordType, paddr: int, fields: Sequence[Field]
 ) -> dict[str, NDArray[Any]]:
     """Decode fields of one object at an address."""
     return decode_columns(record_type, read_block(container, paddr), np.zeros(1, np.int64), tuple(fields))
 
 
-def numbers_of(container: Container, record_type: RecordType, paddr: int, *fields: Field) -> list[int]:
+def read_numbers(container: Container, record_type: RecordType, paddr: int, *fields: Field) -> list[int]:
     """Decode numbers of one object at an address."""
-    found = columns_of(container, record_type, paddr, fields)
-    return [int(found[field][0]) for field in fields]
+    columns = read_columns(container, record_type, paddr, fields)
+    return [int(columns[field][0]) for field in fields]
 
 
-def hold(subject: Subject, name: str, record_type: RecordType, paddrs: Sequence[int], declared: Rules) -> None:
-    """Check objects of one type and name, each in a block, if all of them can be read."""
+def check_objects(subject: Subject, name: str, record_type: RecordType, paddrs: Sequence[int], declared: Rules) -> None:
+    """Check objects of one type and name, each in one block, if all of them can be read."""
     blocks, places = subject.container.blocks, np.array(paddrs, np.uint64)
     if len(places) and blocks.readable(places, blocks.block_size).all():
         data = blocks.read(places, blocks.block_size).reshape(-1)
@@ -119,8 +119,8 @@ def hold(subject: Subject, name: str, record_type: RecordType, paddrs: Sequence[
 REAPER: Final = records.REAPER_HEAD
 
 
-def reaper_rules(xid: int, next_reap_id: int, room: int, *, is_idle: bool) -> Rules:
-    """Declare the rules of the reaper (nx_reaper_phys_t, apfsck); one that has nothing to do is empty."""
+def make_reaper_rules(xid: int, next_reap_id: int, room: int, *, is_idle: bool) -> Rules:
+    """Return the rules of the reaper (nx_reaper_phys_t, apfsck); an idle reaper is empty."""
     empty = ZERO if is_idle else None
     return rules(
         "reaper-differs",
@@ -144,14 +144,16 @@ def reaper_rules(xid: int, next_reap_id: int, room: int, *, is_idle: bool) -> Ru
 
 
 def check_reaper(subject: Subject) -> None:
-    """The reaper belongs to the checkpoint, and is empty where it has nothing to do."""
+    """Check that the reaper is of the checkpoint's transaction, and empty when idle."""
     container = subject.container
     item = container.checkpoint.ephemerals.get(container.superblock.reaper_oid)
     if item is None:
         return
-    head, next_reap_id = numbers_of(container, REAPER, item.paddr, REAPER.head_oid, REAPER.next_reap_id)
+    head, next_reap_id = read_numbers(container, REAPER, item.paddr, REAPER.head_oid, REAPER.next_reap_id)
     room = container.blocks.block_size - REAPER.width
-    hold(subject, "reaper", REAPER, [item.paddr], reaper_rules(container.xid, next_reap_id, room, is_idle=not head))
+    check_objects(
+        subject, "reaper", REAPER, [item.paddr], make_reaper_rules(container.xid, next_reap_id, room, is_idle=not head)
+    )
     rest = np.flatnonzero(read_block(container, item.paddr)[REAPER.width :])
     if not head and len(rest):
         plus = REAPER.width + int(rest[0])
@@ -163,17 +165,17 @@ OBJECT, OMAP = records.OBJ_PHYS, records.OMAP_PHYS
 _MAP_FLAG: Final = grammar.ApfsContainer.OmapFlag
 
 
-def omap_rules(*, is_own: bool) -> Rules:
-    """Declare the rules of the heads of object maps (omap_phys_t, apfsck).
+def make_omap_rules(*, is_own: bool) -> Rules:
+    """Return the rules of object map headers (omap_phys_t, apfsck).
 
-    The container's own map has no snapshots: the system manages it by hand, and no other.
+    Only the container's map is manually managed, and it has no snapshots.
     """
-    by_hand = int(_MAP_FLAG.manually_managed)
-    others = sum(int(bit) for bit in _MAP_FLAG) - by_hand
+    manual = int(_MAP_FLAG.manually_managed)
+    others = sum(int(bit) for bit in _MAP_FLAG) - manual
     return rules(
         "object-map-differs",
-        *header_rules(OMAP, "object maps", expect_storage(TYPES.omap, STORAGE.physical)),
-        (OMAP.flags, equals(by_hand) if is_own else only_bits(others), "flags that it cannot have"),
+        *make_header_rules(OMAP, "object maps", expect_storage(TYPES.omap, STORAGE.physical)),
+        (OMAP.flags, equals(manual) if is_own else only_bits(others), "flags that it cannot have"),
         (OMAP.tree_type, PHYSICAL_TREE, OTHER_TYPE),
         (OMAP.snapshot_tree_type, PHYSICAL_TREE, OTHER_TYPE),
         *(
@@ -187,20 +189,26 @@ def omap_rules(*, is_own: bool) -> Rules:
 
 
 def _check_omap(subject: Subject, name: str, paddr: int, *, is_own: bool) -> None:
-    hold(subject, name, OMAP, [paddr], omap_rules(is_own=is_own))
-    hold(subject, name, OBJECT, [paddr], rules("object-map-differs", (OBJECT.xid, passed(subject.container.xid), PAST)))
+    check_objects(subject, name, OMAP, [paddr], make_omap_rules(is_own=is_own))
+    check_objects(
+        subject,
+        name,
+        OBJECT,
+        [paddr],
+        rules("object-map-differs", (OBJECT.xid, expect_past(subject.container.xid), PAST)),
+    )
 
 
 def check_container_omap(subject: Subject) -> None:
-    """The head of the container's object map is that of a map without snapshots."""
+    """Check that the header of the container's object map is that of a map without snapshots."""
     if len(subject.container.omap.nodes):
         _check_omap(subject, "container object map", subject.container.superblock.omap_oid, is_own=True)
 
 
 def check_volume_omap(subject: Subject, parts: VolumeParts) -> None:
-    """The head of a volume's object map has types that fit.
+    """Check the header of a volume's object map.
 
-    A return to a snapshot that is under way concerns transactions from one to another, both over.
+    A pending revert to a snapshot names a range of finished transactions.
     """
     container, paddr = subject.container, parts.state.superblock.omap_oid
     if not paddr:
@@ -209,7 +217,7 @@ def check_volume_omap(subject: Subject, parts: VolumeParts) -> None:
     if not is_readable(container, paddr):
         return
     first, last = OMAP.pending_revert_min, OMAP.pending_revert_max
-    low, high = numbers_of(container, OMAP, paddr, first, last)
+    low, high = read_numbers(container, OMAP, paddr, first, last)
     if (low or high) and not 0 < low <= high <= container.xid:
         field = last if not low or high > container.xid else first
         log = subject.log.at("volume object map", paddr, plus=field.offset)
@@ -221,32 +229,32 @@ NX: Final = records.NX_SUPERBLOCK
 FEATURE: Final = grammar.ApfsContainer.ContainerFeature
 _SUPERBLOCK_OID: Final = 1
 _CONTAINER_FLAGS: Final = int(grammar.ApfsContainer.ContainerFlag.crypto_sw)
-"""The two others are reserved."""
+"""The other two flags are reserved."""
 _EPHEMERAL: Final = 4 << 16 | 1
-"""Parts of the first number about ephemeral objects: how many structures a volume has, and the version."""
+"""The first number about ephemeral objects: structures per volume, and the version."""
 _VOLUME_BYTES: Final = 512 << 20
-_MOST_VOLUMES: Final = int(NX.fs_oid.counts[0])
+_MAX_VOLUMES: Final = int(NX.fs_oid.counts[0])
 
 
-def superblock_rules(container: Container) -> Rules:
-    """Declare the rules of the superblock of a checkpoint (nx_superblock_t; from the next transaction on, apfsck)."""
+def make_superblock_rules(container: Container) -> Rules:
+    """Return the rules of a checkpoint's superblock (nx_superblock_t; from the next transaction on, apfsck)."""
     superblock = container.superblock
     size_bytes = superblock.num_blocks * container.blocks.block_size
 
     def next_free(index: int, used: int, room: int) -> Want | None:
-        """The next free block of a ring is the one behind those in use."""
+        """Demand that the next free block of a ring follows those in use."""
         return equals((index + used) % room) if room else None
 
     ring = "the next block of the ring is not behind those in use"
     return rules(
         "superblock-differs",
         (NX.hdr.oid, equals(_SUPERBLOCK_OID), "superblocks of containers have one number"),
-        *header_rules(NX, "superblocks", expect_storage(TYPES.nx_superblock, STORAGE.ephemeral)),
+        *make_header_rules(NX, "superblocks", expect_storage(TYPES.nx_superblock, STORAGE.ephemeral)),
         (NX.features, only_bits(int(FEATURE.defrag) | int(FEATURE.lcfd)), UNKNOWN),
         (NX.readonly_compatible_features, ZERO, UNKNOWN_TO_WRITERS),
         (
             NX.max_file_systems,
-            equals(min(-(-size_bytes // _VOLUME_BYTES), _MOST_VOLUMES)),
+            equals(min(-(-size_bytes // _VOLUME_BYTES), _MAX_VOLUMES)),
             "a volume for each 512 MiB, begun ones too, and no more than 100",
         ),
         (NX.flags, only_bits(_CONTAINER_FLAGS), UNKNOWN),
@@ -280,69 +288,69 @@ def superblock_rules(container: Container) -> Rules:
 
 
 def check_superblock(subject: Subject) -> None:
-    """Every field of the checkpoint's superblock has the value that the others demand."""
+    """Check the fields of the checkpoint's superblock against each other."""
     container = subject.container
-    hold(subject, "container superblock", NX, [container.checkpoint.paddr], superblock_rules(container))
+    check_objects(subject, "container superblock", NX, [container.checkpoint.paddr], make_superblock_rules(container))
 
 
-def all_fields(record_type: RecordType) -> Iterator[Field]:
-    """Yield the fields of a structure, and of those in it."""
+def iterate_fields(record_type: RecordType) -> Iterator[Field]:
+    """Yield the fields of a structure and of the structures in it."""
     for member in record_type.members():
         if isinstance(member, RecordType):
-            yield from all_fields(member)
+            yield from iterate_fields(member)
         elif isinstance(member, Field):
             yield member
 
 
 _OWN_TO_EACH: Final = ("hdr.cksum", "counters", "flags")
-"""Fields that are another in block 0 of containers that macOS made."""
+"""Fields that differ in block 0 of containers made by macOS."""
 
 
 def list_copied_fields() -> list[Field]:
-    """List the fields of the superblock that its copy in block 0 repeats."""
-    return [each for each in all_fields(NX) if each not in _OWN_TO_EACH]
+    """List the fields of the superblock that must be equal in its copy in block 0."""
+    return [each for each in iterate_fields(NX) if each not in _OWN_TO_EACH]
 
 
 def check_copy(subject: Subject) -> None:
-    """Block 0 is a copy of the superblock of the checkpoint, where it is of the same transaction (apfsck)."""
+    """Check that block 0 is a copy of the checkpoint's superblock, if it has the same transaction (apfsck)."""
     container, paddr = subject.container, subject.container.checkpoint.paddr
-    if not paddr or not is_readable(container, 0) or numbers_of(container, NX, 0, NX.hdr.xid) != [container.xid]:
+    if not paddr or not is_readable(container, 0) or read_numbers(container, NX, 0, NX.hdr.xid) != [container.xid]:
         return
-    newest = columns_of(container, NX, paddr, list_copied_fields())
-    rows = ((each, _same(newest[each]), "the copy is not as the checkpoint's") for each in list_copied_fields())
-    hold(subject, "container superblock, copy in block 0", NX, [0], rules("superblock-differs", *rows))
+    newest = read_columns(container, NX, paddr, list_copied_fields())
+    rows = ((each, _expect_equal(newest[each]), "the copy is not as the checkpoint's") for each in list_copied_fields())
+    check_objects(subject, "container superblock, copy in block 0", NX, [0], rules("superblock-differs", *rows))
 
 
-def _same(values: NDArray[Any]) -> Want:
-    shown = values.ravel()[0] if values.size == 1 and values.dtype.kind != "V" else "as there"
-    return Want(lambda found: found == values, shown)
+def _expect_equal(values: NDArray[Any]) -> Want:
+    words = values.ravel()[0] if values.size == 1 and values.dtype.kind != "V" else "as there"
+    return Want(lambda found: found == values, words)
 
 
 MAP, MAPPING = records.CHECKPOINT_MAP_HEAD, records.CHECKPOINT_MAPPING
 
 
-def map_rules(paddrs: NDArray[np.uint64]) -> Rules:
-    """Declare the rules of checkpoint maps (checkpoint_map_phys_t)."""
+def make_map_rules(paddrs: NDArray[np.uint64]) -> Rules:
+    """Return the rules of checkpoint maps (checkpoint_map_phys_t)."""
     return rules(
         "checkpoint-invalid",
         (MAP.hdr.oid, equals(paddrs), "the number of a physical object is its address"),
-        *header_rules(MAP, "checkpoint maps", expect_storage(TYPES.checkpoint_map, STORAGE.physical)),
+        *make_header_rules(MAP, "checkpoint maps", expect_storage(TYPES.checkpoint_map, STORAGE.physical)),
         (MAP.flags, only_bits(1), UNKNOWN),
     )
 
 
 def check_map_headers(subject: Subject) -> None:
-    """Checkpoint maps have the headers of physical objects."""
+    """Check that checkpoint maps have the headers of physical objects."""
     paddrs = subject.container.checkpoint.map_paddrs
-    hold(subject, "checkpoint map", MAP, list(map(int, paddrs)), map_rules(np.array(paddrs, np.uint64)))
+    check_objects(subject, "checkpoint map", MAP, list(map(int, paddrs)), make_map_rules(np.array(paddrs, np.uint64)))
 
 
 def check_mappings(subject: Subject) -> None:
-    """Entries of checkpoint maps (checkpoint_mapping_t) belong to volumes that there are, and bear whole types."""
+    """Check that entries of checkpoint maps (checkpoint_mapping_t) name existing volumes and have complete types."""
     container = subject.container
     size = container.blocks.block_size
     known = np.array([0, *(oid for oid in container.superblock.fs_oid if oid)], np.uint64)
-    is_known = Want(lambda found: np.isin(found, known), "a volume of the container, or 0")
+    is_known = Want(lambda columns: np.isin(columns, known), "a volume of the container, or 0")
     declared = rules(
         "checkpoint-invalid",
         (MAPPING.pad, ZERO, RESERVED),
@@ -350,36 +358,36 @@ def check_mappings(subject: Subject) -> None:
     )
     for paddr in map(int, container.checkpoint.map_paddrs):
         data = read_block(container, paddr)
-        (count,) = numbers_of(container, MAP, paddr, MAP.num_mappings)
+        (count,) = read_numbers(container, MAP, paddr, MAP.num_mappings)
         starts = MAP.width + np.arange(min(count, (size - MAP.width) // MAPPING.width), dtype=np.int64) * MAPPING.width
 
         def at(row: int, plus: int, paddr: int = paddr, starts: NDArray[np.int64] = starts) -> FindingLog:
             return subject.log.at("checkpoint map", paddr, plus=int(starts[row]) + plus)
 
         check_fields(MAPPING, data, starts, declared, at)
-        found = decode_columns(MAPPING, data, starts, (MAPPING.type_and_flags, MAPPING.len_object, MAPPING.paddr))
-        for row, (kind, length, where) in enumerate(zip(*(found[name].tolist() for name in found), strict=True)):
+        columns = decode_columns(MAPPING, data, starts, (MAPPING.type_and_flags, MAPPING.len_object, MAPPING.paddr))
+        for row, (kind, length, where) in enumerate(zip(*(columns[name].tolist() for name in columns), strict=True)):
             _check_ephemeral(subject, where, length, kind, at(row, MAPPING.type_and_flags.offset))
 
 
 def _check_ephemeral(subject: Subject, paddr: int, length: int, kind: int, log: FindingLog) -> None:
-    """Each ephemeral object is written with every checkpoint, and its mapping repeats its type.
+    """Check that an ephemeral object is of the checkpoint's transaction, and that its mapping has the same type.
 
-    What fails its own checksum contradicts nothing.
+    Objects with a wrong checksum are skipped.
     """
     container = subject.container
     is_sized = 0 < length <= MAX_OBJECT_BYTES and length % container.blocks.block_size == 0
     if not is_sized or not is_readable(container, paddr, length):
         return
     computed = fletcher64(container.blocks.read(np.array([paddr], np.uint64), length))
-    checksum, stored = numbers_of(container, OBJECT, paddr, OBJECT.cksum, OBJECT.type_and_flags)
+    checksum, stored = read_numbers(container, OBJECT, paddr, OBJECT.cksum, OBJECT.type_and_flags)
     if checksum != int(computed[0]):
         return
     if stored != kind:
         message = f"{MAPPING.type_and_flags}: the object there has another type or other flags"
         log.add("checkpoint-invalid", "warning", message, expected=f"{stored:#x}", found=f"{kind:#x}")
     declared = rules("checkpoint-invalid", (OBJECT.xid, equals(container.xid), EPHEMERAL))
-    hold(subject, "ephemeral object", OBJECT, [paddr], declared)
+    check_objects(subject, "ephemeral object", OBJECT, [paddr], declared)
 
 
 JUMPSTART, EXTENDED = records.EFI_JUMPSTART, records.SNAP_META_EXT_OBJ
@@ -387,17 +395,17 @@ INVALID: Final = "structure-invalid"
 
 
 def check_jumpstart(subject: Subject) -> None:
-    """The record that leads firmware to its driver (nx_efi_jumpstart_t) has one in extents that are not empty."""
+    """Check that the boot record (nx_efi_jumpstart_t) names a driver in extents that are not empty."""
     container = subject.container
     paddr = container.superblock.efi_jumpstart
-    # The address is a number with a sign.
+    # The address is a signed number.
     if paddr <= 0 or not is_readable(container, paddr):
         return
     try:
         cls = grammar.ApfsContainer.EfiJumpstart
         record = grammar.parse(cls, container.blocks.read_object(paddr), structure="EFI jumpstart", image_offset=0)
     except FormatError:
-        # Anything but a boot record is reported while it is read.
+        # Reading reports what is no boot record.
         return
     for number, run in enumerate(record.extents):
         if not run.num_blocks:
@@ -408,28 +416,30 @@ def check_jumpstart(subject: Subject) -> None:
     room = sum(run.num_blocks for run in record.extents) * block
     declared = rules(
         INVALID,
-        *header_rules(JUMPSTART, "boot records", expect_storage(TYPES.efi_jumpstart, STORAGE.physical), container.xid),
+        *make_header_rules(
+            JUMPSTART, "boot records", expect_storage(TYPES.efi_jumpstart, STORAGE.physical), container.xid
+        ),
         (JUMPSTART.version, equals(1), "no known version"),
         (JUMPSTART.reserved, ZERO, RESERVED),
-        (JUMPSTART.len_efi_file, between(max(room - block, 0) + 1, room), "the driver does not fill its extents"),
+        (JUMPSTART.len_efi_file, expect_range(max(room - block, 0) + 1, room), "the driver does not fill its extents"),
     )
-    hold(subject, "EFI jumpstart", JUMPSTART, [paddr], declared)
+    check_objects(subject, "EFI jumpstart", JUMPSTART, [paddr], declared)
 
 
 def check_extended_metadata(subject: Subject, parts: VolumeParts) -> None:
-    """Extended metadata of the newest snapshot (snap_meta_ext_obj_phys_t, apfsck) are of a version that is known."""
+    """Check that extended metadata of the newest snapshot (snap_meta_ext_obj_phys_t, apfsck) have a known version."""
     oid, xid = parts.state.superblock.snap_meta_ext_oid, subject.container.xid
     if not oid:
         return
     declared = rules(
         "snapshot-differs",
-        *header_rules(EXTENDED, "such objects", expect_storage(TYPES.snap_meta_ext, STORAGE.virtual), xid),
+        *make_header_rules(EXTENDED, "such objects", expect_storage(TYPES.snap_meta_ext, STORAGE.virtual), xid),
         (EXTENDED.ext.version, equals(1), "no known version"),
         (EXTENDED.ext.flags, ZERO, UNKNOWN),
-        (EXTENDED.ext.snap_xid, passed(xid), PAST),
+        (EXTENDED.ext.snap_xid, expect_past(xid), PAST),
     )
     paddr = Locator(subject.container, parts.state.view, subject.log).find(oid).paddr
-    hold(subject, "extended snapshot metadata", EXTENDED, [paddr], declared)
+    check_objects(subject, "extended snapshot metadata", EXTENDED, [paddr], declared)
 
 
 BAG, ENTRY = records.KEYBAG, records.ENTRY_HEAD
@@ -439,15 +449,15 @@ _ALIGNMENT: Final = 16
 _TAGS: Final = tuple(int(tag) for tag in TAG if tag not in (TAG.unknown, TAG.reserved_1))
 
 
-def bag_rules(xid: int, used: int, room: int) -> Rules:
-    """Declare the rules of key bags, whoever owns them (media_keybag_t, kb_locker_t)."""
+def make_bag_rules(xid: int, used: int, room: int) -> Rules:
+    """Return the rules of key bags of container and volumes (media_keybag_t, kb_locker_t)."""
     return rules(
         INVALID,
-        *header_rules(BAG, "key bags", xid=xid),
+        *make_header_rules(BAG, "key bags", xid=xid),
         (BAG.locker.version, equals(_BAG_VERSION), "no known version"),
         (BAG.locker.padding, ZERO, RESERVED),
-        # macOS counts an empty entry that ends the list; others do not.
-        (BAG.locker.num_bytes, between(used, room), "not the bytes of its entries"),
+        # macOS counts an empty entry at the end of the list; other writers do not.
+        (BAG.locker.num_bytes, expect_range(used, room), "not the bytes of its entries"),
     )
 
 
@@ -461,7 +471,7 @@ ENTRY_RULES: Final = rules(
 
 
 def check_keybags(subject: Subject) -> None:
-    """Key bags of the container and of volumes, which their owners' UUIDs open."""
+    """Check the key bags of the container and of volumes, which their owners' UUIDs decrypt."""
     container = subject.container
     locker = container.superblock.keylocker
     if not locker.num_blocks:
@@ -474,9 +484,9 @@ def check_keybags(subject: Subject) -> None:
         return
     for parts in subject.volumes:
         uuid = bytes(parts.state.superblock.vol_uuid)
-        own = volume_keybag_run(entries, uuid)
-        if own is not None:
-            _check_bag(subject, own, uuid, f"key bag of volume {parts.state.number}")
+        keybag_run = volume_keybag_run(entries, uuid)
+        if keybag_run is not None:
+            _check_bag(subject, keybag_run, uuid, f"key bag of volume {parts.state.number}")
 
 
 def _check_bag(subject: Subject, run: tuple[int, int], owner: bytes, name: str) -> None:
@@ -494,10 +504,10 @@ def _check_bag(subject: Subject, run: tuple[int, int], owner: bytes, name: str) 
             break
         length = int(decode_column(ENTRY, data, np.array([end]), ENTRY.len_key)[0])
         places.append(end)
-        # The last entry is not padded; where its data end, the list does.
+        # The last entry is not padded: the list ends with its data.
         last = end + ENTRY.width + length
         end += -(-(ENTRY.width + length) // _ALIGNMENT) * _ALIGNMENT
-    declared = bag_rules(container.xid, last - BAG.width, len(data) - BAG.width)
+    declared = make_bag_rules(container.xid, last - BAG.width, len(data) - BAG.width)
     starts = np.array(places, np.int64)
     check_fields(BAG, data, start, declared, lambda _, plus: subject.log.at(name, run[0], plus=plus))
     at = lambda row, plus: subject.log.at(name, run[0], plus=places[row] + plus)  # noqa: E731
@@ -508,21 +518,23 @@ CACHE, LIST = records.FUSION_WBC, records.FUSION_WBC_LIST_HEAD
 
 
 def check_write_cache(subject: Subject) -> None:
-    """The state of a Fusion set's write cache and its lists (fusion_wbc_phys_t, fusion_wbc_list_phys_t)."""
+    """Check the state of a Fusion set's write cache and its lists (fusion_wbc_phys_t, fusion_wbc_list_phys_t)."""
     container = subject.container
     oid = container.superblock.fusion_wbc_oid
     if not oid:
         return
     locator = Locator(container, container.view, subject.log)
 
-    def check(name: str, of: Any, oid: int) -> int:
+    def check(name: str, record: Any, oid: int) -> int:
         paddr = locator.find(oid).paddr
-        declared = rules(INVALID, *header_rules(of, "such objects", xid=container.xid), (of.reserved, ZERO, RESERVED))
-        hold(subject, name, of, [paddr], declared)
+        declared = rules(
+            INVALID, *make_header_rules(record, "such objects", xid=container.xid), (record.reserved, ZERO, RESERVED)
+        )
+        check_objects(subject, name, record, [paddr], declared)
         return paddr
 
     paddr = check("write-back cache", CACHE, oid)
     if is_readable(container, paddr):
-        for number in dict.fromkeys(numbers_of(container, CACHE, paddr, CACHE.list_head_oid, CACHE.list_tail_oid)):
+        for number in dict.fromkeys(read_numbers(container, CACHE, paddr, CACHE.list_head_oid, CACHE.list_tail_oid)):
             if number:
                 check(f"cache list {number}", LIST, number)

@@ -1,4 +1,4 @@
-"""Records of a volume against each other, beyond what a scan compares: hard links, streams, directories.
+"""Comparison of a volume's records with each other, beyond that of a scan: hard links, streams, directories.
 
 Apple File System Reference, File-System Objects, Sibling Map Keys and Data Streams.
 """
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
-from layoutscope.filesystems.apfs.check.extents import snapshot_sources
+from layoutscope.filesystems.apfs.check.extents import list_snapshot_sources
 from layoutscope.filesystems.apfs.check.inodes import FLAG, check_extended, check_inodes
-from layoutscope.filesystems.apfs.check.names import IN_KEYS, check_names, check_texts
+from layoutscope.filesystems.apfs.check.names import KEY_NAMES, check_names, check_texts
 from layoutscope.filesystems.apfs.check.nodes import TreeNodes
-from layoutscope.filesystems.apfs.check.objects import OTHER_TYPE, PAST, PHYSICAL_TREE, RESERVED, UNKNOWN, passed
-from layoutscope.filesystems.apfs.check.subject import INVALID, CheckedRows, container_sources, volume_sources
+from layoutscope.filesystems.apfs.check.objects import OTHER_TYPE, PAST, PHYSICAL_TREE, RESERVED, UNKNOWN, expect_past
+from layoutscope.filesystems.apfs.check.subject import INVALID, CheckedRows, list_container_sources, list_volume_sources
 from layoutscope.filesystems.apfs.fsrecords import SHAPES
 from layoutscope.filesystems.apfs.source import low_keys
 from layoutscope.findings import MAX_CASES
@@ -43,20 +43,20 @@ if TYPE_CHECKING:
 
 
 MAX_DEPTH: Final = 64
-"""Steps of doubling length: more than any chain of directories needs."""
+"""Steps of doubling length, more than any chain of directories needs."""
 
 
 def check_entries(subject: Subject, parts: VolumeParts) -> None:
-    """Every directory entry leads to an inode."""
+    """Check that every directory entry leads to an inode."""
     inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
     if "file_id" in drecs:
-        add, found = subject.records(parts).of(drecs, "entry of directory", "inode-missing"), drecs["file_id"]
+        add, found = subject.records(parts).for_table(drecs, "entry of directory", "inode-missing"), drecs["file_id"]
         wrong, field = ~match(inodes["obj_id"], found)[1], "val.drec_val_fixed.file_id"
         add(wrong, "its inode does not exist", field, level="error", found=found)
 
 
 def check_sibling_links(subject: Subject, parts: VolumeParts) -> None:
-    """Every hard link's record has its counterpart by its own number, and directory entries name links that exist."""
+    """Check that each hard link has both of its records, and that directory entries name existing links."""
     records, report = parts.fs.records, subject.records(parts)
     links, maps, drecs = records.get("sibling_link"), records.get("sibling_map"), records.get("dir_rec")
     known = np.sort(links["sibling_id"]) if "sibling_id" in links else np.empty(0, np.uint64)
@@ -65,34 +65,34 @@ def check_sibling_links(subject: Subject, parts: VolumeParts) -> None:
         message = "no record leads from its number to its inode"
         # Pre-releases of macOS 10.13 wrote none of these records.
         level: Level = "warning" if len(maps["obj_id"]) else "info"
-        report.of(links, "hard link of inode")(wrong, message, "key.sibling_key.sibling_id", level=level)
+        report.for_table(links, "hard link of inode")(wrong, message, "key.sibling_key.sibling_id", level=level)
     if "sibling_id" in drecs:
         found = drecs["sibling_id"]
         wrong = (found != 0) & ~match(known, found)[1]
         message, field = "it names a hard link that does not exist", "val.drec_val_fixed.file_id"
-        report.of(drecs, "entry of directory")(wrong, message, field, found=found)
+        report.for_table(drecs, "entry of directory")(wrong, message, field, found=found)
 
 
 def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
-    """Streams are no longer than their extents, and as long as those say that they are allocated."""
+    """Check that streams are not longer than their extents, and that the allocated sizes match."""
     inodes, extents = parts.fs.records.get("inode"), parts.file_extents()
     if "has_dstream" not in inodes or parts.state.superblock.is_sealed:
         return
-    # Extents are filed under the number of their stream, which need not be that of the inode (reference, private_id).
-    numbers, ends = _ends(extents)
+    # The key of extents is the number of their stream, which may differ from the inode's (reference, private_id).
+    numbers, ends = _find_stream_ends(extents)
     spot, found = match(numbers, inodes["private_id"])
     allocated = np.where(found, ends[spot], 0) if len(ends) else np.zeros(len(found), np.uint64)
     has, room, size = inodes["has_dstream"], inodes["alloced_size"], inodes["data_size"]
-    add, field = subject.records(parts).of(inodes, "inode", "count-differs"), "val.inode_val_fixed.private_id"
+    add, field = subject.records(parts).for_table(inodes, "inode", "count-differs"), "val.inode_val_fixed.private_id"
     message = "its extents hold other bytes than its stream allocates"
     add(has & (room != allocated), message, field, expected=room, found=allocated)
-    # A file whose contents a file provider took away keeps its size, and allocates nothing.
+    # A file whose contents a file provider evicted keeps its size and allocates nothing.
     wrong = has & (size > room) & ~inodes["is_dataless"]
     add(wrong, "its stream is longer than what it allocates", field, expected=room, found=size)
 
 
-def _ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Where the last extent of each stream ends, in bytes."""
+def _find_stream_ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return each stream's number and where its last extent ends, in bytes."""
     if not len(extents["obj_id"]):
         return np.empty(0, np.uint64), np.empty(0, np.uint64)
     last = np.flatnonzero(extents["obj_id"] != np.append(extents["obj_id"][1:], np.uint64(0)))
@@ -101,7 +101,7 @@ def _ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
 
 
 def check_directories(subject: Subject, parts: VolumeParts) -> None:
-    """There is a root directory, and every directory leads up to it: none is its own ancestor."""
+    """Check that there is a root directory, and that no directory is its own ancestor."""
     inodes = parts.fs.records.get("inode")
     if "format" not in inodes:
         return
@@ -115,7 +115,7 @@ def check_directories(subject: Subject, parts: VolumeParts) -> None:
         step = step[step]
     wrong = np.zeros(len(inodes["obj_id"]), bool)
     wrong[rows[step[:-1] != top]] = True
-    add = subject.records(parts).of(inodes, "directory")
+    add = subject.records(parts).for_table(inodes, "directory")
     add(wrong, "it is in a directory that is in it", "val.inode_val_fixed.parent_id")
     root = int(grammar.ApfsInode.InodeNumber.root_dir)
     if not match(inodes["obj_id"], np.array([root], np.uint64))[1][0]:
@@ -124,20 +124,25 @@ def check_directories(subject: Subject, parts: VolumeParts) -> None:
 
 
 def check_lost_inodes(subject: Subject, parts: VolumeParts) -> None:
-    """Records belong to an inode: none is left of a file that is gone."""
+    """Check that records belong to an existing inode: none may remain of a deleted file."""
     records, report = parts.fs.records, subject.records(parts)
     inodes = records.get("inode")["obj_id"]
     for kind, key in (("xattr", "xattr_key"), ("dir_rec", "drec_key"), ("sibling_link", "sibling_key")):
         table = records.get(kind)
-        # Directory 1 has the entries of the root and of the private directory, but no inode of its own.
+        # Directory 1 has entries for the root and the private directory, but no inode.
         is_top = table["obj_id"] == int(grammar.ApfsInode.InodeNumber.root_dir_parent)
         wrong = ~match(inodes, table["obj_id"])[1] & ~is_top
-        report.of(table, f"{kind} of inode")(wrong, "the inode that it belongs to does not exist", f"key.{key}.hdr")
+        report.for_table(table, f"{kind} of inode")(
+            wrong, "the inode that it belongs to does not exist", f"key.{key}.hdr"
+        )
     attributes, extents = records.get("xattr"), parts.file_extents()
     streams = records.get("dstream_id")["obj_id"]
     if "stream_id" in attributes:
         streams = np.sort(np.concatenate([streams, attributes["stream_id"]]))
-    add, wrong = subject.extents(parts).of(extents, "extent of data stream"), ~match(streams, extents["obj_id"])[1]
+    add, wrong = (
+        subject.extents(parts).for_table(extents, "extent of data stream"),
+        ~match(streams, extents["obj_id"])[1],
+    )
     add(wrong, "the stream that it belongs to does not exist", "key.file_extent_key.hdr")
 
 
@@ -149,9 +154,9 @@ _NAMES: Final = {int(kind): kind.name for kind in grammar.ApfsRecord.RecordType}
 _CRYPTO_VERSION: Final = 5
 _CLASSES: Final = (0, 1, 2, 3, 4, 6, 14)
 _NAME_LENGTH: Final = 0x3FF
-"""The part of a hashed directory key's number that is the length of the name."""
+"""The bits of a hashed directory key that are the length of the name."""
 _INODE_FLAGS: Final = sum(int(flag) for flag in FLAG if flag != FLAG.flag_unused) | 0x0200_0000
-"""The highest one is not in the reference; apfsck knows it, and macOS sets it with flags of what may be purged."""
+"""The highest bit is not in the reference; apfsck knows it, and macOS sets it together with purgeable flags."""
 _FIRST_NUMBER: Final = np.uint64(grammar.ApfsInode.InodeNumber.min_user)
 _NO_OWNER: Final = 0xFFFF_FFFF_FFFF_FFFF
 _UPDATE: Final = int(grammar.ApfsExtents.PhysExtKind.update)
@@ -204,11 +209,11 @@ VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
         (SNAPSHOT.inum, NOT_ZERO, "no number"),
     ),
 }
-"""Rules of values by the kind of record (reference, File-System Objects, Snapshot Metadata; apfsck)."""
+"""Rules of values by kind of record (reference, File-System Objects, Snapshot Metadata; apfsck)."""
 
 
-def value_rules(rows: CheckedRows, name: str, volume: Superblock | None) -> tuple[FieldRule, ...]:
-    """Return the rules of values of one kind, with those that need another field of the record, or the volume."""
+def make_value_rules(rows: CheckedRows, name: str, volume: Superblock | None) -> tuple[FieldRule, ...]:
+    """Return the rules of values of one kind, including those that need another field of the record, or the volume."""
     own = VALUE_RULES.get(name, ())
     if name == "inode":
         has_size = rows.column("val", INODE, INODE.has_uncompressed_size).astype(bool)
@@ -217,7 +222,7 @@ def value_rules(rows: CheckedRows, name: str, volume: Superblock | None) -> tupl
     if name == "file_extent" and is_plain(volume):
         return (*own, *rules(INVALID, (EXTENT.crypto_id, ZERO, "a key in a volume that is not encrypted")))
     if name == "extent":
-        # New blocks name their first owner; a change of references to older ones names none.
+        # A reference to new blocks names their first owner; a change of an older reference names none.
         is_update = rows.column("val", REFERENCE, REFERENCE.kind) == _UPDATE
         stop = np.uint64(0 if volume is None else volume.next_obj_id)
         want = Want(
@@ -237,8 +242,8 @@ def is_plain(volume: Superblock | None) -> bool:
 _MAPPED: Final = ("val", records.OMAP_VAL, rules(INVALID, (records.OMAP_VAL.flags, only_bits(0x1F), UNKNOWN)))
 
 
-def fixed_rules(xid: int) -> dict[str, tuple[str, RecordType, tuple[FieldRule, ...]]]:
-    """Return the rules of keys or values in trees of one kind of record, by the tree.
+def make_tree_rules(xid: int) -> dict[str, tuple[str, RecordType, tuple[FieldRule, ...]]]:
+    """Return the rules of keys or values in trees with one kind of record, by tree.
 
     Reference, omap_val_t, omap_snapshot_t and spaceman_free_queue_key_t; apfsck.
     """
@@ -255,7 +260,7 @@ def fixed_rules(xid: int) -> dict[str, tuple[str, RecordType, tuple[FieldRule, .
                 (LISTED.oid, ZERO, RESERVED),
             ),
         ),
-        "spaceman": ("key", QUEUE_KEY, rules(INVALID, (QUEUE_KEY.xid, passed(xid), PAST))),
+        "spaceman": ("key", QUEUE_KEY, rules(INVALID, (QUEUE_KEY.xid, expect_past(xid), PAST))),
     }
 
 
@@ -264,7 +269,7 @@ def check_records(subject: Subject, batch: ReadNodes, volume: Superblock | None,
     source, slots = batch.tree.source, batch.slots
     if not len(slots):
         return
-    fixed = fixed_rules(subject.container.xid).get(source.tree)
+    fixed = make_tree_rules(subject.container.xid).get(source.tree)
     if fixed is not None and not batch.level:
         part, kind, declared = fixed
         _apply_rules(CheckedRows(subject, batch, np.arange(len(slots))), part, kind, declared)
@@ -292,7 +297,7 @@ def _check_kind(rows: CheckedRows, name: str, volume: Superblock | None, notes: 
     if not len(rows.row):
         return
     _check_length(rows, "key", name, key_type, shape.key_tail)
-    if name in IN_KEYS:
+    if name in KEY_NAMES:
         check_names(rows, name, key_type, volume)
     if rows.batch.level:
         return
@@ -304,11 +309,11 @@ def _check_kind(rows: CheckedRows, name: str, volume: Superblock | None, notes: 
         check_texts(rows, name)
     if name == "inode":
         check_inodes(rows, fields, notes, is_plain=is_plain(volume))
-    _apply_rules(rows, "val", shape.val_type, value_rules(rows, name, volume))
+    _apply_rules(rows, "val", shape.val_type, make_value_rules(rows, name, volume))
 
 
 def _check_length(rows: CheckedRows, part: str, name: str, kind: RecordType, tail: RecordColumn | None) -> None:
-    """A key or value is as long as its fixed part, and what one of its fields says that follows."""
+    """Check that a key or value is as long as its fixed part and the variable part that one of its fields gives."""
     expected = np.full(len(rows.row), kind.width, np.int64)
     if kind is HASHED_KEY:
         expected += rows.column(part, kind, HASHED_KEY.len_name_and_hash).astype(np.int64) & _NAME_LENGTH
@@ -327,24 +332,24 @@ SECOND: Final = {
     "spaceman": records.FREE_QUEUE_KEY.paddr,
     "fext": records.FEXT_KEY.logical_addr,
 }
-"""The field that decides where the leading one is the same, in trees of one kind of record."""
+"""The second field by which keys are sorted, in trees with one kind of record."""
 
 NUMBERED: Final[dict[str, tuple[RecordType, RecordColumn]]] = {
     "file_extent": (records.FILE_EXTENT_KEY, records.FILE_EXTENT_KEY.logical_addr),
     "sibling_link": (records.SIBLING_KEY, records.SIBLING_KEY.sibling_id),
     "file_info": (records.FILE_INFO_KEY, records.FILE_INFO_KEY.lba),
 }
-"""The same for records of volumes."""
+"""The second field by which keys are sorted, in records of volumes."""
 
 NAMED: Final = {"xattr": records.XATTR_KEY, "snap_name": records.SNAP_NAME_KEY, "dir_rec": records.DREC_KEY}
 """Records whose keys end with a name."""
 
 
-class WholeKeys(NamedTuple):
-    """Keys of consecutive records: two numbers that sort as the tree does, where the rest is, and each one's address.
+class DecodedKeys(NamedTuple):
+    """Keys of consecutive records: two numbers that sort as the tree does, the position of the name, and the address.
 
-    `name` is the place of the name in the buffer, `stop` where the key ends; equal where there is none. `child` is the
-    node that an index record leads to.
+    `name` is where the name begins in the buffer, `stop` where the key ends; both are equal if there is no name.
+    `child` is the node that an index record leads to.
     """
 
     lead: NDArray[np.uint64]
@@ -357,7 +362,7 @@ class WholeKeys(NamedTuple):
 
 def check_container_keys(subject: Subject) -> None:
     """Compare all keys of the container's own trees."""
-    for source in container_sources(subject):
+    for source in list_container_sources(subject):
         check_tree(subject, source)
 
 
@@ -367,11 +372,11 @@ def check_keys(subject: Subject, parts: VolumeParts) -> None:
     def notes(view: str) -> Notes:
         return subject.inodes.setdefault((parts.state.number, view), {})
 
-    for source in volume_sources(subject, parts):
+    for source in list_volume_sources(subject, parts):
         check_tree(subject, source, parts.state, notes=notes(parts.view) if source.tree == "fs" else None)
-    # States of a volume share most of their leaves; each is looked at once.
+    # States of a volume share most of their leaves, which are checked once.
     known = parts.fs.nodes.paddr
-    for view, state, source in snapshot_sources(subject, parts):
+    for view, state, source in list_snapshot_sources(subject, parts):
         check_tree(subject, source, state, known=known, notes=notes(view))
         known = np.union1d(known, parts.views[view].paddr)
 
@@ -387,12 +392,12 @@ def check_tree(
     """Compare the keys of one tree, level by level."""
     volume = None if state is None else state.superblock
     nodes = TreeNodes(subject)
-    above: tuple[WholeKeys, Index] | None = None
+    above: tuple[DecodedKeys, Index] | None = None
     for _, batches in groupby(read_levels(source, known=known), key=lambda batch: batch.level):
-        own: list[WholeKeys] = []
+        own: list[DecodedKeys] = []
         last: tuple[int, int, bytes] | None = None
         for batch in batches:
-            keys = whole_keys(batch, hashed_names=volume is not None and bool(volume.has_hashed_names))
+            keys = decode_keys(batch, hashed_names=volume is not None and bool(volume.has_hashed_names))
             _check_order(subject, batch, keys, last)
             if above is not None:
                 _check_bounds(subject, batch, keys, *above)
@@ -400,22 +405,22 @@ def check_tree(
             nodes.add(batch)
             check_records(subject, batch, volume, notes)
             own += [keys] if batch.level else []
-            last = _whole(batch.buffer, keys, -1) if len(keys.lead) else last
+            last = _get_key(batch.buffer, keys, -1) if len(keys.lead) else last
         if own:
-            whole = WholeKeys(*(np.concatenate(column) for column in zip(*own, strict=True)))
+            whole = DecodedKeys(*(np.concatenate(column) for column in zip(*own, strict=True)))
             above = whole, index_of(whole.child)
     nodes.close()
 
 
-def whole_keys(batch: ReadNodes, *, hashed_names: bool) -> WholeKeys:
+def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
     """Decode the keys of a batch of nodes."""
     source, slots = batch.tree.source, batch.slots
-    # Whole keys do not sort by their bytes: numbers are little-endian, and the type of a record is above its object's
-    # number in one field, but counts after it (reference, j_key_t).
+    # Keys do not sort by their bytes: numbers are little-endian, and the record type is in the high bits of the object
+    # number, but sorts after it (reference, j_key_t).
     lead = low_keys(source, batch.buffer, slots.key_start)
     second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
     if source.kind.key_type is records.J_KEY:
-        _volume_keys(batch, second, name, hashed_names=hashed_names)
+        _decode_volume_keys(batch, second, name, hashed_names=hashed_names)
     elif source.tree in SECOND:
         second = batch.column("key", source.kind.key_type, SECOND[source.tree])
     within = slots.key_start - slots.node * batch.size_bytes
@@ -423,16 +428,18 @@ def whole_keys(batch: ReadNodes, *, hashed_names: bool) -> WholeKeys:
     child = np.zeros(len(slots), np.uint64)
     if batch.level:
         child[slots.val_len >= batch.tree.shape.sizes.child] = decode_children(batch)[1]
-    return WholeKeys(lead, second, name, slots.key_start + slots.key_len, where, child)
+    return DecodedKeys(lead, second, name, slots.key_start + slots.key_len, where, child)
 
 
-def _volume_keys(batch: ReadNodes, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool) -> None:
-    """Fill in what follows object and type in keys of file-system records."""
+def _decode_volume_keys(
+    batch: ReadNodes, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool
+) -> None:
+    """Fill in the parts after object number and type in keys of file-system records."""
     slots = batch.slots
     kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
     forms = dict(NUMBERED)
     if hashed_names:
-        # The length in the lower bits does not count, neither for linux-apfs-rw nor for apfsck.
+        # Neither linux-apfs-rw nor apfsck compares the length in the lower bits.
         forms["dir_rec"] = (records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
     for record, (key_type, column) in forms.items():
         rows = _choose_kind(kinds, slots.key_len, record, key_type)
@@ -449,29 +456,32 @@ def _choose_kind(
     return np.flatnonzero((kinds == int(RECORD[record])) & (length >= key_type.width))
 
 
-def _whole(buffer: NDArray[np.uint8], keys: WholeKeys, row: int) -> tuple[int, int, bytes]:
+def _get_key(buffer: NDArray[np.uint8], keys: DecodedKeys, row: int) -> tuple[int, int, bytes]:
     name = buffer[int(keys.name[row]) : int(keys.stop[row])].tobytes()
     return int(keys.lead[row]), int(keys.second[row]), name
 
 
-def _check_order(subject: Subject, batch: ReadNodes, keys: WholeKeys, last: tuple[int, int, bytes] | None) -> None:
-    """Each key comes after the one before it."""
+def _check_order(subject: Subject, batch: ReadNodes, keys: DecodedKeys, last: tuple[int, int, bytes] | None) -> None:
+    """Check that the keys are in order."""
     if not len(keys.lead):
         return
     before, after = (keys.lead[:-1], keys.second[:-1]), (keys.lead[1:], keys.second[1:])
     same = (before[0] == after[0]) & (before[1] == after[1])
     wrong = (after[0] < before[0]) | ((after[0] == before[0]) & (after[1] < before[1]))
-    pairs = [(row + 1, _whole(batch.buffer, keys, row), _whole(batch.buffer, keys, row + 1)) for row in _rows(same)]
+    pairs = [(row + 1, _get_key(batch.buffer, keys, row), _get_key(batch.buffer, keys, row + 1)) for row in _rows(same)]
     if last is not None:
-        pairs.insert(0, (0, last, _whole(batch.buffer, keys, 0)))
+        pairs.insert(0, (0, last, _get_key(batch.buffer, keys, 0)))
     rows = sorted(
-        {row + 1 for row in _rows(wrong)} | {row for row, *both in pairs if _falls(batch.tree.source.tree, *both)}
+        {row + 1 for row in _rows(wrong)}
+        | {row for row, *both in pairs if _is_unordered(batch.tree.source.tree, *both)}
     )
     for row in rows[:MAX_CASES]:
         _locate_key(subject, batch, row).add(
             UNORDERED, level_of_disorder(batch.tree.source.tree), "key is out of order"
         )
-    ties = [row for row, one, other in pairs if one[:2] == other[:2] and other[2] < one[2] and row not in rows]
+    ties = [
+        row for row, earlier, later in pairs if earlier[:2] == later[:2] and later[2] < earlier[2] and row not in rows
+    ]
     for row in ties[:MAX_CASES]:
         message = "of names with one hash, this one is after one with greater bytes"
         _locate_key(subject, batch, row).add(UNORDERED, "info", message)
@@ -481,18 +491,18 @@ def _rows(chosen: NDArray[np.bool_]) -> list[int]:
     return np.flatnonzero(chosen).tolist()
 
 
-def _falls(tree: str, one: tuple[int, int, bytes], other: tuple[int, int, bytes]) -> bool:
-    """Return whether a key is not after the one before it.
+def _is_unordered(tree: str, before: tuple[int, int, bytes], after: tuple[int, int, bytes]) -> bool:
+    """Return whether a key does not sort after the one before it.
 
-    Names of one hash may be in any order: apfsck asks for that of their bytes, while linux-apfs-rw leaves them as
-    they were created and finds them by the hash alone. What macOS does is not documented.
+    Names with one hash may be in any order: apfsck demands that of their bytes, while linux-apfs-rw leaves them in the
+    order of creation and searches by the hash alone. The behaviour of macOS is not documented.
     """
-    is_hashed = one[1] != 0 or tree not in {"fs", "snapmeta"}
-    return other == one if is_hashed and other[:2] == one[:2] else other <= one
+    is_hashed = before[1] != 0 or tree not in {"fs", "snapmeta"}
+    return after == before if is_hashed and after[:2] == before[:2] else after <= before
 
 
-def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, above: WholeKeys, children: Index) -> None:
-    """The first key of a node is not before the key that leads to it."""
+def _check_bounds(subject: Subject, batch: ReadNodes, keys: DecodedKeys, above: DecodedKeys, children: Index) -> None:
+    """Check that the first key of a node is not before the key that leads to it."""
     lead, second, where = above.lead, above.second, above.image_offset
     firsts = np.flatnonzero(np.diff(batch.slots.node, prepend=-1) != 0)
     node = batch.slots.node[firsts]
@@ -502,7 +512,7 @@ def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, above: Wh
     wrong = (keys.lead[firsts] < lead[entry]) | (
         (keys.lead[firsts] == lead[entry]) & (keys.second[firsts] < second[entry])
     )
-    # Drivers keep the keys of an index exact (apfsck asks for that), though a search needs no more than a bound.
+    # Drivers keep the keys of an index exact (apfsck demands that), though a search needs only a lower bound.
     other = ~wrong & ((keys.lead[firsts] != lead[entry]) | (keys.second[firsts] != second[entry]))
     for chosen, how_bad, message in (
         (wrong, level_of_disorder(batch.tree.source.tree), "the key that leads to it is after its first key"),
@@ -516,7 +526,7 @@ def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, above: Wh
 
 
 def _check_empty(subject: Subject, batch: ReadNodes) -> None:
-    """No node but a root is empty: a driver gives it back."""
+    """Check that no node except a root is empty: drivers free such nodes."""
     wrong = batch.check.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
     for number in np.flatnonzero(wrong)[:MAX_CASES].tolist():
         at = number * batch.size_bytes + records.BTREE_NODE.num_keys.offset

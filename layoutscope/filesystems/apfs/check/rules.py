@@ -1,9 +1,8 @@
 """Read-only structure check of APFS containers.
 
-Apple File System Reference. A check reads everything that a scan reads and compares all that a scan compares; then it
-reads every tree once more with whole keys, and counts every block. Each finding carries the address of the field that
-contradicts the others; if two places disagree and the wrong one is unknown, it is at one of them, as
-the message says.
+Apple File System Reference. A check does everything that a scan does, then reads every tree a second time with whole
+keys, and accounts for every block. Each finding has the address of the field that contradicts the others; if two
+places disagree and the wrong one is unknown, the finding is at one of them, as the message says.
 """
 
 from __future__ import annotations
@@ -35,39 +34,39 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.fsrecords import Columns
 
 
-_MAPS: Final = ("omap", "omap-snapshots")
-_EVERY: Final = ("fs", "fext", "extentref", "snapmeta", *_MAPS)
-_FILES: Final = ("fs", "omap")
+_MAP_TREES: Final = ("omap", "omap-snapshots")
+_ALL_TREES: Final = ("fs", "fext", "extentref", "snapmeta", *_MAP_TREES)
+_FILE_TREES: Final = ("fs", "omap")
 
-HALF_ALONE: Final = Unchecked("all rules", "this is half of a set, and the other one leads to all of it")
+LONE_HALF: Final = Unchecked("all rules", "this is half of a set, and the other one leads to all of it")
 
 
-def unread_trees(parts: VolumeParts) -> dict[str, str]:
-    """Say of each tree of a volume that was not read whole why not; of "" what concerns all of them."""
-    found: dict[str, str] = {}
+def explain_unread_trees(parts: VolumeParts) -> dict[str, str]:
+    """Return why trees of a volume were not read completely; "" is for reasons that concern all of them."""
+    reasons: dict[str, str] = {}
     for item in parts.log.findings:
         if item.level == "error":
             tree = re.match(r"([\w-]+) tree", item.structure)
-            name = tree[1] if tree and tree[1] in _EVERY else ""
+            name = tree[1] if tree and tree[1] in _ALL_TREES else ""
             what = f"the {name} tree" if name else f"the {item.structure}"
-            found.setdefault(name, f"{what} has errors ({item.code})")
-    # Names, extents of files and the records next to them are encrypted together; the maps are not.
-    return {"fs": "the volume is locked"} | found if parts.is_locked else found
+            reasons.setdefault(name, f"{what} has errors ({item.code})")
+    # Only the tree with names and extents of files is encrypted; the maps are not.
+    return {"fs": "the volume is locked"} | reasons if parts.is_locked else reasons
 
 
-def reasons(needs: tuple[str, ...], unread: Mapping[str, str]) -> list[str]:
-    """Say why a check that needs some trees cannot look at all of them; nothing if it can."""
+def explain_skip(needs: tuple[str, ...], unread: Mapping[str, str]) -> list[str]:
+    """Return why a check that needs some trees cannot cover them completely; empty if it can."""
     return [reason for tree, reason in unread.items() if needs and (not tree or tree in needs)]
 
 
-def unchecked_rules(checks: Mapping[str, tuple[Any, tuple[str, ...]]], unread: Mapping[str, str]) -> list[Unchecked]:
-    """List the checks that could not cover all their subjects."""
-    found = {name: reasons(needs, unread) for name, (_, needs) in checks.items()}
-    return [Unchecked(name, ", ".join(why)) for name, why in found.items() if why]
+def list_unchecked(checks: Mapping[str, tuple[Any, tuple[str, ...]]], unread: Mapping[str, str]) -> list[Unchecked]:
+    """List the checks that could not cover everything, with the reasons."""
+    skipped = {name: explain_skip(needs, unread) for name, (_, needs) in checks.items()}
+    return [Unchecked(name, ", ".join(reasons)) for name, reasons in skipped.items() if reasons]
 
 
-def unread_parts(contents: ContainerContents, unread: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
-    """Say why not all that a container's checks are about was read: its space, and what all volumes claim of it."""
+def explain_unread_parts(contents: ContainerContents, unread: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
+    """Return why a container's checks cannot cover its space or the blocks that its volumes claim."""
     container, lost = contents.container, contents.num_volumes - len(contents.volumes)
     claims = [f"{format_count(lost, 'volume')} cannot be opened"] if lost else []
     whys = dict.fromkeys(why for volume in unread.values() for why in volume.values())
@@ -87,7 +86,7 @@ _RECORDS: Final = frozenset(
         *("count-differs", "name-hash-differs", "seal-broken"),
     }
 )
-"""What differs where records are missing."""
+"""Codes of findings that follow from missing records."""
 
 _NODES: Final = frozenset(
     {
@@ -99,21 +98,21 @@ _LOST: Final = frozenset({"tree-unreadable", "node-missing", "node-invalid", "re
 _DAMAGE: Final = _LOST | {"checksum-mismatch", "node-header-differs", "keys-unordered"}
 _EVERYTHING: Final = _BLOCKS | _RECORDS | _NODES
 
-_ROWS: Final[tuple[Follows, ...]] = (
+_CAUSE_ROWS: Final[tuple[Follows, ...]] = (
     *(
         Follows(causes, _EVERYTHING | {"volume-unreadable", "spaceman-invalid", "checkpoint-invalid"})
         for causes in (frozenset({"truncated", "fusion-half", "container-changed"}), frozenset({"unread-area"}))
     ),
-    # A wrong entry of a map loses the object that it names; what that held follows from the object.
+    # A wrong entry of a map loses the object that it names, and everything below that object.
     Follows(frozenset({"object-map-differs"}), _NODES | {"volume-unreadable"}, is_of_named=True),
-    # What a map has lost of itself it cannot name: nodes of the trees that it leads to, or a volume.
+    # A damaged map no longer names nodes of the trees that it leads to, or a volume.
     Follows(
         _DAMAGE,
         frozenset({"node-missing", "tree-unreadable", "volume-unreadable"}),
         r"(container-)?omap tree",
         r"fs tree|volume",
     ),
-    # Without the container's map, volumes are what a search made of them.
+    # Without the container's map, a search finds the volumes.
     Follows(
         _DAMAGE | {"checkpoint-invalid"},
         _EVERYTHING | {"volume-unreadable", "superblock-differs", "spaceman-invalid"},
@@ -123,7 +122,7 @@ _ROWS: Final[tuple[Follows, ...]] = (
     Follows(
         _DAMAGE | {"volume-unreadable"}, frozenset({"tree-rebuilt"}), r"[\w-]+ tree|volume superblock|virtual object"
     ),
-    # What waits to become free is in trees of its own.
+    # Blocks that wait to become free are listed in separate trees.
     Follows(_DAMAGE | {"checkpoint-invalid"}, _BLOCKS | {"spaceman-invalid"}, "ephemeral object|spaceman tree"),
     from_one("volume-unreadable", _BLOCKS),
     *(
@@ -141,7 +140,7 @@ _ROWS: Final[tuple[Follows, ...]] = (
     from_one("reference-differs", _BLOCKS),
     *(from_one(code, _BLOCKS) for code in ("block-claimed-twice", "block-claimed-free")),
 )
-"""Rows of causes, the deepest first."""
+"""Causes and what follows from them, the deepest first."""
 
 _NODE: Final = re.compile(r"([\w-]+) tree, node (\d+)$")
 _OBJECT: Final = re.compile(r"(virtual|ephemeral) object (\d+)$")
@@ -150,7 +149,7 @@ _ENTRY: Final = re.compile(r"((?:container-)?omap) tree, entry of object (\d+)$"
 _TREE: Final = re.compile(r"([\w-]+) tree")
 _VOLUME: Final = re.compile(r"volume (\d+)$")
 
-_ROOTS: Final = {
+_TREES_BY_FIELD: Final = {
     "root_tree_oid": "fs",
     "extentref_tree_oid": "extentref",
     "snap_meta_tree_oid": "snapmeta",
@@ -158,47 +157,47 @@ _ROOTS: Final = {
     "tree_oid": "omap",
     "snapshot_tree_oid": "omap-snapshots",
 }
-"""The trees that fields lead to, by the names of the fields."""
+"""The trees that fields lead to, by field name."""
 
-_BY_PLACE: Final = {"chunk information": "chunk", "container object map": "container-omap"}
-"""Objects without a number, which are identified by their address."""
+_UNNUMBERED_OBJECTS: Final = {"chunk information": "chunk", "container object map": "container-omap"}
+"""Objects without a number, identified by their address."""
 
-_VIRTUAL: Final = {"omap": "fs", "container-omap": "volume"}
-"""Which objects are found through an object map."""
+_MAPPED_OBJECTS: Final = {"omap": "fs", "container-omap": "volume"}
+"""The objects that each object map leads to."""
 
 
-def about(item: Finding) -> About:
-    """Return which object a finding is about: readers and checks name nodes, objects and volumes by their numbers."""
-    if found := _NODE.match(item.structure):
+def locate_object(item: Finding) -> About:
+    """Return the object that a finding is about: structure names contain the numbers of nodes, objects and volumes."""
+    if match := _NODE.match(item.structure):
         # Nodes of free queues are ephemeral objects, which the maps of a checkpoint lead to.
-        names = (("ephemeral", int(found[2])),) if found[1] == "spaceman" else ()
-        return About(found[1], int(found[2]), names)
-    if found := _ENTRY.match(item.structure):
-        # An entry whose object has another number is about both: one of them is not found where it should be.
-        numbers = [found[2], *([item.found] if item.expected == found[2] else [])]
-        return About(found[1], names=tuple((_VIRTUAL[found[1]], int(number)) for number in numbers))
-    if found := _OBJECT.match(item.structure):
-        return About("fs" if found[1] == "virtual" else found[1], int(found[2]))
-    if found := _MAPPING.match(item.structure):
-        return About(names=(("ephemeral", int(found[1])),))
+        names = (("ephemeral", int(match[2])),) if match[1] == "spaceman" else ()
+        return About(match[1], int(match[2]), names)
+    if match := _ENTRY.match(item.structure):
+        # An entry whose object has another number is about both objects: one of them is not where it should be.
+        numbers = [match[2], *([item.found] if item.expected == match[2] else [])]
+        return About(match[1], names=tuple((_MAPPED_OBJECTS[match[1]], int(number)) for number in numbers))
+    if match := _OBJECT.match(item.structure):
+        return About("fs" if match[1] == "virtual" else match[1], int(match[2]))
+    if match := _MAPPING.match(item.structure):
+        return About(names=(("ephemeral", int(match[1])),))
     if item.code == "spaceman-invalid" and item.field.startswith("free_queues.tree_oid"):
         return About(names=(("ephemeral", int(item.found)),))
-    if item.code == "tree-unreadable" and item.field in _ROOTS:
-        return About(names=((_ROOTS[item.field], int(item.found.rpartition(" ")[2])),))
-    if item.structure in _BY_PLACE:
-        return About(_BY_PLACE[item.structure], item.image_offset)
-    if found := _VOLUME.match(item.structure):
-        return About("volume", int(found[1]))
-    found = _TREE.match(item.structure)
-    return About(found[1] if found else "")
+    if item.code == "tree-unreadable" and item.field in _TREES_BY_FIELD:
+        return About(names=((_TREES_BY_FIELD[item.field], int(item.found.rpartition(" ")[2])),))
+    if item.structure in _UNNUMBERED_OBJECTS:
+        return About(_UNNUMBERED_OBJECTS[item.structure], item.image_offset)
+    if match := _VOLUME.match(item.structure):
+        return About("volume", int(match[1]))
+    match = _TREE.match(item.structure)
+    return About(match[1] if match else "")
 
 
 CAUSES: Final = Causes(
-    _ROWS,
+    _CAUSE_ROWS,
     ("checksum-mismatch", "checkpoint-invalid", "tree-unreadable", "node-invalid", "unread-area"),
     ("record-invalid", "node-header-differs", "keys-unordered"),
     ("object-map-differs",),
-    about,
+    locate_object,
 )
 
 
@@ -219,7 +218,7 @@ def _owners(subject: Subject, parts: VolumeParts) -> None:
 
 
 def _list_references(parts: VolumeParts) -> Columns | None:
-    """Return extent references of a live state, of which none may be where all are those of snapshots."""
+    """Return extent references of a live state; the table may be empty if all of them are in snapshots."""
     physical = parts.extentref.records.get("extent")
     return None if parts.view != "live" else physical if "refcnt" in physical else no_records("extent")
 
@@ -263,50 +262,50 @@ CONTAINER_CHECKS: Final[dict[str, tuple[Callable[[Subject], None], tuple[str, ..
     "bitmaps": (space.check_bitmaps, ("space", "claims")),
     "container-trees": (_container_trees, ()),
 }
-"""Every check of a container as a whole, in the order in which they run, with what must be whole for it."""
+"""Every check of a container, in order, with the structures that it needs."""
 
-OF_STATES: Final = (
+STATE_CHECKS: Final = (
     *("volume-counts", "entries", "links", "sibling-links", "directories", "name-hashes", "inodes"),
     *("streams", "stream-sizes", "attributes", "lost-records", "extents"),
 )
-"""Checks of a volume that the states of its snapshots are put to."""
+"""Checks of a volume that also run on its snapshots."""
 
 VOLUME_CHECKS: Final[dict[str, tuple[Callable[[Subject, VolumeParts], None], tuple[str, ...]]]] = {
-    "roots": (nodes.check_roots, _EVERY),
-    # These are about other objects, which reading reports.
+    "roots": (nodes.check_roots, _ALL_TREES),
+    # These check other objects; reading reports if they are missing.
     "map-heads": (objects.check_volume_omap, ()),
     "superblocks": (volume_fields.check_superblocks, ()),
     "integrity-metadata": (volume_fields.check_integrity, ()),
     "extended-metadata": (objects.check_extended_metadata, ()),
-    "object-maps": (nodes.check_object_map, _EVERY),
-    "keys": (records.check_keys, _EVERY),
+    "object-maps": (nodes.check_object_map, _ALL_TREES),
+    "keys": (records.check_keys, _ALL_TREES),
     "volume-identity": (
         lambda subject, parts: inodes.check_identity(parts, subject.slots[parts.state.number]),
         (),
     ),
-    "volume-counts": (lambda _, parts: inodes.check_counts(parts), _EVERY),
-    "entries": (records.check_entries, _FILES),
-    "links": (lambda subject, parts: inodes.check_links(parts, subject.records(parts)), _FILES),
-    "sibling-links": (records.check_sibling_links, _FILES),
-    "directories": (records.check_directories, _FILES),
-    "name-hashes": (lambda subject, parts: names.compare_names(parts, subject.records(parts)), _FILES),
-    "inodes": (inodes.check_inode_notes, (*_FILES, "fext")),
-    "streams": (lambda subject, parts: inodes.check_streams(parts, subject.records(parts)), _FILES),
-    "stream-sizes": (records.check_stream_sizes, _FILES),
-    "attributes": (lambda subject, parts: inodes.check_attributes(parts, subject.records(parts)), _FILES),
-    "lost-records": (records.check_lost_inodes, _FILES),
-    "extents": (_extents, (*_FILES, "fext")),
-    "references": (_references, _EVERY),
-    "reference-owners": (_owners, _EVERY),
-    "snapshots": (lambda _, parts: extents.check_snapshots(parts), ("snapmeta", *_MAPS)),
-    "snapshot-records": (extents.check_snapshot_records, ("snapmeta", *_MAPS)),
+    "volume-counts": (lambda _, parts: inodes.check_counts(parts), _ALL_TREES),
+    "entries": (records.check_entries, _FILE_TREES),
+    "links": (lambda subject, parts: inodes.check_links(parts, subject.records(parts)), _FILE_TREES),
+    "sibling-links": (records.check_sibling_links, _FILE_TREES),
+    "directories": (records.check_directories, _FILE_TREES),
+    "name-hashes": (lambda subject, parts: names.compare_names(parts, subject.records(parts)), _FILE_TREES),
+    "inodes": (inodes.check_inode_notes, (*_FILE_TREES, "fext")),
+    "streams": (lambda subject, parts: inodes.check_streams(parts, subject.records(parts)), _FILE_TREES),
+    "stream-sizes": (records.check_stream_sizes, _FILE_TREES),
+    "attributes": (lambda subject, parts: inodes.check_attributes(parts, subject.records(parts)), _FILE_TREES),
+    "lost-records": (records.check_lost_inodes, _FILE_TREES),
+    "extents": (_extents, (*_FILE_TREES, "fext")),
+    "references": (_references, _ALL_TREES),
+    "reference-owners": (_owners, _ALL_TREES),
+    "snapshots": (lambda _, parts: extents.check_snapshots(parts), ("snapmeta", *_MAP_TREES)),
+    "snapshot-records": (extents.check_snapshot_records, ("snapmeta", *_MAP_TREES)),
     "seals": (extents.check_seals, ("fs",)),
     "states": (
-        lambda subject, parts: extents.check_states(subject, parts, [VOLUME_CHECKS[name][0] for name in OF_STATES]),
-        _EVERY,
+        lambda subject, parts: extents.check_states(subject, parts, [VOLUME_CHECKS[name][0] for name in STATE_CHECKS]),
+        _ALL_TREES,
     ),
 }
-"""Every check of one volume, with the trees that must be whole for it; what reading finds comes before all of them."""
+"""Every check of one volume, with the trees that it needs; findings of reading come before all of them."""
 
 ALWAYS: Final = frozenset(
     {
@@ -314,23 +313,23 @@ ALWAYS: Final = frozenset(
         *("volume-identity", "name-hashes", "snapshot-records", "seals"),
     }
 )
-"""Checks of a volume that run on what was read of trees that are not whole: they say nothing of what is missing."""
+"""Checks of a volume that run even on incomplete trees, because they report nothing as missing."""
 
 
 class CheckedContainer(Struct, frozen=True):
-    """What was found."""
+    """Findings of a container and its volumes."""
 
     outside: list[Finding]  # outside of volumes
-    volumes: dict[str, list[Finding]]  # of each volume, by its UUID as people write it
-    # rules that could be applied only in part, by the same UUIDs; those of the container itself by ""
+    volumes: dict[str, list[Finding]]  # of each volume, by its UUID as text
+    # rules that could be applied only in part, by the same UUIDs; "" for the container itself
     unchecked: dict[str, list[Unchecked]] = field(default_factory=dict)
 
     def findings(self) -> list[Finding]:
-        """Everything that was found."""
+        """Return all findings."""
         return [*self.outside, *(item for found in self.volumes.values() for item in found)]
 
-    def of(self, uuid: str | None) -> contract.Checked:
-        """Return what concerns one volume, or the container itself."""
+    def select(self, uuid: str | None) -> contract.Checked:
+        """Return the result for one volume, or for the container itself."""
         if uuid is None:
             return contract.Checked(tuple(self.outside), len(CONTAINER_CHECKS), tuple(self.unchecked.get("", ())))
         findings, unchecked = self.volumes.get(uuid, ()), self.unchecked.get(uuid, ())
@@ -338,48 +337,48 @@ class CheckedContainer(Struct, frozen=True):
 
 
 def name_causes(found: CheckedContainer) -> CheckedContainer:
-    """Report everything once, and name causes, which may be in another part of the container."""
+    """Drop duplicates and name the causes of findings, which may be in another part of the container."""
     outside, *volumes = [deduplicate(findings) for findings in (found.outside, *found.volumes.values())]
-    of = ["" for _ in outside] + [uuid for uuid, each in zip(found.volumes, volumes, strict=True) for _ in each]
-    told = iter(name_causes_of([*outside, *(item for each in volumes for item in each)], CAUSES, of))
-    first = list(islice(told, len(outside)))
+    owners = ["" for _ in outside] + [uuid for uuid, each in zip(found.volumes, volumes, strict=True) for _ in each]
+    named = iter(name_causes_of([*outside, *(item for each in volumes for item in each)], CAUSES, owners))
+    first = list(islice(named, len(outside)))
     return replace(
         found,
         outside=first,
-        volumes={uuid: list(islice(told, len(each))) for uuid, each in zip(found.volumes, volumes, strict=True)},
+        volumes={uuid: list(islice(named, len(each))) for uuid, each in zip(found.volumes, volumes, strict=True)},
     )
 
 
 def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> CheckedContainer:
     """Check the structure of a container that was read."""
     subject = open_subject(contents)
-    unread = {parts.state.number: unread_trees(parts) for parts in contents.volumes}
+    unread = {parts.state.number: explain_unread_trees(parts) for parts in contents.volumes}
     checks = dict(sorted(CONTAINER_CHECKS.items()))
-    unchecked = {"": unchecked_rules(checks, unread_parts(contents, unread))}
+    unchecked = {"": list_unchecked(checks, explain_unread_parts(contents, unread))}
     calls = [partial(check, subject) for name, (check, _) in CONTAINER_CHECKS.items() if name not in without]
     outside = _run(contents.container.log, subject.log, calls)
-    volumes, seen = dict[str, list[Finding]](), len(subject.log.findings)
+    volumes, num_outside = dict[str, list[Finding]](), len(subject.log.findings)
     for parts in contents.volumes:
-        lost, own = unread[parts.state.number], subject.branch()
+        missing, volume_subject = unread[parts.state.number], subject.branch()
         calls = [
-            partial(check, own, parts)
+            partial(check, volume_subject, parts)
             for name, (check, needs) in VOLUME_CHECKS.items()
-            if name not in without and (name in ALWAYS or not reasons(needs, lost))
+            if name not in without and (name in ALWAYS or not explain_skip(needs, missing))
         ]
         uuid = uuid_text(bytes(parts.state.superblock.vol_uuid))
-        volumes.setdefault(uuid, []).extend(_run(parts.log, own.log, calls))
-        unchecked.setdefault(uuid, []).extend(unchecked_rules(VOLUME_CHECKS, lost))
+        volumes.setdefault(uuid, []).extend(_run(parts.log, volume_subject.log, calls))
+        unchecked.setdefault(uuid, []).extend(list_unchecked(VOLUME_CHECKS, missing))
     report_changes(subject.reporting)
-    return name_causes(CheckedContainer([*outside, *subject.log.findings[seen:]], volumes, unchecked))
+    return name_causes(CheckedContainer([*outside, *subject.log.findings[num_outside:]], volumes, unchecked))
 
 
 def _run(read: FindingLog, log: FindingLog, calls: Iterable[Callable[[], None]]) -> list[Finding]:
-    """Run checks that write into a log; `read` is what reading found, and some checks add to it."""
+    """Run checks that write into a log; `read` has the findings of reading, and some checks add to it."""
     coarse = list(read.findings)
     for call in calls:
         call()
     fine = [*read.findings[len(coarse) :], *log.findings]
-    # Reading finds what is wrong with a structure, a check the byte of it; what has no place is what others sum up.
+    # Reading reports a structure, a check the exact byte; a finding without address only summarizes others.
     exact = {(item.code, item.structure) for item in fine if item.image_offset is not None}
     codes = {code for code, _ in exact}
 

@@ -1,4 +1,4 @@
-"""Superblock and space manager: sizes that must agree, chunk by chunk.
+"""Check of the space manager: sizes, chunks, bitmaps, the internal pool, free queues, and the claims on blocks.
 
 Apple File System Reference, Container and Space Manager.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.filesystems.apfs.btree import read_levels, read_nodes
-from layoutscope.filesystems.apfs.check.extents import is_touched
+from layoutscope.filesystems.apfs.check.extents import mark_overlapping
 from layoutscope.filesystems.apfs.check.objects import (
     EPHEMERAL,
     PAST,
@@ -19,12 +19,12 @@ from layoutscope.filesystems.apfs.check.objects import (
     STORAGE,
     TYPES,
     UNKNOWN,
+    check_objects,
     expect_storage,
-    header_rules,
-    hold,
+    make_header_rules,
     read_block,
 )
-from layoutscope.filesystems.apfs.check.subject import queue_sources
+from layoutscope.filesystems.apfs.check.subject import list_queue_sources
 from layoutscope.filesystems.apfs.contents import account
 from layoutscope.filesystems.apfs.spaceman import (
     BATCH_BITMAPS,
@@ -68,7 +68,7 @@ _POOL_BITMAP: Final = "bitmap of the internal pool"
 _IN_POOL: Final = frozenset({"spaceman-cab", "spaceman-cib", "spaceman-bitmap", "pending-free"})
 
 
-def spaceman_field(
+def locate_field(
     subject: Subject,
     path: str,
     *,
@@ -88,70 +88,70 @@ def spaceman_field(
     return subject.log.at("space manager", item.paddr, plus=plus)
 
 
-def compare(
+def compare_numbers(
     subject: Subject, what: str, path: str, expected: int, found: int, *, device: int = -1, queue: int = -1
 ) -> None:
-    """Compare a number of the space manager with what follows from others."""
+    """Compare a number of the space manager with the value that follows from others."""
     if found != expected:
-        log = spaceman_field(subject, path, device=device, queue=queue)
+        log = locate_field(subject, path, device=device, queue=queue)
         log.add(INVALID, "warning", f"{what} differs", expected=expected, found=found)
 
 
 def check_sizes(subject: Subject) -> None:
-    """Superblock and space manager have as many blocks as each other, in as many chunks as that takes."""
+    """Check that superblock and space manager agree on the number of blocks, and the numbers of chunks that follow."""
     container, space = subject.container, subject.parts.space
     if space is None:
         return
     superblock, header = container.superblock, space.header
-    found = superblock.num_blocks
+    num_blocks = superblock.num_blocks
     expected = sum(int(device.num_blocks) for device in header.devices)
-    if found != expected:
+    if num_blocks != expected:
         log, message = subject.reporting.at_superblock("num_blocks"), "counts other blocks than the space manager"
-        log.add("superblock-differs", "warning", message, expected=expected, found=found)
+        log.add("superblock-differs", "warning", message, expected=expected, found=num_blocks)
     # A chunk is the range of one bitmap block, so its size follows from the block size.
     bits = container.blocks.block_size * 8
-    compare(subject, "len_block", "len_block", container.blocks.block_size, header.len_block)
-    compare(subject, "num_blocks_per_chunk", "num_blocks_per_chunk", bits, header.num_blocks_per_chunk)
+    compare_numbers(subject, "len_block", "len_block", container.blocks.block_size, header.len_block)
+    compare_numbers(subject, "num_blocks_per_chunk", "num_blocks_per_chunk", bits, header.num_blocks_per_chunk)
     for number, device in enumerate(header.devices):
-        for path, wanted in _device_sizes(header, device):
+        for path, expected in _compute_device_sizes(header, device):
             what = f"{path} of the {QUEUE_NAMES[number + 1]}"
-            compare(subject, what, path, wanted, getattr(device, path), device=number)
+            compare_numbers(subject, what, path, expected, getattr(device, path), device=number)
 
 
-def _device_sizes(
+def _compute_device_sizes(
     header: grammar.ApfsSpaceman.SpacemanPhys, device: grammar.ApfsSpaceman.SpacemanDevice
 ) -> Iterator[tuple[str, int]]:
     chunks = -(-int(device.num_blocks) // max(int(header.num_blocks_per_chunk), 1))
     cibs = -(-chunks // max(int(header.chunks_per_cib), 1))
     yield "num_chunks", chunks
     yield "num_cibs", cibs
-    # Only where the addresses of all chunk-info blocks do not fit into the space manager do blocks of addresses hold
-    # them (reference, sm_cab_count).
+    # The addresses of chunk-info blocks are in separate blocks only if they do not fit into the space manager
+    # (reference, sm_cab_count).
     if device.num_cabs:
         yield "num_cabs", -(-cibs // max(int(header.cibs_per_cab), 1))
 
 
 def check_pool(subject: Subject) -> None:
-    """The internal pool has room for three versions of everything in it, and its bitmap a bit for each block."""
+    """Check that the internal pool has room for three versions of its contents, and its bitmap a bit for each block."""
     space = subject.parts.space
     if space is None:
         return
-    # Bitmaps are written to new places like everything else, and could not say of themselves where: their pool is apart
-    # from the blocks they describe, and has a bitmap of its own.
+    # Bitmaps are copied on write too, and cannot record their own allocation: they are in a separate pool, which has
+    # its own bitmap.
     header = space.header
     parts = sum(int(item.num_chunks) + int(item.num_cibs) + int(item.num_cabs) for item in header.devices)
-    compare(subject, "size of the internal pool", "num_ip_blocks", POOL_FACTOR * parts, header.num_ip_blocks)
+    compare_numbers(subject, "size of the internal pool", "num_ip_blocks", POOL_FACTOR * parts, header.num_ip_blocks)
     needed = -(-int(header.num_ip_blocks) // (8 * subject.container.blocks.block_size))
-    compare(subject, "size of the internal pool's bitmap", "num_ip_bm_used", needed, header.num_ip_bm_used)
+    compare_numbers(subject, "size of the internal pool's bitmap", "num_ip_bm_used", needed, header.num_ip_bm_used)
 
 
 def check_chunks(subject: Subject) -> None:
-    """Chunks follow each other without gap, and each has a bitmap in the pool and counts its free blocks."""
+    """Check that chunks follow each other without gaps, have their bitmap in the pool, and count their free blocks."""
     space = subject.parts.space
     for number, device in enumerate(space.header.devices if space is not None else ()):
         if space is None or not device.num_blocks:
             continue
-        chunks, heads = chunk_table(subject, number)
+        chunks, heads = read_chunks(subject, number)
         for path, expected, message in (
             ("index", np.arange(len(heads["paddr"])), "chunk information has another place"),
             ("hdr.oid", heads["paddr"], "number is not the address"),
@@ -163,7 +163,7 @@ def check_chunks(subject: Subject) -> None:
 
 
 def _report_heads(subject: Subject, heads: Columns, path: str, message: str, expected: NDArray[Any]) -> None:
-    """Report blocks of chunk information of which a field is another."""
+    """Report chunk-info blocks in which a field has an unexpected value."""
 
     def at(row: int) -> FindingLog:
         return subject.log.at("chunk information", int(heads["paddr"][row]), plus=CIB.offset_of(path))
@@ -177,7 +177,7 @@ def _check_geometry(subject: Subject, space: Space, chunks: Columns, number: int
     per_chunk, total = int(header.num_blocks_per_chunk), min(int(header.devices[number].num_blocks), MAX_BLOCKS)
     start = np.arange(len(chunks["plus"]), dtype=np.int64) * per_chunk
     length = np.clip(total - start, 0, per_chunk)
-    # Those of the second device count from its start, or bear its mark: both are in use.
+    # Addresses on the second device count from its start, with or without the mark of that device: both are in use.
     mark = np.uint64(subject.container.blocks.tier2_mark if number else 0)
     plain = (chunks["paddr"] & ~mark).astype(np.int64)
     bitmap = chunks["bitmap_paddr"].astype(np.int64)
@@ -196,7 +196,7 @@ def _check_geometry(subject: Subject, space: Space, chunks: Columns, number: int
 def _check_free_counts(subject: Subject, space: Space, chunks: Columns, number: int) -> None:
     """Count the free blocks of every bitmap, and sum up what the chunks count."""
     blocks, length, bitmap = subject.container.blocks, chunks["num_blocks"].astype(np.int64), chunks["bitmap_paddr"]
-    # A chunk of which nothing is used needs no bitmap: its address is 0.
+    # A chunk without used blocks needs no bitmap: its address is 0.
     counted = length.copy()
     has_bitmap, is_readable = bitmap != 0, blocks.readable(bitmap, blocks.block_size)
     rows = np.flatnonzero(has_bitmap & is_readable)
@@ -207,11 +207,11 @@ def _check_free_counts(subject: Subject, space: Space, chunks: Columns, number: 
     wrong = (counted != free) & ~(has_bitmap & ~is_readable)
     _report_chunks(subject, chunks, "num_free_and_flags", wrong, "counts other free blocks than its bitmap", counted)
     what, found = f"free blocks of the {QUEUE_NAMES[number + 1]}", int(space.header.devices[number].num_free_blocks)
-    compare(subject, what, "num_free_blocks", int(free.sum()), found, device=number)
+    compare_numbers(subject, what, "num_free_blocks", int(free.sum()), found, device=number)
 
 
 def count_free(bitmaps: NDArray[np.uint8], num_blocks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the clear bits among the first ones of each row."""
+    """Count the clear bits among the first bits of each row."""
     bits = np.arange(8)
     ones = ((np.arange(256)[:, None] >> bits) & 1).sum(axis=1).astype(np.int64)
     used = np.concatenate([np.zeros((len(bitmaps), 1), np.int64), np.cumsum(ones[bitmaps], axis=1)], axis=1)
@@ -223,7 +223,7 @@ def count_free(bitmaps: NDArray[np.uint8], num_blocks: NDArray[np.int64]) -> NDA
 
 
 _MASKED: Final = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
-"""What is decoded of fields that hold a number and flags."""
+"""Decoded numbers of fields that hold a number and flags."""
 
 
 def _report_chunks(
@@ -234,7 +234,7 @@ def _report_chunks(
     message: str,
     expected: NDArray[np.int64] | None = None,
 ) -> None:
-    """Report chunks at a field of theirs."""
+    """Report chunks, each at one of its fields."""
     found = chunks[_MASKED.get(field, field)]
 
     def at(row: int) -> FindingLog:
@@ -244,10 +244,10 @@ def _report_chunks(
     subject.log.cases(wrong, INVALID, message, at, expected=expected, found=found, most=MAX_CASES)
 
 
-def chunk_table(subject: Subject, device: int) -> tuple[Columns, Columns]:
-    """Decode the chunks of a device, and the heads of the blocks that hold them with their addresses.
+def read_chunks(subject: Subject, device: int) -> tuple[Columns, Columns]:
+    """Decode the chunks of a device, and the headers of the blocks that contain them.
 
-    With the fields of a chunk come the block that holds it, and where it starts there in bytes.
+    The columns of chunks include the block's address and the position in it, in bytes.
     """
     container, space = subject.container, subject.parts.space
     blocks = container.blocks
@@ -270,7 +270,7 @@ def chunk_table(subject: Subject, device: int) -> tuple[Columns, Columns]:
 
 
 def check_pool_bitmap(subject: Subject, space: Space, paddrs: NDArray[np.int64]) -> None:
-    """The pool's bitmap calls used what holds chunks and bitmaps or waits in its free queue, and nothing else."""
+    """Check that the pool's bitmap marks exactly the blocks with chunks and bitmaps and those in its free queue."""
     blocks, base, count = subject.container.blocks, int(space.header.ip_base), int(space.header.num_ip_blocks)
     lost = ~blocks.readable(paddrs, blocks.block_size)
     for paddr in paddrs[lost].tolist():
@@ -293,7 +293,7 @@ def check_pool_bitmap(subject: Subject, space: Space, paddrs: NDArray[np.int64])
 
 DATAZONE, ZONES = records.DATAZONE, records.DATAZONE.zones
 _PREVIOUS: Final = 7
-"""Earlier places of a zone."""
+"""Number of earlier boundaries of a zone."""
 
 ZONE_RULES: Final = rules(
     INVALID,
@@ -304,7 +304,7 @@ ZONE_RULES: Final = rules(
 
 
 def check_zones(subject: Subject, paddr: int) -> None:
-    """A zone without number has no blocks, and one without earlier places none of those."""
+    """Check that zones without a number have no blocks, and zones without earlier boundaries none of those."""
     data, starts = read_block(subject.container, paddr), np.array([SPACE.width])
 
     def at(_: int, plus: int) -> FindingLog:
@@ -322,7 +322,7 @@ def check_zones(subject: Subject, paddr: int) -> None:
         (ZONES.previous, np.repeat((index != 0)[:, None], _PREVIOUS, axis=1)),
     ):
         start, stop = found[part.start_paddr][0], found[part.stop_paddr][0]
-        # Some earlier places may be free; a zone that is used has blocks.
+        # Some earlier boundaries may be unused; a used zone has blocks.
         is_set = np.ones(start.shape, bool) if part is ZONES.current else (start | stop) != 0
         for field, wrong, message in (
             (part.start_paddr, ~is_used & (start != 0), "blocks of a zone that is not used"),
@@ -336,29 +336,29 @@ def check_zones(subject: Subject, paddr: int) -> None:
 _POOL_VERSIONS: Final = 16
 _BLOCK_BYTES: Final = 4096
 _WHOLE: Final = SPACE.width + DATAZONE.width
-"""Bytes of a versioned space manager before its arrays: its allocation zones follow the fixed part."""
+"""Bytes of a versioned space manager before its arrays; its allocation zones follow the fixed part."""
 _LIST_END, _VERSIONED = 0xFFFF, 1
 _COUNT_BITS: Final = (1 << 20) - 1
-"""Masks of the number of blocks of a chunk, and of its free blocks."""
+"""Mask of a chunk's numbers of blocks and of free blocks."""
 _QUEUE_LIMITS: Final = ((0, 0, 4544, 1), (1 << 18, 261281, 2272, 116), (1 << 20, 0, 1 << 63, 512))
-"""Nodes that a device's free queue may have: from so many blocks on, one more for so many blocks behind a start."""
+"""Limits of nodes in a device's free queue: from this many blocks; start; blocks per further node; base."""
 
 
-def _first_array(*, is_versioned: bool) -> int:
-    """Where the arrays begin; in the first version they stood where its number is now."""
+def _get_first_array_offset(*, is_versioned: bool) -> int:
+    """Return where the arrays begin; in the first version they were at the offset of the present version number."""
     return _WHOLE if is_versioned else SPACE.version.offset
 
 
-def queue_limit(num_blocks: int) -> int:
-    """How many nodes the free queue of a device may have."""
+def get_queue_limit(num_blocks: int) -> int:
+    """Return how many nodes the free queue of a device may have."""
     _, start, step, first = next(row for row in reversed(_QUEUE_LIMITS) if num_blocks >= row[0])
     limit = first + (num_blocks - start - (not start)) // step
-    # Two nodes are of no use: a root that is divided needs a third.
+    # Two nodes are impossible: a root that is split needs a third.
     return 3 if limit == 2 else limit
 
 
-def pool_limit(num_chunks: int) -> int:
-    """How many nodes the free queue of the internal pool may have."""
+def get_pool_limit(num_chunks: int) -> int:
+    """Return how many nodes the free queue of the internal pool may have."""
     limit = 3 * (num_chunks + 751) // 1127 - 1
     return 3 if limit == 2 else limit
 
@@ -370,18 +370,18 @@ _SECOND: Final = (
 )
 
 
-def space_rules(
+def make_space_rules(
     container: Container,
     header: grammar.ApfsSpaceman.SpacemanPhys,
-    reserved: int | None,  # blocks that volumes reserve; None where not all of them could be read
-    oldest: list[int | None],  # the oldest transaction of each free queue; None where that is unknown
+    reserved: int | None,  # blocks that volumes reserve; None if not all volumes could be read
+    oldest: list[int | None],  # the oldest transaction of each free queue; None if unknown
 ) -> tuple[FieldRule, ...]:
-    """Declare the rules of the space manager (spaceman_phys_t, apfsck)."""
+    """Return the rules of the space manager (spaceman_phys_t, apfsck)."""
     block_size, is_versioned = container.blocks.block_size, bool(int(header.flags) & _VERSIONED)
     room, full = block_size - CIB.width, "not as many as a block has room for"
     limits: list[int | None] = [
-        pool_limit(sum(int(device.num_chunks) for device in header.devices)),
-        *(queue_limit(int(device.num_blocks)) if device.num_blocks else 0 for device in header.devices),
+        get_pool_limit(sum(int(device.num_chunks) for device in header.devices)),
+        *(get_queue_limit(int(device.num_blocks)) if device.num_blocks else 0 for device in header.devices),
     ]
     # Only a Fusion set has a second device.
     second = None if container.superblock.is_fusion else Want(_is_last_zero, "0 of a second device, which there is not")
@@ -406,7 +406,7 @@ def space_rules(
         (SPACE.len_struct, equals(_WHOLE) if is_versioned else None, "another size than that of the structure"),
         (
             SPACE.ofs_ip_bm_xid,
-            equals(_first_array(is_versioned=is_versioned)),
+            equals(_get_first_array_offset(is_versioned=is_versioned)),
             "the first array follows the structure",
         ),
         (SPACE.devices.reserved, ZERO, RESERVED),
@@ -414,32 +414,32 @@ def space_rules(
         (SPACE.free_queues.pad16, ZERO, RESERVED),
         (SPACE.free_queues.pad32, ZERO, RESERVED),
         (SPACE.free_queues.reserved, ZERO, RESERVED),
-        (SPACE.free_queues.oldest_xid, _expect_items(oldest), "not the oldest transaction in the queue"),
+        (SPACE.free_queues.oldest_xid, _expect_known(oldest), "not the oldest transaction in the queue"),
         (
             SPACE.free_queues.tree_node_limit,
             # The limit for nodes of other sizes is not documented.
-            _expect_items(limits) if block_size == _BLOCK_BYTES else None,
+            _expect_known(limits) if block_size == _BLOCK_BYTES else None,
             "not the nodes that a queue of this size may have",
         ),
         *((field, second, "there is no second device") for field in _SECOND),
     )
 
 
-def _expect_items(expected: list[int | None]) -> Want:
-    """Demand a value of each item of a field, as far as it is known."""
+def _expect_known(expected: list[int | None]) -> Want:
+    """Demand the known values of the items of a field."""
     known = np.array([item is not None for item in expected])
-    wanted = np.array([item or 0 for item in expected], np.uint64)
-    return Want(lambda found: (found == wanted) | ~known, " and ".join(map(str, expected)))
+    values = np.array([item or 0 for item in expected], np.uint64)
+    return Want(lambda found: (found == values) | ~known, " and ".join(map(str, expected)))
 
 
 def _is_last_zero(found: NDArray[Any]) -> NDArray[np.bool_]:
-    met = np.ones(found.shape, bool)
-    met[:, -1] = found[:, -1] == 0
-    return met
+    is_zero = np.ones(found.shape, bool)
+    is_zero[:, -1] = found[:, -1] == 0
+    return is_zero
 
 
 def check_space(subject: Subject) -> None:
-    """Fields of the space manager that follow from the block size, the volumes and the checkpoint."""
+    """Check fields of the space manager against the block size, the volumes and the checkpoint."""
     container, space = subject.container, subject.parts.space
     item = container.checkpoint.ephemerals.get(container.superblock.spaceman_oid)
     if item is None or space is None:
@@ -451,41 +451,47 @@ def check_space(subject: Subject) -> None:
     for number, queue in enumerate(header.free_queues):
         if queue.tree_oid and queue.tree_oid not in container.checkpoint.ephemerals:
             message = f"free_queues.tree_oid[{number}]: the checkpoint holds no such object"
-            log = spaceman_field(subject, "tree_oid", queue=number).within(f"free_queues.tree_oid[{number}]")
+            log = locate_field(subject, "tree_oid", queue=number).within(f"free_queues.tree_oid[{number}]")
             log.add(INVALID, "warning", message, found=queue.tree_oid)
         if queue.num_blocks and not queue.tree_oid:
-            log = spaceman_field(subject, "num_blocks", queue=number)
+            log = locate_field(subject, "num_blocks", queue=number)
             message = f"free_queues.num_blocks[{number}]: blocks of a queue that has no tree"
             log.add(INVALID, "warning", message, expected=0, found=queue.num_blocks)
     oldest: list[int | None] = [0 if not queue.tree_oid else None for queue in header.free_queues]
-    for number, source in queue_sources(subject):
+    for number, source in list_queue_sources(subject):
         nodes, leaves = read_nodes(source)
         limit = int(header.free_queues[number].tree_node_limit)
         if len(nodes) > limit:
-            # Linux's driver 0.3.0 lets a queue grow beyond its limit while much is deleted; apfsck says so too.
+            # linux-apfs-rw 0.3.0 lets a queue grow beyond its limit during large deletions; apfsck reports that too.
             message = f"free_queues.tree_node_limit[{number}]: the queue has more nodes than it may have"
-            log = spaceman_field(subject, "tree_node_limit", queue=number)
+            log = locate_field(subject, "tree_node_limit", queue=number)
             log.add(INVALID, "warning", message, expected=f"at least {len(nodes)}", found=limit)
         xids = [batch.column("key", QUEUE_KEY, QUEUE_KEY.xid) for batch in leaves if len(batch.slots)]
         oldest[number] = int(xids[0][0]) if xids else 0
-    hold(subject, "space manager", SPACE, [item.paddr], space_rules(container, header, reserved, oldest))
+    check_objects(subject, "space manager", SPACE, [item.paddr], make_space_rules(container, header, reserved, oldest))
     if int(header.flags) & _VERSIONED:
         check_zones(subject, item.paddr)
 
 
 def check_heads(subject: Subject) -> None:
-    """Blocks of chunk information and of their addresses have the headers of physical objects, chunks what fits."""
+    """Check the headers of chunk-info blocks and of blocks with their addresses, and check chunks."""
     space, container = subject.parts.space, subject.container
     if space is None:
         return
-    of_blocks: tuple[tuple[str, Any, int], ...] = (
+    kinds: tuple[tuple[str, Any, int], ...] = (
         ("spaceman-cib", CIB, TYPES.spaceman_cib),
         ("spaceman-cab", records.CAB_HEAD, TYPES.spaceman_cab),
     )
-    for region, head, kind in of_blocks:
+    for region, head, kind in kinds:
         paddrs = [item.paddr for item in space.regions if item.type == region]
         stored = expect_storage(kind, STORAGE.physical)
-        hold(subject, region, head, paddrs, rules(INVALID, *header_rules(head, "such blocks", stored, container.xid)))
+        check_objects(
+            subject,
+            region,
+            head,
+            paddrs,
+            rules(INVALID, *make_header_rules(head, "such blocks", stored, container.xid)),
+        )
     for number, device in enumerate(space.header.devices):
         if device.num_blocks:
             _check_chunks(subject, number)
@@ -493,7 +499,7 @@ def check_heads(subject: Subject) -> None:
 
 def _check_chunks(subject: Subject, device: int) -> None:
     container = subject.container
-    chunks, heads = chunk_table(subject, device)
+    chunks, heads = read_chunks(subject, device)
     if not chunks:
         return
     size = container.blocks.block_size
@@ -522,7 +528,7 @@ def _check_chunks(subject: Subject, device: int) -> None:
 
 
 def check_versions(subject: Subject) -> None:
-    """The pool's bitmap is one of sixteen versions, and the blocks of the others are a list."""
+    """Check that the pool's bitmap is one of sixteen versions, and that the free list contains the others."""
     container, space = subject.container, subject.parts.space
     item = container.checkpoint.ephemerals.get(container.superblock.spaceman_oid)
     if item is None or space is None:
@@ -540,36 +546,38 @@ def check_versions(subject: Subject) -> None:
         ),
     )
 
-    def tell(plus: int) -> FindingLog:
+    def locate(plus: int) -> FindingLog:
         return subject.log.at("space manager", item.paddr, plus=plus)
 
-    first = _first_array(is_versioned=bool(int(header.flags) & _VERSIONED))
-    if not _fit(places, first, len(data), tell):
+    first = _get_first_array_offset(is_versioned=bool(int(header.flags) & _VERSIONED))
+    if not _check_arrays_fit(places, first, len(data), locate):
         return
-    xids = _array(data, records.XID_ENTRY.xid, records.XID_ENTRY, places[0])
-    ring = _array(data, records.RING_INDEX.index, records.RING_INDEX, places[1])
-    follows = _array(data, records.RING_INDEX.index, records.RING_INDEX, places[2])
+    xids = _read_array(data, records.XID_ENTRY.xid, records.XID_ENTRY, places[0])
+    ring = _read_array(data, records.RING_INDEX.index, records.RING_INDEX, places[1])
+    follows = _read_array(data, records.RING_INDEX.index, records.RING_INDEX, places[2])
     for row in np.flatnonzero((xids == 0) | (xids > np.uint64(container.xid))).tolist():
         message = "the pool's bitmap is not of a transaction of this container's past"
-        tell(places[0][1] + row * records.XID_ENTRY.width).add(INVALID, "warning", message, found=xids[row])
-    _check_list(header, ring, follows, tell, places)
+        locate(places[0][1] + row * records.XID_ENTRY.width).add(INVALID, "warning", message, found=xids[row])
+    _check_list(header, ring, follows, locate, places)
     check_pool_bitmap(subject, space, int(header.ip_bm_base) + ring.astype(np.int64))
 
 
-def _array(data: NDArray[np.uint8], field: Field, kind: RecordType, place: tuple[Field, int, int]) -> NDArray[Any]:
+def _read_array(data: NDArray[np.uint8], field: Field, kind: RecordType, place: tuple[Field, int, int]) -> NDArray[Any]:
     _, start, length = place
     starts = np.arange(start, start + length, kind.width, dtype=np.int64)
-    found: NDArray[Any] = decode_column(kind, data, starts, field)
-    return found
+    values: NDArray[Any] = decode_column(kind, data, starts, field)
+    return values
 
 
-def _fit(places: tuple[tuple[Field, int, int], ...], first: int, stop: int, tell: Callable[[int], FindingLog]) -> bool:
-    """The arrays follow the structure within the object, aligned to eight bytes, without overlap."""
+def _check_arrays_fit(
+    places: tuple[tuple[Field, int, int], ...], first: int, stop: int, locate: Callable[[int], FindingLog]
+) -> bool:
+    """Check that the arrays follow the structure within the object, aligned to eight bytes, without overlap."""
     fits, end = True, first
     for field, start, length in sorted(places, key=lambda each: each[1]):
         if start % 8 or start < end or start + length > stop:
             message = f"{field}: the array is not aligned, overlaps another, or leaves the space manager"
-            tell(field.offset).add(INVALID, "warning", message, found=start)
+            locate(field.offset).add(INVALID, "warning", message, found=start)
             fits = False
         end = max(end, start + length)
     return fits
@@ -579,10 +587,10 @@ def _check_list(
     header: Any,
     ring: NDArray[np.uint16],
     follows: NDArray[np.uint16],
-    tell: Callable[[int], FindingLog],
+    locate: Callable[[int], FindingLog],
     places: tuple[tuple[Field, int, int], ...],
 ) -> None:
-    """From head to tail, the list holds every block of the ring but those in use, each once."""
+    """Check that the list contains every block of the ring that is not in use, once, from head to tail."""
     listed: list[int] = []
     index = int(header.ip_bm_free_head)
     while index < len(follows) and index not in listed:
@@ -592,35 +600,35 @@ def _check_list(
     if index != _LIST_END or set(listed) != free:
         message = "ip_bm_free_head: the list of free bitmaps is not that of all but those in use"
         sides = {"expected": f"{len(free)} bitmaps", "found": f"{len(listed)} bitmaps"}
-        tell(SPACE.ip_bm_free_head.offset).add(INVALID, "warning", message, **sides)
+        locate(SPACE.ip_bm_free_head.offset).add(INVALID, "warning", message, **sides)
     elif listed[-1:] != [int(header.ip_bm_free_tail)]:
         message = "ip_bm_free_tail: not the last of the list of free bitmaps"
-        log = tell(SPACE.ip_bm_free_tail.offset)
+        log = locate(SPACE.ip_bm_free_tail.offset)
         log.add(INVALID, "warning", message, expected=listed[-1], found=int(header.ip_bm_free_tail))
     for place in ring[ring < len(follows)].tolist():
         if follows[place] != _LIST_END:
             message = "a bitmap in use is followed by a free one"
-            log = tell(places[2][1] + place * records.RING_INDEX.width)
+            log = locate(places[2][1] + place * records.RING_INDEX.width)
             log.add(INVALID, "warning", message, expected=_LIST_END, found=follows[place])
 
 
 Owner = tuple[str, "NDArray[np.int64]"]
 SPARE: Final = ("internal-pool", "pending-free")
-"""Regions that hold nothing current."""
+"""Regions without current contents."""
 
 
-def claims_by_owner(subject: Subject) -> Iterator[Owner]:
-    """Name every structure with its blocks; nodes that several states of a volume share stand once."""
+def list_claims(subject: Subject) -> Iterator[Owner]:
+    """Yield every structure with its blocks; nodes that several states of a volume share appear once."""
     block_size = subject.container.blocks.block_size
     for nodes in subject.parts.trees:
         yield f"{nodes.tree} tree of the container", node_runs([nodes], block_size)
     for kind in dict.fromkeys(item.type for item in subject.parts.regions if item.type not in SPARE):
         yield kind, to_runs([item for item in subject.parts.regions if item.type == kind])
     for parts in subject.volumes:
-        yield from _volume_owners(parts, block_size)
+        yield from _list_volume_claims(parts, block_size)
 
 
-def _volume_owners(parts: VolumeParts, block_size: int) -> Iterator[Owner]:
+def _list_volume_claims(parts: VolumeParts, block_size: int) -> Iterator[Owner]:
     volume = f"of volume {parts.state.number}"
     trees = [*parts.own_trees(), *parts.views.values()]
     for name in dict.fromkeys(nodes.tree for nodes in trees):
@@ -632,14 +640,14 @@ def _volume_owners(parts: VolumeParts, block_size: int) -> Iterator[Owner]:
     yield f"data {volume}", arrays.union([parts.data_runs(), parts.file_runs(block_size)])
 
 
-def current_claims(subject: Subject) -> NDArray[np.int64]:
-    """Blocks that something current uses."""
-    return arrays.union([runs for _, runs in claims_by_owner(subject)])
+def merge_claims(subject: Subject) -> NDArray[np.int64]:
+    """Return the runs of blocks that current structures use."""
+    return arrays.union([runs for _, runs in list_claims(subject)])
 
 
 def check_double_claims(subject: Subject) -> None:
-    """No block belongs to two structures."""
-    named = [(name, runs) for name, runs in claims_by_owner(subject) if len(runs)]
+    """Check that no block belongs to two structures."""
+    named = [(name, runs) for name, runs in list_claims(subject) if len(runs)]
     table = np.concatenate([np.empty((0, 2), np.int64), *(runs for _, runs in named)])
     owner = np.repeat(np.arange(len(named)), [len(runs) for _, runs in named])
     order = np.argsort(table[:, 0], kind="stable")
@@ -656,24 +664,26 @@ def check_double_claims(subject: Subject) -> None:
 
 
 def check_file_claims(subject: Subject) -> None:
-    """No file has a block of metadata, or one of another file that does not count that it is shared."""
+    """Check that no file has blocks of metadata, or unshared blocks of another file."""
     block_size = subject.container.blocks.block_size
-    metadata = arrays.union([runs for name, runs in claims_by_owner(subject) if not name.startswith("data ")])
+    metadata = arrays.union([runs for name, runs in list_claims(subject) if not name.startswith("data ")])
     for parts in subject.volumes:
         extents = parts.file_extents()
         if not len(extents["obj_id"]) or parts.is_locked:
             continue
         report = subject.extents(parts)
-        # Block 0 is the superblock's and no file's: as an address it stands for a hole.
+        # Block 0 contains the superblock; as the address of an extent it means a hole.
         real = extents["paddr"] != 0
         start = np.minimum(extents["paddr"], np.uint64(2**62)).astype(np.int64)
         length = -(-extents["len_extent"].astype(np.int64) // block_size)
         add = partial(
-            report.of(extents, "extent of data stream", "block-claimed-twice"), level="error", found=extents["paddr"]
+            report.for_table(extents, "extent of data stream", "block-claimed-twice"),
+            level="error",
+            found=extents["paddr"],
         )
         if "key_at" in extents:
             field = "val.file_extent_val.paddr"
-            add(real & is_touched(metadata, start, length), "it has blocks that metadata use", field)
+            add(real & mark_overlapping(metadata, start, length), "it has blocks that metadata use", field)
             message = "it has blocks of another extent, and no reference says that they are shared"
             add(real & _find_double_claims(parts, start, length, real), message, field)
 
@@ -681,7 +691,7 @@ def check_file_claims(subject: Subject) -> None:
 def _find_double_claims(
     parts: VolumeParts, start: NDArray[np.int64], length: NDArray[np.int64], real: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Extents that begin inside another one, in blocks that count one reference."""
+    """Mark extents that overlap another one in blocks with a reference count of 1."""
     rows = np.flatnonzero(real)
     rows = rows[np.argsort(start[rows], kind="stable")]
     furthest = np.maximum.accumulate(start[rows] + length[rows]) if len(rows) else rows
@@ -689,11 +699,11 @@ def _find_double_claims(
     later = np.flatnonzero(start[rows][1:] < furthest[:-1]) + 1
     twice[rows[later]] = True
     twice[rows[later - 1]] = True
-    return twice & ~is_touched(_find_shared_runs(parts), start, length)
+    return twice & ~mark_overlapping(_find_shared_runs(parts), start, length)
 
 
 def _find_shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
-    """Blocks that count more than one reference, be it in one record or in those of several states."""
+    """Return runs of blocks with more than one reference, in one record or in those of several states."""
     shared = np.empty((0, 2), np.int64)
     known = shared
     for tree in (parts.extentref, *parts.snapshot_extents):
@@ -711,7 +721,7 @@ def _find_shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
 
 
 def check_bitmaps(subject: Subject) -> None:
-    """Blocks in use are called used, and blocks that are called used belong to something."""
+    """Check that blocks in use are marked as used, and that blocks marked as used belong to a structure."""
     if subject.parts.space is None:
         return
     found = account(subject.container, subject.parts, subject.volumes)
@@ -721,10 +731,10 @@ def check_bitmaps(subject: Subject) -> None:
 
 
 def _report_bits(subject: Subject, runs: NDArray[np.int64], code: str, message: str) -> None:
-    """Report runs of blocks at the byte of the bitmap that speaks of the first of them."""
-    tables = [chunk_table(subject, number)[0] for number in range(2)] if len(runs) else []
+    """Report runs of blocks, each at the byte of the bitmap for its first block."""
+    tables = [read_chunks(subject, number)[0] for number in range(2)] if len(runs) else []
     for start, length in runs[:MAX_CASES].tolist():
-        paddr, byte = next((at for at in (_bit_place(table, start) for table in tables) if at is not None), (None, 0))
+        paddr, byte = next((at for at in (_find_bit(table, start) for table in tables) if at is not None), (None, 0))
         log = subject.log.at(f"bitmap of block {start}", paddr, plus=byte)
         log.add(code, "warning", f"{length} blocks from block {start} are {message}")
     if len(runs) > MAX_CASES:
@@ -732,8 +742,8 @@ def _report_bits(subject: Subject, runs: NDArray[np.int64], code: str, message: 
         subject.log.at("bitmaps").add(code, "warning", more)
 
 
-def _bit_place(chunks: dict[str, NDArray[Any]], paddr: int) -> tuple[int, int] | None:
-    """Block of the bitmap and byte in it with a block's bit; None where the chunk has no bitmap."""
+def _find_bit(chunks: dict[str, NDArray[Any]], paddr: int) -> tuple[int, int] | None:
+    """Return the bitmap block and the byte in it with a block's bit; None if the chunk has no bitmap."""
     if not chunks:
         return None
     first = np.minimum(chunks["paddr"], np.uint64(2**62)).astype(np.int64)
@@ -746,28 +756,28 @@ def _bit_place(chunks: dict[str, NDArray[Any]], paddr: int) -> tuple[int, int] |
 
 
 def check_queues(subject: Subject) -> None:
-    """Free queues count what they hold; their blocks are in the container and nothing current uses them."""
+    """Check that free queues count their blocks, which must be in the container and not in use."""
     space = subject.parts.space
     if space is None:
         return
-    claims = current_claims(subject)
-    for number, source in queue_sources(subject):
+    claims = merge_claims(subject)
+    for number, source in list_queue_sources(subject):
         queue = space.header.free_queues[number]
         what = f"number of blocks in free queue {number}"
-        compare(subject, what, "num_blocks", space.queued.get(number, 0), queue.num_blocks, queue=number)
+        compare_numbers(subject, what, "num_blocks", space.queued.get(number, 0), queue.num_blocks, queue=number)
         for batch in read_levels(source):
             if not batch.level and len(batch.slots):
                 _check_queued(subject, batch, claims, QUEUE_NAMES[number])
 
 
 def _check_queued(subject: Subject, batch: ReadNodes, claims: NDArray[np.int64], owner: str) -> None:
-    """Compare the entries of a free queue with what is used."""
+    """Compare the entries of a free queue with the blocks in use."""
     blocks = subject.container.blocks
     paddr = batch.column("key", QUEUE_KEY, QUEUE_KEY.paddr)
     length = np.minimum(decode_queue_lengths(batch), 2**40).astype(np.int64)
     outside = ~blocks.present(paddr, blocks.block_size)
     start = np.minimum(paddr, np.uint64(2**62)).astype(np.int64)
-    used = ~outside & is_touched(claims, start, length)
+    used = ~outside & mark_overlapping(claims, start, length)
     for wrong, message in ((outside, "is outside"), (used, "is in use")):
         for row in np.flatnonzero(wrong)[:MAX_CASES].tolist():
             node = int(batch.slots.node[row])

@@ -1,4 +1,4 @@
-"""What a check looks at: everything that was read of a container, and descriptions of its trees to read them again."""
+"""The subject of a check: everything that was read of a container, and its trees' descriptions for a second reading."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 VOLUME: Final = records.APFS_SUPERBLOCK
 INVALID: Final = "record-invalid"
 Notes = dict[str, list["NDArray[Any]"]]
-"""What was seen of inodes that no table keeps: columns with a row per inode, in an array per batch."""
+"""Properties of inodes that no table keeps: columns with a row per inode, in an array per batch."""
 
 
 class Subject(Struct, frozen=True):
@@ -49,17 +49,17 @@ class Subject(Struct, frozen=True):
     slots: dict[int, int]  # place of each volume in the container's list, by its number
     is_whole: bool  # whether every structure could be read, so that what is not claimed belongs to nothing
     log: FindingLog  # receives the faults
-    # what was seen of inodes while trees were read, by number of the volume and view
+    # properties of inodes, noted while trees were read, by number of the volume and view
     inodes: dict[tuple[int, str], Notes] = field(default_factory=dict)
 
     @property
     def reporting(self) -> Container:
-        """The container, for checks that write into its own log: they write into that of the check."""
+        """The container with the check's log, for checks that write into the container's log."""
         return replace(self.container, store=replace(self.container.store, log=self.log))
 
     @property
-    def apart(self) -> Store:
-        """Where trees are read once more; what is wrong with them was found when they were read first."""
+    def silent_store(self) -> Store:
+        """The store for the second reading of trees; its findings are dropped, as the first reading reported them."""
         return self.container.store.apart()
 
     def branch(self) -> Subject:
@@ -67,25 +67,25 @@ class Subject(Struct, frozen=True):
         return replace(self, log=self.log.branch())
 
     def records(self, parts: VolumeParts) -> Report:
-        """Where findings about records of a volume's file-system tree go."""
+        """Return the report for records of a volume's file-system tree."""
         return Report(self.log, parts.fs.nodes, MAX_CASES)
 
     def extents(self, parts: VolumeParts) -> Report:
-        """Where findings about a volume's extents go."""
-        return Report(self.log, extent_nodes(parts), MAX_CASES)
+        """Return the report for a volume's extents."""
+        return Report(self.log, get_extent_nodes(parts), MAX_CASES)
 
     def references(self, parts: VolumeParts) -> Report:
-        """Where findings about a volume's extent references go."""
+        """Return the report for a volume's extent references."""
         return Report(self.log, parts.extentref.nodes, MAX_CASES)
 
 
-def extent_nodes(parts: VolumeParts) -> NodeRows:
-    """Return the nodes with the extents of files: on sealed volumes they are in a tree of their own."""
+def get_extent_nodes(parts: VolumeParts) -> NodeRows:
+    """Return the nodes with file extents: sealed volumes have a separate tree for them."""
     return parts.fext.nodes if len(parts.fext.nodes) else parts.fs.nodes
 
 
 def open_subject(contents: ContainerContents) -> Subject:
-    """Say what can be checked in a container that was read."""
+    """Prepare the check of a container that was read."""
     container, volumes = contents.container, contents.volumes
     num_whole = sum(not parts.is_locked and not parts.log.has_errors for parts in volumes)
     is_half = container.superblock.is_fusion and len(container.blocks.sources) < 2
@@ -93,12 +93,12 @@ def open_subject(contents: ContainerContents) -> Subject:
     return Subject(container, contents.parts, volumes, contents.slots, is_whole, container.log.branch())
 
 
-def volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[TreeSource, FindingLog]]:
-    """Describe every tree of a volume that can be read, with a log bound to the field that names its root.
+def list_volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[TreeSource, FindingLog]]:
+    """Describe every readable tree of a volume, with a log bound to the field that names its root.
 
-    Trees of snapshots come too, where they are not those of the volume.
+    Trees of snapshots are included, except those that the volume shares.
     """
-    state, store, xid = parts.state, subject.apart, subject.container.xid
+    state, store, xid = parts.state, subject.silent_store, subject.container.xid
     superblock = state.superblock
     fields = [("extentref", "extentref_tree_oid"), ("snapmeta", "snap_meta_tree_oid")]
     if superblock.is_sealed and superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical):
@@ -115,7 +115,7 @@ def volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[TreeSou
         root = getattr(superblock, link)
         if root:
             yield TreeSource(store, tree, root, xid), _locate_superblock(subject, parts, link)
-    for snapshot, log in snapshot_places(subject, parts, "extentref_tree_oid"):
+    for snapshot, log in list_snapshots_with_logs(subject, parts, "extentref_tree_oid"):
         if snapshot.extentref_paddr:
             yield TreeSource(store, "extentref", snapshot.extentref_paddr, xid), log
 
@@ -124,7 +124,7 @@ def _locate_superblock(subject: Subject, parts: VolumeParts, field: str) -> Find
     return subject.log.at("volume superblock", parts.state.paddr, plus=VOLUME.offset_of(field)).within(field)
 
 
-def snapshot_places(subject: Subject, parts: VolumeParts, field: str) -> Iterator[tuple[Snapshot, FindingLog]]:
+def list_snapshots_with_logs(subject: Subject, parts: VolumeParts, field: str) -> Iterator[tuple[Snapshot, FindingLog]]:
     """List snapshots of a volume, each with a log bound to a field of its metadata."""
     report = Report(subject.log, parts.snapmeta.nodes)
     table = parts.snapmeta.records.get("snap_metadata")
@@ -132,37 +132,37 @@ def snapshot_places(subject: Subject, parts: VolumeParts, field: str) -> Iterato
         yield snapshot, report.at(table, row, f"val.snap_metadata_val.fixed.{field}", snapshot.view)
 
 
-def volume_sources(subject: Subject, parts: VolumeParts) -> Iterator[TreeSource]:
-    """Describe every tree of a volume that can be read."""
-    for source, _ in volume_roots(subject, parts):
+def list_volume_sources(subject: Subject, parts: VolumeParts) -> Iterator[TreeSource]:
+    """Describe every readable tree of a volume."""
+    for source, _ in list_volume_roots(subject, parts):
         yield source
 
 
-def container_sources(subject: Subject) -> Iterator[TreeSource]:
+def list_container_sources(subject: Subject) -> Iterator[TreeSource]:
     """Describe the trees that belong to no volume."""
     container = subject.container
     if len(container.omap.nodes):
-        yield TreeSource(subject.apart, "container-omap", container.omap_header.tree_oid, container.xid)
-    yield from (source for _, source in queue_sources(subject))
+        yield TreeSource(subject.silent_store, "container-omap", container.omap_header.tree_oid, container.xid)
+    yield from (source for _, source in list_queue_sources(subject))
 
 
-def queue_sources(subject: Subject) -> Iterator[tuple[int, TreeSource]]:
+def list_queue_sources(subject: Subject) -> Iterator[tuple[int, TreeSource]]:
     """Describe the trees of the free queues, each with the queue's number."""
     space = subject.parts.space
     for number, queue in enumerate(space.header.free_queues if space is not None else ()):
-        source = queue_source(subject.apart, subject.container.checkpoint, queue.tree_oid)
+        source = queue_source(subject.silent_store, subject.container.checkpoint, queue.tree_oid)
         if source is not None:
             yield number, source
 
 
 class Report(Struct, frozen=True):
-    """Writes down what is wrong with the records of one tree."""
+    """Reports faults in the records of one tree."""
 
-    log: FindingLog  # where it goes
+    log: FindingLog  # receives the faults
     nodes: NodeRows  # nodes of the tree
-    most: int = 1  # how many cases of a kind are listed
+    most: int = 1  # how many cases of each kind are listed
 
-    def of(self, table: Columns, what: str, code: str = "record-differs") -> Callable[..., None]:
+    def for_table(self, table: Columns, what: str, code: str = "record-differs") -> Callable[..., None]:
         """Return :meth:`cases` of one table."""
         return partial(self.cases, table, what, code)
 
@@ -180,7 +180,7 @@ class Report(Struct, frozen=True):
         expected: NDArray[Any] | None = None,
         found: NDArray[Any] | None = None,
     ) -> None:
-        """Report rows of a table that are wrong: the first ones each with its field, and how many more there are."""
+        """Report wrong rows of a table: the first ones with their fields, and the number of the others."""
         at = lambda row: self.at(table, row, field, f"{what} {table['obj_id'][row]}")  # noqa: E731
         self.log.cases(wrong, code, message, at, level=level, expected=expected, found=found, most=self.most)
 
@@ -191,7 +191,7 @@ class Report(Struct, frozen=True):
         field: str,  # as of `cases`; empty for the leaf
         structure: str,
     ) -> FindingLog:
-        """Bind the log to a field of a record; to its leaf where the table does not say more."""
+        """Bind the log to a field of a record, or to its leaf where the table has no positions of records."""
         plus = 0
         if field and "key_at" in table:
             part, type_name, path = field.split(".", 2)
@@ -207,14 +207,14 @@ class CheckedRows(Struct, frozen=True):
     row: NDArray[np.int64]  # which of the batch's records
 
     def starts(self, part: str) -> NDArray[np.int64]:
-        """Where keys or values start in the batch."""
-        found: NDArray[np.int64] = getattr(self.batch.slots, f"{part}_start")[self.row]
-        return found
+        """Return where keys or values start in the batch."""
+        starts: NDArray[np.int64] = getattr(self.batch.slots, f"{part}_start")[self.row]
+        return starts
 
     def lengths(self, part: str) -> NDArray[np.int64]:
-        """Bytes of keys or values, as the table of contents says."""
-        found: NDArray[np.int64] = getattr(self.batch.slots, f"{part}_len")[self.row].astype(np.int64)
-        return found
+        """Return the bytes of keys or values, as the table of contents says."""
+        lengths: NDArray[np.int64] = getattr(self.batch.slots, f"{part}_len")[self.row].astype(np.int64)
+        return lengths
 
     def take(self, chosen: NDArray[np.bool_]) -> CheckedRows:
         """Return some of the records."""
@@ -233,19 +233,19 @@ class CheckedRows(Struct, frozen=True):
         sides: tuple[Any, Any] = (None, None),
         field: Field | None = None,
     ) -> None:
-        """Write down which of the records are wrong."""
+        """Report which of the records are wrong."""
         bind, path, plus = self.at(part), str(field or ""), 0 if field is None else field.offset
         at = lambda row: bind(row, plus).within(path)  # noqa: E731
         expected, found = sides
         self.subject.log.cases(wrong, INVALID, message, at, expected=expected, found=found, most=MAX_CASES)
 
-    def rows_of(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Mark the records at some places among these."""
+    def mark(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Mark the records at some positions."""
         chosen = np.zeros(len(self.row), bool)
         chosen[places] = True
         return chosen
 
     def column(self, part: str, record_type: RecordType, field: Any) -> NDArray[Any]:
         """Decode a field of keys or values."""
-        found: NDArray[Any] = decode_column(record_type, self.batch.buffer, self.starts(part), field)
-        return found
+        values: NDArray[Any] = decode_column(record_type, self.batch.buffer, self.starts(part), field)
+        return values

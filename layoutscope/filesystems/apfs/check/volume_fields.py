@@ -1,7 +1,7 @@
-"""Rules of the fields of volume superblocks, live and of snapshots, and of the seal of a volume.
+"""Rules of the fields of volume superblocks, of the live volume and of snapshots, and of a volume's seal.
 
-Apple File System Reference, Volumes, Snapshot Metadata and Sealed Volumes; what only apfsck says was seen to hold of
-the volumes that macOS makes. Free are times, counters of files in states that were not read, and versions of keys.
+Apple File System Reference, Volumes, Snapshot Metadata and Sealed Volumes; rules from apfsck alone were confirmed on
+volumes made by macOS. Times, counts of files in states that were not read, and key versions have no rules.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from layoutscope.filesystems.apfs.check.objects import (
     TYPES,
     UNKNOWN,
     UNKNOWN_TO_WRITERS,
-    columns_of,
+    check_objects,
+    expect_past,
     expect_storage,
-    header_rules,
-    hold,
     is_readable,
-    numbers_of,
-    passed,
+    make_header_rules,
+    read_columns,
+    read_numbers,
 )
 from layoutscope.filesystems.apfs.features import VOLUME_INCOMPATIBLE
 from layoutscope.structs import grammar, records
@@ -55,7 +55,7 @@ _SET_FLAGS: Final = int(
     FLAG.unencrypted | FLAG.onekey | FLAG.spilledover | FLAG.run_spillover_cleaner | FLAG.always_check_extentref
 )
 _FEATURES: Final = sum(int(bit) for bit in FEATURE) - int(FEATURE.defrag_prerelease)
-"""The bit of pre-releases must not be set any more (reference, APFS_FEATURE_DEFRAG_PRERELEASE)."""
+"""The bit of pre-releases must no longer be set (reference, APFS_FEATURE_DEFRAG_PRERELEASE)."""
 _FIRST_OID: Final = 1024
 _FIRST_DOC_ID: Final = 3
 _CRYPTO_VERSION: Final = 5
@@ -64,25 +64,31 @@ _CLASSES: Final = (1, 2, 3, 4, _NO_PROTECTION, 14)
 _VIRTUAL, _PHYSICAL = (int(TYPES.btree) | int(storage) for storage in (STORAGE.virtual, STORAGE.physical))
 
 
-def volume_rules(
+def make_volume_rules(
     container: Container,
     superblock: ApfsVolume.ApfsSuperblock,
     live: ApfsVolume.ApfsSuperblock,
     snapshots: list[tuple[int, int]],  # transaction of each, and the address of its superblock
     *,
-    is_copy: bool,  # whether a snapshot keeps it
+    is_copy: bool,  # whether it is the copy in a snapshot
 ) -> tuple[FieldRule, ...]:
-    """Declare the rules of a volume superblock (apfs_superblock_t, apfsck)."""
+    """Return the rules of a volume superblock (apfs_superblock_t, apfsck)."""
     stop = int(container.superblock.next_oid)
     own_number = Want(
         lambda found: (found == 0) | ((found >= _FIRST_OID) & (found < stop)), f"0, or {_FIRST_OID} to {stop - 1}"
     )
     least = max(int(superblock.num_reserve_blocks), 0 if is_copy else int(live.num_alloced_blocks))
     quota = Want(lambda found: (found == 0) | (found >= least), f"0, or at least {least}")
-    # A volume that is encrypted has its keys in the container's key bag.
-    has_keys, none, one = int(container.superblock.keylocker.num_blocks) > 0, int(FLAG.unencrypted), int(FLAG.onekey)
+    # The keys of an encrypted volume are in the container's key bag.
+    has_keys, unencrypted, one_key = (
+        int(container.superblock.keylocker.num_blocks) > 0,
+        int(FLAG.unencrypted),
+        int(FLAG.onekey),
+    )
     keys = Want(
-        lambda found: (found & none != 0) ^ (found & one != 0) | ((found & (none | one) == 0) & has_keys),
+        lambda found: (
+            (found & unencrypted != 0) ^ (found & one_key != 0) | ((found & (unencrypted | one_key) == 0) & has_keys)
+        ),
         "unencrypted, or one key for all",
     )
     has_groups = int(superblock.features) & int(FEATURE.volgrp_system_ino_space)
@@ -92,11 +98,10 @@ def volume_rules(
         one_of(0, *(at for _, at in snapshots if at)),
     )
     sealed, with_seal = NOT_ZERO if superblock.is_sealed else ZERO, "set where the volume is sealed, and only there"
-    # The copy that a snapshot keeps is found by its address; what is reported of the live one while it is read is not
-    # compared again.
+    # The copy in a snapshot is a physical object. Rules that reading applies to the live superblock are not repeated.
     return rules(
         "superblock-differs",
-        *header_rules(
+        *make_header_rules(
             VOLUME,
             "superblocks",
             expect_storage(TYPES.fs, STORAGE.physical if is_copy else STORAGE.virtual),
@@ -124,7 +129,7 @@ def volume_rules(
         (VOLUME.reserved_type, one_of(0, _PHYSICAL), RESERVED),
         (VOLUME.reserved_oid, ZERO, RESERVED),
         (VOLUME.reserved, ZERO, RESERVED),
-        # The copy of the superblock does not name those that go on.
+        # The copy of the superblock does not name trees that only the live volume has.
         *(
             (field, ZERO if is_copy else None, "a snapshot has none of its own")
             for field in (VOLUME.omap_oid, VOLUME.extentref_tree_oid, VOLUME.snap_meta_tree_oid)
@@ -158,7 +163,7 @@ def volume_rules(
         ),
         (
             VOLUME.cloneinfo_xid,
-            passed(int(superblock.hdr.xid)) if superblock.cloneinfo_id_epoch else ZERO,
+            expect_past(int(superblock.hdr.xid)) if superblock.cloneinfo_id_epoch else ZERO,
             "without an epoch, or still to come",
         ),
         (
@@ -172,27 +177,27 @@ def volume_rules(
 
 
 def check_superblocks(subject: Subject, parts: VolumeParts) -> None:
-    """The superblock of a volume and the copies that snapshots keep satisfy the rules of their fields."""
+    """Check the fields of a volume's superblock and of its copies in snapshots."""
     live = parts.state.superblock
     snapshots = [(int(item.xid), int(item.sblock_paddr)) for item in parts.snapshots]
 
     def check(name: str, paddr: int, superblock: ApfsVolume.ApfsSuperblock, *, is_copy: bool) -> None:
-        declared = volume_rules(subject.container, superblock, live, snapshots, is_copy=is_copy)
-        hold(subject, name, VOLUME, [paddr], declared)
+        declared = make_volume_rules(subject.container, superblock, live, snapshots, is_copy=is_copy)
+        check_objects(subject, name, VOLUME, [paddr], declared)
         fields = (VOLUME.volname, VOLUME.formatted_by.id, VOLUME.modified_by.id)
-        found = columns_of(subject.container, VOLUME, paddr, (*fields, *_HISTORY))
+        found = read_columns(subject.container, VOLUME, paddr, (*fields, *_HISTORY))
         _check_texts(subject, name, paddr, {field: found[field] for field in fields[:2]})
         _check_history(subject, name, paddr, found)
 
     check("volume superblock", parts.state.paddr, live, is_copy=False)
     for item in parts.snapshots if parts.view == "live" else ():
-        copy = _copy(subject, parts, int(item.sblock_paddr))
+        copy = _parse_copy(subject, parts, int(item.sblock_paddr))
         if copy is not None:
             check(f"volume superblock of {item.view}", int(item.sblock_paddr), copy, is_copy=True)
 
 
-def _copy(subject: Subject, parts: VolumeParts, paddr: int) -> ApfsVolume.ApfsSuperblock | None:
-    """Parse the superblock that a snapshot keeps; None where there is none."""
+def _parse_copy(subject: Subject, parts: VolumeParts, paddr: int) -> ApfsVolume.ApfsSuperblock | None:
+    """Parse the copy of the superblock in a snapshot; None if there is none."""
     blocks, magic = subject.container.blocks, VOLUME.magic
     if not paddr or not is_readable(subject.container, paddr):
         return None
@@ -207,7 +212,7 @@ _HISTORY: Final = (VOLUME.modified_by.timestamp, VOLUME.modified_by.last_xid, VO
 
 
 def _check_texts(subject: Subject, name: str, paddr: int, texts: dict[Any, NDArray[Any]]) -> None:
-    """A volume has a name, and a program that made it; both end with a zero byte."""
+    """Check that the volume's name and the program that formatted it are set, and end with a zero byte."""
     for field, values in texts.items():
         text = values.ravel()[0].tobytes()
         if text[0] == 0 or 0 not in text:
@@ -217,7 +222,7 @@ def _check_texts(subject: Subject, name: str, paddr: int, texts: dict[Any, NDArr
 
 
 def _check_history(subject: Subject, name: str, paddr: int, found: dict[Any, NDArray[Any]]) -> None:
-    """Programs that changed the volume stand newest first; behind the last one there is nothing."""
+    """Check that programs that changed the volume are listed newest first, and that unused entries are empty."""
     entry = VOLUME.modified_by
     has_id = np.array([item.tobytes()[0] != 0 for item in found[entry.id].ravel()])
     times, xids = found[entry.timestamp].ravel(), found[entry.last_xid].ravel()
@@ -237,11 +242,11 @@ def _check_history(subject: Subject, name: str, paddr: int, found: dict[Any, NDA
     report(np.append(False, both & (xids[1:] > xids[:-1])), entry.last_xid, "younger than the entry before it")
 
 
-def seal_rules(xid: int) -> tuple[FieldRule, ...]:
-    """Declare the rules of the integrity metadata of a sealed volume (integrity_meta_phys_t)."""
+def make_seal_rules(xid: int) -> tuple[FieldRule, ...]:
+    """Return the rules of the integrity metadata of a sealed volume (integrity_meta_phys_t)."""
     return rules(
         "seal-broken",
-        *header_rules(SEAL, "integrity metadata", expect_storage(TYPES.integrity_meta, STORAGE.virtual), xid),
+        *make_header_rules(SEAL, "integrity metadata", expect_storage(TYPES.integrity_meta, STORAGE.virtual), xid),
         (SEAL.version, one_of(1, 2), "no known version"),
         (SEAL.flags, only_bits(1), UNKNOWN),
         (SEAL.reserved, ZERO, RESERVED),
@@ -249,12 +254,12 @@ def seal_rules(xid: int) -> tuple[FieldRule, ...]:
 
 
 def check_integrity(subject: Subject, parts: VolumeParts) -> None:
-    """Integrity metadata satisfy the rules of their fields, and name what broke the seal where one is broken."""
+    """Check the fields of integrity metadata, and that a broken seal names its transaction."""
     seal, now = parts.state.seal, subject.container.xid
     if seal is None:
         return
-    hold(subject, "integrity metadata", SEAL, [seal.paddr], seal_rules(now))
-    flags, xid = numbers_of(subject.container, SEAL, seal.paddr, SEAL.flags, SEAL.broken_xid)
+    check_objects(subject, "integrity metadata", SEAL, [seal.paddr], make_seal_rules(now))
+    flags, xid = read_numbers(subject.container, SEAL, seal.paddr, SEAL.flags, SEAL.broken_xid)
     if flags & 1 != bool(xid) or xid > now:
         log = subject.log.at("integrity metadata", seal.paddr, plus=SEAL.broken_xid.offset)
         message = f"{SEAL.broken_xid}: set where the seal is broken, and only there"

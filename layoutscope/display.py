@@ -105,7 +105,7 @@ class Displayed:
 
     @staticmethod
     def draw_with(draw: Callable[[Displayed], str]) -> None:
-        """Say how objects are drawn in notebooks."""
+        """Describe how objects are drawn in notebooks."""
         Displayed._html = draw
 
     def __repr__(self) -> str:

@@ -136,7 +136,7 @@ def is_unfinished(path: Path) -> bool:
 
 
 def _stranger(path: Path, state: State) -> str:
-    """Say why a file is not one that was written here; empty if it is."""
+    """Describe why a file is not one that was written here; empty if it is."""
     if not stat.S_ISREG(state.type):
         return f"{path}: is not a regular file, and was not written by layoutscope. {REMEDY}"
     try:

@@ -62,17 +62,17 @@ class Phase:
         self._done = 0
 
     def at(self, done: int) -> None:
-        """Say how much is done by now."""
+        """Describe how much is done by now."""
         if self._report is not None:
             self._done = done
             self._report.tell()
 
     def advance(self, more: int = 1) -> None:
-        """Say how much more is done than before."""
+        """Describe how much more is done than before."""
         self.at(self._done + more)
 
     def step(self) -> Step:
-        """Say how far the phase is."""
+        """Describe how far the phase is."""
         return Step(self._name, self._done if self._count is None else self._count(), self._total, self._unit)
 
 
@@ -83,7 +83,7 @@ class UnderWay:
         self._listener, self._phases, self._last_report_s = listener, list[Phase](), 0.0
 
     def step(self) -> Step:
-        """Say what is being done, and how far that is."""
+        """Describe what is being done, and how far that is."""
         phases = self._phases[-1:]
         return phases[0].step() if phases else Step("")
 

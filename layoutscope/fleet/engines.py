@@ -268,7 +268,7 @@ def _outcome_of(job: FleetJob, work: Path, code: int | None, words: str) -> dict
 
 
 def _how(code: int, words: str) -> str:
-    """Say how a process ended, with the last line that it said."""
+    """Describe how a process ended, with the last line that it said."""
     last = next((line.strip() for line in reversed(words.splitlines()) if line.strip()), "")
     try:
         ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"

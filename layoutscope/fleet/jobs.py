@@ -45,7 +45,7 @@ class FleetJob(Struct, frozen=True):
     at: str = field(default_factory=os.getcwd)  # the folder to which paths are relative
 
     def key(self) -> dict[str, Any]:
-        """Say what the results depend on: as long as this is the same, they need not be made again."""
+        """Describe what the results depend on: as long as this is the same, they need not be made again."""
         is_read = not (self.source.failed or self.source.refused)
         path = self.source.path if is_address(self.source.path) else os.path.join(self.at, self.source.path)  # noqa: PTH118
         identity = source_identity(path) if is_read else {}
@@ -64,7 +64,7 @@ def _public(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def source_identity(path: str) -> dict[str, Any]:
-    """Say what can be known of a source without reading it whole.
+    """Describe what can be known of a source without reading it whole.
 
     `size_bytes` and `modify_time_ns` (the newest) of all of its files, and `identity`: SHA-256 of their names, sizes
     and times, and of the ends of a file that is named itself. Empty where it cannot be read.

@@ -89,7 +89,7 @@ def read_source(
 
 
 def outcome(status: str, exit_code: int, message: str = "") -> dict[str, Any]:
-    """Say how reading a source ended, where nothing else is known of it."""
+    """Describe how reading a source ended, where nothing else is known of it."""
     return {"status": status, "exit_code": exit_code, "message": message}
 
 
@@ -106,7 +106,7 @@ def _scan_and_save(path: str, options: dict[str, Any], work: Path) -> dict[str, 
 
 
 def _describe_end(result: ScanResult, locked: list[str]) -> dict[str, Any]:
-    """Say how a scan ended, in a word and in a line."""
+    """Describe how a scan ended, in a word and in a line."""
     from layoutscope.results.locked import is_locked
 
     # That a volume is locked is a warning of it, and no damage.

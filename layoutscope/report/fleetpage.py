@@ -115,11 +115,11 @@ class Ranking:
         return reads, pace * 1000 / reads
 
     def time(self, place: int) -> str:
-        """Say what 1,000 entries take."""
+        """Describe what 1,000 entries take."""
         return f"{format_seconds(self.paces[place] or 0)} for 1,000 entries"
 
     def headline(self) -> str:
-        """Say how many sources ended how, and which volume is the slowest."""
+        """Describe how many sources ended how, and which volume is the slowest."""
         fleet = self.fleet
         ended = [f"{fleet.counts[status]:,} {status}" for status in STATUSES if fleet.counts.get(status)]
         said = f"{format_count(sum(fleet.counts.values()), 'source')}: {', '.join(ended) or 'none'}."
@@ -140,7 +140,7 @@ class Ranking:
         return f", {times:.1f} times the median" if times >= MARKED else ""
 
     def about(self) -> str:
-        """Say how many volumes there are, and what their times are of."""
+        """Describe how many volumes there are, and what their times are of."""
         number = len(self.fleet.volumes)
         said = format_count(number, "volume")
         if self.fleet.drives:
@@ -152,7 +152,7 @@ class Ranking:
         return f"{said}."
 
     def reason(self, place: int) -> str:
-        """Say why a volume takes as long as it does: more reads than others, or longer ones; empty if it has none."""
+        """Describe why a volume takes as long as it does: more reads than others, or longer ones; empty if it has none."""
         parts = self.parts(place)
         if parts is None:
             return ""

@@ -40,17 +40,17 @@ class Shown(Displayed):
 
     @staticmethod
     def print_with(printer: Callable[[Shown, Console], None]) -> None:
-        """Say how results are printed to a console."""
+        """Describe how results are printed to a console."""
         Shown._print = printer
 
     @staticmethod
     def rows_with(make: Callable[[str, Shown], Rows]) -> None:
-        """Say how results become rows under columns, from the frame's name and the result."""
+        """Describe how results become rows under columns, from the frame's name and the result."""
         Shown._make = make
 
     @staticmethod
     def verbs_with(run: Callable[..., object]) -> None:
-        """Say how a result is drawn or saved, from the verb's name and what it takes."""
+        """Describe how a result is drawn or saved, from the verb's name and what it takes."""
         Shown._verbs = run
 
     def _run(self, verb: str, *given: object, **options: object) -> object:

@@ -253,5 +253,5 @@ ADVICE: Final = (
 
 
 def what_to_do(code: str) -> str:
-    """Say what a user can do about findings of a code."""
+    """Describe what a user can do about findings of a code."""
     return next(text for pattern, text in ADVICE if re.search(pattern, code))

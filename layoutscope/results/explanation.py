@@ -232,7 +232,7 @@ def count_listed(layout: VolumeLayout) -> int:
 
 
 def drive_words(name: str) -> str:
-    """Say what a drive is."""
+    """Describe what a drive is."""
     return DRIVES.get(name, name)
 
 
@@ -286,7 +286,7 @@ CREATION: Final[Mapping[str, str]] = {
 
 
 def history(volume: VolumeScan) -> str:
-    """Say how a volume was written, as far as its numbers and transactions show; empty if they show nothing."""
+    """Describe how a volume was written, as far as its numbers and transactions show; empty if they show nothing."""
     values = {metric.name: metric.value for metric in volume.metrics}
     order = order_of_creation(volume.layout)
     streams, files, behind = (values.get(each.name) for each in (STREAMS, FILES_A_TRANSACTION, BEHIND))
@@ -454,13 +454,13 @@ class Trials(Protocol):
     """What changes of a walk come to."""
 
     def seconds(self, name: str) -> float:
-        """Say what the walk takes with a change, by its name; as long as without it where that does not apply."""
+        """Describe what the walk takes with a change, by its name; as long as without it where that does not apply."""
 
     def quick_remedies(self) -> tuple[Remedy, ...]:
         """Try remedies."""
 
     def yardsticks(self) -> tuple[Yardstick, ...]:
-        """Say what the walk takes elsewhere."""
+        """Describe what the walk takes elsewhere."""
 
 
 def judge(reads: ReadsOfNodes, first: Prediction, trials: Trials) -> Verdict:
@@ -486,7 +486,7 @@ def _saved(before: float, after: float) -> float:
 
 
 def placement(reads: ReadsOfNodes, saved_by_nearness: float) -> Placement | None:
-    """Say how far apart the nodes of a walk are, by their span and by the arm movement it costs."""
+    """Describe how far apart the nodes of a walk are, by their span and by the arm movement it costs."""
     nodes = reads.nodes
     order = reads.used[nodes.device[reads.used] == 0]
     if len(order) < 2:

@@ -172,7 +172,7 @@ def _covering(table: Table, size: str, at: int) -> Table:
 
 
 def row_owner(layout: VolumeLayout, table: str, row: Row, at: int | None) -> Owner:
-    """Say what a row is."""
+    """Describe what a row is."""
     describe = {"nodes": _node_facts, "regions": _region_facts, "extents": _extent_facts, "free": _free_facts}[table]
     facts = describe(layout, row)
     if at is not None:
@@ -212,7 +212,7 @@ def _path_facts(layout: VolumeLayout, file_id: int) -> list[tuple[str, str]]:
 
 
 def file_owner(layout: VolumeLayout, file_id: int) -> Owner:
-    """Say what a file is: its names, sizes, extents and the nodes with its records."""
+    """Describe what a file is: its names, sizes, extents and the nodes with its records."""
     entry = _of_file(layout, "entries", file_id).take(slice(1)).rows()
     names = ("kind", "size_bytes", "link_count", "parent_id", "create_time", "modify_time")
     row = entry[0] if entry else {}

@@ -35,7 +35,7 @@ def warnings_of(layout: VolumeLayout) -> list[str]:
 
 
 def how_to_open(layouts: Sequence[VolumeLayout]) -> str:
-    """Say which volumes are locked and which option opens them, in one sentence; empty where none is."""
+    """Describe which volumes are locked and which option opens them, in one sentence; empty where none is."""
     which, secret = _describe_locked(layouts)
     return f"{which}; {_options(secret)}" if secret else which
 
@@ -55,7 +55,7 @@ def _options(secret: str) -> str:
 
 
 def _describe_locked(layouts: Sequence[VolumeLayout]) -> tuple[str, str]:
-    """Say which volumes are locked, and what the secret that opens them is called; both empty where none is."""
+    """Describe which volumes are locked, and what the secret that opens them is called; both empty where none is."""
     locked = [layout for layout in layouts if is_locked(layout)]
     if not locked:
         return "", ""

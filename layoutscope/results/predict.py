@@ -197,7 +197,7 @@ def width(case: DriveCase) -> tuple[str, ...]:
 
 
 def _places(case: DriveCase) -> Iterator[str]:
-    """Say what part of a time comes from the places of the nodes, and what from the place on the drive."""
+    """Describe what part of a time comes from the places of the nodes, and what from the place on the drive."""
     if case.volume is not None:
         shares = dict(case.volume.shares)
         parts = [
@@ -238,7 +238,7 @@ def ends(found: Interval) -> str:
 
 
 def advice(group: str, case: DriveCase) -> str:
-    """Say what would narrow a prediction whose width comes from a group of inputs; nothing where nothing would."""
+    """Describe what would narrow a prediction whose width comes from a group of inputs; nothing where nothing would."""
     if group == DRIVE and not case.is_measured:
         measure = "measure it ('layoutscope drives --help' says how)"
         return measure if case.drive_was_named else f"name yours with --drive, or {measure}"
@@ -249,7 +249,7 @@ def advice(group: str, case: DriveCase) -> str:
 
 
 def bound(case: DriveCase) -> str:
-    """Say what the best of the layouts that were tried would take; nothing where only one was."""
+    """Describe what the best of the layouts that were tried would take; nothing where only one was."""
     if case.best is None or case.tried < MIN_TRIED:
         return ""
     time = format_seconds(case.best.seconds)

@@ -115,7 +115,7 @@ class VolumeLayout(Displayed):
         VolumeLayout._costs = work_out
 
     def costs(self, drive: str | os.PathLike[str], **work: Unpack[Workload]) -> WalkCosts:
-        """Say what a walk of this volume costs on a drive, by node, by file and by directory.
+        """Describe what a walk of this volume costs on a drive, by node, by file and by directory.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class VolumeLayout(Displayed):
 
 
 def coverage_of(layouts: Sequence[VolumeLayout], num_errors_outside: int = 0) -> float | None:
-    """Say how much of what must be there was read, by the witness that says least.
+    """Describe how much of what must be there was read, by the witness that says least.
 
     Parameters
     ----------

@@ -152,7 +152,7 @@ class Ranking:
         return f"{said}."
 
     def reason(self, place: int) -> str:
-        """Describe why a volume takes as long as it does: more reads than others, or longer ones; empty if it has none."""
+        """Describe why a volume takes long: more reads than others, or longer ones; empty if it has none."""
         parts = self.parts(place)
         if parts is None:
             return ""

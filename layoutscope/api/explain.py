@@ -34,7 +34,7 @@ _Entry: TypeAlias = tuple[str, str, str]
 
 
 def explain(word: str = "") -> str:
-    """Say what a word, a metric, a finding's code, an order, a remedy, a drive, a table or a what-if means.
+    """Describe what a word, a metric, a finding's code, an order, a remedy, a drive, a table or a what-if means.
 
     Parameters
     ----------

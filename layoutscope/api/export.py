@@ -145,7 +145,7 @@ def _goals(
     *,
     force: bool,
 ) -> dict[str, Goal]:
-    """Say where each table goes and in which format, and refuse what could not be written there."""
+    """Describe where each table goes and in which format, and refuse what could not be written there."""
     if table != ALL:
         if isinstance(target, str | os.PathLike):
             check_output(Path(target), force=force, reads=[path])

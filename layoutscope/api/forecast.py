@@ -60,7 +60,7 @@ def forecast(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     **options: Unpack[ForecastOptions],
 ) -> ForecastResult:
-    """Say what a volume will be like after some more cycles of work, by a model of how its file system allocates.
+    """Describe what a volume will be like after some more cycles of work, by a model of how its file system allocates.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _check_request(request: ForecastOptions) -> None:
 def _notes(
     layout: VolumeLayout, begin: AgingVolume, cycles_a_step: int, steps: int, request: ForecastOptions
 ) -> list[str]:
-    """Say what is assumed, and where the cycles that are followed end."""
+    """Describe what is assumed, and where the cycles that are followed end."""
     narrow = "The layout range is too narrow: the model's error is the same in all simulations."
     assumed = ["The macOS write pattern is an assumption and has not been checked on a Mac."] * (
         request["host"] == "macos"

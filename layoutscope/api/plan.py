@@ -170,7 +170,7 @@ def _has_names(layout: VolumeLayout) -> bool:
 
 
 def _untold(layout: VolumeLayout) -> str:
-    """Say why there is no plan for a volume."""
+    """Describe why there is no plan for a volume."""
     locked = how_to_open([layout])
     if locked:
         return f"{locked}; what would help cannot be known before"

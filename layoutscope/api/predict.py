@@ -204,7 +204,7 @@ def _drive(case: Case, work: Predict) -> DriveCase:
 
 
 def _alternative(trial: Trial, name: str) -> Alternative:
-    """Say what the work takes with one thing changed."""
+    """Describe what the work takes with one thing changed."""
     found = trial.made(name)
     return Alternative(name, WHAT_IFS[name], trial.seconds(name), found if isinstance(found, str) else "")
 

@@ -384,7 +384,7 @@ def _selected(layouts: tuple[VolumeLayout, ...], wanted: str | int | None) -> tu
 
 
 def _partition_facts(search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> Iterator[PartitionFacts]:
-    """Say what is in each partition, as far as it was read."""
+    """Describe what is in each partition, as far as it was read."""
     for item in sorted(filter(may_hold_volume, search.partitions), key=lambda item: item.image_offset):
         inside = [found for found in search.candidates if _is_in(item, found.image_offset) and not found.is_promised]
         read = [layout.facts for layout in layouts if _is_in(item, layout.facts.image_offset)]

@@ -158,7 +158,7 @@ class Serving(Struct, frozen=True):
 
 
 def served_by(asked: ReplayOptions, real: Real) -> Serving:
-    """Say what serves reads; of the usual drives those that are too small for them are left out."""
+    """Describe what serves reads; of the usual drives those that are too small for them are left out."""
     profiles = profiles_of(asked["drives"], DEFAULT_DRIVES)
     start, think_us = asked["start_offset_bytes"], asked["think_us"]
     if asked["drives"] is None:
@@ -485,7 +485,7 @@ def _counts(codes: NDArray[np.uint32], names: Sequence[str]) -> tuple[tuple[str,
 
 
 def _problem(reads: Recorded, placed: Sequence[PlacedDevice], layout: VolumeLayout | None) -> str:
-    """Say what must be wrong if too few reads of metadata are on nodes."""
+    """Describe what must be wrong if too few reads of metadata are on nodes."""
     if layout is None or not placed:
         return ""
     tried, on_nodes = (

@@ -102,13 +102,13 @@ def refuse_unused(work: Workload) -> None:
 
 
 def why_not(work: Workload) -> str:
-    """Say why its order cannot do a workload, with the option that it lacks; an empty string where it can."""
+    """Describe why its order cannot do a workload, with the option that it lacks; an empty string where it can."""
     refused, missing = _refused(work)
     return f"{refused} (--{missing})" if missing else refused
 
 
 def _refused(work: Workload) -> tuple[str, str]:
-    """Say why its order cannot do a workload, and which keyword it lacks, if it is that."""
+    """Describe why its order cannot do a workload, and which keyword it lacks, if it is that."""
     chosen = ORDERS[work["order"]]
     given = [name for name, value in (("paths", work["paths"]), ("file", work["file"])) if value]
     try:

@@ -139,11 +139,11 @@ class Overview(TyperGroup):
         return [item for item in super().get_params(ctx) if item.name != "install_completion"]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002  (click calls it so)
-        """Say what may follow: a verb, or an image alone."""
+        """Describe what may follow: a verb, or an image alone."""
         return ["VERB IMAGE [OPTIONS]"]
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Say what it is for, with the file systems that it knows."""
+        """Describe what it is for, with the file systems that it knows."""
         from layoutscope.filesystems.registry import labels
 
         known = " and ".join(labels())
@@ -159,7 +159,7 @@ class Overview(TyperGroup):
                 formatter.write_dl([(name.ljust(widest), text) for name, text in said.items()])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (click calls it so)
-        """Say where to find more."""
+        """Describe where to find more."""
         with formatter.section("Parts of these commands"):
             formatter.write_text(", ".join(FORMS.values()))
         with formatter.section("Examples"):

@@ -185,7 +185,7 @@ def read_value(hint: Any, option: Option, value: Any) -> Any:
 
 
 def _written(hint: Any, option: Option) -> tuple[Any, str | None, Callable[[Any], Any] | None]:
-    """Say how an option is written: its type on the command line, what stands for its value, and what reads it."""
+    """Describe how an option is written: its type on the command line, what stands for its value, and what reads it."""
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     if option.form or option.unit == "bytes":

@@ -188,7 +188,7 @@ class Change(Protocol):
     __name__: str
 
     def __call__(self, case: Case, /) -> Changed | str:
-        """Say what is read then."""
+        """Describe what is read then."""
 
 
 def no_effort(_: Case) -> float:
@@ -429,7 +429,7 @@ EMPTIER: Final = 1.68
 
 
 def leaves_as_full_as_now(case: Case, made: VolumeLayout) -> float:
-    """Say how many leaves a new volume has for each one that is modelled, if they are as full as now."""
+    """Describe how many leaves a new volume has for each one that is modelled, if they are as full as now."""
     if not is_own_work(case):
         return np.inf
     now, then = (_mean_used_bytes(layout) for layout in (case.layout, made))

@@ -87,7 +87,7 @@ class Trial:
         return self._tried[name]
 
     def seconds(self, name: str) -> float:
-        """Say what the work takes with a change; as long as without it where that does not apply."""
+        """Describe what the work takes with a change; as long as without it where that does not apply."""
         found = self.made(name)
         return self.now.seconds if isinstance(found, str) else found[0].seconds
 
@@ -220,7 +220,7 @@ PAIR_FROM: Final = 0.05
 
 
 def _unknown(case: Case) -> Iterator[str]:
-    """Say what a plan for this volume cannot know."""
+    """Describe what a plan for this volume cannot know."""
     layout = case.layout
     if layout.coverage != 1 or layout.num_errors:
         yield "what could not be read is not in the plan: no copy is planned of a damaged volume before it is repaired"

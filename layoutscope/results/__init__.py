@@ -50,7 +50,7 @@ class Shown(Displayed):
 
     @staticmethod
     def verbs_with(run: Callable[..., object]) -> None:
-        """Say how a result is drawn or saved, from the verb's name and what it takes."""
+        """Describe how a result is drawn or saved, from the verb's name and what it takes."""
         Shown._verbs = run
 
     def _run(self, verb: str, *given: object, **options: object) -> object:

@@ -61,7 +61,7 @@ def test_all_tables_overwrite_nothing_unasked(run, image, tmp_path, marks):
 
 def test_all_tables_need_a_folder(run, image, tmp_path):
     """Several files do not go to standard output, nor into one that is a file."""
-    assert "name the folder" in run("export", image, "--table", "all").stderr
+    assert "Name a folder" in run("export", image, "--table", "all").stderr
     (tmp_path / "file").write_text("")
     result = run("export", image, "--table", "all", "-o", tmp_path / "file")
     assert (result.exit_code, "is not a folder" in result.stderr) == (2, True)
@@ -89,12 +89,12 @@ def test_documents_follow_the_ending(run, image, tmp_path):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--format", "bodyfile", "--table", "nodes"], "written without a table"),
+        (["--format", "bodyfile", "--table", "nodes"], "leave the table out"),
         (["--format", "bodyfile", "-o", "a.csv"], "ends as csv does"),
         (["--format", "csv", "--table", "nodes", "-o", "a.dfxml"], "ends as dfxml does"),
         (["--format", "folded", "-o", "a.speedscope.json"], "ends as speedscope does"),
-        ([], "which table?"),
-        (["--format", "csv"], "which table?"),
+        ([], "no table was named"),
+        (["--format", "csv"], "no table was named"),
     ],
 )
 def test_contradictions_are_refused(run, image, words, reason):

@@ -223,8 +223,8 @@ def test_a_volume_like_that(run, image):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--placement", "unknown", "--order", "all"), "for one order that goes over the whole volume"),
-        (("--placement", "unknown", "--start", "/Users"), "for one order that goes over the whole volume"),
+        (("--placement", "unknown", "--order", "all"), "one order that covers the whole volume"),
+        (("--placement", "unknown", "--start", "/Users"), "one order that covers the whole volume"),
     ],
 )
 def test_a_volume_like_that_is_asked_of_whole_orders(run, image, options, message):

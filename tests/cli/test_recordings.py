@@ -222,7 +222,7 @@ def test_blocks_are_not_asked_of_a_trace_that_tells_bytes(run, tmp_path):
     (tmp_path / "one.log").write_text("fio version 2 iolog\n/dev/sdb add\n/dev/sdb open\n/dev/sdb read 0 4096\n")
     result = run("replay", tmp_path / "one.log", "--drive", "generic-7200", "--trace-unit", "4096")
     assert result.exit_code == 2
-    assert "which this trace is not" in result.stderr
+    assert "apply only to a recording by blocks" in result.stderr
 
 
 def test_lost_and_damaged_lines_are_told(score, walk):

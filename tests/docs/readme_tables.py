@@ -28,29 +28,6 @@ def placed(code: str, place: str = "") -> str:
     return f'<a id="{place or code}"></a>`{code}`'
 
 
-def commands() -> None:
-    """Print every command with its first sentence of help."""
-    from layoutscope.cli.application import COMMANDS
-
-    first = lambda command: (command.__doc__ or "").split("\n\n")[0].replace("\n", " ")  # noqa: E731
-    rows = [(f"`{name}`", first(command)) for name, command in COMMANDS.items()]
-    table(("command", "what it does"), rows)
-
-
-def command_help(*words: str) -> None:
-    """Print the help of one command as it appears in a terminal of 100 columns."""
-    environment = {**os.environ, "COLUMNS": "100", "TERM": "dumb"}
-    result = subprocess.run(
-        [sys.executable, "-m", "layoutscope", *words, "--help"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = [line.rstrip() for line in result.stdout.replace("python -m layoutscope", "layoutscope").splitlines()]
-    print("```text", *lines, "```", sep="\n")  # noqa: T201
-
-
 def metrics() -> None:
     """Print the definitions of all metrics."""
     from layoutscope.metrics import DEFINITIONS

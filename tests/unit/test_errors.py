@@ -142,5 +142,5 @@ def test_one_volume_is_chosen_by_a_keyword(tmp_path):
 @pytest.mark.parametrize("drive", [["generic-7200"], 7200])
 def test_a_plan_is_for_one_drive(drive):
     """A list is refused as such, before the image is read."""
-    with pytest.raises(UsageError, match=r"^drive: a plan is for one drive, by its name or file; this is "):
+    with pytest.raises(UsageError, match=r"^drive: a plan takes one drive, by its name or file: this is "):
         layoutscope.plan("there is none", drive=drive)

@@ -27,9 +27,9 @@ def test_a_prediction_asks_more_than_a_walk():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"threads": 0}, "threads is a whole number, 1 or more; this is 0"),
-        ({"passes": 0}, "passes is a whole number, 1 or more; this is 0"),
-        ({"memory_bytes": "256KiB"}, "memory_bytes is a whole number, 0 or more; this is '256KiB'"),
+        ({"threads": 0}, "threads must be a whole number, 1 or more: it is 0"),
+        ({"passes": 0}, "passes must be a whole number, 1 or more: it is 0"),
+        ({"memory_bytes": "256KiB"}, "memory_bytes must be a whole number, 0 or more: it is '256KiB'"),
         ({"order": "paths", "paths": "list.txt"}, "paths must be a sequence of paths: this is one text"),
     ],
 )

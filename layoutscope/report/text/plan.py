@@ -123,7 +123,7 @@ def _effort(item: PlannedRemedy) -> str:
 
 
 def lasting(item: PlannedRemedy, pace: Pace | None) -> str:
-    """Say how long a remedy lasts, as far as that was forecast."""
+    """Describe how long a remedy lasts, as far as that was forecast."""
     if item.words.kind != VOLUME:
         return "as long as the drive is used" if item.words.kind == HARDWARE else "as long as the program is used"
     if pace is None:

@@ -181,7 +181,7 @@ def _case(case: predict.DriveCase) -> Iterator[RenderableType]:
 
 
 def _instead(change: predict.Alternative, item: Prediction) -> str:
-    """Say what a change would make of a time, longer ones as such, or why it makes nothing of it."""
+    """Describe what a change would make of a time, longer ones as such, or why it makes nothing of it."""
     if not change.is_applicable:
         return f"not applicable: {change.why_not}"
     before, after = format_seconds(item.seconds), format_seconds(change.seconds)
@@ -362,7 +362,7 @@ def _counted(found: recorded.Recording) -> Iterator[str]:
 
 
 def _placed(item: recorded.PlacedDevice, *, is_tried: bool) -> str:
-    """Say where a device's blocks are, and how that is known."""
+    """Describe where a device's blocks are, and how that is known."""
     there = item.place
     name = escape_text(there.device) or "the disk"
     second = " of the second image" if there.image_device else ""
@@ -443,7 +443,7 @@ def print_kit(result: recorded.KitResult) -> Iterator[RenderableType]:
 
 
 def _machine(machine: recorded.KitMachine, filesystem: str) -> str:
-    """Say what was measured, as far as the kit reports it."""
+    """Describe what was measured, as far as the kit reports it."""
     kind = {True: ", flash", False: ", rotating", None: ""}[machine.solid_state]
     drive = f" ({machine.drive}{kind})" if machine.drive or kind else ""
     whose = " on ".join(filter(None, (machine.system, machine.model))) or "an unnamed Mac"

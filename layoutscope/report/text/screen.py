@@ -143,7 +143,7 @@ def _entry(item: PartitionFacts) -> str:
 
 
 def _inside(item: PartitionFacts) -> str:
-    """Say what is in a partition."""
+    """Describe what is in a partition."""
     kind = escape_text(item.content or "not recognised")
     size = item.content_size_bytes
     lesser = size is not None and item.size_bytes - size >= SMALLER_BYTES

@@ -154,7 +154,7 @@ def test_what_is_there_in_place_of_a_state(monkeypatch):
     rows = [SimpleNamespace(kind="checkpoint", label="20"), SimpleNamespace(kind="snapshot", label="before")]
     monkeypatch.setattr("layoutscope.filesystems.apfs.snapshots.states_of", lambda _: rows)
     assert no_such_state(None, "x", None) == ("no snapshot 'x'. Choose from: checkpoint 20, snapshot before")
-    assert no_such_state(None, None, 7).startswith("there is no state of transaction 7; ")
+    assert no_such_state(None, None, 7).startswith("no state of transaction 7. ")
 
 
 def test_flags_of_an_encryption_under_way():

@@ -1,0 +1,129 @@
+"""The commands of the README, the tutorial and the how-tos run as they are written.
+
+Each page has a new folder and a new home, with the files that its commands name: ``disk.img`` is a copy of a committed
+image, and so on. Commands that need a disk, a Mac or an administrator are listed in `NOT_HERE` with the reason.
+``.ci/run`` runs all tests as an ordinary user in a fresh copy, and the command of the README that installs.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import layoutscope
+from fixtures.apfs import scenarios, writer
+from fixtures.apfs.plan import VolumePlan
+from fixtures.wrappers import expert_witness
+from layoutscope.drive import load_profile
+from layoutscope.drive.fit import profile_text
+from layoutscope.zstd import zstd
+from tests.docs.imports import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGES = (
+    *("README", "docs/tutorial", "docs/image-a-mac-disk", "docs/list-a-disk", "docs/remedies", "docs/compare-two"),
+    *("docs/images", "docs/damaged-disks", "docs/encrypted-and-fusion", "docs/drives", "docs/workloads"),
+    *("docs/forecast", "docs/fleets", "docs/exports", "docs/forensics"),
+)
+BLOCK = re.compile(r"^ *```(sh|text|console)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+
+NOT_HERE = {
+    r"\bpip install\b": "installs from an index; .ci/run does it as an ordinary user, in a clone",
+    r"^\. \.venv/bin/activate$": "its environment is made by the command before",
+    r"/dev/|/Volumes/": "needs a disk",
+    r"^(?:sudo )?(?:diskutil|hdiutil|dtrace|mount|umount)\b": "a program of a system, for an administrator",
+    r"^io:::start|^args\[0\]": "lines of a program for dtrace",
+    r"--password -$": "asks at a terminal; tests/cli/test_encrypted.py answers",
+    r"layoutscope-kit-DATE": "needs an archive from a Mac; tests/cli/test_validate.py makes one",
+    r"^layoutscope forecast may": "needs captures of three months; tests/cli/test_forecast.py makes such states",
+    r"^sh warm\.sh$": "lists a whole system; tests/cli/test_kit.py runs it on a small folder",
+}
+"""Commands that are not run, by a pattern, each with its reason."""
+
+PACKED = ROOT / "fixtures" / "images" / "apfs-scattered.img.zst"
+
+
+def commands(page: str) -> list[str]:
+    """Return the command lines of a page, without comments and prompts; those of screens begin with a dollar."""
+    text = (ROOT / f"{page}.md").read_text("utf-8").partition("<!-- Everything below")[0]
+    lines = [
+        (kind, line.strip())
+        for kind, block in BLOCK.findall(text)
+        for line in block.replace("\\\n", " ").splitlines()
+        if line.strip() and (kind == "sh" or line.strip().startswith("$ "))
+    ]
+    return [re.sub(r"\s+#\s.*$", "", line.removeprefix("$ ")) for _, line in lines]
+
+
+def reason_of(line: str) -> str:
+    """Return why a command is not run here, or nothing."""
+    return next((reason for pattern, reason in NOT_HERE.items() if re.search(pattern, line)), "")
+
+
+def prepare(page: str, folder: Path) -> None:
+    """Put the files that the commands of a page name into a folder."""
+    (folder / "fixtures").symlink_to(ROOT / "fixtures")
+    (folder / "docs").symlink_to(ROOT / "docs")
+    disk = zstd.decompress(PACKED.read_bytes())
+    if page == "docs/encrypted-and-fusion":
+        writer.write(scenarios.container(scenarios.ENCRYPTED), folder / "disk.img")
+        (folder / "secret.txt").write_text(f"{scenarios.PASSWORD}\n")
+        writer.write(scenarios.SCENARIOS["fusion"], folder / "main.img", folder / "tier2.img")
+    elif page == "docs/compare-two":
+        two = (VolumePlan("HFS", scenarios.many(40)), VolumePlan("Data", scenarios.many(60)))
+        writer.write(scenarios.container(*two, block_count=2 * 131072), folder / "disk.img")
+    else:
+        (folder / "disk.img").write_bytes(disk)
+    for name in ("before.img", "after.img"):
+        (folder / name).write_bytes(disk)
+    (folder / "disk.map").write_text(f"# Mapfile\n0x0 +\n0x0 {len(disk):#x} +\n")
+    (folder / "disk.E01").write_bytes(expert_witness(disk)[0])
+    (folder / "mine.toml").write_text(profile_text(load_profile("generic-7200")))
+    for name in ("disk", "jan", "jul"):
+        layoutscope.scan(PACKED, drives=()).save(folder / f"{name}.lscope")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_run(page, tmp_path):
+    """Each ends with 0, or with 3 where the page has a damaged or locked disk; none ends with an error of usage."""
+    lines = [line for line in commands(page) if not reason_of(line)]
+    if not lines:
+        pytest.skip("all of its commands need a disk or a Mac")
+    home, programs, folder = (tmp_path / name for name in ("home", "bin", "work"))
+    for each in (home, programs, folder):
+        each.mkdir()
+    prepare(page, folder)
+    program = programs / "layoutscope"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m layoutscope "$@"\n')
+    for name, text in (("sudo", 'exec "$@"'), ("python", f'exec {sys.executable} "$@"')):
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+    for each in programs.iterdir():
+        each.chmod(0o755)
+    environment = {
+        "HOME": str(home), "PATH": f"{programs}:/usr/bin:/bin", "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }  # fmt: skip
+    failed = {}
+    for line in lines:
+        typed = line.replace("LAYOUTSCOPE_PASSWORD=…", f"LAYOUTSCOPE_PASSWORD={shlex.quote(scenarios.PASSWORD)}")
+        ended = subprocess.run(
+            ["sh", "-c", typed], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        if ended.returncode not in (0, 3):
+            failed[line] = (ended.returncode, ended.stderr[-400:])
+    assert failed == {}
+
+
+def test_few_commands_are_left_out():
+    """Half of them or more run here, and no reason is of commands that are gone."""
+    lines = [line for page in PAGES for line in commands(page)]
+    left = [line for line in lines if reason_of(line)]
+    assert 2 * len(left) <= len(lines)
+    assert all(any(re.search(pattern, line) for line in left) for pattern in NOT_HERE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import re
 import tokenize
 import tomllib
@@ -101,10 +102,13 @@ def long_sentences(texts: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Yield the texts of the pages; of the changelog, those of changes that are not released."""
+    """Yield the texts of the pages and notebooks; of the changelog, those of changes that are not released."""
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))):
         place = path.relative_to(ROOT).as_posix()
         yield place, re.sub(r"(?ms)^```.*?^```$", "\n\n", path.read_text())
+    for path in sorted((ROOT / "docs").glob("*.ipynb")):
+        cells = (cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "markdown")
+        yield from ((path.relative_to(ROOT).as_posix(), "".join(cell["source"])) for cell in cells)
     changelog = (ROOT / "CHANGELOG.md").read_text()
     yield "CHANGELOG.md", "".join(re.split(r"(?m)^(?=## )", changelog)[:2])
 

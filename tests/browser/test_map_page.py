@@ -274,6 +274,8 @@ def test_the_page_is_whole_without_scripts(browser, pages, scans, name):
     assert rows.count() == (2 if name == "both" else 1)
     assert rows.first.bounding_box()["width"] > 150
     assert page.locator(".swalk .dots").count() >= 1
+    for row, svg in zip(page.locator(".srow:not(.foot)").all(), rows.all(), strict=True):
+        assert row.bounding_box()["height"] == pytest.approx(svg.bounding_box()["height"], abs=2)
     assert page.locator(".scripted:visible, button:visible, select:visible").count() == 0
     page.locator("#what summary").click()
     for disk in disks([scans["apfs"]]):
@@ -295,7 +297,7 @@ def test_the_first_screen_has_the_whole_figure(visit, pages, size):
     assert seen.run("() => document.documentElement.scrollWidth") <= size[0]
     labels = seen.page.locator("#figure .annotation").all()
     boxes = [label.bounding_box() for label in labels]
-    assert all(0 <= one["x"] and one["x"] + one["width"] <= size[0] + 1 for one in boxes)
+    assert all(one["x"] >= 0 and one["x"] + one["width"] <= size[0] + 1 for one in boxes)
 
 
 def test_theme_button_keeps_the_view(visit, pages):

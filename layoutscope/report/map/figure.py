@@ -71,8 +71,11 @@ _CHANGE_ROLES: Final = {
 BINS: Final = 96
 """Bars of a disk."""
 
-MAX_DOTS: Final = 3000
+MAX_DOTS: Final = 1500
 """Reads of a disk that are drawn at once; of more every n-th of those in view."""
+
+MAX_ROWS: Final = 16
+"""Disks of a figure; a page says how many more it has, and shows their cells."""
 
 # Pixels of the figure: above each row, below the last one, beside the axes.
 HEAD, FOOT, LEFT, RIGHT = 44, 44, 62, 18
@@ -209,7 +212,14 @@ def row_height(num_rows: int) -> int:
 
 def height_of(num_rows: int) -> int:
     """Return the pixels of the figure."""
-    return num_rows * (HEAD + row_height(num_rows)) + FOOT
+    rows = min(num_rows, MAX_ROWS)
+    return rows * (HEAD + row_height(rows)) + FOOT
+
+
+def room(num_rows: int) -> str:
+    """Return the style that leaves room for the figure: more than its least height where the window is high."""
+    rows = min(num_rows, MAX_ROWS)
+    return f"--rows:{rows};--least:{height_of(rows)}px"
 
 
 def drives_of(disks: Sequence[MapDisk]) -> list[str]:
@@ -219,6 +229,7 @@ def drives_of(disks: Sequence[MapDisk]) -> list[str]:
 
 def figure(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], *, dark: bool = False) -> Fields:
     """Return traces and layout, whole: what notebooks and picture files show."""
+    disks, shares = disks[:MAX_ROWS], shares[:MAX_ROWS]
     drive = next(iter(drives_of(disks)), "")
     span = scale_of(disks, shares)
     filled = skeleton(disks, shares)
@@ -264,6 +275,7 @@ def _values(meta: Fields, found: Bars, walk: Reads | None, unit: int) -> Fields:
 
 def skeleton(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive: str = "") -> Fields:
     """Return the traces without what they show, and the layout of the first view."""
+    disks, shares = disks[:MAX_ROWS], shares[:MAX_ROWS]
     drive = drive or next(iter(drives_of(disks)), "")
     known = roles_for(disks, shares)
     has_walks = any(disk.walks for disk in disks)
@@ -412,6 +424,7 @@ def end_marks(number: int, disk: MapDisk, name: str, drive: str, seconds: float)
 
 def static(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
     """Return the figure as HTML and SVG, with no script: rows as wide as their place, dots of the same size."""
+    disks, shares = disks[:MAX_ROWS], shares[:MAX_ROWS]
     drive = next(iter(drives_of(disks)), "")
     span = scale_of(disks, shares)
     seconds = max((end_of(disk, drive) for disk in disks), default=0.0) * 1.02 or 1.0
@@ -426,7 +439,7 @@ def static(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
     foot = '<div class="srow foot"><div></div><div class="sx"><span>0</span><span class="far">100 %</span></div>'
     foot += f'<div class="sx">{time}<span class="far">s</span></div></div>' if has_walks else "</div>"
     alone = "" if has_walks else " alone"
-    return f'<div class="static{alone}" style="--row:{row_height(len(disks))}px">{rows}{foot}</div>'
+    return f'<div class="static{alone}">{rows}{foot}</div>'
 
 
 def _ticks(seconds: float) -> list[float]:

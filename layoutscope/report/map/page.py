@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from layoutscope.report.map import pyramid as encode
-from layoutscope.report.map.figure import BINS, CHANGES, MAX_DOTS, ROLES, role_of, scale_of, skeleton, unit_of
+from layoutscope.report.map.figure import BINS, CHANGES, MAX_DOTS, MAX_ROWS, ROLES, role_of, scale_of, skeleton, unit_of
 from layoutscope.report.map.panels import (
     NODE_BUDGET,
     directories,
@@ -61,7 +61,7 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True, all_paths
 
 def _figure(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> dict[str, Any]:
     """Return the first screen's figure without what it shows, which the page has as cells and reads."""
-    span = scale_of(disks, shares)
+    span = scale_of(disks[:MAX_ROWS], shares[:MAX_ROWS])
     known = CHANGES if any(disk.num_earlier for disk in disks) else ROLES
     return {
         **skeleton(disks, shares),

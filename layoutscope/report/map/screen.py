@@ -13,7 +13,7 @@ from layoutscope.report.map import pyramid as classes
 from layoutscope.report.map.pyramid import verified_xids
 from layoutscope.report.map.scans import images_of, walks_on
 from layoutscope.results.explanation import drive_words
-from layoutscope.units import format_bytes, format_list, format_seconds, format_share
+from layoutscope.units import brief_share, format_bytes, format_list, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -115,12 +115,12 @@ def cause_of(disks: Sequence[MapDisk], drive: str) -> str:
             spent[cause] = spent.get(cause, 0.0) + seconds
     whole = sum(spent.values())
     named = [
-        f"{format_share(seconds / whole)} {CAUSES.get(cause, cause)}"
+        f"{brief_share(seconds / whole)} {CAUSES.get(cause, cause)}"
         for cause, seconds in sorted(spent.items(), key=lambda item: -item[1])
         if seconds >= NAMED_FROM * whole
     ]
     who = dict(zip(map(id, disks), figure.names_of(disks), strict=True))[id(slow)]
-    said = f"{f'The time of {who}' if who else 'The time'} is {format_list(named)}."
+    said = f"Where the time {f'of {who} ' if who else ''}goes: {format_list(named)}."
     best = max((walk for walk in walks if walk.best_s is not None), key=lambda walk: walk.seconds, default=None)
     if best is None or best.best_s is None or len(walks) > 1:
         return said
@@ -132,8 +132,9 @@ def drive_words_of(disks: Sequence[MapDisk]) -> list[dict[str, Any]]:
     names = figure.names_of(disks)
     found = []
     for drive in figure.drives_of(disks):
-        seconds = max((figure.end_of(disk, drive) for disk in disks), default=0.0)
-        marks = [figure.end_marks(place, disk, names[place], drive, seconds) for place, disk in enumerate(disks)]
+        rows = disks[: figure.MAX_ROWS]
+        seconds = max((figure.end_of(disk, drive) for disk in rows), default=0.0)
+        marks = [figure.end_marks(place, disk, names[place], drive, seconds) for place, disk in enumerate(rows)]
         found.append(
             {
                 "drive": drive_words(drive),
@@ -157,11 +158,13 @@ def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) ->
     if drive:
         words = f'Predicted for a <span id="drive">{escape(drive_words(drive))}</span>.'
         lead = f"{words} Each dot is a read; an empty part is free space."
+    if len(disks) > figure.MAX_ROWS:
+        lead += f" The figure shows the first {figure.MAX_ROWS} of {len(disks):,} disks."
     warnings = "".join(_unread(disk, held, headline) for disk, held in zip(disks, shares, strict=True))
     why = f'<p id="why">{escape(cause_of(disks, drive))}</p>' if drive else ""
     return (
         f'<section id="what"><h1>{escape(headline)}</h1><p class="lead muted">{lead}</p>{warnings}'
-        f'{_key(disks, shares)}<div id="figure" style="min-height:{figure.height_of(len(disks))}px">'
+        f'{_key(disks, shares)}<div id="figure" style="{figure.room(len(disks))}">'
         f"{figure.static(disks, shares)}</div>{why}{_stories(disks, headline)}</section>"
     )
 
@@ -185,7 +188,9 @@ def _stories(disks: Sequence[MapDisk], headline: str) -> str:
         for disk in images_of(disks)
         if any(sentence != headline for sentence in disk.story)
     )
-    more = "What else changed" if any(disk.num_earlier for disk in disks) else "All causes and remedies"
+    more = "All causes and remedies" if figure.drives_of(disks) else "More about this disk"
+    if any(disk.num_earlier for disk in disks):
+        more = "What else changed"
     return f'<details class="story"><summary>{more}</summary>{told}</details>' if told else ""
 
 

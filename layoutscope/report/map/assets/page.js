@@ -413,12 +413,16 @@
   function plain(text) {
     return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
   }
+  var known = /* @__PURE__ */ new Map();
   function colour(name) {
+    const before = known.get(name);
+    if (before) return before;
     const probe = element("span", {});
     probe.style.cssText = `color: var(${name}); forced-color-adjust: none; display: none`;
     document.body.append(probe);
     const found2 = getComputedStyle(probe).color;
     probe.remove();
+    known.set(name, found2);
     return found2;
   }
   function plotLayout(extra) {
@@ -439,6 +443,7 @@
     return layout;
   }
   var seen = /* @__PURE__ */ new Map();
+  var forgetColours = () => known.clear();
   var redrawAll = () => Promise.all([...seen.values()].map((draw) => draw()));
   function plotIn(holder, height, label, draw) {
     const plot = element("div", { class: "plot", role: "figure", "aria-label": label });
@@ -490,6 +495,7 @@
   // src/figure.ts
   var NEAR = 9;
   var TURN = 200;
+  var HEAD = 44;
   var LABEL_TURNS = 0.38;
   var LETTER = 6.6;
   var hueOf = (roles, key) => {
@@ -501,6 +507,7 @@
       this.page = page2;
       this.disks = disks;
       this.view = view;
+      this.holder = holder;
       this.made = { ...page2.figure, data: [...page2.figure.data, ...disks.flatMap((_, i) => found(page2.figure, i))] };
       const label = "what fills each stretch of each disk, and where the head goes over time; plus and minus zoom, arrows move, 0 shows everything, Backspace goes back";
       this.plot = element("div", {
@@ -515,6 +522,7 @@
     page;
     disks;
     view;
+    holder;
     plot;
     made;
     tip = new Tip();
@@ -583,6 +591,12 @@
     leftOf(axis) {
       return this.made.layout[axis.replace("x", "xaxis")].range[0];
     }
+    /** Where the rows are, from bottom to top, in a figure of a height. */
+    tops(height) {
+      const foot = this.made.layout.margin.b;
+      const rows = this.made.layout.annotations.filter(({ name }) => name === "caption").length;
+      return Array.from({ length: rows }, (_, i) => [1 - (i + 1) / rows, 1 - i / rows - HEAD / (height - foot)]);
+    }
     layout() {
       const [unit] = this.made.unit;
       const { low, high, from, to } = this.view.range;
@@ -590,13 +604,19 @@
       const wide = this.plot.clientWidth;
       const isNarrow = wide < NARROW;
       const [fg, muted3] = [colour("--fg"), colour("--muted")];
+      const height = this.holder.clientHeight;
+      const tops = this.tops(height);
       const layout = {
         ...this.made.layout,
+        height,
         width: wide,
         font: { ...this.made.layout.font, color: fg }
       };
       for (const key of Object.keys(layout)) {
-        if (key.startsWith("yaxis")) layout[key] = { ...layout[key], range: [low / unit, high / unit] };
+        if (key.startsWith("yaxis")) {
+          const [domain, range] = [tops[Number(key.slice(5) || 1) - 1], [low / unit, high / unit]];
+          layout[key] = { ...layout[key], domain, range };
+        }
         const axis = layout[key];
         const title = isNarrow && axis.title ? { title: { text: "seconds" } } : {};
         if (/^xaxis(\d*[02468])$/.test(key)) layout[key] = { ...axis, range: [from, to], ...title };
@@ -604,7 +624,12 @@
           layout[key] = { ...axis, tickvals: [0], title: { text: "" } };
       }
       const most = Math.floor((wide - 70) / LETTER);
-      const captions = this.made.layout.annotations.filter(({ name }) => name === "caption").map((caption) => ({ ...caption, text: cut(String(caption.text), most), font: { size: 12, color: muted3 } }));
+      const captions = this.made.layout.annotations.filter(({ name }) => name === "caption").map((caption, i) => ({
+        ...caption,
+        y: tops[i][1],
+        text: cut(String(caption.text), most),
+        font: { size: 12, color: muted3 }
+      }));
       const labels = ends2.map(({ label }) => {
         const x = Math.min(Math.max(Number(label.x), from), to);
         const turns = (x - from) / (to - from) > LABEL_TURNS;
@@ -861,6 +886,7 @@
   // src/detail.ts
   var CELLS = MOST_COLUMNS * 64;
   var MOST_MARKS = 1500;
+  var REST_MS = 90;
   var COLOURS = {
     level: { of: ({ level }, i) => level[i] === 255 ? null : level[i], title: "level" },
     age: { of: ({ xid }, i) => xid[i] || null, title: "transaction" },
@@ -902,7 +928,7 @@
       holder.append(this.words.box, ...disks.map(({ selection }) => chosenTable(selection)));
       for (const { selection } of disks) selection.whenChosen(() => this.draw());
       this.choose.value = String(this.number);
-      view.whenChanged(() => this.draw());
+      view.whenChanged(() => this.rest());
     }
     page;
     disks;
@@ -924,6 +950,8 @@
     all;
     words;
     isListening = false;
+    timer = 0;
+    waiting = [];
     get drawn() {
       return this.disks[this.number];
     }
@@ -938,6 +966,18 @@
     colourBy(place) {
       this.by = place;
       this.colours.value = String(place);
+    }
+    /** Draw when the view has come to rest: of many steps of a zoom the last one counts. */
+    rest() {
+      return new Promise((done) => {
+        clearTimeout(this.timer);
+        this.waiting.push(done);
+        this.timer = window.setTimeout(async () => {
+          const waiting = this.waiting.splice(0);
+          await this.draw();
+          for (const told of waiting) told();
+        }, REST_MS);
+      });
     }
     async draw() {
       this.layOut();
@@ -1283,12 +1323,12 @@
     /** What finds the next name that begins with a text, in a folder whose path ends with some names. */
     nextIn(parts, wanted) {
       const { above } = this.columns;
-      const known = new Uint8Array(this.total + 1);
+      const known2 = new Uint8Array(this.total + 1);
       return (names, from, first) => {
         for (let i = from; i < names.length; i++) {
           const folder = above[first + i];
-          known[folder + 1] ||= this.endsWith(folder, parts) ? 1 : 2;
-          if (known[folder + 1] === 1 && names.begins(i, wanted)) return i;
+          known2[folder + 1] ||= this.endsWith(folder, parts) ? 1 : 2;
+          if (known2[folder + 1] === 1 && names.begins(i, wanted)) return i;
         }
         return -1;
       };
@@ -1313,7 +1353,7 @@
 
   // src/owners.ts
   var NAMED_TILES = 12;
-  var REST_MS = 60;
+  var REST_MS2 = 60;
   var TOLD_NODES = 3;
   var TOLD_FILES = 4;
   var CONDITIONS = {
@@ -1347,15 +1387,15 @@
       const wanted = this.disk.owners.filter((tile) => tile.to > from && tile.from < to);
       this.isWide = wanted.length > NAMED_TILES;
       if (this.isWide) return;
-      await pause(REST_MS);
+      await pause(REST_MS2);
       if (turn !== this.asked) return;
       const parts = await Promise.all(wanted.map((tile) => this.part(tile)));
       if (turn === this.asked) this.parts = parts;
       if (this.unpacked.size > 4 * NAMED_TILES) this.unpacked.clear();
     }
     async part(tile) {
-      const known = this.unpacked.get(tile);
-      if (known) return known;
+      const known2 = this.unpacked.get(tile);
+      if (known2) return known2;
       const part = await unpackAll(tile, ["start", "length", "owner"]);
       this.unpacked.set(tile, part);
       return part;
@@ -2017,6 +2057,7 @@
       const { from, to } = view.whole();
       view.range = { ...view.range, from, to };
       box.value = String(place);
+      byId("figure").classList.toggle("other", place > 0);
       return view.changed();
     };
     const names = drives.map(({ drive }) => drive);
@@ -2134,12 +2175,16 @@
     await go();
   }
   function colours(view) {
-    const again = () => Promise.all([view.changed(), redrawAll()]);
+    const again = () => {
+      forgetColours();
+      return Promise.all([view.changed(), redrawAll()]);
+    };
     byId("theme").addEventListener("click", () => {
       document.documentElement.dataset.theme = isDark() ? "light" : "dark";
       return again();
     });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+    for (const what of ["(prefers-color-scheme: dark)", "(forced-colors: active)"])
+      matchMedia(what).addEventListener("change", again);
     let wide = innerWidth;
     addEventListener("resize", () => {
       if (innerWidth === wide) return;

@@ -16,6 +16,8 @@ import { bytesText, counted, placesText, shareText } from "./words";
 
 const CELLS = MOST_COLUMNS * 64;
 const MOST_MARKS = 1500;
+/** A view that lasts so many milliseconds is drawn. */
+const REST_MS = 90;
 
 /** What colours the cells of nodes: a number of each, and what it is called. */
 const COLOURS: Record<string, { of: (nodes: Nodes, i: number) => number | null; title: string }> = {
@@ -44,6 +46,8 @@ export class Detail {
   private readonly all: HTMLButtonElement;
   private readonly words;
   private isListening = false;
+  private timer = 0;
+  private readonly waiting: (() => void)[] = [];
 
   constructor(
     private readonly page: Payload,
@@ -78,7 +82,7 @@ export class Detail {
     holder.append(this.words.box, ...disks.map(({ selection }) => chosenTable(selection)));
     for (const { selection } of disks) selection.whenChosen(() => this.draw());
     this.choose.value = String(this.number);
-    view.whenChanged(() => this.draw());
+    view.whenChanged(() => this.rest());
   }
 
   get drawn(): Drawn {
@@ -98,6 +102,19 @@ export class Detail {
   colourBy(place: number): void {
     this.by = place;
     this.colours.value = String(place);
+  }
+
+  /** Draw when the view has come to rest: of many steps of a zoom the last one counts. */
+  private rest(): Promise<void> {
+    return new Promise((done) => {
+      clearTimeout(this.timer);
+      this.waiting.push(done);
+      this.timer = window.setTimeout(async () => {
+        const waiting = this.waiting.splice(0);
+        await this.draw();
+        for (const told of waiting) told();
+      }, REST_MS);
+    });
   }
 
   async draw(): Promise<void> {

@@ -17,6 +17,8 @@ interface Meta {
 const NEAR = 9;
 /** Wheels turn by so many pixels to zoom by two. */
 const TURN = 200;
+/** Pixels above each row, for its caption and its label. */
+const HEAD = 44;
 /** Labels of walks that end beyond this share of the axis stand before their end. */
 const LABEL_TURNS = 0.38;
 /** Letters of a caption take about so many pixels. */
@@ -37,7 +39,7 @@ export class Figure {
     private readonly page: Payload,
     private readonly disks: Drawn[],
     readonly view: View,
-    holder: HTMLElement,
+    private readonly holder: HTMLElement,
   ) {
     this.made = { ...page.figure, data: [...page.figure.data, ...disks.flatMap((_, i) => found(page.figure, i))] };
     const label =
@@ -122,6 +124,13 @@ export class Figure {
     return ((this.made.layout[axis.replace("x", "xaxis")] as Fields).range as number[])[0]!;
   }
 
+  /** Where the rows are, from bottom to top, in a figure of a height. */
+  private tops(height: number): [number, number][] {
+    const foot = (this.made.layout.margin as Record<string, number>).b!;
+    const rows = (this.made.layout.annotations as Fields[]).filter(({ name }) => name === "caption").length;
+    return Array.from({ length: rows }, (_, i) => [1 - (i + 1) / rows, 1 - i / rows - HEAD / (height - foot)]);
+  }
+
   private layout(): Fields {
     const [unit] = this.made.unit;
     const { low, high, from, to } = this.view.range;
@@ -129,13 +138,19 @@ export class Figure {
     const wide = this.plot.clientWidth;
     const isNarrow = wide < NARROW;
     const [fg, muted] = [colour("--fg"), colour("--muted")];
+    const height = this.holder.clientHeight;
+    const tops = this.tops(height);
     const layout: Fields = {
       ...this.made.layout,
+      height,
       width: wide,
       font: { ...(this.made.layout.font as Fields), color: fg },
     };
     for (const key of Object.keys(layout)) {
-      if (key.startsWith("yaxis")) layout[key] = { ...(layout[key] as Fields), range: [low / unit, high / unit] };
+      if (key.startsWith("yaxis")) {
+        const [domain, range] = [tops[Number(key.slice(5) || 1) - 1], [low / unit, high / unit]];
+        layout[key] = { ...(layout[key] as Fields), domain, range };
+      }
       const axis = layout[key] as Fields;
       const title = isNarrow && axis.title ? { title: { text: "seconds" } } : {};
       if (/^xaxis(\d*[02468])$/.test(key)) layout[key] = { ...axis, range: [from, to], ...title };
@@ -145,7 +160,12 @@ export class Figure {
     const most = Math.floor((wide - 70) / LETTER);
     const captions = (this.made.layout.annotations as Fields[])
       .filter(({ name }) => name === "caption")
-      .map((caption) => ({ ...caption, text: cut(String(caption.text), most), font: { size: 12, color: muted } }));
+      .map((caption, i) => ({
+        ...caption,
+        y: tops[i]![1],
+        text: cut(String(caption.text), most),
+        font: { size: 12, color: muted },
+      }));
     const labels = ends.map(({ label }) => {
       const x = Math.min(Math.max(Number(label.x), from), to);
       const turns = (x - from) / (to - from) > LABEL_TURNS;

@@ -7,7 +7,7 @@ import { Figure } from "./figure";
 import { read, type Shown, written } from "./link";
 import { directoryPanel, distancePanel, historyPanel, orderPanel } from "./panels";
 import type { Payload } from "./payload";
-import { redrawAll } from "./plots";
+import { forgetColours, redrawAll } from "./plots";
 import { unfold } from "./unpack";
 import { View } from "./view";
 
@@ -52,6 +52,7 @@ function driveList({ drives }: Payload, view: View, disks: Drawn[]): (place: num
     const { from, to } = view.whole();
     view.range = { ...view.range, from, to };
     box.value = String(place);
+    byId("figure")!.classList.toggle("other", place > 0); // what stands there without a script is of the first drive
     return view.changed();
   };
   const names = drives.map(({ drive }) => drive);
@@ -179,12 +180,16 @@ async function followAddress(view: View, detail: Detail, choose: (drive: number)
 
 /** Draw anew in other colours, and in another width. */
 function colours(view: View): void {
-  const again = () => Promise.all([view.changed(), redrawAll()]);
+  const again = () => {
+    forgetColours();
+    return Promise.all([view.changed(), redrawAll()]);
+  };
   byId("theme")!.addEventListener("click", () => {
     document.documentElement.dataset.theme = isDark() ? "light" : "dark";
     return again();
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  for (const what of ["(prefers-color-scheme: dark)", "(forced-colors: active)"])
+    matchMedia(what).addEventListener("change", again);
   let wide = innerWidth;
   addEventListener("resize", () => {
     if (innerWidth === wide) return;

@@ -43,13 +43,19 @@ export function plain(text: string): string {
   return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 }
 
+/** Colours that were looked up, until others hold: each look makes the browser work out the page's style anew. */
+const known = new Map<string, string>();
+
 /** A colour of the page's style as red, green and blue, system colours among them. */
 export function colour(name: string): string {
+  const before = known.get(name);
+  if (before) return before;
   const probe = element("span", {});
   probe.style.cssText = `color: var(${name}); forced-color-adjust: none; display: none`;
   document.body.append(probe);
   const found = getComputedStyle(probe).color;
   probe.remove();
+  known.set(name, found);
   return found;
 }
 
@@ -73,6 +79,9 @@ export function plotLayout(extra: Fields): Fields {
 
 /** What draws a plot anew where it is seen, in other colours or another width. */
 const seen = new Map<HTMLElement, () => unknown>();
+
+/** Forget colours: others hold now. */
+export const forgetColours = () => known.clear();
 
 export const redrawAll = () => Promise.all([...seen.values()].map((draw) => draw()));
 

@@ -90,7 +90,7 @@ else:
     }
     # Names of the release before, with what to write in their place.
     _OLD = {
-        "layout_map": ("map", "scan.figures()"),
+        "layout_map": ("map", "scan.figure()"),
         "save": ("save", 'scan.save("NAME.lscope")'),
         "write_map": ("map", 'scan.map("FILE.html")'),
     }

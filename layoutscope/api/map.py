@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from layoutscope.options import EnumerationOptions
-    from layoutscope.report.map.figures import Figures
+    from layoutscope.report.map.notebook import LayoutMap
     from layoutscope.report.map.scans import MapDisk
 STATES: Final = 2
 """So many are set against each other."""
@@ -54,8 +54,8 @@ def _difference(results: Sequence[ScanResult], *, names: bool) -> list[MapDisk]:
     return difference(earlier, later, state_names(*results, names=names))
 
 
-def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True) -> Figures:
-    """Draw scans for a notebook: the map as alive as its page, and its panels as Plotly figures.
+def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True) -> LayoutMap:
+    """Draw scans as one figure: what fills each stretch of each disk, beside where the head goes.
 
     Parameters
     ----------
@@ -66,10 +66,9 @@ def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True)
 
     Returns
     -------
-    Figures
-        What a notebook shows as the page of :func:`write_map`, in a frame; as a dictionary of
-        :class:`plotly.graph_objects.Figure` still pictures for documents: ``address`` (what is stored where), ``walk``
-        (place on disk over time), ``costs`` (causes by drive), and ``overview`` (the first two together).
+    LayoutMap
+        A :class:`plotly.graph_objects.Figure`, the first screen of the page of :func:`write_map`. A notebook shows that
+        page, in a frame.
 
     Raises
     ------
@@ -80,26 +79,27 @@ def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True)
     --------
     >>> import layoutscope
     >>> layoutscope.layout_map(layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst"))
-    Figures(address, walk, costs, overview)
+    LayoutMap(1 disk)
     """
-    from layoutscope.report.map.figures import figures
+    from layoutscope.report.map.notebook import layout_figure
+    from layoutscope.report.map.page import shares_of
     from layoutscope.report.map.scans import disks
 
     results = _several(result)
     drawn = disks(results, names=names)
     if not drawn:
         raise UsageError("no volume to draw")
-    return figures(drawn, lambda: map_page(results, names=names))
+    return layout_figure(drawn, shares_of(drawn), lambda: map_page(results, names=names))
 
 
 def write_picture(
     result: ScanResult | Sequence[ScanResult], path: str | os.PathLike[str], *, names: bool = True, force: bool = False
 ) -> None:
-    """Write the overview as PNG or SVG, by the ending of the path, through Plotly's own export."""
+    """Write the figure as PNG or SVG, by the ending of the path, through Plotly's own export."""
     form = _picture_form(path)
     check_output(Path(path), force=force)
     with phase(f"drawing {Path(path).name}"):
-        picture = _exported(layout_map(result, names=names)["overview"], form)
+        picture = _exported(layout_map(result, names=names), form)
     with output(path, force=force) as file:
         file.write(picture)
 

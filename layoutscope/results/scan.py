@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import IO, TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -198,8 +198,8 @@ class ScanResult(Shown, Struct, frozen=True):
         """
         self._run("write_map", self, target, names=names, force=force, **shown)
 
-    def figures(self, *others: ScanResult, names: bool = True) -> dict[str, go.Figure]:
-        """Draw the map for a notebook, and its panels as Plotly figures.
+    def figure(self, *others: ScanResult, names: bool = True) -> go.Figure:
+        """Draw the first screen of the map as a Plotly figure, which a notebook shows as the whole page.
 
         Parameters
         ----------
@@ -210,18 +210,17 @@ class ScanResult(Shown, Struct, frozen=True):
 
         Returns
         -------
-        dict of Figure
-            What a notebook shows as the page of :meth:`map`, in a frame; as a dictionary of
-            :class:`plotly.graph_objects.Figure` pictures for documents: ``address`` (what is stored where), ``walk``
-            (place on disk over time), ``costs`` (causes by drive), and ``overview`` (the first two together).
+        plotly.graph_objects.Figure
+            One row per disk: what fills each stretch of it, and the position of each read over time.
 
         Examples
         --------
         >>> import layoutscope
-        >>> layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst").figures()
-        Figures(address, walk, costs, overview)
+        >>> layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst").figure()
+        LayoutMap(1 disk)
         """
-        return cast("dict[str, go.Figure]", self._run("layout_map", (self, *others), names=names))
+        figure: Any = self._run("layout_map", (self, *others), names=names)
+        return figure
 
     def save(self, path: str | os.PathLike[str], *, hash_names: bool = False, force: bool = False) -> None:
         """Save the scan as a capture, which every verb takes in place of the image.

@@ -22,15 +22,14 @@ STEPS = 12
 WORK = ("ThreadControllerImpl::RunTask", "BlinkScheduler_PerformMicrotaskCheckpoint")
 SETTLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 CHOOSE_ALL = """() => {
-  const { selection, disk } = layoutscope.maps[0];
+  const { selection, disk } = layoutscope.detail.drawn;
   selection.between(disk.start, disk.start + disk.size);
-  return selection.shown;
 }"""
 TIMES = """() => Object.fromEntries(
-  ['first-contentful-paint', 'map', 'ready'].map((name) => [name, performance.getEntriesByName(name)[0].startTime])
+  ['first-contentful-paint', 'figure', 'ready'].map((name) => [name, performance.getEntriesByName(name)[0].startTime])
 )"""
 FIND = """async (text) => {
-  const { files } = layoutscope.maps[0].owners;
+  const { files } = layoutscope.detail.drawn.owners;
   const begin = performance.now();
   const found = await files.find(text, 12);
   return [performance.now() - begin, found.length];
@@ -82,28 +81,22 @@ class Watched:
 
 
 def _moves(seen: Watched) -> dict[str, list[float]]:
-    """Return CPU milliseconds of each step of what one does with the map, by a real pointer and keys."""
-    plot = seen.page.locator(".plot.map").first
-    plot.scroll_into_view_if_needed()
+    """Return CPU milliseconds of each step of what one does with the figure, by a real pointer and keys."""
+    plot = seen.page.locator("#figure > .plot")
     box = plot.bounding_box()
     assert box is not None
     x, y = box["x"] + box["width"] / 2, box["y"] + min(box["height"] / 2, 200)
-    mouse = seen.page.mouse
+    mouse, keys = seen.page.mouse, seen.page.keyboard
     mouse.move(x, y)
+    keys.down("Control")
     found = {
         "wheel": [seen.cost(lambda: mouse.wheel(0, -100)) for _ in range(STEPS)]
         + [seen.cost(lambda: mouse.wheel(0, 100)) for _ in range(STEPS)]
     }
-    for _ in range(3):
-        mouse.wheel(0, -100)
-    seen.page.evaluate(SETTLED)
-    mouse.down()
-    mouse.move(x + 10, y)
-    found["drag"] = [seen.cost(lambda at=at: mouse.move(x + 10 + 7 * at, y + at % 3)) for at in range(2 * STEPS)]
-    mouse.up()
+    keys.up("Control")
     plot.focus()
-    keys = ["+", "ArrowRight", "ArrowDown", "-", "+", "+", "ArrowLeft", "-", "-", "0", "Backspace"]
-    found["keys"] = [seen.cost(lambda key=key: seen.page.keyboard.press(key)) for key in keys]
+    pressed = ["+", "ArrowUp", "ArrowDown", "-", "+", "+", "ArrowUp", "-", "-", "0", "Backspace"]
+    found["keys"] = [seen.cost(lambda key=key: keys.press(key)) for key in pressed]
     found["nothing"] = [seen.cost(lambda: None) for _ in range(STEPS)]
     found["hover"] = [seen.cost(lambda at=at: mouse.move(x + 3 * at, y + at)) for at in range(STEPS)]
     return found
@@ -118,15 +111,15 @@ def _loading(seen: Watched) -> str:
     first, drawn, ready = seen.page.evaluate(TIMES).values()
     cpu, longest = seen.loaded
     return (
-        f"first paint after {first / 1000:.2f} s, map {drawn / 1000:.2f}, all {ready / 1000:.2f}; {cpu:.0f} ms of CPU, "
-        f"at most {longest:.0f} at once"
+        f"first paint after {first / 1000:.2f} s, figure {drawn / 1000:.2f}, all {ready / 1000:.2f}; {cpu:.0f} ms of "
+        f"CPU, at most {longest:.0f} at once"
     )
 
 
 def _searching(seen: Watched) -> Iterator[str]:
-    if not seen.page.evaluate("() => layoutscope.maps[0].disk.entries.packed !== null"):
+    if not seen.page.evaluate("() => layoutscope.detail.drawn.disk.entries.packed !== null"):
         return
-    cpu, longest = seen.longest(lambda: seen.page.evaluate("() => layoutscope.maps[0].owners.files.whole"))
+    cpu, longest = seen.longest(lambda: seen.page.evaluate("() => layoutscope.detail.drawn.owners.files.whole"))
     yield f"the rest of the names: {cpu:.0f} ms of CPU, at most {longest:.0f} at once"
     for text in ("no such name", "99", "d0095349/f0", "0/f", "f0999999.dat"):
         wall, many = seen.page.evaluate(FIND, text)

@@ -44,7 +44,7 @@ class Visit:
     """An open page, with what it asked of the network and what it complained about."""
 
     def __init__(
-        self, browser, path, *, dark: bool = False, is_still: bool = True, fragment: str = "", size=(1400, 900)
+        self, browser, path, *, dark: bool = False, is_still: bool = True, fragment: str = "", size=(1366, 768)
     ) -> None:
         context = browser.new_context(
             viewport={"width": size[0], "height": size[1]},
@@ -96,40 +96,51 @@ def pages(scans, tmp_path_factory):
 
 
 def unfold(page, parts: str = "section > details") -> None:
-    """Open parts that are folded, and wait until each of the page's is drawn."""
+    """Open parts that are folded, and see each of their plots drawn."""
     page.evaluate("(parts) => document.querySelectorAll(parts).forEach((one) => { one.open = true; })", parts)
     page.wait_for_function(
-        "() => [...document.querySelectorAll('[data-drawn]')].every((one) => one.dataset.drawn === 'yes')"
+        """() => [...document.querySelectorAll('section.scripted:not(#map) > details[open]')]
+          .every((one) => one.dataset.filled)"""
     )
+    for plot in page.locator(".card .plot").all():
+        if plot.is_visible():
+            plot.scroll_into_view_if_needed()
+            page.wait_for_function("(plot) => plot.dataset.drawn === 'yes'", arg=plot.element_handle())
 
 
-def drag(page, start, end, *, shift: bool = False) -> None:
+def drag(page, start, end) -> None:
     """Press the mouse at a place and let it go at another one."""
-    if shift:
-        page.keyboard.down("Shift")
     page.mouse.move(*start)
     page.mouse.down()
     page.mouse.move(*end, steps=4)
     page.mouse.up()
-    if shift:
-        page.keyboard.up("Shift")
 
 
-CELLS = """async ([number, start, size, isExact]) => {
-  const map = layoutscope.maps[number];
-  await map.show(start, size, isExact);
-  const held = new Float64Array(map.current.flatMap((of) => Array.from(of)));
+CELLS = """([number, start, width, cells]) => {
+  const { pyramid, disk } = layoutscope.detail.disks[number];
+  const held = new Float64Array(pyramid.held(start, width, cells).flatMap((of) => Array.from(of)));
   const bytes = new Uint8Array(held.buffer);
   let text = '';
   for (let i = 0; i < bytes.length; i += 32768) text += String.fromCharCode(...bytes.subarray(i, i + 32768));
-  return [map.from, map.cellSize, map.disk.classes.map((c) => c.key), btoa(text)];
+  return [disk.classes.map((c) => c.key), btoa(text)];
 }"""
 
 
-def cells_of(page, number: int, start: int, size: int, *, is_exact: bool = False):
-    """Zoom a map; return where its cells begin, their size, the classes, and the bytes of each in every cell.
+def cells_of(page, number: int, start: int, width: int, cells: int = 16384):
+    """Return the classes of a disk, and the bytes of each in every one of some stretches from a byte of the disk on.
 
     Hundreds of thousands of numbers are quick as one text, and take a second each time as objects.
     """
-    begin, cell, keys, packed = page.evaluate(CELLS, [number, start, size, is_exact])
-    return begin, cell, keys, np.frombuffer(base64.b64decode(packed)).reshape(len(keys), -1)
+    keys, packed = page.evaluate(CELLS, [number, start, width, cells])
+    return keys, np.frombuffer(base64.b64decode(packed)).reshape(len(keys), -1)
+
+
+def show(page, low: float, high: float, **times: float) -> None:
+    """Look at a stretch of the disks, and perhaps of time, and wait until it is drawn."""
+    page.evaluate("(range) => layoutscope.view.show(range)", {"low": low, "high": high, **times})
+    page.evaluate("() => layoutscope.view.done")
+
+
+def range_of(page) -> dict[str, float]:
+    """Return the stretch of disk and time that is looked at."""
+    return page.evaluate("() => layoutscope.view.range")

@@ -1,4 +1,4 @@
-"""The map for everybody: colours that the system sets, readers of screens, small windows, paper, notebooks."""
+"""The map for everybody: every kind of disk, colors that the system sets, readers of screens, small windows, paper."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ import re
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
-from layoutscope.api.map import layout_map, map_page
+from fixtures.apfs.scenarios import SCENARIOS
+from fixtures.apfs.writer import write
+from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
-from layoutscope.report.map.page import disk_shares
-from layoutscope.report.map.pyramid import from_layouts
-from layoutscope.report.map.scans import disks
-from tests.browser.conftest import READY_MS, Visit, unfold
+from layoutscope.report.map.difference import difference, share_by_change
+from layoutscope.report.map.pyramid import held_by
+from layoutscope.report.map.scans import disks, state_names
+from tests.browser.conftest import Visit, cells_of, show, unfold
 from tests.browser.kinds import FIXTURES, KINDS
 
 WEB = Path(__file__).resolve().parents[2] / "layoutscope" / "report" / "map" / "web"
-SWATCHES = """(which) => [...document.querySelectorAll(which)].filter((s) => s.checkVisibility()).map((s) => {
-  const style = getComputedStyle(s);
-  return [style.backgroundColor, style.backgroundImage === 'none' ? '' : 'hatched'].join(' ').trim();
-})"""
 
 
 def _difference(_folder: Path) -> list:
@@ -30,189 +29,243 @@ def _difference(_folder: Path) -> list:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """Return a function from a kind to its page, made once."""
+def kinds(tmp_path_factory):
+    """Return a function from a kind to its page, made once, and the scans that are on it."""
     made = {}
 
-    def page(name: str) -> Path:
+    def page(name: str) -> tuple[Path, list]:
         if name not in made:
             folder = tmp_path_factory.mktemp(name)
             results = (_difference if name == "difference" else KINDS[name])(folder)
-            made[name] = folder / "page.html"
-            made[name].write_text(map_page(results, difference=name == "difference"), "utf-8")
+            path = folder / "page.html"
+            path.write_text(map_page(results, difference=name == "difference"), "utf-8")
+            made[name] = path, results
         return made[name]
 
     return page
 
 
-def _forced(browser, path: Path, scheme: str) -> Visit:
-    seen = Visit(browser, path, dark=scheme == "dark")
-    seen.page.emulate_media(forced_colors="active", color_scheme=scheme, reduced_motion="reduce")
-    seen.page.reload()
-    seen.page.wait_for_selector("html[data-ready=yes]")
-    return seen
+ALL = [*KINDS, "difference"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["pair", "damaged"])
-def test_forced_colours_leave_what_says_something(browser, pages, name, scheme):
-    """Swatches, bars, cells and hatches keep their colours; words and lines have the system's."""
-    plain = Visit(browser, pages(name), dark=scheme == "dark")
-    forced = _forced(browser, pages(name), scheme)
-    for which in ("#map .legend .swatch", ".stack i", "#what .times .swatch:not(.best)", "#costs .legend .swatch"):
-        own = plain.page.evaluate(SWATCHES, which)
-        seen = forced.page.evaluate(SWATCHES, which)
-        assert len(own) > 1
-        # The line of the best remedy has the colour of words.
-        assert seen[:4] == own[:4]
-        assert len(set(seen)) == len(set(own))
-    hatched = any("hatched" in one for one in forced.page.evaluate(SWATCHES, "#map .legend .swatch"))
-    assert hatched == (name == "damaged")
-    cells = "() => document.querySelector('canvas.cells').toDataURL()"
-    assert forced.run(cells) == plain.run(cells)
-    colours = """() => {
-      const probe = document.body.appendChild(document.createElement('i'));
-      const system = (name) => { probe.style.color = name; return getComputedStyle(probe).color; };
-      const found = [system('CanvasText'), system('Canvas')];
-      probe.remove();
-      const text = document.querySelector('#costs .xtitle');
-      return [found, getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor,
-              getComputedStyle(text).fill];
-    }"""
-    (text, ground), body, behind, axis = forced.run(colours)
-    assert (body, behind, axis) == (text, ground, text)
-    forced.page.locator(".map").first.focus()
-    forced.page.keyboard.press("Shift+ArrowRight")
-    outline = forced.run("() => getComputedStyle(document.activeElement).outlineStyle")
-    assert outline != "none"
-    assert forced.page.locator("#theme:visible").count() == 0  # it would set colours that are not ours to set
-    box = forced.page.locator("#map .legend input").first
-    assert box.evaluate("box => getComputedStyle(box).appearance") == "auto"  # the system shows whether it is ticked
-    for visit in (plain, forced):
-        assert visit.complaints == []
-        visit.page.context.close()
+def test_forced_colors_leave_what_says_something(browser, kinds, scheme):
+    """Swatches, bars and dots keep their colors; words and lines have the system's."""
+    path, _ = kinds("damaged")
+    seen = Visit(browser, path, dark=scheme == "dark")
+    looks = """() => [...document.querySelectorAll('.key .swatch')].map((s) => getComputedStyle(s).backgroundColor)"""
+    bars = """() => [...document.querySelectorAll('#figure .bars .point path')].map((p) => getComputedStyle(p).fill)"""
+    own = seen.run(looks), seen.run(bars)
+    assert len(set(own[0])) == len(own[0]) > 3
+    seen.page.emulate_media(forced_colors="active", color_scheme=scheme, reduced_motion="reduce")
+    assert (seen.run(looks), seen.run(bars)) == own
+    found = seen.run(
+        """() => {
+          const probe = document.body.appendChild(document.createElement('i'));
+          probe.style.color = 'CanvasText';
+          const text = getComputedStyle(probe).color;
+          probe.remove();
+          return [text, getComputedStyle(document.querySelector('h1')).color];
+        }"""
+    )
+    assert found[0] == found[1]
+    assert seen.page.locator("#theme:visible").count() == 0  # it would set colors that are not ours to set
+    assert seen.complaints == []
+    seen.page.context.close()
 
 
-@pytest.mark.parametrize("name", ["locked", "damaged", "fusion", "difference"])
-def test_axe_finds_nothing(visit, pages, name):
-    """Names, roles, contrasts and order, with every part and every table unfolded, and nodes chosen."""
+@pytest.mark.parametrize("name", ALL)
+def test_axe_finds_nothing(visit, kinds, name):
+    """Names, roles, contrasts and order, with every part and every table unfolded, and nodes listed."""
     axe = WEB / "node_modules" / "axe-core" / "axe.min.js"
     if not axe.is_file():
         pytest.skip("axe-core is not installed (npm ci in layoutscope/report/map/web)")
-    seen = visit(pages(name), dark=name in ("damaged", "difference"))
-    seen.run("() => { const m = layoutscope.maps[0]; m.selection.between(m.disk.start, m.disk.start + m.full); }")
-    unfold(seen.page, "details")
-    # Parts that were folded are drawn now, and have tables of their own.
+    seen = visit(kinds(name)[0], dark=name in ("damaged", "difference", "pair"))
+    seen.page.get_by_text("list metadata blocks in view").click()
+    unfold(seen.page)
+    seen.run("() => { for (const one of document.querySelectorAll('details')) one.open = true; }")
     seen.page.wait_for_function(
-        """() => {
-          const all = [...document.querySelectorAll('.told')];
-          for (const one of all) one.open = true;
-          return all.every((one) => one.querySelector('table'));
-        }"""
+        "() => [...document.querySelectorAll('.told')].every((one) => one.querySelector('table'))"
     )
     seen.run(axe.read_text("utf-8"))
     broken = seen.run("async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.html)])")
     assert broken == []
-
-
-@pytest.mark.parametrize("name", ["pair", "locked", "damaged", "fusion", "difference"])
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_phone_shows_everything_within_its_width(visit, pages, name, dark):
-    """Nothing reaches over the edge, with every part unfolded; no legend lies over a picture; swatches differ."""
-    seen = visit(pages(name), dark=dark, size=(390, 844))
-    assert seen.page.locator(".band").first.bounding_box()["y"] < 844
-    unfold(seen.page, "details")
-    seen.page.wait_for_function("() => document.documentElement.scrollWidth <= 390")
-    assert seen.page.locator(".js-plotly-plot .legend:visible").count() == 0
-    for plot in seen.page.locator("#costs .plot, #walk .plot").all():
-        shown = plot.evaluate("p => p._fullLayout.xaxis._length / p.clientWidth")
-        assert shown > 0.45
-    hues = seen.page.evaluate(SWATCHES, "#map .card:first-child .entry .swatch")
-    assert len(hues) > 3
-    assert len(set(hues)) == len(hues)
     assert seen.complaints == []
 
 
-PAINTED_IN = """async ([png, hue]) => {
+@pytest.mark.parametrize("name", ["pair", "fusion"])
+def test_the_figure_is_few_stops_away(visit, kinds, name):
+    """At most twelve presses of Tab lead to it, and sixty through the page with nothing unfolded."""
+    seen = visit(kinds(name)[0])
+    stops = seen.run(
+        """() => [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]
+          .filter((one) => one.checkVisibility()).map((one) => one.matches('#figure > .plot'))"""
+    )
+    assert stops.index(True) < 12
+    assert len(stops) <= 60
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_phone_shows_everything_within_its_width(visit, kinds, name, dark):
+    """Nothing reaches over the edge, with every part unfolded."""
+    seen = visit(kinds(name)[0], dark=dark, size=(390, 844))
+    box = seen.page.locator("#figure").bounding_box()
+    assert box["y"] < 500
+    unfold(seen.page)
+    assert seen.run("() => document.documentElement.scrollWidth") <= 390
+    assert seen.complaints == []
+
+
+RED = """async ([png, hue]) => {
   const image = new Image();
   image.src = `data:image/png;base64,${png}`;
   await image.decode();
   const { width, height } = image, pen = new OffscreenCanvas(width, height).getContext('2d');
   pen.drawImage(image, 0, 0);
-  const { data } = pen.getImageData(0, 0, width, height), columns = new Set();
+  const { data } = pen.getImageData(0, 0, width, height), rows = new Map();
   for (let i = 0; i < data.length; i += 4)
-    if (hue.every((value, k) => Math.abs(data[i + k] - value) < 40)) columns.add((i / 4) % width);
-  return [width, [...columns]];
+    if (hue.every((value, k) => Math.abs(data[i + k] - value) < 40)) {
+      const row = Math.floor(i / 4 / width);
+      rows.set(row, (rows.get(row) ?? 0) + 1);
+    }
+  return [height, [...rows]];
 }"""
 
 
-@pytest.mark.parametrize("kind", ["damaged", "locked"])
-def test_no_damage_is_too_narrow_for_a_phone(visit, pages, kind):
-    """The band has more columns than a phone has points: what is damaged or locked is painted all the same."""
-    seen = visit(pages(kind), size=(390, 844))
-    (disk,) = disks(KINDS[kind](pages(kind).parent))
-    (bad,) = (share for share in disk_shares(disk, from_layouts(disk.layouts)) if share.item.key == kind)
-    hue = tuple(bytes.fromhex(bad.item.light.removeprefix("#")))
-    band = base64.b64encode(seen.page.locator(".band").first.screenshot()).decode()
-    span = seen.run("() => +document.querySelector('.band').dataset.span")
-    width, columns = seen.page.evaluate(PAINTED_IN, [band, hue])
-    places = bad.runs[:, 0] / span * width
-    assert len(places) > 1
-    assert all(np.abs(np.array(columns) - place).min() <= 2 for place in places)
-
-
-def test_a_printed_difference_is_two_pages(visit, pages):
-    """Sentence, band and what changed; then the map; in their colours, without controls, on white."""
-    seen = visit(pages("difference"), dark=True)
-    paper = seen.page.pdf(prefer_css_page_size=True)
-    assert len(re.findall(rb"/Type\s*/Page[^s]", paper)) == 2
-    seen.page.emulate_media(media="print")
-    assert seen.page.locator("button:visible, select:visible, nav:visible, .told:visible, .help:visible").count() == 0
-    assert seen.run("() => getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert "moved" in seen.page.locator(".headline").inner_text()
-    assert seen.page.locator(".map:visible").count() == 1
-    assert seen.run("() => getComputedStyle(document.querySelector('.swatch')).printColorAdjust") == "exact"
-
-
-@pytest.mark.parametrize("size", [(1400, 900), (794, 1123)])
-def test_printed_cells_stay_in_their_box(visit, pages, size):
-    """They were placed for the screen: on paper they are as large as their box, and cover nothing of what is below."""
-    seen = visit(pages("pair"), size=size)
-    seen.page.emulate_media(media="print")
-    boxes = seen.run(
-        """() => [...document.querySelectorAll('.cellbox')].map((box) =>
-          [box, box.querySelector('.cells')].map((one) => { const { x, y, width, height } = one.getBoundingClientRect();
-            return [x, y, width, height].map(Math.round).join(); }))"""
+@pytest.mark.parametrize("size", [(390, 844), (1366, 768)])
+def test_all_damage_is_seen_and_nothing_else_is_red(visit, kinds, size):
+    """Beside the bar of each damaged node are at least two points of red; the sound pair has none."""
+    path, results = kinds("damaged")
+    seen = visit(path, size=size)
+    plot = seen.page.locator("#figure > .plot")
+    hue = [0xD0, 0x02, 0x1B]
+    _, rows = seen.page.evaluate(RED, [base64.b64encode(plot.screenshot()).decode(), hue])
+    top, high, start, end = seen.run(
+        "() => { const a = layoutscope.figure.plot._fullLayout.yaxis; return [a._offset, a._length, ...a.range]; }"
     )
-    assert len(boxes) == 2
-    assert all(cells == box for box, cells in boxes)
-    assert seen.page.locator(".map .main-svg:visible").count() == 0
-    assert seen.page.get_by_text("nodes by").first.is_hidden()
+    red = np.array([row for row, many in rows if many >= 2])
+    (disk,) = disks(results)
+    nodes = pl.concat([layout.nodes for layout in disk.layouts], how="vertical_relaxed")
+    bad = nodes.filter(pl.col("condition").cast(pl.String) != "sound")["image_offset"].to_numpy()
+    assert len(bad) > 1
+    for place in bad:
+        at = top + high * (1 - ((place - disk.image_offset) / 2**20 - start) / (end - start))
+        assert np.abs(red - at).min() <= 1 + high / 96
+    sound = visit(kinds("pair")[0], size=size)
+    picture = base64.b64encode(sound.page.screenshot(full_page=True)).decode()
+    assert sound.page.evaluate(RED, [picture, hue])[1] == []
 
 
-@pytest.mark.parametrize("name", ["pair", "locked", "fusion"])
-def test_a_notebook_has_the_same(browser, tmp_path, name):
-    """Search, keys, legend, choices and words work in its frame; only the link is not there, as it has no address."""
-    results = KINDS[name](tmp_path)
-    page = browser.new_page(viewport={"width": 1300, "height": 900})
-    complaints = []
-    page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.set_default_timeout(READY_MS)
-    page.set_content(layout_map(results)._repr_html_())
-    frame = page.frame_locator("iframe")
-    frame.locator("html[data-ready=yes]").wait_for()
-    inner = page.frames[1]
-    assert frame.get_by_text("How to use the map").count() == 1
-    assert frame.get_by_role("button", name="copy link").count() == 0
-    frame.locator(".map").first.focus()
-    page.keyboard.press("Shift+ArrowDown")
-    assert "bytes" in frame.locator(".hover").first.inner_text()
-    inner.evaluate("() => { const m = layoutscope.maps[0]; m.selection.between(m.disk.start, m.disk.start + m.full); }")
-    frame.locator(".chosen table").first.wait_for()
-    frame.locator(".only").first.click()
-    assert inner.evaluate("() => layoutscope.maps[0].hidden.size") > 0
-    frame.locator("#map .told summary").first.click()
-    frame.locator("#map .told tbody tr").first.wait_for()
-    assert complaints == []
-    page.close()
+@pytest.mark.parametrize("name", ["damaged", "locked"])
+def test_damaged_nodes_are_told_with_their_trees(visit, kinds, name):
+    """Every address that is damaged or locked is drawn so in the cells, and the pointer's words name the tree."""
+    path, results = kinds(name)
+    seen = visit(path)
+    (disk,) = disks(results)
+    nodes = pl.concat([layout.nodes for layout in disk.layouts], how="vertical_relaxed")
+    bad = nodes.filter(pl.col("condition").cast(pl.String) != "sound").unique("image_offset")
+    role = {"damaged": "damaged", "locked": "unknown"}[name]
+    place = seen.run("() => layoutscope.page.figure.roles.map((r) => r.key)").index(role)
+    for tree, at in bad.select(pl.col("tree").cast(pl.String), "image_offset").sort("image_offset").rows()[:12]:
+        start = at - disk.image_offset
+        show(seen.page, max(0, start - 2**17), start + 2**17)
+        painted, lines = seen.page.evaluate(
+            """async (at) => {
+              const { detail } = layoutscope, cell = Math.floor((at - detail.from) / detail.cell);
+              await detail.draw();
+              return [detail.painted[cell], detail.lines(cell).join('\\n')];
+            }""",
+            start,
+        )
+        assert painted == place
+        assert tree in lines
+        assert ("damaged" in lines) == (name == "damaged")
+
+
+@pytest.fixture(scope="module")
+def states(kinds):
+    """Two checkpoints of one image, and the page of what changed between them."""
+    path, results = kinds("difference")
+    return results, path
+
+
+def test_a_difference_is_that_of_the_tables_at_every_zoom(visit, states):
+    """At ten zooms each cell holds exactly the bytes that changed there; the headline says what did."""
+    (earlier, later), path = states
+    (disk,) = difference(disks([earlier]), disks([later]), ("a", "b"))
+    shares = share_by_change(disk)
+    seen = visit(path)
+    draw = np.random.default_rng(5)
+    for zoom in range(10):
+        width = disk.block_size_bytes << max(0, 2 - zoom // 4)
+        start = int(draw.integers(0, disk.size_bytes // width)) * width
+        keys, held = cells_of(seen.page, 0, start, width)
+        edges = np.arange(16385) * width + start
+        assert np.array_equal(held, held_by(shares, np.minimum(edges, disk.size_bytes)))
+        assert keys == [share.item.key for share in shares]
+    told = difference(disks([earlier]), disks([later]), state_names(earlier, later, names=True))[0].story[0]
+    assert seen.page.locator("h1").inner_text() == told
+
+
+def test_a_node_that_moved_says_from_where(visit, states):
+    """Over a node's new place the page tells the old one, and over the old one the new."""
+    (earlier, later), path = states
+    places = []
+    for result in (earlier, later):
+        nodes = next(volume.layout for volume in result.parts if volume.layout.entries.height).nodes
+        live = nodes.filter((pl.col("tree").cast(pl.String) == "fs") & (pl.col("state").cast(pl.String) == "live"))
+        places.append(dict(live.select("node_id", "image_offset").iter_rows()))
+    before, now = places
+    moved = [node for node in before if node in now and before[node] != now[node]]
+    assert moved
+    seen = visit(path)
+
+    def told(at: int) -> str:
+        show(seen.page, max(0, at - 2**18), at + 2**18)
+        lines = "(at) => { const d = layoutscope.detail; return d.lines(Math.floor((at - d.from) / d.cell)).join(); }"
+        return seen.page.evaluate(lines, at)
+
+    assert f"moved here from byte {before[moved[0]]:,}" in told(now[moved[0]])
+    assert f"moved away to byte {now[moved[0]]:,}" in told(before[moved[0]])
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "the page carries none of the disk's"),
+        ({"names": False}, "the page was made without names"),
+        ({"all_paths": True}, None),
+    ],
+)
+def test_a_page_without_paths_says_that_it_has_none(visit, scans, tmp_path, monkeypatch, given, told):
+    """Past the budget a search says in words what it cannot find and how it could; with all paths it finds each one."""
+    monkeypatch.setattr("layoutscope.report.map.panels.NAME_BUDGET", 3)
+    layout = scans["hfsplus"].parts[0].layout
+    (tmp_path / "page.html").write_text(map_page([scans["hfsplus"]], **given), "utf-8")
+    seen = visit(tmp_path / "page.html")
+    field, found = seen.page.locator(".search input"), seen.page.locator(".found")
+    assert field.get_attribute("placeholder").startswith("path, file number or byte" if told is None else "byte")
+    file = layout.entries.filter(pl.col("kind").cast(pl.String) == "file").row(-1, named=True)
+    field.fill(file["name"])
+    if told is None:
+        found.locator("button", has_text=f"(file {file['file_id']})").first.wait_for()
+        return
+    found.get_by_text(told).wait_for()
+    assert ("--all-paths does" in found.inner_text()) == (not given)
+
+
+def test_names_of_volumes_stand_before_their_paths(visit, tmp_path):
+    """Two volumes have a root each: what is found says whose it is; of a volume alone there is nothing to tell."""
+    write(SCENARIOS["volumes"], tmp_path / "disk.img")
+    (tmp_path / "map.html").write_text(map_page([scan(tmp_path / "disk.img")]), "utf-8")
+    (tmp_path / "alone.html").write_text(map_page([scan(FIXTURES / "apfs-scattered.img.zst")]), "utf-8")
+    found = []
+    for name in ("map", "alone"):
+        seen = visit(tmp_path / f"{name}.html")
+        seen.page.locator(".search input").fill("2")
+        root = seen.page.locator(".found button", has_text=re.compile(r"\(file 2\)$"))
+        root.first.wait_for()
+        found.append(root.all_inner_texts())
+    assert {text.partition(":")[0] for text in found[0]} >= {"System", "Data"}
+    assert found[1] == ["/ (file 2)"]

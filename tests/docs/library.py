@@ -44,7 +44,7 @@ says the same, and Tab shows it. Words are in the [glossary](../glossary.md), ta
 
 - Begin with [`open`](#layoutscopeopen): the image is read once for `scan`, `predict`, `trace` and others. `print(scan)`
   shows the report, and a notebook shows it with tables. Tables such as `prediction.times` are frames: extra `frames`.
-- [`scan.map("map.html")`](#scanresultmap) writes the map, [`scan.figures()`](#scanresultfigures) draws it in a
+- [`scan.map("map.html")`](#scanresultmap) writes the map, [`scan.figure()`](#scanresultfigure) draws it in a
   notebook, and [`scan.save("NAME.lscope")`](#scanresultsave) saves a capture. `verdict.causes` and
   `verdict.remedies` of a volume have a `title` in plain words.
 - A keyword that a verb does not have is a `TypeError`, which names what was meant.

@@ -23,9 +23,6 @@ SIZES = {"laptop": (1280, 720), "desktop": (1920, 1080), "phone": (390, 844)}
 SHOWN = [("laptop", False), ("laptop", True), ("desktop", False), ("desktop", True), ("phone", False), ("phone", True)]
 """Sizes of the window, and whether it is dark."""
 
-AT = 1 / 3
-"""Where the race stands, as a share of the slowest walk."""
-
 
 def name_of(size: str, *, dark: bool) -> str:
     """Name the file of a picture."""
@@ -33,9 +30,8 @@ def name_of(size: str, *, dark: bool) -> str:
 
 
 def take(browser: object, page: Path, size: str, *, dark: bool) -> bytes:
-    """Open a page in a window of a size, let the race stand, and return what is seen as PNG."""
+    """Open a page in a window of a size, and return what is seen as PNG."""
     seen = Visit(browser, page, dark=dark, size=SIZES[size])
-    seen.run(f"() => layoutscope.race.show({AT} * layoutscope.race.longest())")
     seen.page.wait_for_timeout(300)
     taken = seen.page.screenshot()
     seen.page.context.close()

@@ -317,7 +317,7 @@ def calls(case: Case) -> Iterator[tuple[str, Callable[[], Any]]]:
         "simulate": lambda: library.simulate(library.trace(image, **how), "generic-7200"),
         "inspect": lambda: library.inspect(image, at=40960, **how),
         "read_layouts": lambda: library.read_layouts(image, **how),
-        "layout_map": lambda: library.scan(image, **how).figures(),
+        "layout_map": lambda: library.scan(image, **how).figure(),
         "query": lambda: library.query(image, "SELECT * FROM volumes", **how),
         "export": lambda: library.export(image, "nodes", "w/library-nodes.jsonl", **how),
         "extract": lambda: library.extract(image, "w/library-extract.img", **how),

@@ -171,9 +171,9 @@ def test_looking_at_a_layout_makes_no_frames():
 
 def test_figures_are_drawn_without_a_network(results):
     """The page of the map stands in a frame of its own, with its scripts and a policy that lets no other in."""
-    drawn = results[1].figures()
+    drawn = results[1].figure()
     page = drawn._repr_html_()
-    assert repr(drawn) == "Figures(address, walk, costs, overview)"
+    assert repr(drawn) == "LayoutMap(1 disk)"
     (frame,) = re.findall(r'srcdoc="([^"]*)"', page)
     inside = unescape(frame)
     assert 'id="plotly"' in inside

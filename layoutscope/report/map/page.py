@@ -12,9 +12,9 @@ import numpy as np
 from msgspec.structs import asdict
 
 from layoutscope.report.map import pyramid as encode
+from layoutscope.report.map.figure import BINS, CHANGES, MAX_DOTS, MAX_ROWS, ROLES, role_of, scale_of, skeleton, unit_of
 from layoutscope.report.map.panels import (
     NODE_BUDGET,
-    costs,
     directories,
     distances,
     entries,
@@ -25,7 +25,7 @@ from layoutscope.report.map.panels import (
     written_when,
 )
 from layoutscope.report.map.pyramid import Share, from_layouts, merge_touching, partition, pyramid, used_span
-from layoutscope.report.map.screen import scale_of, sections
+from layoutscope.report.map.screen import drive_words_of, sections
 from layoutscope.tables.columns import stack_tables
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True, all_paths
     parts = zip(disks, segments, shares, strict=True)
     data = {
         "disks": [disk_data(item, own, held, names=names, all_paths=all_paths) for item, own, held in parts],
-        "scale": _scale(disks, shares),
+        "figure": _figure(disks, shares),
+        "drives": drive_words_of(disks),
     }
     title = " and ".join(item.title for item in disks) if names else "layout map"
     return Template(asset("page.html")).substitute(
@@ -54,26 +55,31 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True, all_paths
         made=html.escape(made),
         payload=encode.script_json(data),
         plotly=pack_plotly(),
-        script=start_script(f'(0, eval)(await unpacked("{_pack_script()}"));\n'),
+        script=start_script(f'await run("{_pack_script()}");\n'),
     )
 
 
-def _scale(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> dict[str, int]:
-    """Return what all disks are drawn on: bytes of the largest, and bytes that are of interest."""
+def _figure(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> dict[str, Any]:
+    """Return the first screen's figure without what it shows, which the page has as cells and reads."""
+    span = scale_of(disks[:MAX_ROWS], shares[:MAX_ROWS])
+    known = CHANGES if any(disk.num_earlier for disk in disks) else ROLES
     return {
-        "span": max((disk.size_bytes for disk in disks), default=0),
-        "used": scale_of(disks, shares),
+        **skeleton(disks, shares),
+        "span": span,
+        "unit": unit_of(span),
+        "bins": BINS,
+        "dots": MAX_DOTS,
+        "roles": [asdict(role) for role in known],
     }
 
 
 def start_script(script: str) -> str:
-    """Return a script that unpacks Plotly (:func:`pack_plotly`) from the page, and goes on with another."""
-    # Called through another expression, eval runs in the global scope, where Plotly leaves its name for the page.
+    """Return a script that unpacks Plotly (:func:`pack_plotly`) from the page, runs it, and goes on with another."""
     return (
         '"use strict";\n(async () => {\n'
         'if (!window.DecompressionStream) { document.getElementById("old").hidden = false; return; }\n'
         f"{asset('boot.js')}"
-        '(0, eval)(await unpacked(document.getElementById("plotly").textContent));\n'
+        'await run(document.getElementById("plotly").textContent);\n'
         f"{script}}})();"
     )
 
@@ -110,6 +116,11 @@ def disk_shares(item: MapDisk, segments: Segments) -> tuple[Share, ...]:
     return partition(segments, item.image_offset, item.size_bytes, item.block_size_bytes)
 
 
+def shares_of(disks: Sequence[MapDisk]) -> list[tuple[Share, ...]]:
+    """Share out disks."""
+    return [disk_shares(item, from_layouts(item.layouts, item.device)) for item in disks]
+
+
 def disk_data(
     item: MapDisk, segments: Segments, shares: Sequence[Share], *, names: bool, all_paths: bool = False
 ) -> dict[str, Any]:
@@ -135,7 +146,6 @@ def disk_data(
         "files": _files(owned.files),
         "entries": entries(item, names=names, all_paths=all_paths),
         "walks": [walk_panel(one, item, first_of(one.trace, item.walks)) for one in item.walks],
-        "costs": [costs(one) for one in item.walks if not item.device],
         "directories": None if item.device else encode.packed_json(directories(item, names=names)),
         "distances": distances(item),
         "history": written_when(item, here),
@@ -156,7 +166,8 @@ def _files(files: NDArray[np.uint64]) -> dict[str, Any]:
 
 
 def _class(share: Share) -> dict[str, Any]:
-    return {**asdict(share.item), "bytes": share.size_bytes, "pieces": len(share.runs)}
+    item = share.item
+    return {"key": item.key, "label": item.label, "role": role_of(item), "bytes": share.size_bytes}
 
 
 def _pyramid(shares: Sequence[Share], block_bytes: int) -> dict[str, Any]:

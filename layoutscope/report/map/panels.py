@@ -70,7 +70,8 @@ def pack_nodes_table(nodes: Table, item: MapDisk, segments: Segments, classes: l
         "size": pyramid.array(size),
         "records": pyramid.array(kept["num_records"].filled(0)),
         "xid": pyramid.array(verified_xids(kept)),
-        "rank": pyramid.array(kept["key_rank"].signed()),
+        # Ranks of what snapshots alone hold are of other trees.
+        "rank": pyramid.array(np.where(kept["state"].is_in(LIVE_STATES), kept["key_rank"].signed(), -1)),
         "fill": pyramid.array(_fill(kept)),
         "cost": pyramid.array(_microseconds(seconds)),
         "id": identifiers(ids_of(kept["node_id"])),
@@ -170,10 +171,6 @@ TREES: Final = 3
 POINTS: Final = 40_000
 """Reads that are drawn one by one; of a longer walk every n-th."""
 
-BINS: Final = 300
-READS_A_BIN: Final = 10
-"""Rates are shown for at most this many spans of time, with this many reads each on average."""
-
 
 def density(x: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
     """Count points on a grid."""
@@ -251,7 +248,7 @@ def _histogram(values: NDArray[np.int64]) -> tuple[dict[str, Any], NDArray[np.in
 
 
 def _key_orders(item: MapDisk) -> list[dict[str, Any]]:
-    """Place on disk of each leaf over its place in key order, by volume and tree, the largest first."""
+    """Name the trees whose leaves have an order, by volume, the largest first; their nodes say where they are."""
     if item.num_earlier:  # orders of two states at once would say nothing
         return []
     layouts = enumerate(item.layouts)
@@ -263,15 +260,11 @@ def _orders(layout: VolumeLayout, item: MapDisk) -> Iterator[dict[str, Any]]:
     nodes, traits = layout.columns("nodes"), filesystem_of(layout).traits
     is_here = nodes["image_offset"].is_known & (nodes["device"].data == item.device)
     is_leaf = nodes["kind"].equals("leaf") & nodes["key_rank"].is_known & is_here
-    # Ranks of what snapshots alone hold are of other trees.
-    leaves = nodes.take(is_leaf & nodes["state"].is_in(LIVE_STATES))
-    tree, names = leaves["tree"].numbered()
+    tree, names = nodes.take(is_leaf & nodes["state"].is_in(LIVE_STATES))["tree"].numbered()
     sizes = np.bincount(tree, minlength=len(names)).tolist()
     ordered = [number for number, name in enumerate(names) if sizes[number] > 1 and not traits.tree(name).holds_several]
     for number in sorted(ordered, key=lambda number: (-sizes[number], names[number]))[:TREES]:
-        own = leaves.take(tree == number)
-        place = (own["image_offset"].data - item.image_offset) / MIB
-        yield {"tree": names[number], "total": len(own), "picture": density(own["key_rank"].data, place)}
+        yield {"tree": names[number], "label": traits.tree(names[number]).label, "total": sizes[number]}
 
 
 def _to_data(item: MapDisk) -> dict[str, Any]:
@@ -334,8 +327,8 @@ def first_of(trace: AccessTrace, walks: Sequence[MapWalk]) -> int:
 
 
 def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
-    """Return where the head of one disk is over time, and its rates."""
-    trace = item.trace
+    """Return where the head of one disk is over time."""
+    trace, traits = item.trace, filesystem_of(disk.layouts[item.volume]).traits
     begin = item.begin_s
     if trace.device.any() or disk.device:
         begin = begin[trace.device == disk.device]
@@ -348,65 +341,29 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
         "tree": pyramid.array(trace.tree[shown]),
     }
     return {
-        "label": walk_words(item),
         "name": item.name,
         "drive": drive_words(item.drive),
         "order": item.order,
-        "reach": _reach(trace),
         "total_s": item.seconds,  # with what the host does behind the last read
         "reads": len(trace),
         "step": step,
-        "trees": list(trace.trees),
+        "roles": [read_role(tree, traits.tree(tree).role) for tree in trace.trees],
+        "trees": [traits.tree(tree).label for tree in trace.trees],
         "ticks": TICKS_PER_SECOND,
         "time": pyramid.array(np.floor(begin[shown] * TICKS_PER_SECOND).astype(np.int64), delta=True),
         "reads_of": first,
         **(reads if disk.walks[first] is item else {}),
-        "rates": _rates(item.seconds, begin, trace),
     }
 
 
-def walk_words(item: MapWalk) -> str:
-    """Name a walk by its drive, and by its volume where its disk has several."""
-    return f"{item.name}, {drive_words(item.drive)}" if item.name else drive_words(item.drive)
-
-
-def _reach(trace: AccessTrace) -> tuple[int, int] | None:
-    """Return the first and the last byte that are read; None where nothing is."""
-    if not len(trace):
-        return None
-    return int(trace.image_offset.min()), int((trace.image_offset + trace.length_bytes).max())
-
-
-def _rates(seconds: float, begin: NDArray[np.float64], trace: AccessTrace) -> dict[str, Any]:
-    """Seeks and bytes per second in equal spans of time."""
-    if not len(begin):
-        return {"width": 0.0, "seeks": [], "bytes": []}
-    # A span of one or two reads would show a rate of thousands per second.
-    spans = max(1, min(BINS, len(begin) // READS_A_BIN))
-    edges = np.linspace(0.0, seconds or 1.0, spans + 1)
-    width = edges[1] - edges[0]
-    offset, length = trace.image_offset, trace.length_bytes
-    moved = np.concatenate([[True], offset[1:] != offset[:-1] + length[:-1]])
-    seeks = np.histogram(begin, edges, weights=moved.astype(np.float64))[0] / width
-    moved_bytes = np.histogram(begin, edges, weights=length.astype(np.float64))[0] / width
-    return {"width": float(width), "seeks": round_digits(seeks, 3), "bytes": round_digits(moved_bytes, 3)}
+def read_role(tree: str, role: str) -> str:
+    """Return the role of what a read is of."""
+    return "data" if tree == "data" else "main" if role == "main" else "other"
 
 
 def round_digits(values: NDArray[np.float64], digits: int = 6) -> list[float]:
     """Return numbers with as many digits as a page shows."""
     return [float(f"{value:.{digits}g}") for value in values.tolist()]
-
-
-def costs(item: MapWalk) -> dict[str, Any]:
-    """Return the causes of one prediction, in seconds."""
-    return {
-        "drive": walk_words(item),
-        "order": item.order,
-        "causes": {name: float(value) for name, value in item.causes_s.items()},
-        "best_s": item.best_s,
-        "best": item.best,
-        "interval_s": item.interval_s,
-    }
 
 
 MOST: Final = 1_500

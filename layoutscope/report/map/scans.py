@@ -95,9 +95,14 @@ class MapDisk(Struct, frozen=True):
     num_earlier: int = 0
 
 
+def walks_on(disk: MapDisk, drive: str) -> list[MapWalk]:
+    """Return the walk of each volume of a disk on a drive, in the order that is shown."""
+    return [walk for walk in disk.walks if (walk.order, walk.drive) == (disk.walks[0].order, drive)]
+
+
 def first_walks(disk: MapDisk) -> list[MapWalk]:
     """Return the walk of each volume of a disk that is shown first: in one order, on one drive."""
-    return [walk for walk in disk.walks if (walk.order, walk.drive) == (disk.walks[0].order, disk.walks[0].drive)]
+    return walks_on(disk, disk.walks[0].drive) if disk.walks else []
 
 
 def images_of(disks: Sequence[MapDisk]) -> list[MapDisk]:
@@ -265,9 +270,14 @@ def _states(volume: VolumeScan, *, names: bool) -> Iterator[tuple[str, int]]:
         yield (escape_text(word) if names else f"snapshot {number}"), xid
 
 
+MAX_NAMED: Final = 4
+"""Volumes of a title that are named; more are counted."""
+
+
 def _title(result: ScanResult, volumes: list[VolumeScan]) -> str:
-    names = format_list([escape_text(volume.layout.facts.name) for volume in volumes])
-    return f"{escape_text(PurePath(result.image.name).name)}: {names}"
+    names = [escape_text(volume.layout.facts.name) for volume in volumes]
+    told = format_list(names) if len(names) <= MAX_NAMED else f"{len(names)} volumes"
+    return f"{escape_text(PurePath(result.image.name).name)}: {told}"
 
 
 def _walks(place: int, volume: VolumeScan, name: str) -> Iterator[MapWalk]:

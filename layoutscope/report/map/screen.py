@@ -1,215 +1,27 @@
-"""The page's first screen: one sentence, the disks as bands on one scale, the race over them, where the time goes."""
+"""The page's sections as HTML: the first screen, which is a sentence and one figure, and what is below it."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.drive.uncertain import paired_ratio
+from layoutscope.report.map import figure
 from layoutscope.report.map import pyramid as classes
-from layoutscope.report.map.panels import walk_words
-from layoutscope.report.map.pyramid import held_by, used_span, verified_xids
-from layoutscope.report.map.scans import first_walks, images_of
+from layoutscope.report.map.pyramid import verified_xids
+from layoutscope.report.map.scans import images_of, walks_on
 from layoutscope.results.explanation import drive_words
-from layoutscope.structs.arrays import total, union
-from layoutscope.units import format_bytes, format_count, format_seconds, format_share
+from layoutscope.units import brief_share, format_bytes, format_list, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from layoutscope.report.map.pyramid import MapClass, Share
-    from layoutscope.report.map.scans import MapDisk, MapWalk
-
-
-COLUMNS: Final = 1200
-MAX_TOLD: Final = 2
-"""The legend shows the content of at most this many disks."""
-UPPER, LOWER = 38, 14
-"""Heights of the two parts of a band."""
-
-HATCH: Final = (
-    '<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse">'
-    '<path class="hatch" d="M-1 1L1 -1M0 5L5 0M4 6L6 4"/></pattern></defs>'
-)
-HATCHED_SWATCH: Final = '<rect width="12" height="12" fill="url(#hatch)"/>'
-HATCHED: Final = frozenset({"damaged", "unknown"})
-"""Classes that must be recognisable without colour."""
-
-SHADES: Final = ((0.5, 1.0), (0.2, 0.85), (0.05, 0.68), (0.02, 0.52), (0.005, 0.38), (0.0, 0.25))
-"""Least share of each shade, strongest first, and its opacity; those of the map's cells (``web/src/cells.ts``)."""
-
-
-class BandPart(Struct, frozen=True):
-    """A category of the legend: its key, label, map classes, and colour."""
-
-    key: str
-    label: str
-    holds: Callable[[MapClass], bool]
-    is_metadata: bool = False
-    colour: str = ""
-
-    @property
-    def style(self) -> str:
-        """Name of its colour in the page's style."""
-        return self.colour or self.key
-
-
-PARTS: Final = (
-    BandPart("damaged", "damaged metadata", lambda item: item.key == classes.DAMAGED.key, is_metadata=True),
-    BandPart("locked", "locked metadata", lambda item: item.key == classes.LOCKED.key, is_metadata=True),
-    BandPart("main", "file list", lambda item: item.role == "main", is_metadata=True),
-    BandPart("places", "object map or extents overflow", lambda item: item.role == "map", is_metadata=True),
-    BandPart("other", "other metadata", lambda item: item.group == classes.METADATA, is_metadata=True),
-    BandPart("freed", "freed, not yet reusable", lambda item: item.key == classes.PENDING.key),
-    BandPart("data", "file data", lambda item: item.group == classes.DATA),
-    BandPart("free", "free space", lambda item: item.group == classes.FREE),
-    BandPart("unknown", "unknown", lambda _: True),
-)
-"""Each class belongs to the first that takes it."""
-
-
-def _changed(item: MapClass, colour: str, *, is_metadata: bool = False) -> BandPart:
-    return BandPart(item.key, item.label, lambda other: other.key == item.key, is_metadata, colour)
-
-
-CHANGED: Final = (
-    _changed(classes.MOVED_HERE, "main", is_metadata=True),
-    _changed(classes.CAME, "other", is_metadata=True),
-    _changed(classes.MOVED_AWAY, "locked", is_metadata=True),
-    _changed(classes.WENT, "damaged", is_metadata=True),
-    _changed(classes.NEW_DATA, "places"),
-    _changed(classes.OLD_DATA, "freed"),
-    _changed(classes.STILL_THERE, "data"),
-    BandPart(classes.FREE_NOW.key, classes.FREE_NOW.label, lambda item: item.key == classes.FREE_NOW.key),
-    BandPart("unknown", classes.NOT_TOLD.label, lambda _: True),
-)
-"""The same of a disk that two states are set against each other on."""
-
-
-def parts_for(shares: Sequence[Share]) -> tuple[BandPart, ...]:
-    """Return the parts that the classes of a disk belong to."""
-    return CHANGED if any(share.item.key == classes.STILL_THERE.key for share in shares) else PARTS
-
-
-def scale_of(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> int:
-    """Return how many bytes every band spans: what is in use, or all where more than half of it is."""
-    used = max((used_span(held) or disk.size_bytes for disk, held in zip(disks, shares, strict=True)), default=0)
-    span = max((disk.size_bytes for disk in disks), default=0)
-    return span if used > span / 2 else used
-
-
-def parts_of(shares: Sequence[Share]) -> dict[str, list[int]]:
-    """Sort the classes of a disk into parts: places in `shares`, by the parts' keys."""
-    known = parts_for(shares)
-    parts: dict[str, list[int]] = {part.key: [] for part in known}
-    for place, share in enumerate(shares):
-        parts[next(part.key for part in known if part.holds(share.item))].append(place)
-    return parts
-
-
-def picture(disk: MapDisk, shares: Sequence[Share], span: int) -> str:
-    """Draw one band.
-
-    SVG as wide as its place; a disk that ends before the span leaves the rest empty.
-    """
-    edges = np.minimum(np.arange(COLUMNS + 1) * span // COLUMNS, disk.size_bytes).astype(np.int64)
-    widths = np.maximum(np.diff(np.arange(COLUMNS + 1) * span // COLUMNS), 1)
-    held = held_by(shares, edges)
-    own = {key: held[places].sum(axis=0) / widths for key, places in parts_of(shares).items()}
-    known = parts_for(shares)
-    paths = "".join((*_metadata(known, own), *_others(known, own)))
-    end = -(-COLUMNS * min(disk.size_bytes, span) // max(span, 1))
-    words = escape(f"{disk.title}: {', '.join(f'{name} {told}' for name, told in _amounts(shares, disk.size_bytes))}")
-    return (
-        f'<svg viewBox="0 0 {COLUMNS} {UPPER + LOWER}" preserveAspectRatio="none" role="img" aria-label="{words}">'
-        f'{HATCH}<rect class="part-free" width="{end}" height="{UPPER + LOWER}"/>{paths}</svg>'
-    )
-
-
-def _metadata(parts: Sequence[BandPart], own: dict[str, NDArray[np.float64]]) -> Iterator[str]:
-    """Paint each column that holds any metadata as what holds most of it, damage before all, by the share of all."""
-    kinds = [part for part in parts if part.is_metadata]
-    shares = np.stack([own[part.key] for part in kinds])
-    most = shares.argmax(axis=0)
-    if kinds[0].key == classes.DAMAGED.key:
-        most[shares[0] > 0] = 0
-    whole = shares.sum(axis=0)
-    # The worst comes last: where columns are narrower than a point of the screen, nothing is painted over it.
-    for place, part in reversed(list(enumerate(kinds))):
-        yield from _shaded(part, np.where((most == place) & (whole > 0), whole, 0), 0, UPPER)
-
-
-def _others(parts: Sequence[BandPart], own: dict[str, NDArray[np.float64]]) -> Iterator[str]:
-    """Paint the lower part: what nobody knows wherever there is any, else what is more, but changes before the rest."""
-    kinds = [part for part in reversed(parts) if not part.is_metadata and part.key not in ("unknown", "free")]
-    changed = [part.key in (classes.NEW_DATA.key, classes.OLD_DATA.key) for part in kinds]
-    shares = np.stack([own[part.key] for part in kinds])
-    most = (shares + np.outer(changed, np.ones(COLUMNS)) * (shares > 0)).argmax(axis=0)
-    (nobody,) = (part for part in parts if part.key == "unknown")
-    known = own[nobody.key] == 0
-    for place, part in enumerate(kinds):
-        yield from _shaded(part, np.where(known & (most == place), shares[place], 0), UPPER, LOWER)
-    yield from _shaded(nobody, own[nobody.key], UPPER, LOWER)
-
-
-def _shaded(part: BandPart, shares: NDArray[np.float64], top: int, height: int) -> Iterator[str]:
-    """Paint columns in steps, each step as one path over runs of neighbours."""
-    least = np.array([low for low, _ in SHADES])
-    step = np.where(shares > 0, (shares[:, None] < least).sum(axis=1), -1)
-    for number, (_, opacity) in enumerate(SHADES):
-        inside = np.flatnonzero(np.diff(np.concatenate([[0], step == number, [0]]).astype(np.int8)))
-        runs = inside.reshape(-1, 2)
-        if len(runs):
-            path = "".join(f"M{low} {top}h{high - low}v{height}h{low - high}z" for low, high in runs.tolist())
-            yield f'<path class="part-{part.style}" fill-opacity="{opacity}" d="{path}"/>'
-            if part.key in HATCHED:
-                yield f'<path fill="url(#hatch)" d="{path}"/>'
-
-
-def file_list_reach(shares: Sequence[Share]) -> str:
-    """Say in how many pieces the file list is and how far they reach; nothing if there is none."""
-    runs = (
-        union([shares[place].runs for place in parts_of(shares).get("main", [])])
-        if shares
-        else np.empty((0, 2), np.int64)
-    )
-    if not len(runs):
-        return ""
-    reach = "" if len(runs) == 1 else f", over {format_bytes(int(runs[-1].sum() - runs[0, 0]))}"
-    return f"file list: {format_bytes(total(runs))} in {format_count(len(runs), 'piece')}{reach}"
-
-
-def _amounts(shares: Sequence[Share], size_bytes: int) -> Iterator[tuple[str, str]]:
-    """Return what each part holds: bytes, share of the disk, pieces; parts that hold nothing are left out."""
-    parts = parts_of(shares)
-    for part in parts_for(shares):
-        runs = [shares[place].runs for place in parts[part.key] if len(shares[place].runs)]
-        if runs:
-            held = union(runs)
-            amount = total(held)
-            share = format_share(amount / size_bytes)
-            yield part.label, f"{format_bytes(amount)} ({share}) in {format_count(len(held), 'piece')}"
-
-
-def legend(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
-    """Return the colours of the bands with what each disk holds of them, disks apart by a bar."""
-    told = [dict(_amounts(held, disk.size_bytes)) for disk, held in zip(disks, shares, strict=True)]
-    # If there are many disks, a table of its own shows the amounts.
-    amounts = [{part.label: "" for part in PARTS}] if len(told) > MAX_TOLD else told
-    entries = (
-        f'<span><svg class="swatch" viewBox="0 0 12 12"><rect class="part-{part.style}" width="12" height="12"/>'
-        f"{HATCHED_SWATCH if part.key in HATCHED else ''}</svg> "
-        f'{part.label} <span class="muted">{" | ".join(own.get(part.label, "none") for own in amounts)}</span></span>'
-        for part in parts_for(shares[0] if shares else ())
-        if any(part.label in own for own in told)
-    )
-    return f'<div class="bar parts">{"".join(entries)}</div>'
-
+    from layoutscope.report.map.pyramid import Share
+    from layoutscope.report.map.scans import MapDisk
 
 WORTH_TELLING: Final = 1.1
 """Disks whose times differ by less are not compared in words."""
@@ -219,97 +31,174 @@ NO_TIME: Final = "No listing time: nothing can be listed here."
 SAME: Final = 0.01
 """Numbers of entries that differ by no larger share count as the same."""
 
+CAUSES: Final = {
+    "rotation": "waiting for the platter to turn",
+    "seek": "moving the head",
+    "transfer": "reading",
+    "overhead": "commands",
+    "host": "the computer",
+}
+"""What a drive spends its time on, in words that need no glossary."""
 
-def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
-    """Return the first section as HTML, a disk above the other with what each holds by class.
+NAMED_FROM: Final = 0.1
+"""Least share of the time of a cause that is named."""
 
-    A script only adds heads that move and clocks that run; every text from an image is escaped.
+
+def headline_of(disks: Sequence[MapDisk], drive: str = "") -> str:
+    """Return the sentence that says what matters, for a drive.
+
+    Of several disks how their times compare; of one disk what is in the way of its numbers, else the time.
     """
-    span = scale_of(disks, shares)
-    headline = headline_of(disks)
-    first = headline if len(images_of(disks)) == 1 else ""
-    bands = "".join(
-        _band(place, disk, held, span, first) for place, (disk, held) in enumerate(zip(disks, shares, strict=True))
-    )
-    on_top = f'<p class="headline">{escape(headline)}</p>' if headline else ""
-    return (
-        f'<section id="what">{on_top}{bands}{_scale(span, disks)}'
-        f'{legend(disks, shares)}<div id="race"></div>{_times(disks)}</section>'
-    )
-
-
-def headline_of(
-    disks: Sequence[MapDisk],  # several are compared; empty where there is nothing to compare
-) -> str:
-    """Return the sentence that says what matters: of one disk what is in the way of its numbers, else the time."""
-    if len(images_of(disks)) > 1:
-        return comparison(disks)
+    shown = images_of(disks)
+    if len(shown) > 1:
+        return comparison(disks, drive) or _both(shown, drive)
     return (*disks[0].warnings, *disks[0].story, NO_TIME)[0]
 
 
-def comparison(disks: Sequence[MapDisk]) -> str:
+def comparison(disks: Sequence[MapDisk], drive: str = "") -> str:
     """Say how much longer the slowest of several disks takes than the quickest, on one drive and in one order."""
-    listed = [disk for disk in images_of(disks) if disk.walks and _entries(disk)]
-    if len(listed) < 2 or len({(disk.walks[0].order, disk.walks[0].drive) for disk in listed}) > 1:
+    drive = drive or next(iter(figure.drives_of(disks)), "")
+    listed = [disk for disk in images_of(disks) if walks_on(disk, drive) and _entries(disk, drive)]
+    if len(listed) < 2 or len({disk.walks[0].order for disk in listed}) > 1:
         return ""
-    ranked = sorted(listed, key=lambda disk: _seconds(disk) / _entries(disk))
+    ranked = sorted(listed, key=lambda disk: _seconds(disk, drive) / _entries(disk, drive))
     quick, slow = ranked[0], ranked[-1]
-    most, least = ((_seconds(disk), _entries(disk)) for disk in (slow, quick))
-    ratio = paired_ratio(*(_draws(disk) / _entries(disk) for disk in (slow, quick)))
+    most, least = ((_seconds(disk, drive), _entries(disk, drive)) for disk in (slow, quick))
+    ratio = paired_ratio(*(_draws(disk, drive) / _entries(disk, drive) for disk in (slow, quick)))
     if ratio is None or ratio.is_open or ratio.median < WORTH_TELLING:
         return ""
     per = abs(most[1] - least[1]) > SAME * most[1]
     times = [format_seconds(1000 * seconds / entries if per else seconds) for seconds, entries in (most, least)]
-    names = (slow.kind, quick.kind) if slow.kind != quick.kind else (slow.title, quick.title)
-    what = "1,000 files and folders" if per else "as many files"
-    return (
-        f"On a {drive_words(slow.walks[0].drive)}, {names[0]} takes {ratio.words} as long as {names[1]} "
-        f"to list {what}: {times[0]} against {times[1]}."
-    )
+    called = dict(zip(map(id, listed), figure.names_of(listed), strict=True))
+    names = called[id(slow)], called[id(quick)]
+    what = "1,000 files and folders" if per else "every file"
+    return f"Listing {what} takes {names[0]} {ratio.words} as long as {names[1]}: {times[0]} against {times[1]}."
 
 
-def _seconds(disk: MapDisk) -> float:
+def _both(disks: Sequence[MapDisk], drive: str) -> str:
+    """Give the times of disks that do not differ enough to be compared, or cannot be."""
+    drive = drive or next(iter(figure.drives_of(disks)), "")
+    times = [
+        f"{format_seconds(_seconds(disk, drive))} ({name})"
+        for disk, name in zip(disks, figure.names_of(disks), strict=True)
+        if walks_on(disk, drive)
+    ]
+    if len(times) < len(disks):
+        return next((warning for disk in disks for warning in disk.warnings), format_list([d.title for d in disks]))
+    return f"Listing every file takes {format_list(times)}."
+
+
+def _seconds(disk: MapDisk, drive: str) -> float:
     """How long all volumes of a disk take, one after the other."""
-    return sum(walk.seconds for walk in first_walks(disk))
+    return sum(walk.seconds for walk in walks_on(disk, drive))
 
 
-def _draws(disk: MapDisk) -> NDArray[np.float64]:
+def _draws(disk: MapDisk, drive: str) -> NDArray[np.float64]:
     """The same in each simulation."""
-    return np.asarray(np.sum([walk.draws_s for walk in first_walks(disk)], axis=0))
+    return np.asarray(np.sum([walk.draws_s for walk in walks_on(disk, drive)], axis=0))
 
 
-def _entries(disk: MapDisk) -> int:
-    return sum(walk.entries for walk in first_walks(disk))
+def _entries(disk: MapDisk, drive: str) -> int:
+    return sum(walk.entries for walk in walks_on(disk, drive))
 
 
-def _band(place: int, disk: MapDisk, shares: Sequence[Share], span: int, first: str) -> str:
-    times = "".join(
-        f"<span><b>{format_seconds(walk.seconds)}</b> {escape(walk_words(walk))}</span>"
-        for walk in (disk.walks if not disk.device else ())
-    )
-    clock = f'<span class="clock">{clock_words(disk.walks[0])}</span>' if disk.walks else ""
-    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in disk.story if sentence != first)
-    more = "What else changed" if disk.num_earlier else "Why, and what would help"
-    why = f'<details class="story"><summary>{more}</summary>{sentences}</details>' if sentences else ""
+def cause_of(disks: Sequence[MapDisk], drive: str) -> str:
+    """Say what the slowest disk spends its time on, and what would help most."""
+    listed = [disk for disk in images_of(disks) if _seconds(disk, drive) > 0]
+    if not listed:
+        return ""
+    slow = max(listed, key=lambda disk: _seconds(disk, drive))
+    walks = walks_on(slow, drive)
+    spent: dict[str, float] = {}
+    for walk in walks:
+        for cause, seconds in walk.causes_s.items():
+            spent[cause] = spent.get(cause, 0.0) + seconds
+    whole = sum(spent.values())
+    named = [
+        f"{brief_share(seconds / whole)} {CAUSES.get(cause, cause)}"
+        for cause, seconds in sorted(spent.items(), key=lambda item: -item[1])
+        if seconds >= NAMED_FROM * whole
+    ]
+    who = dict(zip(map(id, disks), figure.names_of(disks), strict=True))[id(slow)]
+    said = f"Where the time {f'of {who} ' if who else ''}goes: {format_list(named)}."
+    best = max((walk for walk in walks if walk.best_s is not None), key=lambda walk: walk.seconds, default=None)
+    if best is None or best.best_s is None or len(walks) > 1:
+        return said
+    return f"{said} What helps most: {best.best}, {format_seconds(best.best_s)}."
+
+
+def drive_words_of(disks: Sequence[MapDisk]) -> list[dict[str, Any]]:
+    """Return what the first screen says of each drive that can be chosen: the page's script only shows it."""
+    names = figure.names_of(disks)
+    found = []
+    for drive in figure.drives_of(disks):
+        rows = disks[: figure.MAX_ROWS]
+        seconds = max((figure.end_of(disk, drive) for disk in rows), default=0.0)
+        marks = [figure.end_marks(place, disk, names[place], drive, seconds) for place, disk in enumerate(rows)]
+        found.append(
+            {
+                "drive": drive_words(drive),
+                "headline": headline_of(disks, drive),
+                "why": cause_of(disks, drive),
+                "seconds": seconds,
+                "ends": [{"shape": shape, "label": label} for shape, label in marks],
+            }
+        )
+    return found
+
+
+def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
+    """Return the first section: the sentence, what it is of, the figure without a script, causes and remedies.
+
+    Every text from an image is escaped.
+    """
+    headline = headline_of(disks) if disks else NO_TIME
+    drive = next(iter(figure.drives_of(disks)), "")
+    lead = "What fills each stretch of the disk; an empty part is free space."
+    if drive:
+        words = f'Predicted for a <span id="drive">{escape(drive_words(drive))}</span>.'
+        lead = f"{words} Each dot is a read; an empty part is free space."
+    if len(disks) > figure.MAX_ROWS:
+        lead += f" The figure shows the first {figure.MAX_ROWS} of {len(disks):,} disks."
+    warnings = "".join(_unread(disk, held, headline) for disk, held in zip(disks, shares, strict=True))
+    why = f'<p id="why">{escape(cause_of(disks, drive))}</p>' if drive else ""
     return (
-        f'<div class="disk"><div class="bar"><h2>{escape(disk.title)}</h2>'
-        f'<span class="muted">{escape(disk.subtitle)}</span>{times}</div>{_unread(disk, shares, first)}'
-        f'<div class="band" data-disk="{place}" data-span="{span}">{picture(disk, shares, span)}'
-        f'<canvas aria-hidden="true"></canvas></div>'
-        f'<div class="bar under"><span>{file_list_reach(shares)}</span>{why}{clock}</div></div>'
+        f'<section id="what"><h1>{escape(headline)}</h1><p class="lead muted">{lead}</p>{warnings}'
+        f'{_key(disks, shares)}<div id="figure" style="{figure.room(len(disks))}">'
+        f"{figure.static(disks, shares)}</div>{why}{_stories(disks, headline)}</section>"
     )
 
 
-def clock_words(walk: MapWalk) -> str:
-    """Return how long a walk takes, with its volume where the disk has several; as ``web/src/band.ts`` does."""
-    return escape(f"{walk.name}: " if walk.name else "") + format_seconds(walk.seconds)
+def _key(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
+    """Name the colours that are there, and how much of the disks is damaged."""
+    bad = [share for held in shares for share in held if figure.role_of(share.item) == figure.DAMAGED.key]
+    amount = f": {format_bytes(sum(share.size_bytes for share in bad))}" if bad else ""
+    entries = "".join(
+        f'<span><i class="swatch back-{role.key}"></i>{escape(role.label)}'
+        f"{amount if role.key == figure.DAMAGED.key else ''}</span>"
+        for role in figure.roles_for(disks, shares)
+    )
+    return f'<div class="key">{entries}</div>'
 
 
-def _unread(disk: MapDisk, shares: Sequence[Share], first: str) -> str:
-    sentences = [warning for warning in disk.warnings if warning != first]
+def _stories(disks: Sequence[MapDisk], headline: str) -> str:
+    told = "".join(
+        (f"<p><b>{escape(disk.title)}</b></p>" if len(disks) > 1 else "")
+        + "".join(f"<p>{escape(sentence)}</p>" for sentence in disk.story if sentence != headline)
+        for disk in images_of(disks)
+        if any(sentence != headline for sentence in disk.story)
+    )
+    more = "All causes and remedies" if figure.drives_of(disks) else "More about this disk"
+    if any(disk.num_earlier for disk in disks):
+        more = "What else changed"
+    return f'<details class="story"><summary>{more}</summary>{told}</details>' if told else ""
+
+
+def _unread(disk: MapDisk, shares: Sequence[Share], headline: str) -> str:
+    sentences = [warning for warning in disk.warnings if warning != headline]
     if disk.coverage != 1:
         share = "An unknown share" if disk.coverage is None else format_share(disk.coverage)
-        sentences.append(f"{share} of the known metadata was read; places of what was not are never drawn as empty.")
+        sentences.append(f"{share} of the known metadata was read; what was not read is never drawn as free.")
     unknown = sum(share.size_bytes for share in shares if share.item.group == classes.UNKNOWN)
     if unknown and disk.coverage == 1:
         # All was read, so that the volume contradicts itself: blocks are marked as used that no tree has.
@@ -317,94 +206,16 @@ def _unread(disk: MapDisk, shares: Sequence[Share], first: str) -> str:
     return f'<p class="warn">{escape(" ".join(sentences))}</p>' if sentences else ""
 
 
-def _scale(span: int, disks: Sequence[MapDisk]) -> str:
-    """Return how much of the disks the bands show: of those that are nearly empty, the part in use."""
-    whole = max((disk.size_bytes for disk in disks), default=span)
-    end = format_bytes(span) + (f" of {format_bytes(whole)}" if span < whole else "")
-    return f'<div class="bar under muted"><span>0</span><span>{end}</span></div>'
-
-
-def _times(disks: Sequence[MapDisk]) -> str:
-    """Show where the time of each disk's first walk goes, on one scale, with what its best remedy leaves."""
-    listed = [disk for disk in images_of(disks) if disk.walks]
-    walks = [(disk, walk) for disk in listed for walk in first_walks(disk)]
-    most = max((walk.seconds for _, walk in walks), default=0.0)
-    if not most:
-        return ""
-    kinds = [disk.kind for disk in listed]
-    # The titles distinguish two disks of one file system.
-    are_apart = all(kinds) and len(set(kinds)) == len(kinds)
-    rows = "".join(
-        _time(" ".join(filter(None, [disk.kind if are_apart else disk.title, walk.name])), walk, most)
-        for disk, walk in walks
-    )
-    drive = drive_words(walks[0][1].drive)
-    return f'<h3>Where the time goes on a {escape(drive)}</h3><table class="times">{rows}</table>'
-
-
-def _time(name: str, walk: MapWalk, most: float) -> str:
-    causes = sorted(walk.causes_s.items(), key=lambda item: -item[1])
-    bars = "".join(_cause(cause, seconds, most) for cause, seconds in causes if seconds > 0)
-    best = ""
-    if walk.best_s is not None:
-        words = escape(f"{walk.best} {format_seconds(walk.best_s)}")
-        best = f'<i class="best" style="left:{_percent(min(walk.best_s, most), most)}" title="{words}"></i>'
-    told = ", ".join(_largest(walk))
-    return f'<tr><th scope="row">{escape(name)}</th><td><div class="stack">{bars}{best}</div>{told}</td></tr>'
-
-
-def _cause(cause: str, seconds: float, most: float) -> str:
-    words = f"{cause} {format_seconds(seconds)}"
-    return f'<i class="cause-{cause}" style="width:{_percent(seconds, most)}" title="{escape(words)}"></i>'
-
-
-def _largest(walk: MapWalk) -> Iterator[str]:
-    """Name the causes that are worth a tenth of the time, the largest first."""
-    for cause, seconds in sorted(walk.causes_s.items(), key=lambda item: -item[1]):
-        if seconds >= walk.seconds / 10:
-            yield (
-                f'<span class="swatch cause-{escape(cause)}"></span> {escape(cause)} {format_seconds(seconds)} '
-                f"({format_share(seconds / walk.seconds)})"
-            )
-    if walk.best_s is not None:
-        yield f'<span class="swatch best"></span> {escape(walk.best)} {format_seconds(walk.best_s)}'
-
-
-def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.2f}%"
-
-
 PANELS: Final = {
-    "map": (
-        "Address space",
-        (
-            "Each cell is a stretch of the disk. Metadata shows through whatever shares its cell: the stronger the "
-            "colour, the larger its share."
-        ),
-    ),
-    "costs": ("Costs", "Seconds of the predicted walk by cause, on each drive."),
-    "order": ("Order on disk", "Leaves in the order of their keys against their place on disk."),
-    "walk": ("The walk", "Where the head is while the files are enumerated, coloured by what is read."),
-    "directories": ("Directories by cost", "Each read is charged to the directory that caused it."),
-    "history": ("History", "When nodes were written."),
-    "distances": ("Distances", "How far related data is apart."),
+    "directories": ("Directories", "Each read is charged to the directory that caused it."),
+    "history": ("History", "When metadata was written."),
+    "distances": ("Distances", "How far apart related data is."),
+    "order": ("Order on disk", "Leaves in the order of their keys, and where they are on the disk."),
 }
-"""Parts of the page that are drawn, by their anchors: title and explanation. Each has a card per disk."""
+"""Parts of the page that a reader opens, by their anchors: title and explanation. Each has a card per disk."""
 
-SHARED: Final = ("costs",)
-"""Panels with one card for all disks."""
-
-FOLDED: Final = ("directories", "history", "distances")
-"""Panels that a reader opens."""
-
-OF_WALKS: Final = ("costs", "walk", "directories")
+OF_WALKS: Final = ("directories",)
 """Panels that show nothing where no disk can be listed."""
-
-CHANGED_PANEL: Final = (
-    "Each cell is a stretch of the disk. What changed shows through whatever stayed: the stronger the colour, the "
-    "larger its share. What is there now goes before what was there."
-)
-"""In place of the map's explanation where two states are set against each other."""
 
 
 def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
@@ -412,19 +223,15 @@ def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str
 
     `shares` is what each disk holds, by class; every text from an image is escaped.
     """
-    panels = {anchor: words for anchor, words in PANELS.items() if _has(anchor, disks)}
-    if any(disk.num_earlier for disk in disks):
-        panels = {anchor: (title, CHANGED_PANEL) for anchor, (title, _) in panels.items()}
-    anchors = "".join(f'<a href="#{anchor}">{title}</a>' for anchor, (title, _) in panels.items())
+    cards = '<div class="card"></div>' * len(disks)
     holdings = "".join(_card(_holdings(disk, held)) for disk, held in zip(disks, shares, strict=True))
     facts = "".join(_card("".join(_table(*fact) for fact in disk.facts)) for disk in disks if disk.facts)
-    anchors += '<a href="#holdings">In numbers</a><a href="#facts">Facts</a>'
     return "\n".join(
         [
             first_screen(disks, shares),
-            f'<nav aria-label="parts of this page">{anchors}</nav>',
-            *(_panel(anchor, *words, len(disks)) for anchor, words in panels.items()),
-            _folded("holdings", "In numbers", "What the disk holds, as the map shows it.", holdings),
+            '<section id="map" class="scripted"></section>',
+            *(_folded(anchor, *words, cards, "scripted") for anchor, words in PANELS.items() if _has(anchor, disks)),
+            _folded("holdings", "Numbers", "What the disk holds, as the map shows it.", holdings),
             _folded("facts", "Facts", "The report's tables.", facts),
         ]
     )
@@ -433,26 +240,16 @@ def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str
 def _has(anchor: str, disks: Sequence[MapDisk]) -> bool:
     """Return whether there is anything to draw; what the panel's card would say instead is not worth a title."""
     if any(disk.num_earlier for disk in disks):
-        return anchor == "map"
+        return False
     if anchor == "history":
         return any((verified_xids(layout.columns("nodes")) > 0).any() for disk in disks for layout in disk.layouts)
     return anchor not in OF_WALKS or any(disk.walks for disk in disks)
 
 
-def _panel(anchor: str, title: str, text: str, num_disks: int) -> str:
-    cards = '<div class="card"></div>' * (1 if anchor in SHARED else num_disks)
-    if anchor in FOLDED:
-        return _folded(anchor, title, text, cards)
+def _folded(anchor: str, title: str, text: str, cards: str, kind: str = "") -> str:
     return (
-        f'<section id="{anchor}"><h2>{title}</h2><p class="muted">{text}</p>'
-        f'<div class="above"></div><div class="disks">{cards}</div></section>'
-    )
-
-
-def _folded(anchor: str, title: str, text: str, cards: str) -> str:
-    return (
-        f'<section id="{anchor}"><details><summary><h2>{title}</h2></summary><p class="muted">{text}</p>'
-        f'<div class="disks">{cards}</div></details></section>'
+        f'<section id="{anchor}" class="{kind}"><details><summary><h2>{title}</h2></summary>'
+        f'<p class="muted">{text}</p><div class="disks">{cards}</div></details></section>'
     )
 
 

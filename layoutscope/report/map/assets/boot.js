@@ -24,5 +24,15 @@
   }
 
   // src/boot.ts
-  Object.assign(globalThis, { unpacked: inflateText });
+  async function run(packed) {
+    const src = URL.createObjectURL(new Blob([await inflateText(packed)], { type: "text/javascript" }));
+    const script = Object.assign(document.createElement("script"), { src });
+    await new Promise((done, failed) => {
+      script.onload = done;
+      script.onerror = failed;
+      document.head.append(script);
+    });
+    URL.revokeObjectURL(src);
+  }
+  Object.assign(globalThis, { run });
 })();

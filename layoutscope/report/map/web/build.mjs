@@ -17,6 +17,21 @@ const styles = {
   },
 };
 
+/** What Plotly says of its attributes is for its manual. */
+const descriptions = {
+  name: "descriptions",
+  setup(context) {
+    const said = [
+      /\bdescription: '(?:[^'\\]|\\.)*'(?=\s*[,}]),?/g,
+      /\bdescription: \[[^[\]]*?\]\s*\.join\('[^']*'\),?/g,
+    ];
+    context.onLoad({ filter: /plotly\.js\/src\/.*\.js$/ }, async ({ path }) => {
+      const text = await readFile(path, "utf8");
+      return { contents: said.reduce((left, one) => left.replace(one, ""), text), loader: "js" };
+    });
+  },
+};
+
 const common = { bundle: true, format: "iife", target: "es2022", charset: "utf8", logLevel: "warning" };
 
 const scripts = [
@@ -31,7 +46,7 @@ const scripts = [
     minify: true,
     legalComments: "inline",
     define: { global: "window", "define.amd": "false" },
-    plugins: [styles],
+    plugins: [styles, descriptions],
   },
 ];
 

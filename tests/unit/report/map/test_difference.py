@@ -15,10 +15,10 @@ from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
 from layoutscope.report.map.difference import difference, share_by_change
-from layoutscope.report.map.page import asset
-from layoutscope.report.map.pyramid import CHANGES, FREE_NOW, NOT_TOLD, STILL_THERE, held_by
+from layoutscope.report.map.figure import CHANGES as ROLES
+from layoutscope.report.map.figure import figure, role_of
+from layoutscope.report.map.pyramid import CHANGES, NOT_TOLD, STILL_THERE, held_by
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.screen import CHANGED, PARTS, picture
 from layoutscope.units import format_seconds
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
@@ -184,8 +184,8 @@ def test_nothing_is_said_to_have_changed_where_nothing_did(result):
     assert all(held[item.key] == 0 for item in CHANGES)
     assert held[STILL_THERE.key] > 0
     assert disk.story[0].startswith("Nothing moved, came or went between Monday and Friday")
-    svg = picture(disk, share_by_change(disk), disk.size_bytes)
-    assert {part.style for part in CHANGED if f'part-{part.style}" fill' in svg} == {"data"}
+    drawn = figure([disk], [share_by_change(disk)])
+    assert {trace["meta"]["role"] for trace in drawn["data"]} == {"data"}
 
 
 def test_what_one_state_did_not_read_is_not_said_to_have_come_or_to_be_unchanged(result, later):
@@ -228,13 +228,8 @@ def test_without_names_no_file_is_named(result, later):
     assert Path(result.image.name).stem not in page
 
 
-def test_colours_of_changes_are_those_that_were_proven_apart():
-    """Each part of a difference has the colour of another part of the plain map, no two the same."""
-    styles = [part.style for part in CHANGED]
-    assert len(set(styles)) == len(styles)
-    assert set(styles) <= {part.key for part in PARTS}
-    style = asset("page.css")
-    for part, item in zip(CHANGED, (*CHANGES, STILL_THERE, FREE_NOW, NOT_TOLD), strict=True):
-        if item != FREE_NOW:
-            assert f"--{part.style}: {item.light.lower()}" in style
-            assert f"--{part.style}: {item.dark.lower()}" in style
+def test_every_change_has_a_role():
+    """And none of them is red, which damage alone is."""
+    keys = {role.key for role in ROLES}
+    assert {role_of(item) for item in (*CHANGES, STILL_THERE, NOT_TOLD)} == keys
+    assert "damaged" not in keys

@@ -14,6 +14,7 @@ import pytest
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
 from layoutscope.report.map import MapDisk, MapWalk, pyramid
+from layoutscope.report.map.figure import names_of
 from layoutscope.report.map.scans import disks
 from layoutscope.report.map.screen import comparison
 from tests.pages import bytes_of, unpacked
@@ -41,19 +42,18 @@ def test_page_fetches_nothing(result):
 def test_names_can_be_left_out(result):
     """Without names neither the volume's nor a file's name is on the page."""
     page = map_page([result], names=False)
-    name = result.volumes[0].layout.facts.name
+    name = result.parts[0].layout.facts.name
     assert name not in page.split('id="plotly"')[0]
 
 
-def test_times_are_those_of_disks_that_are_told_apart(result, tmp_path):
-    """A row is called by its file system where the two differ in it, and by its disk where they do not."""
+def test_disks_are_called_what_tells_them_apart(result, tmp_path):
+    """By their file systems where the two differ in it, and by their titles where they do not."""
     shutil.copy(IMAGE, tmp_path / "other.img.zst")
-    names = []
-    for other in (tmp_path / "other.img.zst", IMAGE.with_name("apfs-scattered.img.zst")):
-        table = map_page([result, scan(other)]).split('<table class="times">')[1].split("</table>")[0]
-        names.append(re.findall(r'<th scope="row">(.*?)</th>', table))
+    others = (tmp_path / "other.img.zst", IMAGE.with_name("apfs-scattered.img.zst"))
+    names = [names_of(disks([result, scan(other)])) for other in others]
     assert [name.partition(":")[0] for name in names[0]] == [IMAGE.name, "other.img.zst"]
     assert names[1] == ["HFS+", "APFS"]
+    assert names_of(disks([result])) == [""]
 
 
 def test_snapshots_are_named_with_their_newest_transaction():
@@ -110,12 +110,12 @@ def _disk(entries: int, seconds: float, drive: str = "generic-7200") -> MapDisk:
         (
             (1000, 480.0),
             (1000, 40.0),
-            "takes 12 times (12 to 12) as long as 1000 <entries> to list as many files: 8 min 00 s against 40.0 s.",
+            "Listing every file takes 1000 <entries> 12 times (12 to 12) as long as 1000 <entries>: 8 min",
         ),
         (
             (1000, 480.0),
             (2000, 40.0),
-            "takes 24 times (24 to 24) as long as 2000 <entries> to list 1,000 files and folders:",
+            "Listing 1,000 files and folders takes 1000 <entries> 24 times (24 to 24) as long as 2000 <entries>:",
         ),
         ((1000, 40.0), (1000, 41.0), None),
         ((1000, 480.0), (0, 40.0), None),

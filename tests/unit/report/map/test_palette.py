@@ -1,4 +1,4 @@
-"""The colours of the bands can be told apart by everybody, on light and on dark.
+"""The colors of the page can be told apart by everybody, on light and on dark.
 
 The difference is CIEDE2000 (Sharma, Wu and Dalal 2005, whose published pairs prove the arithmetic here); deficiencies
 are Machado, Oliveira and Fernandes's (2009) at full strength.
@@ -13,7 +13,7 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from layoutscope.report.map.screen import PARTS
+from layoutscope.report.map.figure import CHANGES, ROLES, Role
 
 LEAST = 15.0
 SIGHTS = {
@@ -82,19 +82,30 @@ def test_the_arithmetic_gives_the_published_differences(one, other, expected):
     assert _difference(one, other) == pytest.approx(expected, abs=5e-5)
 
 
-def _themes() -> dict[str, dict[str, str]]:
-    style = resources.files("layoutscope.report.map").joinpath("assets", "page.css").read_text("utf-8")
-    blocks = [dict(re.findall(r"--(\w+): (#\w{6})", block)) for block in re.findall(r"{([^{}]*--main:[^{}]*)}", style)]
-    assert len(blocks) == 3
-    assert blocks[1] == blocks[2], "what the system asks for and what the button chooses are the same dark"
-    return {"light": blocks[0], "dark": blocks[1]}
+GROUND = {"light": "#ffffff", "dark": "#14171b"}
+
+
+def _colours(roles: tuple[Role, ...], theme: str) -> dict[str, str]:
+    return {"ground": GROUND[theme], **{role.key: getattr(role, theme) for role in roles}}
 
 
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_any_two_parts_can_be_told_apart(theme, sight):
-    """At least 15 between any two, whoever looks."""
-    colours = {part.key: _themes()[theme][part.key] for part in PARTS}
-    seen = {key: _lab(colour, sight) for key, colour in colours.items()}
+@pytest.mark.parametrize("roles", [ROLES, CHANGES], ids=["roles", "changes"])
+def test_any_two_roles_can_be_told_apart(roles, theme, sight):
+    """At least 15 between any two, and from the ground, whoever looks; there are five at most."""
+    assert len(roles) == 5
+    seen = {key: _lab(colour, sight) for key, colour in _colours(roles, theme).items()}
     near = {pair: _difference(seen[pair[0]], seen[pair[1]]) for pair in itertools.combinations(seen, 2)}
     assert {pair: round(value, 1) for pair, value in near.items() if value < LEAST} == {}
+
+
+def test_the_style_has_the_roles_colors():
+    """What draws without a script has the same, on light and twice on dark: by the system, and by the button."""
+    style = resources.files("layoutscope.report.map").joinpath("assets", "page.css").read_text("utf-8")
+    blocks = [dict(re.findall(r"--(\w+): (#\w{6})", block)) for block in re.findall(r"{([^{}]*--main:[^{}]*)}", style)]
+    assert len(blocks) == 3
+    for theme, block in zip(("light", "dark", "dark"), blocks, strict=True):
+        assert block["bg"] == GROUND[theme]
+        for role in (*ROLES, *CHANGES):
+            assert block[role.key] == getattr(role, theme).lower()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,9 @@ from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
-from layoutscope.report.map.page import disk_shares
-from layoutscope.report.map.panels import NO_BIN, costs, directories, distances, first_of, walk_panel
+from layoutscope.report.map.figure import figure
+from layoutscope.report.map.page import disk_data, shares_of
+from layoutscope.report.map.panels import NO_BIN, directories, distances, walk_panel
 from layoutscope.report.map.pyramid import from_layouts, verified_xids
 from layoutscope.report.map.scans import disks, first_walks
 from layoutscope.report.map.screen import OF_WALKS, first_screen
@@ -38,27 +38,16 @@ def devices(tmp_path_factory):
     return disks([scan(folder / "main.img", second=folder / "second.img")])
 
 
-def test_volumes_of_one_disk_are_told_apart(devices):
-    """Each walk names its volume and each bar of costs is one walk; the sentence on top is of the slowest."""
-    main, _ = devices
-    labels = [costs(walk)["drive"] for walk in main.walks]
-    assert len(set(labels)) == len(labels) == 6
-    assert {label.split(",")[0] for label in labels} == {"Mixed", "Slow"}
-    page = first_screen(devices, [disk_shares(disk, from_layouts(disk.layouts, disk.device)) for disk in devices])
-    slowest = max(main.walks, key=lambda walk: walk.seconds)
-    assert slowest.name == "Slow"
-    assert '<p class="headline">OK: listing all files of “Slow” takes' in page
-    assert page.count('<th scope="row">') == 2
-
-
 def test_the_slowest_volume_is_the_first(devices):
-    """What the sentence on top is of is what the race plays, and each clock names it."""
+    """The sentence on top is of it, and its walk is drawn first."""
     main, _ = devices
     seconds = {walk.name: walk.seconds for walk in first_walks(main)}
     assert list(seconds) == ["Slow", "Mixed"]
     assert seconds["Slow"] > seconds["Mixed"]
-    page = first_screen(devices, [disk_shares(disk, from_layouts(disk.layouts, disk.device)) for disk in devices])
-    assert re.findall(r'class="clock">([^<]*)<', page) == [f"Slow: {format_seconds(seconds['Slow'])}"] * 2
+    page = first_screen(devices, shares_of(devices))
+    assert "<h1>OK: listing all files of “Slow” takes" in page
+    labels = [note["text"] for note in figure(devices, shares_of(devices))["layout"]["annotations"]]
+    assert sum(f": {format_seconds(sum(seconds.values()))}</b>" in label for label in labels) == len(devices)
 
 
 def test_a_volume_that_reads_nothing_has_no_time(tmp_path):
@@ -68,17 +57,16 @@ def test_a_volume_that_reads_nothing_has_no_time(tmp_path):
     assert {volume.layout.facts.name for volume in result.parts[1:]} == {"System", "Data", "VM"}
     (disk,) = disks([result])
     assert {walk.name for walk in disk.walks} == {"System", "Data"}
-    page = map_page([result])
-    assert page.count('<div class="stack">') == 2
 
 
 def test_a_disk_of_which_nothing_is_read_has_no_parts_of_walks(tmp_path):
-    """An empty volume: no race, no clock, no costs, nor an empty picture of them."""
+    """An empty volume: no list of drives, no time axis, nor an empty picture of them."""
     write(SCENARIOS["empty"], tmp_path / "empty.img")
     page = map_page([scan(tmp_path / "empty.img")])
     assert "mounting has already loaded everything" in page
     assert not any(f'id="{anchor}"' in page for anchor in OF_WALKS)
-    assert 'class="clock"' not in page
+    assert 'class="swalk"' not in page
+    assert 'id="drive"' not in page
 
 
 def test_a_volume_alone_is_not_named():
@@ -95,7 +83,6 @@ def test_a_device_shows_its_own_reads_alone(devices):
             panel = walk_panel(walk, disk, next(n for n, one in enumerate(disk.walks) if one.trace is walk.trace))
             own = walk.trace.device == disk.device
             assert panel["reads"] == own.sum()
-            assert (panel["reach"] is None) == (not own.any())
     assert not (devices[1].walks[-1].trace.device == 1).any()
 
 
@@ -146,7 +133,7 @@ def test_order_on_disk_leaves_out_what_snapshots_alone_hold():
 
 
 def test_order_on_disk_is_that_of_one_volume_each(devices, tmp_path):
-    """Two volumes have a file-system tree each: two pictures, each with the leaves of its volume alone."""
+    """Two volumes have a file-system tree each: two orders, each of the leaves of its volume alone."""
     write(SCENARIOS["volumes"], tmp_path / "volumes.img")
     for disk in (*devices, *disks([scan(tmp_path / "volumes.img")])):
         drawn = {(one["volume"], one["tree"]): one for one in distances(disk)["key_order"]}
@@ -154,21 +141,28 @@ def test_order_on_disk_is_that_of_one_volume_each(devices, tmp_path):
             is_leaf = (pl.col("tree") == tree) & (pl.col("kind") == "leaf") & (pl.col("state") != "snapshot")
             own = disk.layouts[place].nodes.filter(is_leaf & (pl.col("device") == disk.device))
             assert one["total"] == own.height == own["key_rank"].n_unique() > 1
-            assert one["picture"]["y"] == (own["image_offset"].min() / 2**20, own["image_offset"].max() / 2**20)
         assert "spaceman" not in {tree for _, tree in drawn}
     assert [disk.called[place] for place, _ in drawn] == ["System", "Data"]
 
 
-def test_rates_are_means_of_several_reads(devices):
-    """One read in a thousandth of a second is not told as a thousand a second; all spans together are the walk."""
-    (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst")])
-    for one, walk in [(each, walk) for each in (disk, *devices) for walk in each.walks]:
-        panel = walk_panel(walk, one, first_of(walk.trace, one.walks))
-        rates = panel["rates"]
-        assert len(rates["seeks"]) <= max(1, panel["reads"] // 10)
-        total = walk.trace.length_bytes[walk.trace.device == one.device].sum()
-        assert sum(rates["bytes"]) * rates["width"] == pytest.approx(total, rel=1e-2)
-        assert len(rates["seeks"]) * rates["width"] == pytest.approx(walk.seconds if panel["reads"] else 0)
+def test_ranks_that_the_page_carries_are_those_of_its_orders(tmp_path):
+    """As many nodes have a rank as an order has leaves: what snapshots alone hold has none."""
+    write(SCENARIOS["volumes"], tmp_path / "volumes.img")
+    for image in (
+        FIXTURES / "apfs-scattered.img.zst",
+        FIXTURES / "hfsplus-scattered.img.zst",
+        tmp_path / "volumes.img",
+    ):
+        for disk, held in zip(found := disks([scan(image, drives=())]), shares_of(found), strict=True):
+            data = disk_data(disk, from_layouts(disk.layouts), held, names=True)
+            nodes, volumes = data["nodes"], data["volumes"]
+            rank, tree, kind = (np.array(unpacked(nodes[name])) for name in ("rank", "tree", "kind"))
+            for order in data["distances"]["key_order"]:
+                own = slice(*volumes[order["volume"]]["nodes"])
+                is_leaf = (tree[own] == nodes["trees"].index(order["tree"])) & (
+                    kind[own] == nodes["kinds"].index("leaf")
+                )
+                assert (is_leaf & (rank[own] >= 0)).sum() == order["total"]
 
 
 def test_volumes_of_one_name_are_told_apart(tmp_path):

@@ -1,7 +1,6 @@
 // The table of the nodes that are chosen, to be read, copied and kept.
 
-import { element } from "./dom";
-import { save } from "./export";
+import { button, element, save } from "./dom";
 import { COLUMNS, csv, row, type Selection } from "./selection";
 import { counted } from "./words";
 
@@ -15,14 +14,15 @@ export function chosenTable(selection: Selection): HTMLElement {
 }
 
 function content(selection: Selection): HTMLElement[] {
-  const button = (text: string, action: () => unknown) => element("button", { type: "button", onclick: action }, text);
   const bar = element(
     "div",
     { class: "bar" },
     element("b", {}, selection.told()),
-    button("copy", () => navigator.clipboard.writeText(csv(selection))),
-    button("save as CSV", () => save(new Blob([csv(selection)], { type: "text/csv" }), "nodes.csv")),
-    button("choose none", () => selection.choose([], "")),
+    button("copy", "copy the table as CSV", () => navigator.clipboard.writeText(csv(selection))),
+    button("save as CSV", "keep the table as a file", () =>
+      save(new Blob([csv(selection)], { type: "text/csv" }), "nodes.csv"),
+    ),
+    button("clear selection", "list none of them", () => selection.choose([], "")),
   );
   const head = element("tr", {}, ...COLUMNS.map((name) => element("th", { scope: "col" }, name)));
   const rows = selection.nodes

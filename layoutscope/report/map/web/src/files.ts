@@ -3,6 +3,7 @@
 import type { Disk, PackedEntries } from "./payload";
 import { pause } from "./turns";
 import { firstWhere, Ids, idsOf, inflateText, unpackAll } from "./unpack";
+import { escaped } from "./words";
 
 /** A file of one of the volumes that share the disk; `node` is the place of its inode's node, or -1. */
 export interface File {
@@ -163,7 +164,7 @@ export class Files {
       topmost = at;
     }
     const lost = at < 0 ? this.lostOf(topmost) : passed.has(at) ? "in itself" : "";
-    return `${lost && `(${lost})`}/${parts.join("/")}`;
+    return `${lost && `(${lost})`}/${parts.map(escaped).join("/")}`;
   }
 
   /** The directory that an entry lies in, of which none is named so; nothing where that is the root. */

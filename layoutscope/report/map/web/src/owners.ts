@@ -117,7 +117,9 @@ export class Owners {
     const { volume, id } = this.files.owner(i);
     const path = this.files.path(volume, id);
     const when = volume < this.disk.earlier ? "" : " as it was";
-    return ofVolume(this.disk, volume) + (path === undefined ? `file ${id}` : `file ${id} “${path}”`) + when;
+    return (
+      ofVolume(this.disk, volume) + (path === undefined ? `file ${id}` : `file ${id} “\u2068${path}\u2069”`) + when
+    );
   }
 
   /** What happened to a node between two states. */

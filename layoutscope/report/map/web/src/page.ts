@@ -1,28 +1,25 @@
-// Fills the cards of the page's panels; those that are folded when they are opened first.
+// Starts the page: the figure, the cells below it, and what is folded under both.
 
-import { AddressMap, type Choices } from "./address";
-import { Band } from "./band";
-import { costPanel, directoryPanel } from "./costs";
-import { distancePanel, orderPanel } from "./distances";
-import { element, isDark } from "./dom";
-import { pictureButtons } from "./export";
-import { helpBox, linkButton } from "./help";
-import { historyPanel } from "./history";
-import { addressOf, chosen, follow } from "./link";
-import { type Payload, reachOf } from "./payload";
-import { plotly } from "./plots";
-import { type Player, Race } from "./race";
-import { pause } from "./turns";
+import { Detail } from "./detail";
+import { button, element, isDark, list } from "./dom";
+import { Drawn } from "./drawn";
+import { Figure } from "./figure";
+import { read, type Shown, written } from "./link";
+import { directoryPanel, distancePanel, historyPanel, orderPanel } from "./panels";
+import type { Payload } from "./payload";
+import { forgetColours, redrawAll } from "./plots";
 import { unfold } from "./unpack";
-import { Drives, walkPanel } from "./walk";
+import { View } from "./view";
 
-const PANELS = ["map", "costs", "order", "walk", "directories", "history", "distances"];
+/** Rows of cells that are seen at least. */
+const LEAST_CELLS = 64;
 
 /** What tests and curious people find in `window.layoutscope`. */
 interface Page {
   page: Payload;
-  maps: AddressMap[];
-  race: Race;
+  figure: Figure;
+  detail: Detail;
+  view: View;
 }
 
 declare global {
@@ -31,144 +28,175 @@ declare global {
   }
 }
 
-const cardsOf = (anchor: string) => [...document.querySelectorAll<HTMLElement>(`#${anchor} .card`)];
+const byId = (id: string) => document.getElementById(id);
 
-/** Draw a panel when it is unfolded for the first time, at once where it is open already; it tells when that is done. */
-function whenOpened(anchor: string, draw: (cards: HTMLElement[]) => unknown[]): void {
-  const folded = document.querySelector<HTMLDetailsElement>(`#${anchor} details`);
+/** Draw the cards of a part when it is unfolded for the first time; it tells when that is done. */
+function whenOpened(anchor: string, draw: (card: HTMLElement, i: number) => unknown): void {
+  const folded = byId(anchor)?.querySelector("details");
   if (!folded) return;
-  folded.dataset.drawn = "no";
-  const go = async () => {
-    if (!folded.open || folded.dataset.drawn !== "no") return;
-    folded.dataset.drawn = "begun";
-    await Promise.all(draw(cardsOf(anchor)));
-    folded.dataset.drawn = "yes";
-  };
-  folded.ontoggle = go;
-  go();
-}
-
-/** Help, a link to what is seen, and what holds for all maps. */
-function aboveMaps(maps: AddressMap[], holder: HTMLElement): void {
-  const link = linkButton(() => addressOf(maps));
-  holder.append(element("div", { class: "bar" }, helpBox(maps[0]!.gone.signal), ...(link ? [link] : [])));
-  together(maps, holder);
-}
-
-/** Let the maps of several disks show the same stretch, while the box is ticked. */
-function together(maps: AddressMap[], holder: HTMLElement): void {
-  if (maps.length < 2) return;
-  const box = element("input", { type: "checkbox" });
-  for (const map of maps)
-    map.onView = ({ view, disk }) => {
-      if (!box.checked) return;
-      for (const other of maps)
-        if (other !== map) other.show(other.disk.start + view.from - disk.start, view.size, true);
-    };
-  holder.append(element("label", { class: "bar" }, box, "zoom and move all maps together"));
-}
-
-async function draw(page: Payload, kept: (Partial<Choices> | null)[]): Promise<void> {
-  const { disks } = page;
-  const scale = { ...page.scale, reach: reachOf(disks) };
-  const [places, orders, walks] = ["map", "order", "walk"].map(cardsOf); // none of what there is nothing to show of
-  const maps = disks.map((disk, i) => Object.assign(new AddressMap(disk, places![i]!, scale), kept[i]));
-  for (const map of maps) await map.build();
-  performance.mark("map");
-  if (maps.length) aboveMaps(maps, document.querySelector<HTMLElement>("#map .above")!);
-  follow(maps);
-  const [costs] = cardsOf("costs");
-  if (costs) {
-    const selections = maps.map(({ selection }) => selection);
-    costPanel(disks, costs, selections);
-  }
-  const players: Player[] = [];
-  const drives = new Drives(disks);
-  const bands = disks.map((disk, i) => new Band(disk, document.querySelector(`.band[data-disk="${i}"]`)!));
-  for (const [i, disk] of disks.entries()) {
-    await pause();
-    if (orders![i]) await orderPanel(disk, orders![i]!, maps[i]!, scale);
-    if (!walks![i]) continue;
-    await pause();
-    const player = await walkPanel(disk, walks![i]!, maps[i]!, bands[i]!, scale, drives);
-    if (player) players.push(player);
-  }
-  const race = new Race(players, document.getElementById("race")!);
-  drives.whenChosen(() => race.restart());
-  whenOpened("directories", (cards) => {
-    for (const [i, disk] of disks.entries()) cards[i]!.hidden = !disk.directories; // before any is drawn in its width
-    return disks.map((disk, i) => directoryPanel(disk, cards[i]!, maps[i]!));
+  folded.addEventListener("toggle", async () => {
+    if (!folded.open || folded.dataset.filled) return;
+    folded.dataset.filled = "yes";
+    await Promise.all([...folded.querySelectorAll<HTMLElement>(".card")].map(draw));
   });
-  whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i]!, maps[i]!.selection)));
-  whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i]!, maps[i]!.selection)));
-  window.layoutscope = { page, maps, race };
+}
+
+/** One list of drives: the figure, the sentence and the causes follow it. */
+function driveList({ drives }: Payload, view: View, disks: Drawn[]): (place: number) => Promise<unknown> {
+  const choose = async (place: number) => {
+    view.drive = place;
+    const { headline, why, drive } = drives[place]!;
+    document.querySelector("h1")!.textContent = headline;
+    byId("why")!.textContent = why;
+    await Promise.all(disks.map((drawn) => drawn.choose(drive)));
+    const { from, to } = view.whole();
+    view.range = { ...view.range, from, to };
+    box.value = String(place);
+    byId("figure")!.classList.toggle("other", place > 0); // what stands there without a script is of the first drive
+    return view.changed();
+  };
+  const names = drives.map(({ drive }) => drive);
+  const box = list("drive", names, choose);
+  const held = byId("drive");
+  if (names.length > 1) held?.replaceChildren(box);
+  return choose;
+}
+
+async function start(page: Payload): Promise<void> {
+  const disks = await Promise.all(page.disks.map((disk) => Drawn.of(disk)));
+  const [first] = page.drives;
+  if (first) await Promise.all(disks.map((drawn) => drawn.choose(first.drive)));
+  const seconds = () => 1.02 * (page.drives[view.drive]?.seconds || 1);
+  const whole = () => ({ low: 0, high: page.figure.span, from: 0, to: seconds() });
+  const limits = () => ({
+    most: Math.max(page.figure.span, ...page.disks.map(({ size }) => size)),
+    least: LEAST_CELLS * Math.min(...disks.map(({ pyramid }) => pyramid.cell)),
+    seconds: seconds(),
+  });
+  const view: View = new View(
+    { low: 0, high: page.figure.span, from: 0, to: 1.02 * (first?.seconds || 1) },
+    whole,
+    limits,
+  );
+  const holder = byId("figure")!;
+  const figure = new Figure(page, disks, view, holder);
+  await figure.start();
+  holder.classList.add("alive");
+  performance.mark("figure");
+  const detail = new Detail(page, disks, view, byId("map")!);
+  const choose = driveList(page, view, disks);
+  for (const [anchor, draw] of Object.entries({
+    directories: directoryPanel,
+    history: historyPanel,
+    distances: distancePanel,
+    order: orderPanel,
+  }))
+    whenOpened(anchor, (card, i) => draw(page, disks[i]!, card));
+  window.layoutscope = { page, figure, detail, view };
+  byId("map")!.append(tools(figure, view, detail));
+  await followAddress(view, detail, choose);
+  colours(view);
+  await detail.draw();
   document.documentElement.dataset.ready = "yes";
   performance.mark("ready");
-  const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches || location.protocol === "about:";
-  if (!played && !isStill) race.play();
-  played = true;
 }
 
-/** The lists of the panels below the map: drives, and what boxes measure. The maps keep their own choices. */
-const lists = () => ["walk", "directories"].flatMap(cardsOf).flatMap((card) => [...card.querySelectorAll("select")]);
-
-/** Choose again what was chosen in lists that are made anew. */
-function chooseAgain(earlier: string[]): void {
-  for (const [i, list] of lists().entries()) {
-    if (list.value === earlier[i]) continue;
-    list.value = earlier[i]!;
-    list.dispatchEvent(new Event("change"));
-  }
-}
-
-let played = false;
-let drawing: Promise<void>;
-
-/** Draw anew in the other colours, with the views, filters and choices that were there. */
-async function redraw(): Promise<void> {
-  await drawing;
-  const { page, maps, race } = window.layoutscope;
-  delete document.documentElement.dataset.ready;
-  if (race.players.length) await race.stop();
-  await new Promise(requestAnimationFrame); // Plotly draws once more after a change
-  const kept = maps.map(({ view, earlier, hidden, order, maxXid, by }) => ({
-    view,
-    earlier,
-    hidden,
-    order,
-    maxXid,
-    by,
-  }));
-  const listed = lists().map(({ value }) => value);
-  for (const map of maps) map.gone.abort();
-  for (const plot of document.querySelectorAll<HTMLElement>(".js-plotly-plot")) plotly().purge(plot);
-  for (const holder of [
-    ...PANELS.flatMap(cardsOf),
-    document.getElementById("race")!,
-    document.querySelector("#map .above")!,
-    document.getElementById("peeks")!,
-  ])
-    holder.replaceChildren();
-  drawing = draw(page, kept).then(() => {
-    for (const [i, { selection }] of maps.entries())
-      window.layoutscope.maps[i]!.selection.choose(selection.nodes, selection.about);
-    chooseAgain(listed);
+/** Keep the picture, copy a link, and what keys and mouse do. */
+function tools(figure: Figure, view: View, detail: Detail): HTMLElement {
+  const told = element("span", { class: "muted", role: "status" });
+  const link = () => location.href.split("#")[0] + written(shown(view, detail));
+  const copy = async () => {
+    const isCopied = await navigator.clipboard.writeText(link()).then(
+      () => true,
+      () => false,
+    );
+    told.textContent = isCopied ? "copied" : link();
+  };
+  const ways = WAYS.map(([want, way]) =>
+    element("tr", {}, element("th", { scope: "row" }, want), element("td", {}, way)),
+  );
+  const help = element(
+    "details",
+    { class: "help" },
+    element("summary", {}, "Keyboard and mouse ( ? )"),
+    element("table", {}, element("tbody", {}, ...ways)),
+  );
+  document.addEventListener("keydown", (e) => {
+    if (e.key === "?" && !(e.target instanceof HTMLInputElement)) help.open = !help.open;
   });
-  return drawing;
+  const links =
+    location.protocol === "about:" ? [] : [button("copy link", "copy the address of what is shown now", copy), told];
+  return element(
+    "div",
+    { class: "bar tools" },
+    button("save picture", "keep the figure as SVG", () => figure.keep()),
+    ...links,
+    help,
+  );
 }
 
-document.body.append(element("div", { id: "peeks" }));
-for (const section of ["what", ...PANELS].map((anchor) => document.getElementById(anchor)))
-  if (section) (section.querySelector(":scope > details") ?? section).append(pictureButtons(section));
+const WAYS: [string, string][] = [
+  ["see what is at a place", "point at it, or tap it"],
+  ["zoom in", "drag over a stretch of disk, of time, or of both; Ctrl or Cmd and the wheel, or a pinch; + and −"],
+  ["move", "arrow up, arrow down"],
+  ["go back", "double click, Backspace"],
+  ["see everything", "0"],
+  ["find a path, a file by its number, or a byte", "/"],
+];
 
-document.getElementById("theme")!.addEventListener("click", () => {
-  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-  redraw();
+const shown = (view: View, detail: Detail): Shown => ({
+  ...view.range,
+  drive: view.drive,
+  disk: detail.number,
+  by: detail.by,
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-const page: Payload = JSON.parse(document.getElementById("payload")!.textContent!);
-const kept = chosen(
-  location.hash,
-  page.disks.map((disk) => disk.classes.length),
-);
-drawing = unfold(page).then(() => draw(page, kept));
+
+/** Show what the address says, when the page is opened and when it changes; keep it up to date. */
+async function followAddress(view: View, detail: Detail, choose: (drive: number) => Promise<unknown>): Promise<void> {
+  const { page } = window.layoutscope;
+  const go = async () => {
+    const asked = read(location.hash);
+    if (asked) {
+      detail.colourBy(Math.min(asked.by, 4));
+      detail.number = Math.min(asked.disk, page.disks.length - 1);
+      if (asked.drive !== view.drive && page.drives[asked.drive]) await choose(asked.drive);
+      await detail.turnTo(detail.number);
+      return view.show(asked);
+    }
+    const part = location.hash.length > 1 && byId(location.hash.slice(1));
+    if (!part) return;
+    for (const folded of part.querySelectorAll<HTMLDetailsElement>(":scope > details")) folded.open = true;
+    for (const wait of [0, 300]) setTimeout(() => part.scrollIntoView(), wait); // once more where it was filled
+  };
+  addEventListener("hashchange", go);
+  let timer = 0;
+  if (location.protocol !== "about:")
+    view.whenChanged(() => {
+      clearTimeout(timer);
+      timer = window.setTimeout(() => history.replaceState(null, "", written(shown(view, detail))), 300);
+    });
+  await go();
+}
+
+/** Draw anew in other colours, and in another width. */
+function colours(view: View): void {
+  const again = () => {
+    forgetColours();
+    return Promise.all([view.changed(), redrawAll()]);
+  };
+  byId("theme")!.addEventListener("click", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    return again();
+  });
+  for (const what of ["(prefers-color-scheme: dark)", "(forced-colors: active)"])
+    matchMedia(what).addEventListener("change", again);
+  let wide = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth === wide) return;
+    wide = innerWidth;
+    return again();
+  });
+}
+
+const page: Payload = JSON.parse(byId("payload")!.textContent!);
+unfold(page).then(() => start(page));

@@ -1,7 +1,5 @@
 // What the page is given: the JSON that layoutscope/report/map/page.py writes.
 
-import { counted } from "./words";
-
 export interface PackedArray {
   type: "u1" | "u2" | "u4" | "i4" | "f4" | "f8";
   n: number;
@@ -12,11 +10,17 @@ export interface PackedArray {
 export interface MapClass {
   key: string;
   label: string;
-  group: "metadata" | "data" | "free" | "unknown";
+  /** Empty for free space. */
+  role: string;
+  bytes: number;
+}
+
+/** What a byte is there for; the page has no other colours. */
+export interface Role {
+  key: string;
+  label: string;
   light: string;
   dark: string;
-  bytes: number;
-  pieces: number;
 }
 
 export interface PackedCells {
@@ -97,33 +101,21 @@ export interface Reads {
 }
 
 export interface Walk extends Partial<Reads> {
-  label: string;
   /** The volume, where its disk has several. */
   name: string;
   order: string;
-  /** The drive alone, without the volume. */
   drive: string;
-  /** First and last byte that are read; null where nothing is. */
-  reach: [number, number] | null;
   total_s: number;
   reads: number;
   step: number;
+  /** What the trees are called, and the roles that they have. */
   trees: string[];
+  roles: string[];
   /** So many are a second of the times. */
   ticks: number;
   time: PackedArray;
   /** Which walk's reads these are. */
   reads_of: number;
-  rates: { width: number; seeks: number[]; bytes: number[] };
-}
-
-export interface Cost {
-  drive: string;
-  order: string;
-  causes: Record<string, number>;
-  best_s: number | null;
-  best: string;
-  interval_s: [number, number] | null;
 }
 
 export interface Picture {
@@ -162,8 +154,8 @@ export interface Volume {
 export interface KeyOrder {
   volume: number;
   tree: string;
+  label: string;
   total: number;
-  picture: Picture;
 }
 
 export type Unit = "seconds" | "entries" | "bytes";
@@ -199,7 +191,6 @@ export interface Disk {
   files: PackedFiles;
   entries: Entries;
   walks: Walk[];
-  costs: Cost[];
   /** Packed, until the page is started. */
   directories: Directories | string | null;
   distances: {
@@ -212,53 +203,35 @@ export interface Disk {
   earlier: number;
 }
 
-/** The same for all disks, so that they are drawn on one scale: bytes of the largest, bytes of interest. */
-export interface Scale {
-  span: number;
-  used: number;
-  /** Bytes that pictures of places of nodes span. */
-  reach: number;
-}
-
-/** Between which bytes of a disk, from its start, what the pictures of order and walk show lies. */
-export function spreadOf(disk: Disk): [number, number] {
-  const reads = disk.walks.map(({ reach }) => (reach ?? []).map((place) => place - disk.start));
-  const leaves = disk.distances.key_order.map(({ picture }) => picture.y.map((place) => place * 2 ** 20));
-  const places = [...reads, ...leaves].flat();
-  return places.length ? [Math.min(...places), Math.max(...places)] : [0, disk.used || disk.size];
-}
-
-/** The widest of these spans. */
-export function reachOf(disks: Disk[]): number {
-  return Math.max(...disks.map(spreadOf).map(([low, high]) => high - low));
-}
-
-/** The same span for every disk, about where its nodes lie: an axis of places, in MiB. */
-export function placeRange(disk: Disk, scale: Scale): [number, number] {
-  const low = Math.max(0, Math.min(spreadOf(disk)[0], disk.size - scale.reach)); // a disk ends where it ends
-  return [(low - 0.04 * scale.reach) / 2 ** 20, (low + 1.04 * scale.reach) / 2 ** 20];
-}
-
 /** The name of a volume before what is told of it, where its disk has several. */
 export function ofVolume({ volumes }: Pick<Disk, "volumes">, place: number): string {
   const name = volumes[place]?.name;
   return name ? `${name}: ` : "";
 }
 
-/** What an axis of places says. */
-export const PLACES = "place on disk, MiB";
-
-/** From where places on a disk count, where that is not the start of the image, as in a partition. */
-export function startText({ start }: Pick<Disk, "start">): string {
-  return start ? `Places count from byte ${counted(start)}, where this disk begins.` : "";
+/** A figure as Python makes it, without what its traces show. */
+export interface FigureMade {
+  data: Record<string, unknown>[];
+  layout: Record<string, unknown>;
+  /** Bytes of each disk that are first shown, and the unit of positions. */
+  span: number;
+  unit: [number, string];
+  bins: number;
+  dots: number;
+  roles: Role[];
 }
 
-/** A tree as the legend calls it. */
-export function labelOf(disk: Disk, tree: string): string {
-  return disk.classes.find(({ key }) => key === tree)?.label ?? tree;
+/** What the first screen says of a drive. */
+export interface DriveWords {
+  drive: string;
+  headline: string;
+  why: string;
+  seconds: number;
+  ends: { shape: Record<string, unknown>; label: Record<string, unknown> }[];
 }
 
 export interface Payload {
   disks: Disk[];
-  scale: Omit<Scale, "reach">;
+  figure: FigureMade;
+  drives: DriveWords[];
 }

@@ -1,8 +1,6 @@
 // Plotly, as far as the page uses it.
 
-import { element, isDark, swatch } from "./dom";
-import type { Picture } from "./payload";
-import { unpack } from "./unpack";
+import { element } from "./dom";
 
 export type Fields = Record<string, unknown>;
 
@@ -14,17 +12,14 @@ export interface Axis {
 
 export interface Plot extends HTMLDivElement {
   on(event: string, listener: (data: never) => void): void;
-  _fullLayout: { xaxis: Axis; yaxis: Axis };
+  _fullLayout: Record<string, Axis>;
   data: Fields[];
-  layout: Fields;
 }
 
 interface PlotlyModule {
-  newPlot(plot: HTMLElement, traces: Fields[], layout: Fields, config: Fields): Promise<unknown>;
   react(plot: HTMLElement, traces: Fields[], layout: Fields, config: Fields): Promise<unknown>;
   restyle(plot: HTMLElement, changes: Fields, traces: number[]): Promise<unknown>;
-  relayout(plot: HTMLElement, changes: Fields): Promise<unknown>;
-  toImage(figure: Fields, options: Fields): Promise<string>;
+  toImage(plot: HTMLElement, options: Fields): Promise<string>;
   purge(plot: HTMLElement): void;
 }
 
@@ -32,34 +27,35 @@ declare const Plotly: PlotlyModule;
 
 export const plotly = (): PlotlyModule => Plotly;
 
-/** Nothing leaves the page: no chart is sent to a cloud, no tip lies over the picture. */
+/** Nothing leaves the page: no chart is sent to a cloud; no button is invisible until somebody points at it. */
 export const CONFIG: Fields = {
-  displaylogo: false,
-  responsive: true,
-  showSendToCloud: false,
-  showEditInChartStudio: false,
-  plotlyServerURL: "",
+  displayModeBar: false,
   showTips: false,
-  modeBarButtonsToRemove: ["lasso2d", "select2d", "sendDataToCloud", "editInChartStudio"],
+  doubleClick: false,
+  plotlyServerURL: "",
 };
 
 /** Holders that are less wide, in CSS pixels, are those of a phone. */
 export const NARROW = 560;
-
-export const HUES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6BBE", "#7A5C3E"] as const;
 
 /** Plotly reads a little markup in labels; names from the image must not bring any. */
 export function plain(text: string): string {
   return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 }
 
+/** Colours that were looked up, until others hold: each look makes the browser work out the page's style anew. */
+const known = new Map<string, string>();
+
 /** A colour of the page's style as red, green and blue, system colours among them. */
 export function colour(name: string): string {
+  const before = known.get(name);
+  if (before) return before;
   const probe = element("span", {});
   probe.style.cssText = `color: var(${name}); forced-color-adjust: none; display: none`;
   document.body.append(probe);
   const found = getComputedStyle(probe).color;
   probe.remove();
+  known.set(name, found);
   return found;
 }
 
@@ -68,55 +64,57 @@ export function plotLayout(extra: Fields): Fields {
   const layout: Fields = {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
-    font: { color: fg, size: 12 },
-    margin: { l: 60, r: 12, t: 26, b: 42 },
+    font: { color: fg, size: 12, family: "system-ui, sans-serif" },
+    margin: { l: 64, r: 12, t: 8, b: 44 },
     hovermode: "closest",
-    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--muted"), activecolor: fg },
+    hoverlabel: { bgcolor: colour("--panel"), bordercolor: line, font: { color: fg } },
+    showlegend: false,
     ...extra,
   };
-  const axis = { gridcolor: line, zerolinecolor: line, linecolor: line };
+  const axis = { gridcolor: line, zeroline: false, linecolor: line };
   for (const key of Object.keys(layout))
     if (/^[xy]axis/.test(key)) layout[key] = { ...axis, ...(layout[key] as Fields) };
   return layout;
 }
 
-export function plotIn(holder: HTMLElement, height: number, label: string): Plot {
-  const plot = element("div", { class: "plot", role: "figure", "aria-label": label });
-  plot.style.height = `${height}px`;
+/** What draws a plot anew where it is seen, in other colours or another width. */
+const seen = new Map<HTMLElement, () => unknown>();
+
+/** Forget colours: others hold now. */
+export const forgetColours = () => known.clear();
+
+export const redrawAll = () => Promise.all([...seen.values()].map((draw) => draw()));
+
+/** A plot of a height that is drawn when it comes into view, and taken away when it leaves. */
+export function plotIn(
+  holder: HTMLElement,
+  height: string,
+  label: string,
+  draw: (plot: Plot) => Promise<unknown>,
+): Plot {
+  const plot = element("div", { class: "plot", role: "figure", "aria-label": label }) as unknown as Plot;
+  plot.style.height = height;
   holder.append(plot);
-  return plot as unknown as Plot;
-}
-
-/** What the colours of a plot mean, above it, where it never lies over the picture; a kept picture has Plotly's own. */
-export function legendOf(plot: Plot, entries: { text: string; hue: string }[]): HTMLElement {
-  plot.dataset.legend = "yes";
-  const parts = entries.map(({ text, hue }) => element("span", { class: "entry" }, swatch(hue), text));
-  return element("div", { class: "bar legend", role: "group", "aria-label": "what the colours mean" }, ...parts);
-}
-
-/** A span with room at its ends, so that a box can be drawn around what lies there. */
-export function padded([low, high]: [number, number]): [number, number] {
-  const room = 0.04 * (high - low || 1);
-  return [low - room, high + room];
-}
-
-/** A density picture: how many points fall into each cell, faint to strong, nothing where there is none. */
-export async function pictureTrace(picture: Picture, unit: string): Promise<Fields> {
-  const counts = await unpack(picture.counts);
-  const middles = ([low, high]: [number, number], n: number) =>
-    Array.from({ length: n }, (_, i) => low + ((i + 0.5) * (high - low)) / n);
-  const row = (r: number) =>
-    Array.from(counts.subarray(r * picture.columns, (r + 1) * picture.columns), (n) => (n ? Math.log10(n) : null));
-  const scale = isDark() ? ["#2f6b99", "#cfe8ff"] : ["#8fbfe0", "#003a5c"];
-  return {
-    type: "heatmap",
-    x: middles(picture.x, picture.columns),
-    y: middles(picture.y, picture.rows),
-    z: Array.from({ length: picture.rows }, (_, r) => row(r)),
-    zmin: 0,
-    showscale: false,
-    colorscale: scale.map((colour, i) => [i, colour]),
-    hoverongaps: false,
-    hovertemplate: `${unit}<extra></extra>`,
+  const go = async () => {
+    plot.dataset.drawn = "begun";
+    await draw(plot);
+    plot.dataset.drawn = "yes";
   };
+  const sight = (entries: IntersectionObserverEntry[]) => {
+    const isSeen = entries[entries.length - 1]!.isIntersecting;
+    if (isSeen === seen.has(plot)) return;
+    if (isSeen) {
+      seen.set(plot, go);
+      go();
+    } else {
+      seen.delete(plot);
+      plotly().purge(plot);
+      plot.dataset.drawn = "no";
+    }
+  };
+  new IntersectionObserver(sight, { rootMargin: "200px" }).observe(plot);
+  return plot;
 }
+
+/** Draw a plot anew, if it is seen. */
+export const redraw = (plot: Plot) => seen.get(plot)?.();

@@ -57,7 +57,7 @@ export class Pyramid {
     this.unit = disk.pyramid.unit;
     this.cell = disk.pyramid.cell;
     this.size = disk.size;
-    this.free = disk.classes.findIndex((c) => c.group === "free");
+    this.free = disk.classes.findIndex((c) => !c.role);
   }
 
   static async of(disk: Disk): Promise<Pyramid> {
@@ -71,10 +71,12 @@ export class Pyramid {
     return { step, bytes: Math.max(step, Math.ceil(bytes / step) * step) };
   }
 
-  /** Bytes of each class in each of some cells; `from` counts from the disk's start, in whole steps of the width. */
-  held(from: number, width: Width, cells: number): Float64Array[] {
-    const low = Math.round(from / this.cell);
-    const many = Math.round(width.bytes / this.cell);
+  /**
+   * Bytes of each class in each of some stretches of a width, from a byte of the disk on: exact where both are whole
+   * numbers of the narrowest cells, which are taken as evenly filled elsewhere.
+   */
+  held(from: number, width: number, cells: number): Float64Array[] {
+    const [low, many] = [from / this.cell, width / this.cell];
     const shares = this.finest.map((runs) => this.heldBy(runs, low, many, cells));
     if (this.free >= 0) shares[this.free] = this.rest(shares, from, width, cells);
     return shares;
@@ -107,9 +109,9 @@ export class Pyramid {
   }
 
   /** Free space has no runs: it is what the others leave of a cell. */
-  private rest(shares: Float64Array[], from: number, width: Width, cells: number): Float64Array {
+  private rest(shares: Float64Array[], from: number, width: number, cells: number): Float64Array {
     const out = new Float64Array(cells);
-    for (let c = 0; c < cells; c++) out[c] = Math.max(0, Math.min(width.bytes, this.size - from - c * width.bytes));
+    for (let c = 0; c < cells; c++) out[c] = Math.max(0, Math.min(width, this.size - from - c * width));
     shares.forEach((of, k) => {
       if (k !== this.free && of !== this.zeros) for (let c = 0; c < cells; c++) out[c]! -= of[c]!;
     });

@@ -1,77 +1,72 @@
 // Finds a path, a file's number or a byte, and shows where it lies.
 
+import type { Detail } from "./detail";
 import { element } from "./dom";
+import type { Drawn } from "./drawn";
 import type { File } from "./files";
-import type { Owners } from "./owners";
 import { type Disk, ofVolume } from "./payload";
 import { bytesText, counted, plural } from "./words";
 
 const MOST = 12;
 const TOLD = 3;
+/** A byte is shown with so much around it. */
+const AROUND = 1 << 22;
 
-/** What is searched, and shows what was found. */
-export interface Searched {
-  readonly disk: Disk;
-  readonly owners: Owners;
-  readonly gone: AbortController;
-  readonly info: HTMLElement;
-  readonly view: { readonly size: number };
-  /** The bytes on the screen, from the first to behind the last, and those of a cell. */
-  readonly from: number;
-  readonly to: number;
-  readonly cellSize: number;
-  /** As many bytes as hold all that is in use. */
-  readonly used: number;
-  show(from: number, size: number): Promise<void>;
-  mark(marks: number[], head: number | null): unknown;
-  describe(cell: number): void;
-}
-
-/** A field above the map and what was found below it; "/" leads there from anywhere. */
-export function searchField(map: Searched): HTMLElement {
-  const hint = map.disk.entries.packed ? "path, file number or byte" : "byte";
+/** A field and what was found, below it; "/" leads there from anywhere. */
+export function searchField(detail: Detail): HTMLElement {
+  const hasNames = detail.disks.some(({ disk }) => disk.entries.packed);
+  const hint = hasNames ? "path, file number or byte" : "byte";
   const field = element("input", { type: "search", placeholder: `${hint} ( / )`, "aria-label": `find a ${hint}` });
   const found = element("div", { class: "bar found", role: "status" });
-  field.addEventListener("keydown", (e) => e.stopPropagation());
   field.addEventListener("input", async () => {
-    const { total, readNames } = map.owners.files;
-    if (readNames < total) found.replaceChildren(muted(`reading ${counted(total)} names…`));
-    const shown = await results(map, field.value.trim());
-    if (shown) found.replaceChildren(...shown);
+    const text = field.value.trim();
+    if (!text) mark(detail, detail.drawn, []);
+    detail.info.textContent = "";
+    const unread = detail.disks.filter(({ owners }) => owners.files.readNames < owners.files.total);
+    if (text && unread.length) found.replaceChildren(muted("reading names…"));
+    const shown = await Promise.all(detail.disks.map((_, number) => results(detail, number, text)));
+    if (text !== field.value.trim() || shown.includes(undefined)) return;
+    const all = shown.flat() as HTMLElement[];
+    const nothing = text ? [muted("nothing of that name or number on this page")] : [];
+    found.replaceChildren(...(all.length ? all : nothing));
   });
-  const called = (e: KeyboardEvent) => {
+  document.addEventListener("keydown", (e) => {
     if (e.key !== "/" || e.target instanceof HTMLInputElement) return;
     e.preventDefault();
     field.focus();
-  };
-  document.addEventListener("keydown", called, { signal: map.gone.signal });
+  });
   return element("div", { class: "search" }, field, found);
 }
 
 const muted = (text: string) => element("span", { class: "muted" }, text);
 
-/** What is found, as buttons; undefined where the next search has begun before. */
-async function results(map: Searched, text: string): Promise<HTMLElement[] | undefined> {
-  const files = await map.owners.files.find(text, text ? MOST : 0);
-  if (!files) return undefined;
-  if (!text) {
-    map.mark([], null);
-    return [];
-  }
-  const buttons = files.map((file) =>
-    button(
-      `${ofVolume(map.disk, file.volume)}${file.path} (file ${file.id})${file.volume < map.disk.earlier ? "" : ", as it was"}`,
-      () => showFile(map, file),
-    ),
-  );
+/** What is found on a disk, as buttons; undefined where the next search has begun before. */
+async function results(detail: Detail, number: number, text: string): Promise<HTMLElement[] | undefined> {
+  const drawn = detail.disks[number]!;
+  const { disk, owners } = drawn;
+  const files = await owners.files.find(text, text ? MOST : 0);
+  if (!files || !text) return files && [];
+  const press = (act: () => Promise<unknown>) => async () => {
+    detail.info.textContent = "looking…";
+    await detail.turnTo(number);
+    await act();
+  };
+  const of = detail.disks.length > 1 ? `${disk.title}: ` : "";
+  const buttons: HTMLElement[] = files.map((file) => {
+    const when = file.volume < disk.earlier ? "" : ", as it was";
+    const path = element("bdi", {}, file.path);
+    const words = [of + ofVolume(disk, file.volume), path, ` (file ${file.id})${when}`];
+    return element("button", { type: "button", onclick: press(() => showFile(detail, drawn, file)) }, ...words);
+  });
   const byte = Number(text.replaceAll(",", ""));
-  const { start, size } = map.disk;
-  if (Number.isInteger(byte) && byte >= start && byte < start + size)
-    buttons.push(button(`byte ${counted(byte)}`, () => showByte(map, byte)));
+  if (Number.isInteger(byte) && byte >= disk.start && byte < disk.start + disk.size) {
+    const show = press(() => showByte(detail, drawn, byte));
+    buttons.push(element("button", { type: "button", onclick: show }, `${of}byte ${counted(byte)}`));
+  }
   if (files.length === MOST) buttons.push(muted(`the first ${MOST}`));
-  const unsaid = unsearched(map.disk);
+  const unsaid = unsearched(disk);
   if (unsaid) buttons.push(muted(unsaid));
-  return buttons.length ? buttons : [muted("nothing of that name or number on this page")];
+  return buttons;
 }
 
 /** What cannot be found here, and why; nothing where the page has all names. */
@@ -81,34 +76,39 @@ function unsearched({ entries: { total, withheld, packed } }: Disk): string {
   return `files cannot be found here: the page carries none of the disk's ${counted(total)} paths (--all-paths does)`;
 }
 
-function button(text: string, action: () => unknown): HTMLElement {
-  return element("button", { type: "button", onclick: action }, text);
+function mark(detail: Detail, drawn: Drawn, marks: number[]): Promise<unknown> {
+  for (const other of detail.disks) other.marks = [];
+  drawn.marks = marks;
+  return detail.view.changed();
 }
 
-async function showByte(map: Searched, byte: number): Promise<void> {
-  const size = map.view.size / 16;
-  await map.show(byte - size / 2, size);
-  await map.mark([byte], byte);
-  map.describe(Math.floor((byte - map.from) / map.cellSize));
+async function showByte(detail: Detail, drawn: Drawn, byte: number): Promise<void> {
+  const at = byte - drawn.disk.start;
+  await detail.view.show({ low: at - AROUND / 2, high: at + AROUND / 2 });
+  await mark(detail, drawn, [byte]);
+  detail.info.textContent = drawn.lines(at, at + 1).join("\n");
 }
 
-async function showFile(map: Searched, file: File): Promise<void> {
-  const extents = await map.owners.extentsOf(file);
+async function showFile(detail: Detail, drawn: Drawn, file: File): Promise<void> {
+  const { disk, owners } = drawn;
+  const extents = await owners.extentsOf(file);
   const bytes = extents.reduce((sum, [, length]) => sum + length, 0);
-  const node = file.node < 0 ? undefined : map.owners.nodes.offset[file.node];
-  const places = extents.flatMap(([start, length]) => steps(start, length, map.cellSize));
+  const node = file.node < 0 ? undefined : owners.nodes.offset[file.node];
+  const places = extents.flatMap(([start, length]) => steps(start, length, detail.cell));
   if (node !== undefined) places.push(node);
-  if (!places.some((place) => place >= map.from && place < map.to)) await map.show(map.disk.start, map.used);
-  await map.mark(places, node ?? null);
-  const data = map.disk.tells_files
+  const { low, high } = detail.view.range;
+  const isSeen = places.some((place) => place - disk.start >= low && place - disk.start < high);
+  if (!isSeen) await detail.view.show({ ...detail.view.whole(), low: 0, high: disk.size });
+  await mark(detail, drawn, places);
+  const data = disk.tells_files
     ? `${bytesText(bytes)} of data in ${plural(extents.length, "piece")}`
     : "where its data lies is not on this page: the disk has more extents than it carries";
   const first = extents.slice(0, TOLD).map(([start, length]) => `${bytesText(length)} at byte ${counted(start)}`);
   if (extents.length > TOLD) first.push(`and ${counted(extents.length - TOLD)} more`);
-  map.info.textContent = [
-    `${ofVolume(map.disk, file.volume)}${file.path}, file ${file.id}: ${data}`,
+  detail.info.textContent = [
+    `${ofVolume(disk, file.volume)}${file.path}, file ${file.id}: ${data}`,
     ...(first.length ? [first.join(" · ")] : []),
-    ...(node === undefined ? [] : [`its inode, where the larger ring is: ${map.owners.nodeText(file.node)}`]),
+    ...(node === undefined ? [] : [`its inode: ${owners.nodeText(file.node)}`]),
   ].join("\n");
 }
 

@@ -1,7 +1,6 @@
 // One choice of nodes for each disk: whoever makes it in one view, all views show it, and a table lists it.
 
 import { NodePlaces } from "./places";
-import { Turns } from "./turns";
 import type { Nodes } from "./unpack";
 import { bytesText, counted, plural } from "./words";
 
@@ -11,7 +10,6 @@ export class Selection {
   /** How it was chosen, as the table's title goes on. */
   about = "";
   private readonly listeners: (() => unknown)[] = [];
-  private readonly followers = new Turns();
   private flags: Uint8Array | null = null;
 
   constructor(
@@ -24,7 +22,6 @@ export class Selection {
     this.about = nodes.length ? about : "";
     this.flags = null;
     for (const listener of this.listeners) listener();
-    this.followers.begin();
   }
 
   /** Choose the nodes for which something holds. */
@@ -64,16 +61,6 @@ export class Selection {
   /** Hear of each choice at once. */
   whenChosen(listener: () => unknown): void {
     this.listeners.push(listener);
-  }
-
-  /** Hear of a choice when the page has drawn what hears at once, and no other choice was made meanwhile. */
-  afterChosen(follower: () => unknown): void {
-    this.followers.add(follower);
-  }
-
-  /** All views show the choice. */
-  get shown(): Promise<void> {
-    return this.followers.done;
   }
 
   told(): string {

@@ -24,7 +24,7 @@ export interface TextTable {
 /** A folded table below a plot, made when it is unfolded. */
 export function textTable(title: string, tell: () => Told | Promise<Told>): TextTable {
   const place = element("div", { class: "rows" });
-  const box = element("details", { class: "told" }, element("summary", {}, `In words: ${title}`), place);
+  const box = element("details", { class: "told" }, element("summary", {}, `Show as table: ${title}`), place);
   const refresh = async () => {
     if (box.open) place.replaceChildren(...content(title, await tell()));
   };

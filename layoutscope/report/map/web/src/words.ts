@@ -51,3 +51,11 @@ export function counted(n: number): string {
 export function plural(n: number, word: string): string {
   return `${counted(n)} ${word}${n === 1 ? "" : "s"}`;
 }
+
+/** Show characters that are not seen, or that move others, as escapes: the twin of Python's `escape_text`. */
+export function escaped(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{DI}]/gu, (found) => {
+    const code = found.codePointAt(0)!.toString(16);
+    return code.length > 4 ? `\\U${code.padStart(8, "0")}` : `\\u${code.padStart(4, "0")}`;
+  });
+}

@@ -20,7 +20,7 @@ function draws(seed: number): (below: number) => number {
 }
 
 function diskOf(cells: number): Disk {
-  const classes = ["metadata", "data", "free"].map((group) => ({ key: group, label: group, group }));
+  const classes = ["main", "data", ""].map((role) => ({ key: role, label: role, role }));
   return { size: cells * 8, pyramid: { unit: 1, cell: 8, cells: [] }, classes } as unknown as Disk;
 }
 
@@ -52,7 +52,7 @@ test("at every width the picture's cells are what one counts cell by cell", () =
     const width = pyramid.widthFor(wanted);
     assert.ok(width.bytes >= wanted && width.bytes % width.step === 0);
     const from = width.step * draw(Math.floor((cells * 4) / width.step));
-    const held = pyramid.held(from, width, 16);
+    const held = pyramid.held(from, width.bytes, 16);
     for (let c = 0; c < 16; c++) {
       const [low, high] = [c, c + 1].map((n) => (from + n * width.bytes) / 8) as [number, number];
       const sums = dense.map((of) => of.slice(low, high).reduce((a, b) => a + b, 0));

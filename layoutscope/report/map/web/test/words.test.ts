@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { subtreeTotals, withOthers } from "../src/costs";
-import { bytesText, placesText, plural, secondsText, shareText } from "../src/words";
+import { subtreeTotals, topmost, withOthers } from "../src/tree";
+import { bytesText, escaped, placesText, plural, secondsText, shareText } from "../src/words";
 
 test("numbers read as in the report", () => {
   assert.deepEqual([0, 512, 4096, 3 * 2 ** 30, 1020 * 2 ** 30].map(bytesText), [
@@ -62,4 +62,21 @@ test("a directory has what lies below it, others are one box, and one box is aro
 test("circles of a damaged tree end", () => {
   const circle = { id: ["1", "2"], parent: ["2", "1"], name: ["a", "b"], own: [1, 2] };
   assert.deepEqual(subtreeTotals(circle), [3, 3]);
+});
+
+test("the topmost box is the first with several worth a look inside", () => {
+  const tree = {
+    id: ["all", "2", "5", "7", "8"],
+    parent: [null, "all", "2", "5", "5"],
+    name: ["all", "/", "Users", "a", "b"],
+    own: [0, 0, 0, 5, 5],
+  };
+  assert.equal(topmost(tree, subtreeTotals(tree)), "5");
+  assert.equal(topmost({ ...tree, own: [0, 5, 0, 5, 5] }, [15, 15, 10, 5, 5]), "2");
+});
+
+test("what reorders or hides text is shown, as Python shows it", () => {
+  assert.equal(escaped("/\u202egnp.exe"), "/\\u202egnp.exe");
+  assert.equal(escaped("a\nb\u{e0041}\ud800"), "a\\u000ab\\U000e0041\\ud800");
+  assert.equal(escaped("Übung – 日本語 \uf8ff"), "Übung – 日本語 \uf8ff");
 });

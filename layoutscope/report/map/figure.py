@@ -1,0 +1,513 @@
+"""The figure of the map: what fills each stretch of a disk, beside where the head goes; a row for each disk.
+
+Everything that draws disks draws this figure: the page (whose script fills the same traces at every zoom), the page
+without a script, notebooks, PNG and SVG. Traces and layout are plain dictionaries, as Plotly takes them.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from layoutscope.display import Struct
+from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.report.map import pyramid as classes
+from layoutscope.report.map.panels import own_reads, read_role, sample_step
+from layoutscope.report.map.pyramid import held_by, used_span
+from layoutscope.report.map.scans import walks_on
+from layoutscope.units import GIB, KIB, MIB, TIB, format_count, format_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.report.map.pyramid import MapClass, Share
+    from layoutscope.report.map.scans import MapDisk
+
+    Fields = dict[str, Any]
+
+
+class Role(Struct, frozen=True):
+    """What a byte is there for; the page has no other colours."""
+
+    key: str
+    label: str
+    light: str
+    dark: str
+
+
+DAMAGED: Final = Role("damaged", "damaged metadata", "#D0021B", "#F2382C")
+MAIN: Final = Role("main", "file list", "#0067B1", "#4DA3E8")
+OTHER: Final = Role("other", "other metadata", "#E69500", "#F0C44C")
+UNKNOWN: Final = Role("unknown", "locked or unknown", "#3A3F47", "#F2F4F7")
+DATA: Final = Role("data", "file data", "#B4BAC3", "#59626F")
+ROLES: Final = (DAMAGED, MAIN, OTHER, UNKNOWN, DATA)
+"""From the left of a bar to its right; free space is the ground."""
+
+CHANGES: Final = (
+    replace(MAIN, label="metadata, new here"),
+    replace(OTHER, label="metadata, gone from here"),
+    Role("moved", "file data, new or gone", "#7CC99A", "#1E7D4A"),
+    replace(UNKNOWN, label="unknown in one of the two"),
+    replace(DATA, label="unchanged"),
+)
+"""The same where two states are set against each other."""
+
+_CHANGE_ROLES: Final = {
+    classes.MOVED_HERE.key: "main",
+    classes.CAME.key: "main",
+    classes.MOVED_AWAY.key: "other",
+    classes.WENT.key: "other",
+    classes.NEW_DATA.key: "moved",
+    classes.OLD_DATA.key: "moved",
+    classes.STILL_THERE.key: "data",
+    classes.NOT_TOLD.key: "unknown",
+}
+
+BINS: Final = 96
+"""Bars of a disk."""
+
+MAX_DOTS: Final = 1500
+"""Reads of a disk that are drawn at once; of more every n-th of those in view."""
+
+MAX_ROWS: Final = 16
+"""Disks of a figure; a page says how many more it has, and shows their cells."""
+
+# Pixels of the figure: above each row, below the last one, beside the axes.
+HEAD, FOOT, LEFT, RIGHT = 44, 44, 62, 18
+WIDTH: Final = 1100
+"""Of a picture."""
+
+BARS, WALK, WHOLE = (0.0, 0.16), (0.185, 1.0), (0.0, 1.0)
+"""Parts of the width: bars, walk, and bars where no disk has a walk."""
+
+GUTTER: Final = 0.09
+ALONE_GUTTER: Final = 0.018
+"""Room beside the bars for the marks of damage, as a share of the widest bar; the second of bars without a walk."""
+
+LABEL_TURNS: Final = 0.38
+"""Labels of walks that end beyond this share of the axis stand before their end."""
+
+
+def role_of(item: MapClass) -> str:
+    """Return the key of a class's role; empty for free space."""
+    if item.key in _CHANGE_ROLES:
+        return _CHANGE_ROLES[item.key]
+    if item.key == classes.DAMAGED.key:
+        return DAMAGED.key
+    if item.group == classes.UNKNOWN or item.key == classes.LOCKED.key:
+        return UNKNOWN.key
+    if item.group == classes.METADATA:
+        return MAIN.key if item.role == "main" else OTHER.key
+    return DATA.key if item.group == classes.DATA else ""
+
+
+def roles_for(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> tuple[Role, ...]:
+    """Return the roles that any disk has something of."""
+    found = {role_of(share.item) for held in shares for share in held if share.size_bytes}
+    known = CHANGES if any(disk.num_earlier for disk in disks) else ROLES
+    return tuple(role for role in known if role.key in found)
+
+
+def scale_of(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> int:
+    """Return how many bytes every disk is first shown of: what is in use, or all where that is over half of it."""
+    used = max((used_span(held) or disk.size_bytes for disk, held in zip(disks, shares, strict=True)), default=0)
+    span = max((disk.size_bytes for disk in disks), default=0)
+    return span if used > span / 2 else used
+
+
+def unit_of(span: int) -> tuple[int, str]:
+    """Return the unit of positions."""
+    named = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
+    return next(((size, name) for size, name in named if span >= 2 * size), (1, "B"))
+
+
+class Bars(Struct, frozen=True):
+    """What fills the stretches of a disk: (bins + 1,) edges in bytes from its start, (bins,) shares of each role."""
+
+    edges: NDArray[np.int64]
+    shares: dict[str, NDArray[np.float64]]
+
+
+def bars(shares: Sequence[Share], low: int, high: int, size: int) -> Bars:
+    """Share out a stretch of a disk in equal bins; what is past the end of the disk holds nothing."""
+    edges = low + np.arange(BINS + 1) * (high - low) // BINS
+    held = held_by(shares, np.clip(edges, 0, size))
+    widths = np.maximum(np.diff(edges), 1)
+    found: dict[str, NDArray[np.float64]] = {}
+    for share, of in zip(shares, held, strict=True):
+        if (key := role_of(share.item)) and of.any():
+            found[key] = found.get(key, np.zeros(BINS)) + of / widths
+    return Bars(edges, found)
+
+
+class Reads(Struct, frozen=True):
+    """The reads of a disk that are drawn: when, where (bytes from its start), and the role of what is read."""
+
+    time: NDArray[np.float64]
+    place: NDArray[np.int64]
+    role: NDArray[np.str_]
+    step: int  # one in so many is drawn
+    count: int  # of how many
+    total_s: float
+
+
+def reads(disk: MapDisk, drive: str) -> Reads | None:
+    """Return the reads of the volumes of a disk, one volume after the other; None where there is no walk."""
+    walks = walks_on(disk, drive)
+    if not walks:
+        return None
+    times, places, roles = [], [], []
+    count, before, sampled = 0, 0.0, 1
+    for walk in walks:
+        is_here = walk.trace.device == disk.device
+        trace, begin = own_reads(walk.trace, disk.device), walk.begin_s
+        begin = begin[is_here] if len(trace) < len(is_here) else begin
+        step = sample_step(len(trace))
+        traits = filesystem_of(disk.layouts[walk.volume]).traits
+        of_tree = np.array([read_role(tree, traits.tree(tree).role) for tree in trace.trees] or [""])
+        times.append(before + begin[::step])
+        places.append(trace.image_offset[::step] - disk.image_offset)
+        roles.append(of_tree[trace.tree[::step]])
+        count, before, sampled = count + len(trace), before + walk.seconds, max(sampled, step)
+    time = np.concatenate(times)
+    step = max(1, -(-len(time) // MAX_DOTS))
+    place, role = np.concatenate(places), np.concatenate(roles)
+    return Reads(time[::step], place[::step], role[::step], step * sampled, count, before)
+
+
+def names_of(disks: Sequence[MapDisk]) -> list[str]:
+    """Name disks as briefly as tells them apart: by their file systems, or by their titles; one needs no name."""
+    kinds = [disk.kind for disk in disks]
+    if len(disks) == 1:
+        return [""]
+    return kinds if all(kinds) and len(set(kinds)) == len(kinds) else [disk.title for disk in disks]
+
+
+def caption_of(disk: MapDisk, name: str) -> str:
+    """Say above a row which disk it is, as far as its label does not."""
+    return disk.subtitle if disk.title == name else f"{disk.title} ({disk.subtitle})"
+
+
+def label_of(name: str, disk: MapDisk, drive: str) -> str:
+    """Say at the end of a walk what it is: disk, time, reads."""
+    walks = walks_on(disk, drive)
+    if not walks:
+        return f"{name}: nothing to list" if name else "Nothing to list"
+    count = sum(len(own_reads(walk.trace, disk.device)) for walk in walks)
+    seconds = format_seconds(sum(walk.seconds for walk in walks))
+    if not count:
+        return f"{name}: no reads" if name else "No reads: mounting has loaded everything"
+    return f"{f'{name}: ' if name else ''}{seconds}, {format_count(count, 'read')}"
+
+
+def row_height(num_rows: int) -> int:
+    """Return the pixels of a disk's row, without what is above it."""
+    return {1: 380, 2: 190}.get(num_rows, 140)
+
+
+def height_of(num_rows: int) -> int:
+    """Return the pixels of the figure."""
+    rows = min(num_rows, MAX_ROWS)
+    return rows * (HEAD + row_height(rows)) + FOOT
+
+
+def room(num_rows: int) -> str:
+    """Return the style that leaves room for the figure: more than its least height where the window is high."""
+    rows = min(num_rows, MAX_ROWS)
+    return f"--rows:{rows};--least:{height_of(rows)}px"
+
+
+def drives_of(disks: Sequence[MapDisk]) -> list[str]:
+    """Return the drives that any disk has a walk on, those of the first disk first."""
+    return list(dict.fromkeys(walk.drive for disk in disks for walk in disk.walks))
+
+
+def figure(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], *, dark: bool = False) -> Fields:
+    """Return traces and layout, whole: what notebooks and picture files show."""
+    disks, shares = disks[:MAX_ROWS], shares[:MAX_ROWS]
+    drive = next(iter(drives_of(disks)), "")
+    span = scale_of(disks, shares)
+    filled = skeleton(disks, shares)
+    drawn = [
+        (bars(held, 0, span, disk.size_bytes), reads(disk, drive)) for disk, held in zip(disks, shares, strict=True)
+    ]
+    for trace in filled["data"]:
+        found, walk = drawn[trace["meta"]["disk"]]
+        values = _values(trace["meta"], found, walk, unit_of(span)[0])
+        if trace["meta"]["part"] == "marks":
+            low = filled["layout"][trace["xaxis"].replace("x", "xaxis")]["range"][0]
+            values = {"x": np.full(len(values["y"]), low / 2), **values}
+        trace.update(values)
+        if dark:
+            _darken(trace)
+    return filled
+
+
+def _darken(trace: Fields) -> None:
+    role = next((role for role in (*ROLES, *CHANGES) if role.key == trace["meta"]["role"]), None)
+    if role is not None:
+        trace["marker"] = {**trace["marker"], "color": role.dark}
+
+
+def _values(meta: Fields, found: Bars, walk: Reads | None, unit: int) -> Fields:
+    """Return what a trace shows; the twin is in ``web/src/figure.ts``."""
+    low, high = found.edges[:-1], found.edges[1:]
+    middle, width = (low + high) / 2 / unit, (high - low) / unit
+    if meta["part"] == "bars":
+        held = found.shares.get(meta["role"], np.zeros(BINS))
+        is_there = held > 0
+        return {"x": held[is_there], "y": middle[is_there], "width": width[is_there]}
+    if meta["part"] == "marks":
+        is_there = found.shares.get(meta["role"], np.zeros(BINS)) > 0
+        return {"y": middle[is_there]}
+    if walk is None:
+        return {"x": [], "y": []}
+    if meta["part"] == "path":
+        return {"x": walk.time, "y": walk.place / unit} if walk.step == 1 else {"x": [], "y": []}
+    own = walk.role == meta["role"]
+    return {"x": walk.time[own], "y": walk.place[own] / unit}
+
+
+def skeleton(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive: str = "") -> Fields:
+    """Return the traces without what they show, and the layout of the first view."""
+    disks, shares = disks[:MAX_ROWS], shares[:MAX_ROWS]
+    drive = drive or next(iter(drives_of(disks)), "")
+    known = roles_for(disks, shares)
+    has_walks = any(disk.walks for disk in disks)
+    data = [trace for number, disk in enumerate(disks) for trace in _traces(number, disk, known, has_walks=has_walks)]
+    return {"data": data, "layout": _layout(disks, shares, drive, has_walks=has_walks)}
+
+
+def _traces(number: int, disk: MapDisk, known: Sequence[Role], *, has_walks: bool) -> Iterator[Fields]:
+    on = {"xaxis": _axis("x", 2 * number), "yaxis": _axis("y", number), "hoverinfo": "none", "showlegend": False}
+
+    def meta(part: str, role: str = "") -> Fields:
+        return {"disk": number, "part": part, "role": role}
+
+    for role in known:
+        looks: Fields = {"color": role.light, "line": {"width": 0}}
+        yield {
+            "type": "bar",
+            "orientation": "h",
+            "name": role.label,
+            "meta": meta("bars", role.key),
+            "marker": looks,
+            **on,
+        }
+    if any(role.key == DAMAGED.key for role in known):
+        looks = {"color": DAMAGED.light, "size": 9, "symbol": "triangle-right"}
+        marks = {"type": "scatter", "mode": "markers", "name": DAMAGED.label}
+        yield {**marks, "meta": meta("marks", DAMAGED.key), "marker": looks, **on}
+    if not has_walks or not disk.walks:
+        return
+    on = {**on, "xaxis": _axis("x", 2 * number + 1)}
+    line = {"color": DATA.light, "width": 0.6}
+    yield {"type": "scatter", "mode": "lines", "name": "head", "meta": meta("path"), "line": line, "opacity": 0.6, **on}
+    for role in (OTHER, DATA, MAIN):
+        looks = {"color": role.light, "size": 4, "line": {"width": 0}}
+        dots = {"type": "scatter", "mode": "markers", "name": f"reads of {role.label}"}
+        yield {**dots, "meta": meta("dots", role.key), "marker": looks, **on}
+
+
+def _axis(letter: str, place: int) -> str:
+    return f"{letter}{place + 1}" if place else letter
+
+
+def _layout(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive: str, *, has_walks: bool) -> Fields:
+    span, rows = scale_of(disks, shares), len(disks)
+    unit, unit_name = unit_of(span)
+    seconds = max((end_of(disk, drive) for disk in disks), default=0.0)
+    whole = rows * (HEAD + row_height(rows))
+    layout: Fields = {
+        "barmode": "stack",
+        "bargap": 0,
+        "showlegend": False,
+        "hovermode": False,
+        "dragmode": "zoom",
+        "height": height_of(rows),
+        "margin": {"l": LEFT, "r": RIGHT, "t": 0, "b": FOOT, "pad": 0},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"size": 12, "family": "system-ui, sans-serif"},
+        "annotations": [],
+        "shapes": [],
+    }
+    plain = {"showline": False, "zeroline": False, "gridcolor": "rgba(128,136,148,.22)", "ticks": ""}
+    names = names_of(disks)
+    is_damaged = any(role.key == DAMAGED.key for role in roles_for(disks, shares))
+    gutter = (GUTTER if has_walks else ALONE_GUTTER) if is_damaged else 0.0
+    for number, disk in enumerate(disks):
+        top = 1 - number * (HEAD + row_height(rows)) / whole
+        domain = [max(0.0, top - (HEAD + row_height(rows)) / whole), top - HEAD / whole]
+        is_last = number == rows - 1
+        left, right = 2 * number, 2 * number + 1
+        x, y = f"xaxis{left + 1 if left else ''}", f"yaxis{number + 1 if number else ''}"
+        layout[y] = {
+            **plain,
+            "domain": domain,
+            "range": [0, span / unit],
+            "anchor": _axis("x", left),
+            "nticks": 6,
+            "title": {"text": f"position, {unit_name}", "standoff": 6},
+            **({"matches": "y"} if number else {}),
+        }
+        layout[x] = {
+            **plain,
+            "domain": list(BARS if has_walks else WHOLE),
+            "range": [-gutter, 1],
+            "anchor": _axis("y", number),
+            "fixedrange": True,
+            "showgrid": False,
+            "showline": True,
+            "linecolor": "rgba(128,136,148,.5)",
+            "tickvals": [0, 1],
+            "ticktext": ["0", "100 %"],
+            "showticklabels": is_last,
+            **({"title": {"text": "filled with"}} if is_last else {}),
+        }
+        if has_walks:
+            layout[f"xaxis{right + 1}"] = {
+                **plain,
+                "domain": list(WALK),
+                "range": [0, (seconds or 1) * 1.02],
+                "anchor": _axis("y", number),
+                "showline": True,
+                "linecolor": "rgba(128,136,148,.5)",
+                "showticklabels": is_last,
+                **({"title": {"text": "seconds since the start of the listing"}} if is_last else {}),
+                **({"matches": "x2"} if number else {}),
+            }
+        layout["annotations"].append(_caption(disk, names[number], top - HEAD / whole))
+        if has_walks:
+            shape, label = end_marks(number, disk, names[number], drive, seconds)
+            layout["shapes"].append(shape)
+            layout["annotations"].append(label)
+    return layout
+
+
+def end_of(disk: MapDisk, drive: str) -> float:
+    """Return when the last walk of a disk ends."""
+    return sum(walk.seconds for walk in walks_on(disk, drive))
+
+
+def _caption(disk: MapDisk, name: str, top: float) -> Fields:
+    """Say above a row which disk it is, unless its label does."""
+    return {
+        "text": escape(caption_of(disk, name)), "x": 0, "y": top, "xref": "paper", "yref": "paper", "showarrow": False,
+        "xanchor": "left", "yanchor": "bottom", "yshift": 18, "font": {"size": 12, "color": "#5b6470"},
+        "name": "caption",
+    }  # fmt: skip
+
+
+def end_marks(number: int, disk: MapDisk, name: str, drive: str, seconds: float) -> tuple[Fields, Fields]:
+    """Mark where a walk ends, and label it there."""
+    end, text = end_of(disk, drive), escape(label_of(name, disk, drive))
+    head, _, tail = text.rpartition(", ")
+    x, y = _axis("x", 2 * number + 1), f"{_axis('y', number)} domain"
+    shape = {
+        "type": "line", "xref": x, "yref": y, "x0": end, "x1": end, "y0": 0, "y1": 1, "visible": end > 0,
+        "line": {"width": 1.5, "color": "#1b1f24"},
+    }  # fmt: skip
+    turns = end > LABEL_TURNS * (seconds or 1)
+    label = {
+        "text": f"<b>{head}</b>, {tail}" if head and end else text, "x": end, "y": 1, "xref": x, "yref": y,
+        "showarrow": False, "xanchor": "right" if turns else "left", "yanchor": "bottom", "font": {"size": 13},
+        "name": "end",
+    }  # fmt: skip
+    return shape, label
+
+
+def static(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
+    """Return the figure as HTML and SVG, with no script: rows as wide as their place, dots of the same size."""
+    disks, shares = disks[:MAX_ROWS], shares[:MAX_ROWS]
+    drive = next(iter(drives_of(disks)), "")
+    span = scale_of(disks, shares)
+    seconds = max((end_of(disk, drive) for disk in disks), default=0.0) * 1.02 or 1.0
+    names, has_walks = names_of(disks), any(disk.walks for disk in disks)
+    rows = "".join(
+        _static_row(disk, held, names[number], drive, span, seconds, has_walks=has_walks)
+        for number, (disk, held) in enumerate(zip(disks, shares, strict=True))
+    )
+    time = "<span>0</span>" + "".join(
+        f'<span style="left:{100 * tick / seconds:.2f}%">{tick:g}</span>' for tick in _ticks(seconds)
+    )
+    foot = '<div class="srow foot"><div></div><div class="sx"><span>0</span><span class="far">100 %</span></div>'
+    foot += f'<div class="sx">{time}<span class="far">s</span></div></div>' if has_walks else "</div>"
+    alone = "" if has_walks else " alone"
+    return f'<div class="static{alone}">{rows}{foot}</div>'
+
+
+def _ticks(seconds: float) -> list[float]:
+    """Return round times on the axis, but for its start and end."""
+    step = next(step for power in range(-6, 7) for one in (1, 2, 5) if seconds / (step := one * 10.0**power) <= 6)
+    return [step * number for number in range(1, int(0.93 * seconds / step) + 1)]
+
+
+def _static_row(
+    disk: MapDisk, held: Sequence[Share], name: str, drive: str, span: int, seconds: float, *, has_walks: bool
+) -> str:
+    unit, unit_name = unit_of(span)
+    walk = reads(disk, drive)
+    caption = escape(caption_of(disk, name))
+    label = escape(label_of(name, disk, drive))
+    end = 100 * end_of(disk, drive) / seconds
+    turns = ' class="turned"' if end > 100 * LABEL_TURNS else ""
+    words = f"{caption}. {label}" if has_walks else caption
+    marks = f'<i style="left:{end:.2f}%"></i><b style="left:{end:.2f}%"{turns}>{label}</b>'
+    right = (
+        f'<div class="swalk"><svg viewBox="0 0 2000 400" preserveAspectRatio="none" aria-hidden="true">'
+        f"{_static_walk(walk, span, seconds)}</svg>{marks if end else f'<b>{label}</b>'}</div>"
+        if has_walks
+        else ""
+    )
+    return (
+        f'<p class="caption muted">{caption}</p><div class="srow" role="img" aria-label="{words}">'
+        f'<div class="sy"><span>{span / unit:,.3g} {unit_name}</span><span>0</span></div>'
+        f"{static_bars(held, span, disk.size_bytes)}{right}</div>"
+    )
+
+
+def static_bars(held: Sequence[Share], span: int, size: int) -> str:
+    """Draw what fills the stretches of a disk, as SVG that fills its place."""
+    found = bars(held, 0, span, size)
+    before = np.zeros(BINS)
+    paths = []
+    for key in dict.fromkeys(role.key for role in (*ROLES, *CHANGES)):
+        if key not in found.shares:
+            continue
+        share = found.shares[key]
+        path = "".join(
+            f"M{100 * left:.2f} {BINS - at - 1}h{100 * width:.2f}v1h{-100 * width:.2f}z"
+            for at, (left, width) in enumerate(zip(before.tolist(), share.tolist(), strict=True))
+            if width > 0
+        )
+        paths.append(f'<path class="fill-{key}" d="{path}"/>')
+        before = before + share
+    marks = "".join(f"M0 {BINS - at - 0.5}h0" for at in np.flatnonzero(found.shares.get(DAMAGED.key, before[:0]) > 0))
+    if marks:
+        paths.append(f'<path class="dots line-damaged" d="{marks}"/>')
+    looks = f'viewBox="0 0 100 {BINS}" preserveAspectRatio="none" aria-hidden="true"'
+    return f'<svg class="sbars" {looks}>{"".join(paths)}</svg>'
+
+
+def _distinct(x: NDArray[np.int64], y: NDArray[np.int64]) -> list[tuple[int, int]]:
+    return list(dict.fromkeys(zip(x.tolist(), y.tolist(), strict=True)))
+
+
+def _static_walk(walk: Reads | None, span: int, seconds: float) -> str:
+    if walk is None or not len(walk.time):
+        return ""
+    x, y = (2000 * walk.time / seconds).astype(int), (400 - 400 * walk.place / span).astype(int)
+    line = "M" + "L".join(f"{one} {other}" for one, other in zip(x.tolist(), y.tolist(), strict=True))
+    parts = [f'<path class="head" d="{line}"/>'] if walk.step == 1 else []
+    for role in (OTHER, DATA, MAIN):
+        own = walk.role == role.key
+        dots = "".join(f"M{one} {other}h0" for one, other in _distinct(x[own], y[own]))
+        if dots:
+            parts.append(f'<path class="dots line-{role.key}" d="{dots}"/>')
+    return "".join(parts)

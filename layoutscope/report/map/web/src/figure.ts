@@ -1,0 +1,290 @@
+// The figure of the first screen: Python made its axes and traces; here they are filled for what is looked at.
+
+import { element, isDark, save } from "./dom";
+import type { Drawn } from "./drawn";
+import type { FigureMade, Payload, Role } from "./payload";
+import { CONFIG, colour, type Fields, NARROW, type Plot, plotly } from "./plots";
+import { Tip } from "./tip";
+import type { View } from "./view";
+
+interface Meta {
+  disk: number;
+  part: "bars" | "marks" | "path" | "dots" | "found";
+  role: string;
+}
+
+/** Nearer than so many pixels to a dot, a pointer is at it. */
+const NEAR = 9;
+/** Wheels turn by so many pixels to zoom by two. */
+const TURN = 200;
+/** Pixels above each row, for its caption and its label. */
+const HEAD = 44;
+/** Labels of walks that end beyond this share of the axis stand before their end. */
+const LABEL_TURNS = 0.38;
+/** Letters of a caption take about so many pixels. */
+const LETTER = 6.6;
+
+export const hueOf = (roles: Role[], key: string): string => {
+  const role = roles.find((one) => one.key === key);
+  return role ? (isDark() ? role.dark : role.light) : colour("--fg");
+};
+
+export class Figure {
+  readonly plot: Plot;
+  private readonly made: FigureMade;
+  private readonly tip = new Tip();
+  private turned = 1;
+
+  constructor(
+    private readonly page: Payload,
+    private readonly disks: Drawn[],
+    readonly view: View,
+    private readonly holder: HTMLElement,
+  ) {
+    this.made = { ...page.figure, data: [...page.figure.data, ...disks.flatMap((_, i) => found(page.figure, i))] };
+    const label =
+      "what fills each stretch of each disk, and where the head goes over time; plus and minus zoom, arrows move, " +
+      "0 shows everything, Backspace goes back";
+    this.plot = element("div", {
+      class: "plot",
+      tabindex: 0,
+      role: "application",
+      "aria-label": label,
+    }) as unknown as Plot;
+    holder.append(this.plot);
+    view.whenChanged(() => this.draw());
+  }
+
+  /** Draw, and listen once there is something to listen to. */
+  async start(): Promise<void> {
+    await this.draw();
+    const { plot, view } = this;
+    plot.on("plotly_relayout", () => this.dragged());
+    plot.on("plotly_doubleclick", () => view.back());
+    plot.addEventListener("wheel", (e) => this.wheel(e), { passive: false, capture: true });
+    plot.addEventListener("keydown", (e) => this.press(e));
+    plot.addEventListener("pointermove", (e) => e.pointerType === "mouse" && !e.buttons && this.point(e));
+    plot.addEventListener("pointerup", (e) => e.pointerType !== "mouse" && this.point(e));
+    plot.addEventListener("pointerleave", (e) => e.pointerType === "mouse" && this.tip.hide());
+  }
+
+  async draw(): Promise<void> {
+    this.tip.hide();
+    const { range } = this.view;
+    const [unit] = this.made.unit;
+    const filled = this.disks.map((drawn) => this.values(drawn, range));
+    const data = this.made.data.map((trace) => {
+      const { disk, part, role } = trace.meta as Meta;
+      const looks = (trace.marker ?? trace.line) as Fields;
+      const hue = part === "found" ? colour("--fg") : hueOf(this.made.roles, part === "path" ? "data" : role);
+      const key = trace.marker ? "marker" : "line";
+      const values: Fields = filled[disk]!(part, role, unit);
+      // Marks stand in the room beside the bars.
+      if (part === "marks") values.x = (values.y as number[]).map(() => this.leftOf(String(trace.xaxis)) / 2);
+      return { ...trace, [key]: { ...looks, color: hue }, ...values };
+    });
+    await plotly().react(this.plot, data, this.layout(), CONFIG);
+  }
+
+  /** What the traces of a disk show; the twin is in `layoutscope/report/map/figure.py`. */
+  private values(drawn: Drawn, range: View["range"]) {
+    const { disk, reads, marks } = drawn;
+    const { low, high, from, to } = range;
+    const { bins: count, dots } = this.made;
+    const width = (high - low) / count;
+    const held = drawn.bins(low, high, count);
+    const seen: number[] = [];
+    for (let i = 0; i < reads.time.length; i++)
+      if (reads.time[i]! >= from && reads.time[i]! <= to && reads.place[i]! >= low && reads.place[i]! <= high)
+        seen.push(i);
+    const step = Math.max(1, Math.ceil(seen.length / dots));
+    const shown = step > 1 ? seen.filter((_, k) => k % step === 0) : seen;
+    const at = (own: number[], unit: number) => ({
+      x: own.map((i) => reads.time[i]!),
+      y: own.map((i) => reads.place[i]! / unit),
+    });
+    return (part: Meta["part"], role: string, unit: number): Fields => {
+      if (part === "dots")
+        return at(
+          shown.filter((i) => reads.role[i] === role),
+          unit,
+        );
+      if (part === "path")
+        return step * reads.step === 1 ? at([...reads.time.keys()].slice(...ends(seen)), unit) : { x: [], y: [] };
+      if (part === "found") return { x: marks.map(() => 1), y: marks.map((byte) => (byte - disk.start) / unit) };
+      const share = held.get(role) ?? new Float64Array(count);
+      const there = [...share.keys()].filter((i) => share[i]! > 0);
+      const y = there.map((i) => (low + (i + 0.5) * width) / unit);
+      if (part === "marks") return { y };
+      return { x: there.map((i) => share[i]!), y, width: there.map(() => width / unit) };
+    };
+  }
+
+  private leftOf(axis: string): number {
+    return ((this.made.layout[axis.replace("x", "xaxis")] as Fields).range as number[])[0]!;
+  }
+
+  /** Where the rows are, from bottom to top, in a figure of a height. */
+  private tops(height: number): [number, number][] {
+    const foot = (this.made.layout.margin as Record<string, number>).b!;
+    const rows = (this.made.layout.annotations as Fields[]).filter(({ name }) => name === "caption").length;
+    return Array.from({ length: rows }, (_, i) => [1 - (i + 1) / rows, 1 - i / rows - HEAD / (height - foot)]);
+  }
+
+  private layout(): Fields {
+    const [unit] = this.made.unit;
+    const { low, high, from, to } = this.view.range;
+    const { ends, seconds } = this.page.drives[this.view.drive] ?? { ends: [], seconds: 0 };
+    const wide = this.plot.clientWidth;
+    const isNarrow = wide < NARROW;
+    const [fg, muted] = [colour("--fg"), colour("--muted")];
+    const height = this.holder.clientHeight;
+    const tops = this.tops(height);
+    const layout: Fields = {
+      ...this.made.layout,
+      height,
+      width: wide,
+      font: { ...(this.made.layout.font as Fields), color: fg },
+    };
+    for (const key of Object.keys(layout)) {
+      if (key.startsWith("yaxis")) {
+        const [domain, range] = [tops[Number(key.slice(5) || 1) - 1], [low / unit, high / unit]];
+        layout[key] = { ...(layout[key] as Fields), domain, range };
+      }
+      const axis = layout[key] as Fields;
+      const title = isNarrow && axis.title ? { title: { text: "seconds" } } : {};
+      if (/^xaxis(\d*[02468])$/.test(key)) layout[key] = { ...axis, range: [from, to], ...title };
+      else if (key.startsWith("xaxis") && isNarrow && axis.domain && (axis.domain as number[])[1]! < 1)
+        layout[key] = { ...axis, tickvals: [0], title: { text: "" } };
+    }
+    const most = Math.floor((wide - 70) / LETTER);
+    const captions = (this.made.layout.annotations as Fields[])
+      .filter(({ name }) => name === "caption")
+      .map((caption, i) => ({
+        ...caption,
+        y: tops[i]![1],
+        text: cut(String(caption.text), most),
+        font: { size: 12, color: muted },
+      }));
+    const labels = ends.map(({ label }) => {
+      const x = Math.min(Math.max(Number(label.x), from), to);
+      const turns = (x - from) / (to - from) > LABEL_TURNS;
+      return { ...label, x, xanchor: turns ? "right" : "left", visible: seconds > 0 };
+    });
+    layout.annotations = [...captions, ...labels];
+    layout.shapes = ends.map(({ shape }) => ({ ...shape, line: { width: 1.5, color: fg } }));
+    layout.dragmode = matchMedia("(hover: none)").matches ? false : "zoom";
+    return layout;
+  }
+
+  /** Plotly has zoomed: all axes of positions match, and all of times. */
+  private dragged(): void {
+    const { yaxis, xaxis2 } = this.plot._fullLayout;
+    const [unit] = this.made.unit;
+    const [low, high] = yaxis!.range.map((place) => place * unit) as [number, number];
+    const [from, to] = xaxis2?.range ?? [this.view.range.from, this.view.range.to];
+    this.view.show({ low: Math.round(low), high: Math.round(high), from, to });
+  }
+
+  /** Where a pointer is: on which disk, at which byte and time, over the bars or the walk. */
+  private place(
+    e: MouseEvent,
+  ): { disk: number; byte: number; time: number; isWalk: boolean; scale: [number, number] } | null {
+    const box = this.plot.getBoundingClientRect();
+    const [x, y] = [e.clientX - box.left, e.clientY - box.top];
+    const { low, high, from, to } = this.view.range;
+    for (const disk of this.disks.keys()) {
+      const up = this.plot._fullLayout[disk ? `yaxis${disk + 1}` : "yaxis"]!;
+      if (y < up._offset || y > up._offset + up._length) continue;
+      const walk = this.plot._fullLayout[`xaxis${2 * disk + 2}`];
+      const isWalk = walk !== undefined && x >= walk._offset;
+      const byte = high - ((y - up._offset) / up._length) * (high - low);
+      const time = walk ? from + ((x - walk._offset) / walk._length) * (to - from) : 0;
+      const scale: [number, number] = [walk ? walk._length / (to - from) : 1, up._length / (high - low)];
+      return { disk, byte, time, isWalk, scale };
+    }
+    return null;
+  }
+
+  private point(e: MouseEvent): void {
+    const at = this.place(e);
+    if (!at) {
+      this.tip.hide();
+      return;
+    }
+    const drawn = this.disks[at.disk]!;
+    const { low, high } = this.view.range;
+    if (!at.isWalk) {
+      const width = (high - low) / this.made.bins;
+      const first = low + Math.floor((at.byte - low) / width) * width;
+      this.tip.show(e, drawn.lines(Math.floor(first), Math.floor(first + width)));
+      return;
+    }
+    const { time, place } = drawn.reads;
+    let [best, near] = [-1, NEAR ** 2];
+    for (let i = 0; i < time.length; i++) {
+      const far = ((time[i]! - at.time) * at.scale[0]) ** 2 + ((place[i]! - at.byte) * at.scale[1]) ** 2;
+      if (far < near) [best, near] = [i, far];
+    }
+    if (best < 0) this.tip.hide();
+    else this.tip.show(e, drawn.readLines(best));
+  }
+
+  /** With Ctrl or Cmd, as trackpads send a pinch; else the page scrolls. */
+  private wheel(e: WheelEvent): void {
+    if (!(e.ctrlKey || e.metaKey)) return;
+    e.preventDefault();
+    const at = this.place(e)?.byte;
+    const isFirst = this.turned === 1;
+    this.turned *= 2 ** (e.deltaY / TURN);
+    if (!isFirst) return;
+    requestAnimationFrame(() => {
+      const factor = this.turned;
+      this.turned = 1;
+      this.view.zoom(factor, at);
+    });
+  }
+
+  private press(e: KeyboardEvent): void {
+    const { view } = this;
+    const acts: Record<string, () => unknown> = {
+      "+": () => view.zoom(1 / 4),
+      "=": () => view.zoom(1 / 4),
+      "-": () => view.zoom(4),
+      "0": () => view.show(view.whole()),
+      Backspace: () => view.back(),
+      ArrowUp: () => view.move(1 / 4),
+      ArrowDown: () => view.move(-1 / 4),
+      Escape: () => this.tip.hide(),
+    };
+    const act = e.ctrlKey || e.metaKey || e.altKey ? undefined : acts[e.key];
+    if (!act) return;
+    e.preventDefault();
+    act();
+  }
+
+  /** Keep what is seen as a file; it is made here. */
+  async keep(): Promise<void> {
+    const size = { width: this.plot.clientWidth, height: this.plot.clientHeight };
+    const svg = await plotly().toImage(this.plot, { format: "svg", ...size, imageDataOnly: true });
+    save(new Blob([svg], { type: "image/svg+xml" }), "layoutscope.svg");
+  }
+}
+
+/** A trace for what was searched for, beside the bars of a disk. */
+function found({ data }: FigureMade, disk: number): Fields[] {
+  const bars = data.find(({ meta }) => (meta as Meta).disk === disk);
+  if (!bars) return [];
+  const marker = { symbol: "triangle-left", size: 9 };
+  const on = { xaxis: bars.xaxis, yaxis: bars.yaxis, hoverinfo: "none", cliponaxis: false };
+  return [{ type: "scatter", mode: "markers", meta: { disk, part: "found", role: "" }, marker, ...on }];
+}
+
+/** From before the first of some places to behind the last, so that the line goes on beyond the edges. */
+function ends(seen: number[]): [number, number] {
+  return seen.length ? [Math.max(0, seen[0]! - 1), seen[seen.length - 1]! + 2] : [0, 0];
+}
+
+function cut(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, Math.max(1, most - 1))}…` : text;
+}

@@ -23,9 +23,6 @@ OptionKind = Literal["number", "text", "switch", "secret", "image"]
 
 # Without slots, for which a class is built twice: helps and usage errors need all of these.
 
-OTHER_COLOURS = ("#56B4E9", "#8CD0F7")
-"""Colours of trees without one of their own, on light and on dark."""
-
 
 @dataclass(frozen=True)
 class TreeTraits:
@@ -36,10 +33,6 @@ class TreeTraits:
     # `main` is what an enumeration walks: names and inodes. `map` holds the addresses of others' nodes.
     role: Literal["main", "map", "other"] = "other"
     is_walked: bool = False  # whether enumerations read it: the main tree, what maps it, what is looked up beside it
-    # light, dark: colours of the map on light and dark; Okabe and Ito's (2008) are those that all people can
-    # distinguish
-    light: str = OTHER_COLOURS[0]
-    dark: str = OTHER_COLOURS[1]
     words: str = ""  # how a sentence about it begins
     holds_several: bool = False  # whether several trees go by this name, so that their nodes have no common key order
 

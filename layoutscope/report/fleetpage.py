@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from layoutscope.display import Struct
 from layoutscope.report import escape_text
+from layoutscope.report.map.figure import DATA, MAIN
 from layoutscope.report.map.page import asset
 from layoutscope.results.explanation import drive_words
 from layoutscope.results.fleet import STATUSES
@@ -185,8 +186,8 @@ KINDS: Final = 4
 
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 
-STRIP_COLOURS: Final = ((0xD9, 0x66, 0x00), (0x6C, 0x8C, 0xB4))
-"""Colours of metadata and of file data, visible on light and dark backgrounds."""
+STRIP_COLOURS: Final = tuple(tuple(bytes.fromhex(role.light.removeprefix("#"))) for role in (MAIN, DATA))
+"""Colours of metadata and of file data, those of maps; visible on light and on dark."""
 
 
 def fleet_page(fleet: FleetPage) -> str:

@@ -36,7 +36,7 @@ class Toy:
         labels=("ToyFS",),
         trees=(
             TreeTraits("table", "file table", "main", is_walked=True, words="The file table"),
-            TreeTraits("map", "table map", "map", is_walked=True, light="#D55E00", dark="#FF8A3D"),
+            TreeTraits("map", "table map", "map", is_walked=True),
         ),
         stamp_word="mount count",
         options=(ReadOption("first_file", "number", "only files from this number on.", default=16),),

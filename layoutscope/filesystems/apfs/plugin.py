@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 TREES: Final = (
-    TreeTraits("fs", "file-system B-tree", "main", True, "#0072B2", "#4BA3E3", words="The file-system tree"),
-    TreeTraits("omap", "object map", "map", True, "#D55E00", "#FF8A3D"),
-    TreeTraits("container-omap", "container object map", "map", False, "#9C2F00", "#E0662E"),
-    TreeTraits("extentref", "extent-reference B-tree", "other", False, "#009E73", "#2FD6A3"),
-    TreeTraits("snapmeta", "snapshot-metadata B-tree", "other", False, "#8A6BBE", "#B79CEB"),
-    TreeTraits("fext", "file-extent B-tree", "other", False, "#1B998B", "#5FD8C9"),
-    TreeTraits("spaceman", "free-queue B-trees", "other", False, "#B58900", "#E3B93B", holds_several=True),
+    TreeTraits("fs", "file-system B-tree", "main", True, words="The file-system tree"),
+    TreeTraits("omap", "object map", "map", True),
+    TreeTraits("container-omap", "container object map", "map", False),
+    TreeTraits("extentref", "extent-reference B-tree", "other", False),
+    TreeTraits("snapmeta", "snapshot-metadata B-tree", "other", False),
+    TreeTraits("fext", "file-extent B-tree", "other", False),
+    TreeTraits("spaceman", "free-queue B-trees", "other", False, holds_several=True),
     TreeTraits("checkpoint-area", "checkpoint-area B-tree", holds_several=True),
 )
 

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 TREES: Final = (
-    TreeTraits("catalog", "catalog B-tree", "main", True, "#0072B2", "#4BA3E3", words="The catalog"),
-    TreeTraits("attributes", "attributes B-tree", "other", True, "#CC79A7", "#E9A3CB"),
-    TreeTraits("extents-overflow", "extents-overflow B-tree", "map", False, "#009E73", "#2FD6A3"),
-    TreeTraits("hot-files", "hot-files B-tree", "other", False, "#8A6BBE", "#B79CEB"),
+    TreeTraits("catalog", "catalog B-tree", "main", True, words="The catalog"),
+    TreeTraits("attributes", "attributes B-tree", "other", True),
+    TreeTraits("extents-overflow", "extents-overflow B-tree", "map", False),
+    TreeTraits("hot-files", "hot-files B-tree", "other", False),
 )
 
 # The wrapper around an HFS+ volume is one of classic HFS; so is what has none inside.

@@ -284,7 +284,12 @@ def skeleton(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive:
 
 
 def _traces(number: int, disk: MapDisk, known: Sequence[Role], *, has_walks: bool) -> Iterator[Fields]:
-    on = {"xaxis": _axis("x", 2 * number), "yaxis": _axis("y", number), "hoverinfo": "none", "showlegend": False}
+    on: Fields = {
+        "xaxis": _axis("x", 2 * number),
+        "yaxis": _axis("y", number),
+        "hoverinfo": "none",
+        "showlegend": False,
+    }
 
     def meta(part: str, role: str = "") -> Fields:
         return {"disk": number, "part": part, "role": role}
@@ -301,16 +306,16 @@ def _traces(number: int, disk: MapDisk, known: Sequence[Role], *, has_walks: boo
         }
     if any(role.key == DAMAGED.key for role in known):
         looks = {"color": DAMAGED.light, "size": 9, "symbol": "triangle-right"}
-        marks = {"type": "scatter", "mode": "markers", "name": DAMAGED.label}
+        marks: Fields = {"type": "scatter", "mode": "markers", "name": DAMAGED.label}
         yield {**marks, "meta": meta("marks", DAMAGED.key), "marker": looks, **on}
     if not has_walks or not disk.walks:
         return
     on = {**on, "xaxis": _axis("x", 2 * number + 1)}
-    line = {"color": DATA.light, "width": 0.6}
-    yield {"type": "scatter", "mode": "lines", "name": "head", "meta": meta("path"), "line": line, "opacity": 0.6, **on}
+    path: Fields = {"type": "scatter", "mode": "lines", "name": "head", "line": {"color": DATA.light, "width": 0.6}}
+    yield {**path, "meta": meta("path"), "opacity": 0.6, **on}
     for role in (OTHER, DATA, MAIN):
         looks = {"color": role.light, "size": 4, "line": {"width": 0}}
-        dots = {"type": "scatter", "mode": "markers", "name": f"reads of {role.label}"}
+        dots: Fields = {"type": "scatter", "mode": "markers", "name": f"reads of {role.label}"}
         yield {**dots, "meta": meta("dots", role.key), "marker": looks, **on}
 
 

@@ -40,32 +40,30 @@ UNKNOWN: Final = "unknown"
 
 
 class MapClass(Struct, frozen=True):
-    """One class: its key in the tables, its name, its group, its colours on light and dark, its tree's role."""
+    """One class: its key in the tables, its name, its group, its tree's role."""
 
     key: str
     label: str
     group: str
-    light: str
-    dark: str
     role: str = ""
 
 
-REGION: Final = MapClass("region", "metadata outside trees", METADATA, "#FFA400", "#F0E442")
-FILE_DATA: Final = MapClass("data", "file data", DATA, "#B9BDC4", "#555B66")
-PENDING: Final = MapClass("pending-free", "freed, not yet reusable", DATA, "#D8C7A0", "#503F27")
-UNCLAIMED: Final = MapClass("unclaimed", "used, owner unknown", UNKNOWN, "#7A5C3E", "#A98462")
-FREE_SPACE: Final = MapClass("free", "free space", FREE, "#F4F4F2", "#1E2126")
-UNREAD: Final = MapClass("unread", "not read", UNKNOWN, "#3B3B3B", "#8E8E8E")
-DAMAGED: Final = MapClass("damaged", "damaged metadata block", METADATA, "#A00012", "#D74820")
-LOCKED: Final = MapClass("locked", "locked metadata", METADATA, "#541176", "#7D51CA")
-MOVED_HERE: Final = MapClass("moved-here", "metadata that moved here", METADATA, "#0072B2", "#4BA3E3")
-CAME: Final = MapClass("came", "metadata that came", METADATA, "#FFA400", "#F0E442")
-MOVED_AWAY: Final = MapClass("moved-away", "metadata that moved away", METADATA, "#541176", "#7D51CA")
-WENT: Final = MapClass("went", "metadata that went", METADATA, "#A00012", "#D74820")
-NEW_DATA: Final = MapClass("new-data", "file data, new here", METADATA, "#D25C00", "#DF9F7F")
-OLD_DATA: Final = MapClass("old-data", "file data, gone from here", METADATA, "#D8C7A0", "#503F27")
-STILL_THERE: Final = MapClass("stayed", "in use in both, unchanged in place", DATA, "#8A919C", "#7C8492")
-NOT_TOLD: Final = MapClass("not-told", "unknown in one of the two", UNKNOWN, "#3B3B3B", "#FBFDFF")
+REGION: Final = MapClass("region", "metadata outside trees", METADATA)
+FILE_DATA: Final = MapClass("data", "file data", DATA)
+PENDING: Final = MapClass("pending-free", "freed, not yet reusable", DATA)
+UNCLAIMED: Final = MapClass("unclaimed", "used, owner unknown", UNKNOWN)
+FREE_SPACE: Final = MapClass("free", "free space", FREE)
+UNREAD: Final = MapClass("unread", "not read", UNKNOWN)
+DAMAGED: Final = MapClass("damaged", "damaged metadata block", METADATA)
+LOCKED: Final = MapClass("locked", "locked metadata", METADATA)
+MOVED_HERE: Final = MapClass("moved-here", "metadata that moved here", METADATA)
+CAME: Final = MapClass("came", "metadata that came", METADATA)
+MOVED_AWAY: Final = MapClass("moved-away", "metadata that moved away", METADATA)
+WENT: Final = MapClass("went", "metadata that went", METADATA)
+NEW_DATA: Final = MapClass("new-data", "file data, new here", METADATA)
+OLD_DATA: Final = MapClass("old-data", "file data, gone from here", METADATA)
+STILL_THERE: Final = MapClass("stayed", "in use in both, unchanged in place", DATA)
+NOT_TOLD: Final = MapClass("not-told", "unknown in one of the two", UNKNOWN)
 FREE_NOW: Final = replace(FREE_SPACE, label="free in both, or freed")
 BY_CONDITION: Final = {"damaged": DAMAGED, "unread": DAMAGED, "locked": LOCKED}
 """Classes of nodes by their condition; sound nodes have the class of their tree."""
@@ -75,8 +73,8 @@ NOT_METADATA_REGIONS: Final = frozenset({"free", "pending-free", "unclaimed", "u
 
 
 def tree_class(traits: TreeTraits) -> MapClass:
-    """Return the class of a B-tree, in the words and colours of its file system."""
-    return MapClass(traits.name, traits.label, METADATA, traits.light, traits.dark, traits.role)
+    """Return the class of a B-tree, in the words of its file system."""
+    return MapClass(traits.name, traits.label, METADATA, traits.role)
 
 
 class Segments(Struct, frozen=True):

@@ -178,7 +178,7 @@ def walked_costs(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> Walk
 
 
 # Tables know nothing of walks and drives, which work on them; whoever gets a layout from a verb can ask it for costs.
-VolumeLayout.cost_with(walked_costs)
+VolumeLayout.set_cost_function(walked_costs)
 
 
 IMAGE_ONLY: Final = ("partition", "volume_at", "ddrescue_map")

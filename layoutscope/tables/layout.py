@@ -107,9 +107,9 @@ class VolumeLayout(Displayed):
         return f"VolumeLayout({self.facts.variant} {self.facts.name!r:.80}, {self.facts.view!r:.40}, {rows})"
 
     @staticmethod
-    def cost_with(work_out: Callable[[VolumeLayout, Any, dict[str, Any]], WalkCosts]) -> None:
+    def set_cost_function(compute: Callable[[VolumeLayout, Any, dict[str, Any]], WalkCosts]) -> None:
         """Set the function that computes the costs of a walk from a layout, a drive and keywords of the workload."""
-        VolumeLayout._costs = work_out
+        VolumeLayout._costs = compute
 
     def costs(self, drive: str | os.PathLike[str], **work: Unpack[Workload]) -> WalkCosts:
         """Compute the cost of a walk of this volume on a drive, by node, by file and by directory.

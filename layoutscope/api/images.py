@@ -181,7 +181,7 @@ def walked_costs(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> Walk
 
 
 # Tables do not know walks and drives, which use them. So a layout from a verb learns here how to compute costs.
-VolumeLayout.cost_with(walked_costs)
+VolumeLayout.set_cost_function(walked_costs)
 
 
 IMAGE_ONLY: Final = ("partition", "volume_at", "ddrescue_map")

@@ -1,6 +1,6 @@
 """``batch``: reads each source in its own process, into captures and tables in one folder.
 
-A job is the work on one source as plain data: its path, its options and limits, and the key that tells whether the
+A job is the work on one source as plain data: its path, its options and limits, and the key that shows whether the
 source has changed.
 """
 

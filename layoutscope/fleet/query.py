@@ -202,17 +202,16 @@ _LAYOUT_COLUMNS: Final = (
 )
 
 
-def _capture_columns(name: str) -> tuple[Column, ...]:
-    return (*_LAYOUT_COLUMNS, *(column for column in TABLES[name] if column.name != "volume"))
-
-
 VIEWS: Final[dict[str, tuple[Column, ...]]] = {
     "sources": FLEET_TABLES["batch"],
     "volumes": FLEET_TABLES["volumes"],
     "metrics": FLEET_TABLES["metrics"],
     "predictions": FLEET_TABLES["predictions"],
     "findings": FLEET_TABLES["findings"],
-    **{name: _capture_columns(name) for name in CAPTURE_TABLES},
+    **{
+        name: (*_LAYOUT_COLUMNS, *(column for column in TABLES[name] if column.name != "volume"))
+        for name in CAPTURE_TABLES
+    },
 }
 """Columns of each view, in order."""
 

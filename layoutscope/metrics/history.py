@@ -149,23 +149,21 @@ class Ascents(NamedTuple):
         return (self.num_rising - self.num_different / 2) / math.sqrt(max(self.num_different, 12) / 12)
 
 
-class FilesInOrder(NamedTuple):
-    """Files of some folders, folder by folder."""
-
-    table: Table  # in the order of listings
-    is_behind: NDArray[np.bool_]  # whether it is not the first of its folder
-    by_name: I64 | None  # the rows in the order of names within each folder; None if names are unknown
-
-    def ascents(self, column: str, order: I64 | None = None) -> Ascents:
-        """Count ascents between neighbours, in the order of listings by default."""
-        values = self.table[column]
-        numbers = values.signed() if order is None else values.signed()[order]
-        step = (numbers[1:] - numbers[:-1])[self.is_behind[1:]]
-        return Ascents(int((step != 0).sum()), int((step > 0).sum()))
+def count_ascents(
+    numbers: I64,  # of files, folder by folder
+    is_behind: NDArray[np.bool_],  # whether a file is not the first of its folder
+) -> Ascents:
+    """Count ascents between neighbours in a folder."""
+    step = (numbers[1:] - numbers[:-1])[is_behind[1:]]
+    return Ascents(int((step != 0).sum()), int((step > 0).sum()))
 
 
-def list_files(layout: VolumeLayout) -> FilesInOrder:
-    """List the files of all folders, or of an evenly spaced sample of them."""
+def list_files(layout: VolumeLayout) -> tuple[Table, NDArray[np.bool_], I64 | None]:
+    """List the files of all folders, or of an evenly spaced sample of them, in the order of listings.
+
+    Returns the files, whether each is not the first of its folder, and the rows in the order of names within each
+    folder; None if names are unknown.
+    """
     entries = layout.columns("entries")
     files = entries.take(~entries["kind"].equals("directory") & entries["entry_rank"].is_known)
     parent, rank = files["parent_id"].data, files["entry_rank"].data
@@ -179,19 +177,19 @@ def list_files(layout: VolumeLayout) -> FilesInOrder:
         # Eight bytes as one big-endian number compare like the bytes.
         words = names.heads(NAME_BYTES).view(np.dtype(np.uint64).newbyteorder("big"))
         by_name = np.lexsort((*words.T[::-1], parent))
-    return FilesInOrder(files, ~is_head(parent), by_name)
+    return files, ~is_head(parent), by_name
 
 
 def creation_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Measure how the order of creation agrees with the orders of listings and names."""
-    files = list_files(layout)
-    number = files.table["file_id"].signed()
-    follows = (number[1:] == number[:-1] + 1)[files.is_behind[1:]]
+    files, is_behind, by_name = list_files(layout)
+    number = files["file_id"].signed()
+    follows = (number[1:] == number[:-1] + 1)[is_behind[1:]]
     yield Metric(NEXT_NUMBER, float(follows.mean()) if len(follows) else None, "files")
-    yield Metric(CREATED_AS_LISTED, files.ascents("file_id").share, "files")
-    if files.by_name is not None:
-        yield Metric(CREATED_BY_NAME, files.ascents("file_id", files.by_name).share, "files")
-    yield Metric(BORN_AS_LISTED, files.ascents("create_time").share, "files")
+    yield Metric(CREATED_AS_LISTED, count_ascents(number, is_behind).share, "files")
+    if by_name is not None:
+        yield Metric(CREATED_BY_NAME, count_ascents(number[by_name], is_behind).share, "files")
+    yield Metric(BORN_AS_LISTED, count_ascents(files["create_time"].signed(), is_behind).share, "files")
 
 
 AS_LISTED, BY_NAME, FOLDERS_FIRST = "hash", "alphabetical", "numbered"
@@ -210,9 +208,10 @@ def infer_creation_order(layout: VolumeLayout) -> str:
     folders, others = number[is_folder & is_own], number[~is_folder & is_own]
     if len(folders) > 1 and len(others) and (others > np.quantile(folders, 0.99)).mean() > FIRST_SHARE:
         return FOLDERS_FIRST
-    files = list_files(layout)
-    listed = files.ascents("file_id").excess
-    named = listed if files.by_name is None else files.ascents("file_id", files.by_name).excess
+    files, is_behind, by_name = list_files(layout)
+    number = files["file_id"].signed()
+    listed = count_ascents(number, is_behind).excess
+    named = listed if by_name is None else count_ascents(number[by_name], is_behind).excess
     if max(listed, named) < CERTAIN_SIGMAS:
         return ""
     return AS_LISTED if listed > named + CERTAIN_SIGMAS else BY_NAME

@@ -331,7 +331,7 @@ def find_volumes(source: Source, *, depth: Depth = "usual") -> VolumeSearch:
     if is_bare:
         return _make_bare_search(bare, maps)
     if not any(contents for _, contents in maps) and bare.kind == "unknown":
-        # Of a disk whose first sectors were overwritten, only a protective record may remain.
+        # A disk whose first sectors were overwritten may have only a protective record left.
         backup = read_backup_gpt(source)
         maps += [_probe_partitions(source, backup)] if backup is not None else []
     if not maps:

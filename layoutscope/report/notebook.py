@@ -73,7 +73,7 @@ def _show_members(displayed: Any) -> Iterator[str]:
     plain = [(name, value if isinstance(value, PLAIN) else shorten(value)) for name, value in values.items()]
     yield table(("member", "value"), plain)
     for name, value in values.items():
-        if _is_frame(value) and value.height:
+        if hasattr(value, "iter_rows") and value.height:
             yield _fold_frame(name, value)
         elif isinstance(value, Mapping) and value:
             yield _fold(
@@ -92,10 +92,6 @@ def _show_objects(items: Sequence[Any]) -> str:
 
 def _shorten_cell(value: Any) -> Any:
     return value if isinstance(value, PLAIN) else shorten(value)
-
-
-def _is_frame(value: Any) -> bool:
-    return hasattr(value, "iter_rows")
 
 
 def _fold_frame(name: str, frame: Any) -> str:

@@ -127,10 +127,6 @@ def list_node_pieces(layout: VolumeLayout, nodes: NodeTable) -> tuple[I64, I64, 
     return key[order], length[order], own[order], before[order]
 
 
-def _main(reads: ReadsOfNodes) -> int:
-    return reads.nodes.tree_code(filesystem_of(reads.layout).traits.main_tree)
-
-
 def merge_reads_of_nodes(reads: ReadsOfNodes) -> AccessTrace:
     """Merge the reads of each node into one request."""
     # Linux reads a node of 8 KiB as two consecutive pages of 4 KiB; Apple's drivers read it in one request.
@@ -152,7 +148,7 @@ def merge_reads_of_nodes(reads: ReadsOfNodes) -> AccessTrace:
 def merge_partial_leaves(reads: ReadsOfNodes) -> AccessTrace:
     """Return the reads that remain if neighbouring leaves are merged as long as their records fit into one."""
     nodes = reads.nodes
-    main = nodes.leaves(_main(reads))
+    main = nodes.leaves(nodes.tree_code(filesystem_of(reads.layout).traits.main_tree))
     table = reads.layout.columns("nodes")
     used, free = (table[name].filled(0)[main].astype(np.int64) for name in ("used_bytes", "free_bytes"))
     room = int((used + free).max(initial=0))

@@ -107,9 +107,9 @@ class VolumeLayout(Displayed):
         return f"VolumeLayout({self.facts.variant} {self.facts.name!r:.80}, {self.facts.view!r:.40}, {rows})"
 
     @staticmethod
-    def cost_with(work_out: Callable[[VolumeLayout, Any, dict[str, Any]], WalkCosts]) -> None:
+    def set_cost_function(compute: Callable[[VolumeLayout, Any, dict[str, Any]], WalkCosts]) -> None:
         """Set the function that computes the costs of a walk from a layout, a drive and keywords of the workload."""
-        VolumeLayout._costs = work_out
+        VolumeLayout._costs = compute
 
     def costs(self, drive: str | os.PathLike[str], **work: Unpack[Workload]) -> WalkCosts:
         """Compute the cost of a walk of this volume on a drive, by node, by file and by directory.
@@ -211,12 +211,12 @@ def coverage_of(layouts: Sequence[VolumeLayout], num_errors_outside: int = 0) ->
     """
     containers = [layout.container for layout in layouts if layout.container is not None]
     codes = [layout.columns("findings").texts("code").raw() for layout in (*layouts, *containers)]
-    if any(code.encode() in num_listed for num_listed in codes for code in UNBOUNDED):
+    if any(code.encode() in known_codes for known_codes in codes for code in UNBOUNDED):
         return None
     facts = [layout.facts for layout in layouts]
     known, read = sum(item.metadata_known_bytes for item in facts), sum(item.metadata_read_bytes for item in facts)
     missing = sum(item.num_missing_entries for item in facts)
-    # Of an entry without a record of its own, only the name is left, so it counts as lost.
+    # An entry without a record of its own has only its name left, so it counts as lost.
     flags = [layout.columns("entries")["flags"].filled(0) for layout in layouts] if missing else []
     num_listed = sum(int(((each & FLAG_INFERRED) == 0).sum()) for each in flags)
     share = min(read / known if known else 1.0, num_listed / (num_listed + missing) if missing else 1.0)

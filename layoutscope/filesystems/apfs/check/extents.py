@@ -166,7 +166,7 @@ def check_shape(
     extents: Columns,
     report: Report,
 ) -> None:
-    """Check that extents are whole blocks, follow each other without gaps, and lie inside the container."""
+    """Check that extents are whole blocks, follow each other without gaps, and end inside the container."""
     # The view as signed integers changes no bytes.
     length, logical = (extents[name].view(np.int64) for name in ("len_extent", "logical_addr"))
     add = report.for_table(extents, "extent of data stream", "extent-invalid")

@@ -405,7 +405,7 @@ def check_jumpstart(subject: Subject) -> None:
         cls = grammar.ApfsContainer.EfiJumpstart
         record = grammar.parse(cls, container.blocks.read_object(paddr), structure="EFI jumpstart", image_offset=0)
     except FormatError:
-        # Reading reports what is no boot record.
+        # Reading reports an object that is not a boot record.
         return
     for number, run in enumerate(record.extents):
         if not run.num_blocks:

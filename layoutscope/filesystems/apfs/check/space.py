@@ -640,11 +640,6 @@ def _list_volume_claims(parts: VolumeParts, block_size: int) -> Iterator[Owner]:
     yield f"data {volume}", arrays.union([parts.data_runs(), parts.file_runs(block_size)])
 
 
-def merge_claims(subject: Subject) -> NDArray[np.int64]:
-    """Return the runs of blocks that current structures use."""
-    return arrays.union([runs for _, runs in list_claims(subject)])
-
-
 def check_double_claims(subject: Subject) -> None:
     """Check that no block belongs to two structures."""
     named = [(name, runs) for name, runs in list_claims(subject) if len(runs)]
@@ -760,7 +755,7 @@ def check_queues(subject: Subject) -> None:
     space = subject.parts.space
     if space is None:
         return
-    claims = merge_claims(subject)
+    claims = arrays.union([runs for _, runs in list_claims(subject)])
     for number, source in list_queue_sources(subject):
         queue = space.header.free_queues[number]
         what = f"number of blocks in free queue {number}"

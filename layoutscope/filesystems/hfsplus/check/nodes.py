@@ -83,13 +83,9 @@ def _check_descriptors(subject: Subject, located: TreeRecords) -> None:
             "node-invalid",
             "error",
             "the node's kind and height contradict each other, or its place in the tree",
-            expected=_get_kind_at(height) if by_height else max(expected, int(lowest[number])),
+            expected={0: MAP, 1: LEAF}.get(height, INDEX) if by_height else max(expected, int(lowest[number])),
             found=kind if by_height else height,
         )
-
-
-def _get_kind_at(height: int) -> int:
-    return {0: MAP, 1: LEAF}.get(height, INDEX)
 
 
 def _find_expected_heights(located: TreeRecords) -> I64:

@@ -78,7 +78,8 @@ def prepare(app: Sphinx, name: str, source: list[str]) -> None:
         listed = [(caption, LINK.findall(links)) for caption, links in SECTION.findall(source[0])]
         source[0] += "".join(contents(pages, caption=caption) for caption, pages in listed)
     elif name.endswith("/README") and len(list(Path(app.srcdir, name).parent.glob("*.md"))) > 1:
-        source[0] += contents(["*", "*/README"], glob="")
+        folders = ["*/README"] * bool(list(Path(app.srcdir, name).parent.glob("*/README.md")))
+        source[0] += contents(["*", *folders], glob="")
 
 
 def _of_both_grounds(picture: re.Match[str]) -> str:
@@ -93,12 +94,13 @@ def contents(pages: list[str], **options: str) -> str:
     return "\n".join([*lines, "```", ""])
 
 
-def prepare_included(_app: Sphinx, _path: Path, name: str, source: list[str]) -> None:
+def prepare_included(_app: Sphinx, path: Path, _name: str, source: list[str]) -> None:
     """Make the links of a page of the root relative to the page that includes it."""
+    page = next((page for target, page in INCLUDED.items() if path.as_posix().endswith(target)), "")
 
     def _from_here(link: re.Match[str]) -> str:
         target, mark, anchor = link[1].partition("#")
-        up = "" if re.match(r"https?:", target) or not target else "../" * name.count("/")
+        up = "" if re.match(r"https?:", target) or not target else "../" * page.count("/")
         return f"]({up}{INCLUDED.get(target, target)}{mark}{anchor})"
 
     source[0] = re.sub(r"\]\((?:(?:\.\./)?docs/)?([^)]+)\)", _from_here, source[0])

@@ -97,7 +97,7 @@ def verbs() -> dict[str, Callable[..., Any]]:
 def methods() -> dict[str, Callable[..., Any]]:
     """Return what sessions and layouts do, by the name under which the page has it."""
     own = {name: method for name, method in vars(Session).items() if not name.startswith("_")}
-    of_scans = {f"ScanResult.{name}": getattr(ScanResult, name) for name in ("map", "figures", "save")}
+    of_scans = {f"ScanResult.{name}": getattr(ScanResult, name) for name in ("map", "figure", "save")}
     return (
         {f"Session.{name}": method for name, method in own.items()}
         | of_scans

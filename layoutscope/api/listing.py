@@ -83,7 +83,7 @@ def list_files(
     if isinstance(target, str) or hasattr(target, "__fspath__"):
         check_output(Path(str(target)), force=asked["force"], reads=[path])
     request = request_of(options, path)
-    with opened(path, request, keeps_all=True) as image, reporting(request["progress"]):
+    with opened(path, request) as image, reporting(request["progress"]):
         held = [layout for layout in image.layouts if len(layout.columns("entries"))]
         if not held:
             raise nothing_to_walk(image.layouts, image.about.name)

@@ -91,12 +91,10 @@ def request_of(options: Mapping[str, Any], path: str | os.PathLike[str] | None =
 
 
 @contextmanager
-def opened(
-    path: str | os.PathLike[str], request: ReadOptions, kept: dict[int, Any] | None = None, *, keeps_all: bool = False
-) -> Iterator[Opened]:
+def opened(path: str | os.PathLike[str], request: ReadOptions, kept: dict[int, Any] | None = None) -> Iterator[Opened]:
     """Open an image or a capture, read its volumes, and keep it open for further reads; an open one stays as it is.
 
-    With `kept`, which gets what a check takes up, or `keeps_all` no block is asked of the disk again.
+    With `kept`, which gets what a check takes up, no block is asked of the disk again.
     ``IMAGE:VOLUME`` is read as an image of which that volume alone was asked for.
     """
     if isinstance(path, OpenImage) and path.request == request:
@@ -107,7 +105,7 @@ def opened(
     if is_capture(Path(path)):
         yield _notify_listeners(with_chosen(load_capture(Path(path), request), request), request)
         return
-    with open_images(path, request, keeps_all=keeps_all or kept is not None) as images:
+    with open_images(path, request, keeps_all=kept is not None) as images:
         yield _notify_listeners(with_chosen(read_images(images, request, kept), request), request)
 
 

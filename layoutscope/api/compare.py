@@ -102,7 +102,7 @@ def series(
     --------
     >>> import layoutscope
     >>> image = "fixtures/images/hfsplus-scattered.img.zst"
-    >>> layoutscope.save(layoutscope.scan(image, drives=()), "monday.lscope")
+    >>> layoutscope.scan(image, drives=()).save("monday.lscope")
     >>> found = layoutscope.series(["monday.lscope", image], drives=())
     >>> found.places, list(found.curves.values())
     (('1', '2'), [[0, 1]])

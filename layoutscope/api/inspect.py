@@ -225,7 +225,7 @@ def _image_offset(pieces: Sequence[Piece], offset: int) -> int:
 def _lines(part: Described, pieces: Sequence[Piece], prefix: str) -> StructureLines:
     """Turn a described structure into lines with addresses on the image."""
     since_1970 = bool(part.value("has_expanded_times"))
-    # The date in the header of an HFS+ volume is in local time (TN1150, createDate).
+    # The date in a volume header is in local time (TN1150, createDate).
     is_local = part.title.endswith("volume header")
     fields = tuple(
         FieldLine(

@@ -78,7 +78,8 @@ def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True)
     Examples
     --------
     >>> import layoutscope
-    >>> layoutscope.layout_map(layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst"))
+    >>> from layoutscope.api.map import layout_map
+    >>> layout_map(layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst"))
     LayoutMap(1 disk)
     """
     from layoutscope.report.map.notebook import layout_figure
@@ -171,7 +172,8 @@ def write_map(
     Examples
     --------
     >>> import layoutscope
-    >>> layoutscope.write_map(layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst"), "map.html")
+    >>> from layoutscope.api.map import write_map
+    >>> write_map(layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst"), "map.html")
     """
     file_form(path, "html", ("html",), "html")
     with phase("drawing the map"):

@@ -80,7 +80,8 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     Examples
     --------
     >>> import layoutscope
-    >>> layoutscope.save(layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst"), "tuesday.lscope")
+    >>> from layoutscope.api.save import save
+    >>> save(layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst"), "tuesday.lscope")
     >>> layoutscope.scan("tuesday.lscope").volume.layout.facts.name
     'Scattered'
     """

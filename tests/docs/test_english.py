@@ -44,8 +44,8 @@ NOUNS: Final = (
     "|place|read|record|request|row|second|source|step|table|test|thread|verb|volume|week"
 )
 NEWER: Final = {
-    r"\bsa(?:ys?|id) of\b": "declare, report",
-    r"(?<![-`\w])(?<!nothing )(?<!left )(?<!leaves )behind\b(?![-`])(?! a link)(?! the (?:contract|user's back)| USB)":
+    r"\bsays? of\b": "declare, report",
+    r"(?<![-`\w])(?<!nothing )(?<!left )(?<!leaves )(?<!one )behind\b(?![-`])(?! a link)(?! the (?:contract|user's back)| USB)":
         "after, followed by",
     rf"\b(?:an?|one) (?:row|line|page|test|number|profile|task|file|jump|path|process) an? (?:{NOUNS})\b": "one per",
     rf"(?<!\bor )\bone an? (?:{NOUNS})\b": "one per",

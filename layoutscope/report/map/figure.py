@@ -181,7 +181,7 @@ def reads(disk: MapDisk, drive: str) -> Reads | None:
 
 
 def names_of(disks: Sequence[MapDisk]) -> list[str]:
-    """Name disks as briefly as possible: by their file systems if these differ, else by their titles; one needs no name."""
+    """Name disks briefly: by their file systems if these differ, else by their titles; one needs no name."""
     kinds = [disk.kind for disk in disks]
     if len(disks) == 1:
         return [""]

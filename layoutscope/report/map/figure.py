@@ -80,7 +80,7 @@ MAX_ROWS: Final = 16
 # Pixels of the figure: above each row, below the last one, beside the axes.
 HEAD, FOOT, LEFT, RIGHT = 44, 44, 62, 18
 WIDTH: Final = 1100
-"""Of a picture."""
+"""Pixels of a picture's width."""
 
 BARS, WALK, WHOLE = (0.0, 0.16), (0.185, 1.0), (0.0, 1.0)
 """Parts of the width: bars, walk, and bars where no disk has a walk."""
@@ -181,7 +181,7 @@ def reads(disk: MapDisk, drive: str) -> Reads | None:
 
 
 def names_of(disks: Sequence[MapDisk]) -> list[str]:
-    """Name disks as briefly as tells them apart: by their file systems, or by their titles; one needs no name."""
+    """Name disks briefly: by their file systems if these differ, else by their titles; one needs no name."""
     kinds = [disk.kind for disk in disks]
     if len(disks) == 1:
         return [""]

@@ -47,7 +47,7 @@ NAMED_FROM: Final = 0.1
 def headline_of(disks: Sequence[MapDisk], drive: str = "") -> str:
     """Return the sentence that says what matters, for a drive.
 
-    Of several disks how their times compare; of one disk what is in the way of its numbers, else the time.
+    For several disks how their times compare; for one disk what is in the way of its numbers, else the time.
     """
     shown = images_of(disks)
     if len(shown) > 1:

@@ -114,6 +114,16 @@ def test_each_read_is_a_dot_in_its_time(result):
     assert 0.9 * len(walk.trace) < len(at) <= len(walk.trace)  # those at one spot are one
 
 
+def test_reads_that_are_left_out_are_said_to_be(result, monkeypatch):
+    """Where every n-th read is drawn, the page does not claim that there is a dot for each."""
+    disk, shares = _held(result)
+    assert "Each dot is a read. " in first_screen([disk], [shares])
+    monkeypatch.setattr("layoutscope.report.map.figure.MAX_DOTS", 50)
+    assert "not all reads are drawn" in first_screen([disk], [shares])
+    dots = [trace for trace in figure([disk], [shares])["data"] if trace["meta"]["part"] == "dots"]
+    assert 25 < sum(len(trace["x"]) for trace in dots) <= 50
+
+
 def test_rows_have_one_axis_of_positions_and_one_of_time(pair):
     """All positions match, and all times; the labels at the ends are the times of the walks."""
     layout = figure(pair, shares_of(pair))["layout"]

@@ -189,7 +189,8 @@ def test_a_page_may_make_no_code_of_strings(pages, visit):
     seen.run(
         """() => {
           const script = document.createElement('script');
-          const act = "try { Function('return 1')(); document.title = 'ran' } catch (e) { document.title = e.name }";
+          const made = "new Function('return 1')(); document.title = 'ran'";
+          const act = `try { ${made}; } catch (e) { document.title = e.name; }`;
           script.textContent = `setTimeout(() => { ${act} });`;
           document.body.append(script);
         }"""

@@ -180,6 +180,12 @@ def reads(disk: MapDisk, drive: str) -> Reads | None:
     return Reads(time[::step], place[::step], role[::step], step * sampled, count, before)
 
 
+def dots_words(disks: Sequence[MapDisk], drive: str) -> str:
+    """Say what the dots are, and whether there is one for each read."""
+    steps = [found.step for disk in disks[:MAX_ROWS] if (found := reads(disk, drive)) is not None]
+    return "Each dot is a read; not all reads are drawn." if max(steps, default=1) > 1 else "Each dot is a read."
+
+
 def names_of(disks: Sequence[MapDisk]) -> list[str]:
     """Name disks briefly: by their file systems if these differ, else by their titles; one needs no name."""
     kinds = [disk.kind for disk in disks]

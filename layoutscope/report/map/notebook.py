@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import plotly.graph_objects as go
 
-from layoutscope.report.map.figure import WIDTH, drives_of, figure, roles_for
+from layoutscope.report.map.figure import WIDTH, dots_words, drives_of, figure, roles_for
 from layoutscope.report.map.screen import headline_of
 from layoutscope.report.notebook import frame_page
 from layoutscope.results.explanation import drive_words
@@ -54,7 +54,7 @@ def layout_figure(
     layout, lines = drawn["layout"], wrap(headline_of(disks), LINE)
     top = LINE_PIXELS * len(lines) + UNDER
     drive = next(iter(drives_of(disks)), "")
-    under = f"Predicted for a {drive_words(drive)}. Each dot is a read." if drive else ""
+    under = f"Predicted for a {drive_words(drive)}. {dots_words(disks, drive)}" if drive else ""
     named = "  ".join(
         f'<span style="color:{role.light}">■</span> {escape(role.label)}' for role in roles_for(disks, shares)
     )

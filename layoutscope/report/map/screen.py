@@ -157,7 +157,7 @@ def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) ->
     lead = "What fills each stretch of the disk; an empty part is free space."
     if drive:
         words = f'Predicted for a <span id="drive">{escape(drive_words(drive))}</span>.'
-        lead = f"{words} Each dot is a read; an empty part is free space."
+        lead = f"{words} {figure.dots_words(disks, drive)} An empty part is free space."
     if len(disks) > figure.MAX_ROWS:
         lead += f" The figure shows the first {figure.MAX_ROWS} of {len(disks):,} disks."
     warnings = "".join(_unread(disk, held, headline) for disk, held in zip(disks, shares, strict=True))

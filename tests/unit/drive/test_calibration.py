@@ -420,7 +420,7 @@ def test_reads_without_a_rhythm_are_no_disk():
             taken = int(random.uniform(1e6, 9e6))
             rows.append((name, (1 << 30) - 4096 * k, 4096, at_ns, taken))
             at_ns += taken
-    with pytest.raises(UsageError, match="rhythm"):
+    with pytest.raises(UsageError, match="show no rotation"):
         fit_turn_ms(make_log(1 << 31, rows))
 
 

@@ -105,7 +105,7 @@ def test_a_short_part_in_between_is_read_in_part(tmp_path):
 def test_a_later_part_names_the_first(tmp_path, suffixes, later):
     """Opening the second part tells which one to open."""
     write_parts(tmp_path, suffixes)
-    with pytest.raises(ImageError, match=rf"open disk\.{suffixes[0]}"):
+    with pytest.raises(ImageError, match=rf"Open disk\.{suffixes[0]}"):
         open_image(tmp_path / f"disk.{later}")
 
 

@@ -57,7 +57,7 @@ def volumes(draw) -> tuple:
 def flat(given_volume: tuple) -> list[np.ndarray]:
     """Return the buffers of a volume as the kernel takes them."""
     firsts, place, node_start, node_stop = given_volume
-    columns = [space._flat(each) for each in firsts]
+    columns = [space._to_kernel_column(each) for each in firsts]
     room = min(len(firsts.file_id), len(firsts.entry_file_id))
     return [*columns, np.full(20, -1, np.int32), place, node_start, node_stop, np.zeros(room, np.int64)]
 

@@ -58,7 +58,7 @@ def test_one_map_of_scans_and_images(scan, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "new"), [("layout_map", "scan.figures"), ("save", "scan.save"), ("write_map", "scan.map")]
+    ("name", "new"), [("layout_map", "scan.figure"), ("save", "scan.save"), ("write_map", "scan.map")]
 )
 def test_old_names_are_understood_with_a_warning(name, new):
     """They are not among the names of the package any more."""

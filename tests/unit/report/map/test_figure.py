@@ -11,10 +11,9 @@ import polars as pl
 import pytest
 from msgspec.structs import replace
 
-import layoutscope
 from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
-from layoutscope.api.map import BROWSERS, write_picture
+from layoutscope.api.map import BROWSERS, layout_map, write_picture
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
 from layoutscope.report.map.figure import BINS, MAX_DOTS, bars, drives_of, figure, role_of, scale_of, static
@@ -112,6 +111,16 @@ def test_each_read_is_a_dot_in_its_time(result):
         for match in re.findall(r"M(\d+) (\d+)h0", line)
     }
     assert 0.9 * len(walk.trace) < len(at) <= len(walk.trace)  # those at one spot are one
+
+
+def test_reads_that_are_left_out_are_said_to_be(result, monkeypatch):
+    """Where every n-th read is drawn, the page does not claim that there is a dot for each."""
+    disk, shares = _held(result)
+    assert "Each dot is a read. " in first_screen([disk], [shares])
+    monkeypatch.setattr("layoutscope.report.map.figure.MAX_DOTS", 50)
+    assert "not all reads are drawn" in first_screen([disk], [shares])
+    dots = [trace for trace in figure([disk], [shares])["data"] if trace["meta"]["part"] == "dots"]
+    assert 25 < sum(len(trace["x"]) for trace in dots) <= 50
 
 
 def test_rows_have_one_axis_of_positions_and_one_of_time(pair):
@@ -287,7 +296,7 @@ def test_what_counts_as_used_and_is_described_by_nothing_is_said(result):
 def test_a_notebook_gets_the_figure_of_the_page(pair):
     """The library's figure is that of the page, under its sentence; colors are named once."""
     results = [scan(FIXTURES / f"{name}-scattered.img.zst") for name in ("hfsplus", "apfs")]
-    drawn = layoutscope.layout_map(results)
+    drawn = layout_map(results)
     plain = figure(pair, shares_of(pair))
     assert len(drawn.data) == len(plain["data"])
     for one, other in zip(drawn.data, plain["data"], strict=True):

@@ -44,8 +44,10 @@ NOUNS: Final = (
 )
 NEWER: Final = {
     r"\bsays? of\b": "declare, report",
-    r"(?<![-`\w])(?<!nothing )(?<!left )(?<!leaves )(?<!one )behind\b(?![-`])(?! a link)(?! the (?:contract|user's back)| USB)":
-        "after, followed by",
+    (
+        r"(?<![-`\w])(?<!nothing )(?<!left )(?<!leaves )(?<!one )behind\b(?![-`])"
+        r"(?! a link)(?! the (?:contract|user's back)| USB)"
+    ): "after, followed by",
     rf"\b(?:an?|one) (?:row|line|page|test|number|profile|task|file|jump|path|process) an? (?:{NOUNS})\b": "one per",
     rf"(?<!\bor )\bone an? (?:{NOUNS})\b": "one per",
     r"\bwhoever\b": "anyone who, or name the actor",

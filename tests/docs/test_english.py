@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import io
-import json
 import re
 import tokenize
 import tomllib
@@ -45,9 +44,10 @@ NOUNS: Final = (
 )
 NEWER: Final = {
     r"\bsays? of\b": "declare, report",
-    r"(?<![-`\w])(?<!nothing )(?<!left )(?<!leaves )(?<!one )behind\b"
-    r"(?![-`])(?! a link)(?! the (?:contract|user's back)| USB)":
-        "after, followed by",
+    (
+        r"(?<![-`\w])(?<!nothing )(?<!left )(?<!leaves )(?<!one )behind\b(?![-`])"
+        r"(?! a link)(?! the (?:contract|user's back)| USB)"
+    ): "after, followed by",
     rf"\b(?:an?|one) (?:row|line|page|test|number|profile|task|file|jump|path|process) an? (?:{NOUNS})\b": "one per",
     rf"(?<!\bor )\bone an? (?:{NOUNS})\b": "one per",
     r"\bwhoever\b": "anyone who, or name the actor",
@@ -70,6 +70,12 @@ READERS: Final = (
 
 LONGEST: Final = 40
 """Words of a sentence, without code, addresses and text in brackets."""
+
+PENDING: Final = {
+    "docs/evidence.md": "its tables are being measured again",
+    "docs/intervals.md": "its tables are being measured again",
+}
+"""Pages that are not checked yet, each with the reason."""
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -103,13 +109,11 @@ def long_sentences(texts: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Yield the texts of the pages and notebooks; of the changelog, those of changes that are not released."""
+    """Yield the texts of the pages; of the changelog, those of changes that are not released."""
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))):
         place = path.relative_to(ROOT).as_posix()
-        yield place, re.sub(r"(?ms)^```.*?^```$", "\n\n", path.read_text())
-    for path in sorted((ROOT / "docs").glob("*.ipynb")):
-        cells = (cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "markdown")
-        yield from ((path.relative_to(ROOT).as_posix(), "".join(cell["source"])) for cell in cells)
+        if place not in PENDING:
+            yield place, re.sub(r"(?ms)^```.*?^```$", "\n\n", path.read_text())
     changelog = (ROOT / "CHANGELOG.md").read_text()
     yield "CHANGELOG.md", "".join(re.split(r"(?m)^(?=## )", changelog)[:2])
 

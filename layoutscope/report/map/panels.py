@@ -1,8 +1,8 @@
-"""What the panels beside the address map show.
+"""What the parts below the figure show, and the reads of the walks.
 
 As counts on grids of fixed size: distances between what belongs together (along the walk, along the keys, and from
-metadata to data), and when nodes were written, for file systems that number their transactions. Panels of a walk: the
-position of the head over time, and the cost.
+metadata to data), and when nodes were written, for file systems that number their transactions. Reads of a walk:
+the position of the head over time.
 """
 
 from __future__ import annotations

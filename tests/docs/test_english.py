@@ -71,13 +71,6 @@ READERS: Final = (
 LONGEST: Final = 40
 """Words of a sentence, without code, addresses and text in brackets."""
 
-PENDING: Final = {
-    "docs/evidence.md": "its tables are being measured again",
-    "docs/intervals.md": "its tables are being measured again",
-}
-"""Pages that are not checked yet, each with the reason."""
-
-
 def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a text, each in one line."""
     for paragraph in re.split(r"\n\s*\n|\n\s*(?=[-*|#] |\d+\. |\|)", text):
@@ -112,8 +105,7 @@ def pages() -> Iterator[tuple[str, str]]:
     """Yield the texts of the pages; of the changelog, those of changes that are not released."""
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))):
         place = path.relative_to(ROOT).as_posix()
-        if place not in PENDING:
-            yield place, re.sub(r"(?ms)^```.*?^```$", "\n\n", path.read_text())
+        yield place, re.sub(r"(?ms)^```.*?^```$", "\n\n", path.read_text())
     changelog = (ROOT / "CHANGELOG.md").read_text()
     yield "CHANGELOG.md", "".join(re.split(r"(?m)^(?=## )", changelog)[:2])
 

@@ -244,7 +244,7 @@ def _errors(who: str, findings: Sequence[Finding]) -> Iterator[str]:
     errors = [item for item in findings if item.level == "error"]
     if not errors:
         return
-    count = "one error" if len(errors) == 1 else f"{len(errors):,} errors, first of all"
+    count = "one error" if len(errors) == 1 else f"{len(errors):,} errors, the first"
     first = errors[0].origin
     place = first.image_offset
     where = "" if place is None else f" at byte {place:,}"

@@ -186,7 +186,7 @@ def test_destroyed_nodes_are_marked(tmp_path):
     bins = {int(np.abs(middles - (place - disk.image_offset) / 2**20).argmin()) for place in leaves["image_offset"]}
     assert len(marks["x"]) == len(bins)
     assert not [trace for trace in figure(*([one] for one in _held(sound)))["data"] if trace["meta"]["part"] == "marks"]
-    first = re.search(r"first of all at byte ([\d,]+): it is in use, but neither a leaf nor an index", disk.warnings[0])
+    first = re.search(r"the first at byte ([\d,]+): it is in use, but neither a leaf nor an index", disk.warnings[0])
     assert int(first[1].replace(",", "")) in set(leaves["image_offset"])
 
 

@@ -11,7 +11,7 @@ meta:
     - apfs_object
   endian: le
 doc: >-
-  Nodes of APFS B-trees. A table of contents follows the head; keys grow upwards behind it, values
+  Nodes of APFS B-trees. A table of contents follows the head; keys grow upwards from its end, values
   downwards from the end of the node or, in a root, from the tree information there.
 doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, p. 122'
 types:

@@ -11,7 +11,7 @@ meta:
 doc: |
   What the keys of the file-system tree, the extent-reference tree and the snapshot-metadata tree begin with. The
   records are described by what they are about: apfs_inode, apfs_directory, apfs_xattr, apfs_extents, apfs_snapshot;
-  what inodes and directory records carry behind their fixed part, in apfs_xfields.
+  apfs_xfields describes what follows the fixed part of inodes and directory records.
 
   Values whose end varies (inode_val, drec_val, xattr_val, sibling_val, snap_metadata_val, ...) begin with a type of
   their own, named ..._fixed: Apple's structure without what follows it. It has the same size in every record, so that

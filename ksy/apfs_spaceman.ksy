@@ -217,7 +217,7 @@ types:
         type: u4
   datazone:
     -orig-id: spaceman_datazone_info_phys_t
-    doc: 'Allocation zones of both devices; present in versioned space managers, right behind the fixed part.'
+    doc: 'Allocation zones of both devices; in versioned space managers, they follow the fixed part.'
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_datazone_info_phys_t, p. 161'
     seq:
       - id: zones

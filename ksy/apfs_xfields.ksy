@@ -9,8 +9,8 @@ meta:
   ks-version: '0.11'
   endian: le
 doc: |
-  What inodes and directory records carry behind their fixed part: a collection of fields of which each may be there or
-  not, such as the name and the size of the data stream.
+  What follows the fixed part of inodes and directory records: a collection of optional fields, such as the name and
+  the size of the data stream.
 doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, p. 108'
 types:
   xf_blob_head:

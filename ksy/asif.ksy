@@ -9,10 +9,10 @@ meta:
   ks-version: '0.11'
   endian: be
 doc: |
-  A disk in chunks, of which only those are stored that were written to; since macOS 26. The header names two
+  A disk in chunks; only chunks that were written to are stored. In use since macOS 26. The header names two
   directories; the one with the higher sequence number counts. A directory lists the chunks that hold tables, a table is
-  a row of groups, and a group is a row of references to data chunks with one reference to a bitmap behind them, which
-  says of each sector of the group whether it was written. Apple has not published the format; version 1 is described.
+  a row of groups, and a group is a row of references to data chunks, followed by one reference to a bitmap. The bitmap
+  marks the sectors of the group that were written. Apple has not published the format; version 1 is described.
 doc-ref: 'https://github.com/huven/asif-format ASIF binary specification'
 types:
   header:
@@ -59,8 +59,8 @@ types:
       - id: metadata_chunk
         type: u8
         doc: |
-          The chunk of the disk, behind its last sector, that holds the metadata; found through the tables as all
-          chunks of the disk. 0 where there are none.
+          The chunk of the disk that holds the metadata, after the last sector; found through the tables, as all
+          chunks of the disk are. 0 if there are none.
   sequence:
     doc: The start of a directory; one chunk number for each table follows, 0 where a table is absent.
     doc-ref: 'https://github.com/huven/asif-format#directory ASIF binary specification, Directory'

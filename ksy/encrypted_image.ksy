@@ -59,7 +59,7 @@ types:
         type: u8
         doc: In bytes from the start of the file.
   key_list:
-    doc: How many keys there are, behind the header; their places follow.
+    doc: The number of keys, after the header; their places follow.
     doc-ref: 'https://github.com/nlitsme/encrypteddmg README, structure of the header'
     seq:
       - id: num_keys

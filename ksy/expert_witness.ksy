@@ -91,7 +91,7 @@ types:
     seq:
       - id: place
         type: u4
-        doc: In bytes from the base, with a bit for compression; all bits are the place behind the first one of 2 GiB.
+        doc: In bytes from the base, with a bit for compression; after the first place of 2 GiB, all bits are the place.
     instances:
       ofs_chunk:
         value: place & 0x7fffffff

@@ -154,8 +154,8 @@ types:
   former_raid_header:
     -orig-id: AppleRAIDHeaderV1
     doc: |
-      A member of an AppleRAID set of before Mac OS X 10.4: at the start of the partition, whose data follow behind
-      4,096 bytes.
+      A member of an AppleRAID set from before Mac OS X 10.4. The header is at the start of the partition; the data
+      begin at byte 4,096.
     doc-ref: 'https://opensource.apple.com/source/AppleRAID/AppleRAID-4.0.6/AppleRAIDMember.cpp.auto.html AppleRAIDMember.cpp, AppleRAIDHeaderV1'
     seq:
       - id: signature

@@ -31,7 +31,7 @@ types:
       - id: len_payload
         -orig-id: n_payload_bytes
         type: u4
-        doc: Bytes behind the header, of LZVN and of the plain header of LZFSE.
+        doc: Bytes after the header, of LZVN and of the plain header of LZFSE.
   packed_head:
     doc: The header of a block of LZFSE in its packed form.
     doc-ref: 'https://github.com/lzfse/lzfse/blob/master/src/lzfse_internal.h lzfse_compressed_block_header_v2'
@@ -55,7 +55,7 @@ types:
       - id: own
         -orig-id: packed_fields[2]
         type: u8
-        doc: Bytes of the header in bits 0 to 31, further states behind them.
+        doc: Bytes of the header in bits 0 to 31, followed by further states.
 enums:
   block_kind:
     0x2d787662:

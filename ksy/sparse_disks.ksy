@@ -94,7 +94,7 @@ types:
         doc: State of a cluster since the third version; stored data does not count.
   vhd_footer:
     -orig-id: Hard Disk Footer
-    doc: The first 512 bytes of a dynamic disk, which are those behind its end once more.
+    doc: The first 512 bytes of a dynamic disk, a copy of those after its end.
     doc-ref: 'https://github.com/libyal/libvhdi/blob/main/documentation/Virtual%20Hard%20Disk%20(VHD)%20image%20format.asciidoc Virtual Hard Disk (VHD) image format, File footer'
     seq:
       - id: magic
@@ -268,7 +268,7 @@ types:
         doc: In bytes; 512 or 4,096.
   vhdx_reference:
     -orig-id: VHDX_BAT_ENTRY
-    doc: An entry of the table of blocks. Behind those of 2^23 sectors stands one for a bitmap.
+    doc: An entry of the table of blocks. An entry for a bitmap follows those of 2^23 sectors.
     doc-ref: 'https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-vhdx/ [MS-VHDX], 2.5.1 BAT Entry'
     seq:
       - id: entry
@@ -325,7 +325,7 @@ types:
         doc: Whether the directory and the tables are stored twice.
       is_compressed:
         value: flags & 0x10000
-        doc: Whether grains are compressed, each behind a head of its own.
+        doc: Whether grains are compressed, each after a head of its own.
   vmdk_reference:
     doc: An entry of the directory, which names a table, or of a table, which names a grain.
     doc-ref: 'https://github.com/libyal/libvmdk/blob/main/documentation/VMWare%20Virtual%20Disk%20Format%20(VMDK).asciidoc VMware Virtual Disk Format (VMDK), Grain directory'
@@ -433,7 +433,7 @@ types:
       - id: data_sector
         -orig-id: data_off
         type: u4le
-        doc: Where blocks begin in the file, in sectors; 0 means right behind the table.
+        doc: Where blocks begin in the file, in sectors; 0 means right after the table.
       - id: flags
         type: u4le
       - id: extension_sector

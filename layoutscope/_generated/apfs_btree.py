@@ -12,7 +12,7 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class ApfsBtree(KaitaiStruct):
-    """Nodes of APFS B-trees. A table of contents follows the head; keys grow upwards behind it, values downwards from the end of the node or, in a root, from the tree information there.
+    """Nodes of APFS B-trees. A table of contents follows the head; keys grow upwards from its end, values downwards from the end of the node or, in a root, from the tree information there.
     
     .. seealso::
        Apple File System Reference (2020-06-22), B-Trees, p. 122 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf

@@ -311,7 +311,7 @@ class ApfsSpaceman(KaitaiStruct):
 
 
     class Datazone(KaitaiStruct):
-        """Allocation zones of both devices; present in versioned space managers, right behind the fixed part.
+        """Allocation zones of both devices; in versioned space managers, they follow the fixed part.
         
         .. seealso::
            Apple File System Reference (2020-06-22), Space Manager, spaceman_datazone_info_phys_t, p. 161 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf

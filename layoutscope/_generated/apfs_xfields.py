@@ -11,8 +11,8 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class ApfsXfields(KaitaiStruct):
-    """What inodes and directory records carry behind their fixed part: a collection of fields of which each may be there or
-    not, such as the name and the size of the data stream.
+    """What follows the fixed part of inodes and directory records: a collection of optional fields, such as the name and
+    the size of the data stream.
     
     .. seealso::
        Apple File System Reference (2020-06-22), Extended Fields, p. 108 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf

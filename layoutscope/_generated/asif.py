@@ -11,10 +11,10 @@ if getattr(kaitaistruct, 'API_VERSION', (0, 9)) < (0, 11):
     raise Exception("Incompatible Kaitai Struct Python API: 0.11 or later is required, but you have %s" % (kaitaistruct.__version__))
 
 class Asif(KaitaiStruct):
-    """A disk in chunks, of which only those are stored that were written to; since macOS 26. The header names two
+    """A disk in chunks; only chunks that were written to are stored. In use since macOS 26. The header names two
     directories; the one with the higher sequence number counts. A directory lists the chunks that hold tables, a table is
-    a row of groups, and a group is a row of references to data chunks with one reference to a bitmap behind them, which
-    says of each sector of the group whether it was written. Apple has not published the format; version 1 is described.
+    a row of groups, and a group is a row of references to data chunks, followed by one reference to a bitmap. The bitmap
+    marks the sectors of the group that were written. Apple has not published the format; version 1 is described.
     
     .. seealso::
        ASIF binary specification - https://github.com/huven/asif-format

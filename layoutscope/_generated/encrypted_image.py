@@ -187,7 +187,7 @@ class EncryptedImage(KaitaiStruct):
 
 
     class KeyList(KaitaiStruct):
-        """How many keys there are, behind the header; their places follow.
+        """The number of keys, after the header; their places follow.
         
         .. seealso::
            README, structure of the header - https://github.com/nlitsme/encrypteddmg

@@ -511,7 +511,7 @@ class SparseDisks(KaitaiStruct):
 
 
     class VhdFooter(KaitaiStruct):
-        """The first 512 bytes of a dynamic disk, which are those behind its end once more.
+        """The first 512 bytes of a dynamic disk, a copy of those after its end.
         
         .. seealso::
            Virtual Hard Disk (VHD) image format, File footer - https://github.com/libyal/libvhdi/blob/main/documentation/Virtual%20Hard%20Disk%20(VHD)%20image%20format.asciidoc
@@ -710,7 +710,7 @@ class SparseDisks(KaitaiStruct):
 
 
     class VhdxReference(KaitaiStruct):
-        """An entry of the table of blocks. Behind those of 2^23 sectors stands one for a bitmap.
+        """An entry of the table of blocks. An entry for a bitmap follows those of 2^23 sectors.
         
         .. seealso::
            [MS-VHDX], 2.5.1 BAT Entry - https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-vhdx/
@@ -926,7 +926,7 @@ class SparseDisks(KaitaiStruct):
 
         @property
         def is_compressed(self):
-            """Whether grains are compressed, each behind a head of its own."""
+            """Whether grains are compressed, each after a head of its own."""
             if hasattr(self, '_m_is_compressed'):
                 return self._m_is_compressed
 

@@ -108,7 +108,7 @@ ZONE_SKEWS: Final = 3
 SKEW_MARGIN_TURNS: Final = 0.02
 """What a maker adds to the skew, so that a slow move does not lose a turn (assumed)."""
 BACK_SHARE: Final = 2
-"""A look-ahead that fills its segment keeps half of it behind the last read (assumed)."""
+"""A look-ahead that fills its segment keeps half of it for what follows the last read (assumed)."""
 
 
 class Zones(Struct, frozen=True):
@@ -198,7 +198,7 @@ def find_surface(
 
 
 def buffer_fields(profile: DriveProfile) -> dict[str, int]:
-    """Return what a surface says of the drive's buffer."""
+    """Return the fields of a surface that describe the drive's buffer."""
     segment = segment_sectors(profile)
     return {
         "segment_sectors": segment,

@@ -1,8 +1,8 @@
 """Drive profiles: what is known of a drive, number by number, with where each number comes from.
 
 A profile is a TOML file: ``name``, ``kind`` (``hdd``, ``ssd``, ``stripe``, ``concat``, ``fusion``), perhaps
-``take_for`` (which drives it stands for, in words) and ``models`` (numbers by which such drives call themselves),
-``[sources]`` (short names for long references) and ``[figures]``, one number a line:
+``take_for`` (which drives it represents, in words) and ``models`` (the model numbers that such drives report),
+``[sources]`` (short names for long references) and ``[figures]``, one number per line:
 ``rpm = { value = 7200, kind = "datasheet", source = "the maker's manual, p. 3" }``. Figures that were extracted from a
 drive for a simulator are taken as they are: a TOML table with ``arm``, ``command``, ``buffer`` and ``layout``.
 """
@@ -91,10 +91,10 @@ TABLES: Final[Mapping[str, str]] = {
     "latency_us": "latency_bytes",
     "sequential_us": "latency_bytes",
 }
-"""Lists of results, and the lists that say of what."""
+"""Lists of results, each with the list that names what was measured."""
 
 OPTIONAL: Final = ("sequential_us",)
-"""Those that may be absent where the list is there that says of what."""
+"""Lists of results that may be absent although the list that names what was measured is present."""
 
 FEWEST: Final[Mapping[str, int]] = {"seek_ms": 2, "latency_us": 1, "sequential_us": 1}
 """Results that a list needs: the last two seeks are prolonged, one latency holds up to its size."""
@@ -321,9 +321,9 @@ class DriveProfile(Displayed, Struct, frozen=True):
     folder : Path
         Where the files that it names are.
     take_for : str
-        Which drives it stands for, in words; empty where it stands for itself.
+        Which drives it represents, in words; empty if only itself.
     models : tuple of str
-        Model numbers by which such drives call themselves, without what makers append for sizes and firmware.
+        Model numbers that such drives report, without the makers' suffixes for sizes and firmware.
     spread : Spread or None
         How well figures that were measured together are known; None where nobody says.
     """
@@ -403,8 +403,8 @@ class DriveProfile(Displayed, Struct, frozen=True):
         ----------
         cache : str
             ``own``: as it is; ``off``: no buffer and no look-ahead; ``join``: a read that begins with the very
-            sector that the look-ahead reads next waits for it; ``no-join``: only a read of which the buffer has the
-            first sector already does.
+            sector that the look-ahead reads next waits for it; ``no-join``: only a read
+            whose first sector is already in the buffer waits.
         """
         changes = {
             "own": {},
@@ -415,7 +415,7 @@ class DriveProfile(Displayed, Struct, frozen=True):
         if cache not in changes:
             raise UsageError(f"unknown cache setting {cache!r}. Choose from: {', '.join(changes)}")
         members = tuple(member.with_cache(cache) for member in self.members)
-        # What the caller says of the buffer is not drawn, as what is assumed would be.
+        # The caller's settings of the buffer are fixed; assumed ones would be drawn.
         said = {name: Figure(value, "measured", "set by the caller") for name, value in changes[cache].items()}
         figures = {**self.figures, **said} if self.kind == "hdd" else self.figures
         return replace(self, figures=figures, members=members)
@@ -453,7 +453,7 @@ _SET_WORDS: Final = ("main", "second")
 
 
 def load_profile(name: str | Path) -> DriveProfile:
-    """Load a profile by name, by the model number of a drive that it stands for, or from a TOML file.
+    """Load a profile by name, by the model number of a drive that it represents, or from a TOML file.
 
     Parameters
     ----------

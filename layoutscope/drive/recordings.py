@@ -222,7 +222,7 @@ MICROSECONDS: Final[Mapping[str, float]] = {
 """What the columns of times count."""
 
 FREE: Final = frozenset({"COMM", "EXECNAME", "PROCESS", "PATHNAME", "ARGS", "FILE"})
-"""Columns whose words may hold spaces: they are what stands between the others."""
+"""Columns whose words may hold spaces: they take all text between the other columns."""
 
 WORDS: Final[Mapping[str, int]] = {"STRTIME": 4}
 """Columns of several words: ``2005 Jan  6 19:38:35``."""
@@ -241,7 +241,7 @@ def titles_of(line: str) -> list[str] | None:
 
 
 def read_snoop(data: bytes) -> Recorded:
-    """Read a table of disk accesses; what stands before its titles is passed over."""
+    """Read a table of disk accesses; lines before its titles are skipped."""
     titles: list[str] | None = None
     reads: list[Read] = []
     counts: Counter[str] = Counter()
@@ -321,7 +321,7 @@ def _cells(titles: Sequence[str], words: Sequence[str]) -> dict[str, tuple[str, 
 
 
 def _command(words: Sequence[str], *, has_path: bool) -> str:
-    """Return the command of what stands between the columns; a path begins with a slash, with ``??/`` or with ``<``."""
+    """Return the command from the text between the columns; a path begins with a slash, with ``??/`` or with ``<``."""
     starts = [place for place, word in enumerate(words) if place and word.startswith(("/", "??/", "<"))]
     return " ".join(words[: (starts[0] if starts else 1) if has_path else len(words)])
 
@@ -355,7 +355,7 @@ REST: Final = re.compile(
     # The path is somebody's and may hold anything; the last time on the line is fs_usage's own.
     r"(?:.*\s|\s+)(?P<elapsed>\d+\.\d+)(?:\s+W)?\s+(?P<process>\S.*?)(?:\.(?P<thread>\d+))?\s*$"
 )
-"""How it goes on behind ``D=0x``."""
+"""The rest of the line after ``D=0x``."""
 
 LOST: Final = re.compile(
     r"overrun|events? (?:were |was )?(?:lost|dropped)|(?:lost|dropped) \d* ?events?", re.IGNORECASE
@@ -648,7 +648,7 @@ def arrival_us(trace: AccessTrace, service_ms: NDArray[np.float64] | None = None
 
 
 def csv_text(trace: AccessTrace) -> str:
-    """Return a trace as CSV, one line a read, causes and trees as words."""
+    """Return a trace as CSV, one line per read, with causes and trees as words."""
     columns: dict[str, list[object]] = {
         "device": trace.device.tolist(),
         "image_offset": trace.image_offset.tolist(),

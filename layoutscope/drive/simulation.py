@@ -82,7 +82,7 @@ class ServiceResult(Displayed, Struct, frozen=True):
     geometry : str
         What is known of the drive: ``map``, ``zones``, ``datasheet``; ``none`` on flash.
     seconds : float
-        From the start to the end of the last read and of what the host does behind it: `service_s` + `host_s`.
+        From the start until the host has processed the last read: `service_s` + `host_s`.
     seconds_low, seconds_high : float
         The 90 % range of the simulations; `seconds` itself for the nominal drive.
     service_s : float
@@ -92,9 +92,9 @@ class ServiceResult(Displayed, Struct, frozen=True):
     overhead_s : float
         Commands, and waiting for the look-ahead.
     host_s : float
-        Host time between the reads and behind the last one.
+        Host time between the reads and after the last one.
     host_factor : float
-        How many times as long as the trace says that is, on the computer of this simulation.
+        Host time on the computer of this simulation, as a multiple of the host time in the trace.
     reads, seeks : int
         Reads; those that moved the arm.
     head_travel_bytes : int
@@ -665,7 +665,7 @@ def _lasting(result: ServiceResult, service_s: float) -> ServiceResult:
 
 
 def _sum_by_stretch(service_ms: F64) -> F64:
-    """Sum up the reads of each stretch behind its warm-up, in seconds."""
+    """Sum the times of each stretch's reads after its warm-up, in seconds."""
     return np.asarray(service_ms.reshape(STRETCHES, -1)[:, WARM_UP:].sum(axis=1) / 1000)
 
 

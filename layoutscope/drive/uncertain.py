@@ -1,7 +1,7 @@
-"""What is not known of a drive and of a host, drawn: a column of draws for each input, and drives made of them.
+"""Draws for unknown properties of a drive and a host: a column of draws for each input, and drives made of them.
 
-A figure is drawn by its kind: what was measured hardly, what was assumed widely. A profile that stands for a class of
-drives has no data sheet of its own.
+The kind of a figure sets how far draws vary: measured ones hardly, assumed ones widely. A profile that represents a
+class of drives has no data sheet of its own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NINE_IN_TEN: Final = float(np.log(19))
 
 @lru_cache(maxsize=1)
 def priors() -> dict[str, Any]:
-    """Return the file as it stands."""
+    """Return the file unchanged."""
     return tomllib.loads(FILE.read_text("utf-8"))
 
 
@@ -137,7 +137,7 @@ class Uncertain(Struct, frozen=True):
     factor: Mapping[str, F64]
     # values in place of the profile's: `rpm`, those of `HABITS`, `chunk_bytes`, `mirror`
     choice: Mapping[str, NDArray[Any]]
-    angle: F64  # turns at which the disk stands at the start
+    angle: F64  # turns of the disk at the start
     # where on the drive the image begins, as a share of what is left of it; None where that is known
     offset: F64 | None = None
     # draws of figures that were measured together, by their names in the profile's `spread`

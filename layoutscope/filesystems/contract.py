@@ -149,7 +149,7 @@ class ReadableState(Struct, frozen=True):
 
 
 class InodeStats(NamedTuple):
-    """What inode records hold that no table does; arrays of shape (n,), one row a record.
+    """What inode records hold that no table does; arrays of shape (n,), one row per record.
 
     Attributes
     ----------

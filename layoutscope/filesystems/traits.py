@@ -26,7 +26,7 @@ OptionKind = Literal["number", "text", "switch", "secret", "image"]
 
 @dataclass(frozen=True)
 class TreeTraits:
-    """One of a file system's trees, or what stands for one."""
+    """One of a file system's trees, or what is used in place of one."""
 
     name: str  # as in the tables
     label: str  # as the legend of the map calls it

@@ -1,10 +1,10 @@
 """Where decompressed images are kept, and how much of them.
 
-An image is known by what no other file has: device, inode, size, and both times, of which the later one (of the inode)
+An image is identified by what no other file has: device, inode, size, and both times; the later one (of the inode)
 cannot be set back. Another image of the same name, or a rewritten file, is never taken for it. An image
-stands under its name only when it is whole and on the disk. Next to it is a seal: a digest of its contents, and the
-state of the file at that time. A file that was touched since is read again before it is used. What was used longest ago
-goes when there is not enough room.
+gets its name only when all of it is on the disk. Next to it is a seal: a digest of its contents, and the
+state of the file at that time. A file that was touched since is read again before it is used. If space runs short, the
+cache deletes the least recently used images.
 
 Only what fits its seal is an image of the cache, whatever it is called: evidence is often named by its MD5, too. And a
 folder is a cache only where the cache itself said so, in a tag, when the folder was empty.
@@ -396,7 +396,7 @@ def _seal_of(path: Path) -> Path:
 
 
 def _state_of(path: Path) -> str:
-    """Identify one state of a file: whoever writes to it changes the time of its inode."""
+    """Identify one state of a file: each write changes the time of its inode."""
     status = path.stat()
     return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
@@ -490,7 +490,7 @@ MAX_LEADING_ZEROS_BYTES: Final = 1024**3
 """Every disk that is in use has something in its first GiB."""
 
 MAX_IMAGE_BYTES: Final = 32 * 1024**4
-"""Larger images should be decompressed by hand: whoever does so means it."""
+"""Larger images have to be decompressed by hand, which nobody does by mistake."""
 
 _CHECK_EVERY_BYTES: Final = 64 * 1024**2
 

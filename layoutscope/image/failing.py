@@ -113,7 +113,7 @@ class FailingSource(WrappedSource):
             at = stop
 
     def _least_bytes(self, at: int) -> int:
-        """How much is given up where a read fails: a sector, and more behind a long stretch that failed."""
+        """Return how much to give up where a read fails: a sector, and more after a long stretch that failed."""
         before = int(np.searchsorted(self._failed.sum(axis=1), at, side="left"))
         stretch = self._failed[before : before + 1]
         length = int(stretch[0, 1]) if len(stretch) and int(stretch[0].sum()) == at else 0

@@ -321,7 +321,7 @@ def _list_packed_files(path: Path, folder: str) -> dict[str, bytes]:
             if name in found or content is None:
                 raise ImageError(f"{path}: {_escape_name(member.name)} is in the archive twice")
             found[name] = content.read()
-        # Behind the end of the archive stands the packer's checksum.
+        # The packer's checksum follows the end of the archive.
         while stream.read(PIECE_BYTES):
             pass
     return found

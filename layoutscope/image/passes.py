@@ -1,6 +1,6 @@
-"""Reading in passes: whoever knows addresses says what it wants, and all that is wanted is read once, by address.
+"""Reading in passes: readers request addresses, and each pass reads all requested blocks once, by address.
 
-A reader is a generator. It yields what it waits for, goes on when it was served, and returns its result. Readers that
+A reader is a generator. It yields what it waits for, continues when it was served, and returns its result. Readers that
 run at once share each pass, so that the head of a disk crosses it once for all of them.
 """
 

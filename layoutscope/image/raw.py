@@ -91,7 +91,7 @@ class RawFile(FillingSource):
         self._stored = 0, 0  # the stretch that the last read met, which the next one often meets too
 
     def status(self) -> os.stat_result:
-        """Return what the system says of the file that is open."""
+        """Return the status that the system reports for the open file."""
         return os.fstat(self._descriptor)
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:

@@ -28,7 +28,7 @@ _NOTHING: Final = np.full(3, np.iinfo(np.int64).max)
 
 
 class RememberedSource(FillingSource, WrappedSource):
-    """A source of which the first pieces are kept in memory, or all that are read, in a temporary file."""
+    """A source whose first pieces are kept in memory, or all pieces that were read, in a temporary file."""
 
     def __init__(self, source: Source, *, keeps_all: bool) -> None:
         super().__init__(source)

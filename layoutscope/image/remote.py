@@ -209,7 +209,7 @@ class WebFile:
                 try:
                     answers.put((number, self._read(ranges[number], stop)))
                 except BaseException as error:
-                    # Whoever takes the answers would wait for this one forever, and may take it late: until then the
+                    # The reader of the answers would wait for this one forever, and may take it late: until then the
                     # other threads would ask a server that has refused.
                     answers.put((number, error))
                     stop.set()
@@ -376,7 +376,7 @@ class WebFile:
         changed = "changed on its server while it was read: its"
         if total != self.size_bytes:
             raise ServerError(f"{changed} length was {self.size_bytes:,} bytes, and is {total:,}")
-        # Several machines behind one address may each have a time of their own, which counts only without an ETag.
+        # Several machines with one address may each have a time of their own, which counts only without an ETag.
         name = "ETag" if "ETag" in self.facts else "Last-Modified"
         if name in self.facts and facts.get(name, self.facts[name]) != self.facts[name]:
             raise ServerError(f"{changed} {name} was {self.facts[name]}, and is {facts[name]}")

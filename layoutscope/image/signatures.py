@@ -99,7 +99,7 @@ SIGNATURES: Final = (
         reader="vmdk-description",
     ),
     Signature("Hyper-V disk (vhdx)", b"vhdxfile", advice=_QEMU, reader="vhdx"),
-    # A fixed one is a raw image with this behind its end, and is read as one.
+    # A fixed one is a raw image with this after its end, and is read as a raw image.
     Signature("dynamic Virtual PC disk (vhd)", b"conectix", advice=_QEMU, reader="vhd"),
     Signature("VirtualBox disk (vdi)", b"\x7f\x10\xda\xbe", 64, advice=_QEMU, reader="vdi"),
     Signature("Expert Witness image (E01)", b"EVF\x09\x0d\x0a\xff\x00", advice=_EWF, reader="witness"),
@@ -202,8 +202,8 @@ def is_text(head: bytes) -> bool:
 def udif_trailer_at(source: Source) -> int | None:
     """Find the trailer of an Apple disk image: at the end, at the start, or in the last 64 KiB.
 
-    Copies that were padded to whole blocks, or joined with a fork of another file, have bytes behind the trailer. What
-    begins as a disk does is taken for one, as a disk may end in a file that is a disk image.
+    Copies that were padded to whole blocks, or joined with a fork of another file, have bytes after the trailer. A file
+    that begins as a disk does is taken for one, as a disk may end in a file that is a disk image.
     """
     if trailer_of(source).startswith(UDIF_MAGIC):
         return source.size_bytes - TRAILER_BYTES

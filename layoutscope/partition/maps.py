@@ -411,7 +411,7 @@ def _list_apm_partitions(
         # The data of a partition may begin after its first block (pmLgDataStart).
         skipped = entry.data_start_block
         if skipped and skipped >= entry.num_blocks:
-            message = f"the data of partition {number} begin behind its end; it is taken to begin with its first block"
+            message = f"the data of partition {number} begin after its end; its first block is used instead"
             place = log.at("partition map entry", number * block_size)
             sides = f"less than {entry.num_blocks:,} blocks", f"{skipped:,}"
             place.add("partition-content", "warning", message, expected=sides[0], found=sides[1])

@@ -564,7 +564,7 @@ def _report_broken_promise(partition: Partition, content: Content) -> list[Findi
 
 def _is_promise_kept(partition: Partition, content: Content) -> bool:
     if partition.scheme == "MBR" and content.kind in filesystem_names():
-        return True  # one type, AF, stands for both file systems of Apple
+        return True  # one type, AF, is for both file systems of Apple
     if partition.declared not in filesystem_names():
         return content.kind in (partition.declared, "filevault")
     return content.kind in (partition.declared, *filesystem(partition.declared).traits.relatives)

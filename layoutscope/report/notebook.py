@@ -95,7 +95,7 @@ def _shorten_cell(value: Any) -> Any:
 
 
 def _fold_frame(name: str, frame: Any) -> str:
-    """Show a frame, folded behind its name and height."""
+    """Show a frame, folded under its name and height."""
     shown = table(frame.columns, frame.head(MAX_ROWS).iter_rows(), frame.height)
     return _fold(f"{name}: {frame.height:,} rows", shown)
 

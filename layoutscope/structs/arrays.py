@@ -184,8 +184,8 @@ class Index(Struct, frozen=True):
     # row of each key where they were sorted for the look-up; None where rows and keys are in the same order
     order: I64 | None = None
     base: int = 0  # the least
-    # row of each number from `base` on, -1 where there is no such key; the last place stands for all others. None where
-    # the numbers are too far apart.
+    # row of each number from `base` on, -1 where there is no such key; the last place is for all others. None if the
+    # numbers are too far apart.
     table: NDArray[np.int32] | None = None
 
     def find(self, wanted: NDArray[Any]) -> tuple[I64, Mask]:
@@ -325,7 +325,7 @@ def dense_codes(*ids: NDArray[np.uint64]) -> tuple[list[I64], int]:
 
 
 def first_places(codes: NDArray[np.integer[Any]], bound: int) -> I64:
-    """Places, ascending, where a number from 0 to below a bound stands for the first time.
+    """Return, ascending, the places where a number from 0 to below a bound occurs for the first time.
 
     >>> first_places(np.array([3, 1, 3, 0, 1]), 4).tolist()
     [0, 1, 3]
@@ -438,7 +438,7 @@ def clear_runs(bitmaps: U8, num_bits: I64, bit_order: Literal["big", "little"]) 
     """
     # Formats differ in which bit of a byte is the first block: in TN1150 the highest, in Apple's reference the lowest.
     rows, width = bitmaps.shape
-    # At least one set byte behind each row, so that every run has two edges within its row.
+    # At least one set byte follows each row, so that every run has two edges within its row.
     num_words = width // WORD_BYTES + 1
     padded = np.full((rows, num_words * WORD_BYTES), ALL_SET, np.uint8)
     padded[:, :width] = bitmaps
@@ -537,7 +537,7 @@ class GrowingColumn:
 
     @property
     def values(self) -> NDArray[Any]:
-        """All values so far, shape (len(self),) or (len(self), k); a view that the next addition may leave behind."""
+        """All values so far, shape (len(self),) or (len(self), k); a view that the next addition may make stale."""
         room = np.empty(0, self._dtype) if self._room is None else self._room
         return room[: self._length]
 
@@ -562,7 +562,7 @@ class GrowingTable:
 
     @property
     def values(self) -> dict[str, NDArray[Any]]:
-        """All rows so far; views that the next addition may leave behind."""
+        """All rows so far; views that the next addition may make stale."""
         return {name: column.values for name, column in self._columns.items()}
 
     def give_up(self, starts: I64, counts: I64) -> dict[str, NDArray[Any]]:

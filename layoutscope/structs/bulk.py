@@ -72,8 +72,7 @@ def _gather_in_place(_: RecordType, buffer: NDArray[np.uint8], positions: NDArra
 def _gather_from_rows(record_type: RecordType, buffer: NDArray[np.uint8], positions: NDArray[np.int64]) -> Gather:
     """Copy the fixed prefix of every record, one after the other, and take the fields from there."""
     spots = max(0, len(buffer) - record_type.width + 1)
-    # Structures on disks are packed, and begin at any byte: numpy's views may, as they say of themselves that they are
-    # not aligned.
+    # Structures on disks are packed, and begin at any byte: numpy's views may too, as they are flagged as not aligned.
     view: NDArray[Any] = np.ndarray((spots,), f"V{record_type.width}", buffer, strides=(1,))
     rows = view[positions]
 

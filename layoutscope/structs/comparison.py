@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def compare_fields(record_type: RecordType, buffer: U8, starts: I64, titles: Sequence[str]) -> Iterator[str]:
-    """Say of every field and instance of records of one type where both differ; each record has a title."""
+    """Yield where both differ, for every field and instance of records of one type; each record has a title."""
     columns = (*record_type.fields(), *record_type.instances())
     found = decode_columns(record_type, buffer, starts, columns)
     for number, start in enumerate(starts.tolist()):
@@ -43,7 +43,7 @@ def compare_fields(record_type: RecordType, buffer: U8, starts: I64, titles: Seq
 def compare_leaves(
     plan: LeafPlan, batch: LeafBatch, titles: Sequence[str], items_of: ItemsOf | None = None
 ) -> Iterator[str]:
-    """Yield where the rows that the kernel makes of leaf records differ from what a plan says of parsed ones."""
+    """Yield where the kernel's rows of leaf records differ from those that a plan makes of parsed records."""
     tables = LeafTables(plan)
     found = tables.add(batch)
     known = {name: tables.table(name) for name in plan.tables}

@@ -1,7 +1,7 @@
-"""What single fields must satisfy, as data: one rule a field, and the check of many structures against their rules.
+"""What single fields must satisfy, as data: one rule per field, and the check of many structures against their rules.
 
-A rule says which field, what it must be, and in which words. Tables of rules name their source: a section of the
-format's document, or the checker of its maker. Only checks declare rules; no reader needs them.
+A rule has a field, the values that it must have, and the words of the finding. Tables of rules name their source: a
+section of the format's document, or the checker of its maker. Only checks declare rules; no reader needs them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class Want(Struct, frozen=True):
     """What a field must be, and the message if it is not."""
 
-    # says of the values of a field in many structures, of shape (n,) or (n, k), which are as they must be
+    # returns which values of a field in many structures, of shape (n,) or (n, k), are as they must be
     is_met: Callable[[NDArray[Any]], NDArray[np.bool_]]
-    expected: object  # in a finding; an array has a row a structure
+    expected: object  # in a finding; an array has one row per structure
 
 
 class FieldRule(Struct, frozen=True):

@@ -64,8 +64,8 @@ if TYPE_CHECKING:
 
 Part = Literal["key", "val"]
 Coding = Literal["bytes", "utf-8", "utf-16", "utf-16-others"]
-"""Texts: as they stand; up to the first zero byte; big-endian UTF-16 that becomes UTF-8; the same as it stands, where
-it is not all ASCII, and nothing where it is."""
+"""Texts: unchanged; up to the first zero byte; big-endian UTF-16 that becomes UTF-8; unchanged UTF-16 if it is not all
+ASCII, and nothing if it is."""
 
 ItemCase: TypeAlias = "tuple[RecordType, Mapping[str, RecordColumn | int]]"
 """What an item of a collection is, and the columns of the record that are set by it."""
@@ -80,7 +80,7 @@ _NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class Text(NamedTuple):
-    """Bytes behind the fixed part of a key or value, and the field of that part that has their length in units."""
+    """Bytes after the fixed part of a key or value, and the field of that part that has their length in units."""
 
     part: Part
     length: RecordColumn
@@ -127,7 +127,7 @@ class Leaf(NamedTuple):
     texts: Mapping[str, Text] = _NONE  # columns with texts
     checked: tuple[Text, ...] = ()  # further bytes that must be there
     lists: tuple[Repeated, ...] = ()  # what becomes rows of other tables
-    cases: Mapping[int, ItemCase] = _NONE  # items of the collection behind the value by their type
+    cases: Mapping[int, ItemCase] = _NONE  # items of the collection after the value by their type
 
 
 class Output(NamedTuple):
@@ -183,11 +183,11 @@ class LeafBatch(NamedTuple):
     """Records, and their nodes."""
 
     buffer: U8  # whole nodes
-    node_bytes: int  # size of a node, which is how far apart nodes start in the buffer
-    numbers: I64  # what the column `node` shall say of each
+    node_bytes: int  # size of a node, and the distance between nodes in the buffer
+    numbers: I64  # the value of the column `node` for each node
     node: I64  # place of each record's node in the batch
     # key_start, key_length, val_start, val_length: places of keys and values, in bytes from the start of the buffer;
-    # none of it is trusted
+    # none of them is trusted
     key_start: I64
     key_length: NDArray[np.integer[Any]]
     val_start: I64
@@ -205,7 +205,7 @@ class RecordRows(NamedTuple):
 
     leaf: U8  # which of the plan's leaves it is; `NO_LEAF` where it was left out
     row: I64  # its row in the table of that leaf, counted over all batches; -1 where it was left out
-    is_damaged: Mask  # whether the collection behind its value is damaged; then no item of it was decoded
+    is_damaged: Mask  # whether the collection after its value is damaged; then no item of it was decoded
 
 
 _CODINGS: Final = ("checked", "bytes", "utf-8", "utf-16", "utf-16-others")
@@ -422,7 +422,7 @@ def _refuse_repeated(traced: _Traced) -> _Traced:
 
 
 def _reading(traced: _Traced, dtype: np.dtype[Any]) -> list[int]:
-    """Where a field stands and what is done with it, for a column of a type."""
+    """Return where a field is and what is done with it, for a column of a type."""
     field, scalar = traced.field, traced.field.scalar
     if scalar.kind not in "ui" or scalar.itemsize not in _WIDTHS or dtype.kind not in "uib":
         raise ValueError(f"{field} is not a number, or its column has none")
@@ -495,7 +495,7 @@ class LeafTables:
                     self._room(number, used, max(more, present - used + 1))
 
     def table(self, name: str) -> dict[str, Any]:
-        """Return the columns of a table so far, views that the next batch may leave behind; texts as `Texts`."""
+        """Return the columns of a table so far, views that the next batch may make stale; texts as `Texts`."""
         values = {(each.column, each.is_data): self._values(k) for k, each in self._outputs_of(name)}
         coded = self.plan.tables[name]
         return {

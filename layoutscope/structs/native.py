@@ -78,7 +78,7 @@ _TYPES: Final = {"n": ctypes.c_int64, "C": Columns, "c": Columns}
 
 
 def _argument(code: str, value: Any) -> Buffer | Columns | int:
-    """Hand over a number, or buffers of which the kernel can rely on what they are."""
+    """Convert an argument to a number, or to buffers whose types the kernel can rely on."""
     if isinstance(value, int):
         return value
     if code in "cC":

@@ -1,6 +1,6 @@
 """Record types: the fields of an on-disk structure and their places, as names that a type checker knows.
 
-What the descriptors that ``ksy/build.py`` generates are made of. A record type stands for the fixed prefix of a
+The descriptors that ``ksy/build.py`` generates are made of these. A record type describes the fixed prefix of a
 structure: ``BTREE_NODE.level`` is a field, ``BTREE_NODE.level.offset`` its place, ``BTREE_NODE.hdr.xid`` a field of a
 nested record, with its place in the outer one. Fields and instances are text too, equal to their dotted names, so that
 columns that were decoded by field can be taken out by field or by name.
@@ -59,7 +59,7 @@ class Instance(RecordColumn):
 
     __slots__ = ("formula", "prefix")
     formula: Formula  # from the fields, by their names, to the value
-    prefix: str  # what stands before the names of those fields where the record is a nested one
+    prefix: str  # what precedes the names of those fields in a nested record
 
 
 class RecordType:

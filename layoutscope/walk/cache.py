@@ -87,7 +87,7 @@ def read_limited(
     model: Model,
     known: NDArray[np.int32],
     room: int,
-    # sizes of what is numbered behind the nodes and stands for itself; nothing is without it
+    # sizes of pieces that are numbered after the nodes, each a unit of its own; None if there are no pieces
     piece_bytes: NDArray[np.int64] | None = None,
 ) -> tuple[Touches, NDArray[np.int64]]:
     """Reduce touches to what a cache of limited size reads.

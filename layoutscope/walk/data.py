@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 
 class FileTouches(NamedTuple):
-    """What a workload needs that reads files, before any cache."""
+    """What a workload that reads files needs, before any cache."""
 
     needed: Touches  # nodes and pieces
     window: NDArray[np.int64]  # read-ahead window that each belongs to, -1 for those of the walk
-    parts: FilePieces  # what is numbered on behind the nodes
+    parts: FilePieces  # pieces, numbered after the nodes
 
 
 def copy(model: Model, start_id: int) -> FileTouches:

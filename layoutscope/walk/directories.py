@@ -289,7 +289,7 @@ def _interleave_threads(count: int, threads: int) -> tuple[NDArray[np.int64], ND
 def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_ID) -> NDArray[np.int64]:
     """Find the entry of every component.
 
-    Entries in the order of the components; -1 behind the last one, and from the first that does not exist.
+    Entries in the order of the components; -1 after the last one, and from the first that does not exist.
     """
     # A list of paths may hold bytes that are not text; no name in the tables has them.
     words = [path.encode("utf-8", "surrogatepass").decode("utf-8", "replace") for path in wanted]

@@ -200,7 +200,7 @@ def set_properties(profile: HostProfile, given: Mapping[str, object]) -> HostPro
 def read_value(
     name: str,
     value: object,
-    usual: object,  # a value that it has, which gives the kind; None stands for a size
+    usual: object,  # a value that it has, which gives the kind; None means a size
 ) -> object:
     """Read the value of a property."""
     if not isinstance(value, str):

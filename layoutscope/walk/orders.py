@@ -92,10 +92,10 @@ def archive(model: Model, start_id: int) -> FileTouches:
 
 
 def _space_left(model: Model, descent: Descent, shown: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bytes of the archive's record behind the header of each entry, in the order of the table."""
+    """Return the bytes left in the archive's record after the header of each entry, in the order of the table."""
     table = model.entries
     name = _path_bytes(model, descent)[shown]
-    # A long name is in a member of its own, with a zero byte behind it.
+    # A long name is in a member of its own, followed by a zero byte.
     header = np.where(name > NAME_BYTES, 2 * BLOCK_BYTES + _round_up_to_pages(name + 1), BLOCK_BYTES)
     is_first = np.zeros(len(shown), bool)
     is_first[np.unique(table.file_id[shown], return_index=True)[1]] = True
@@ -113,7 +113,7 @@ def _round_up_to_pages(size: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _path_bytes(model: Model, descent: Descent) -> NDArray[np.int64]:
-    """Length of each entry's path from the start, ``./`` before it and a slash behind directories."""
+    """Return the length of each entry's path from the start, with ``./`` before it and a slash after directories."""
     table = model.entries
     own = name_bytes(table) + table.is_directory
     order = np.argsort(descent.directory_id, kind="stable")
@@ -167,7 +167,7 @@ def _order_by_path(entries: EntryTable, descent: Descent, start_id: int) -> NDAr
     names = entries.names()
     # What readdir hands out on Linux, and what git makes of it on macOS (core.precomposeUnicode).
     texts = (unicodedata.normalize("NFC", name or "").encode() for name in names.to_list())
-    # The slash behind a directory's name takes part: "a-b" comes before "a/b", though "a" is less than "a-b".
+    # The slash after a directory's name takes part: "a-b" comes before "a/b", though "a" is less than "a-b".
     keys = [text + b"/" * is_folder for text, is_folder in zip(texts, entries.is_directory.tolist(), strict=True)]
     group = np.repeat(np.arange(len(entries.group_id)), np.diff(entries.group_start))
     place = np.array(sorted(range(len(entries)), key=keys.__getitem__), np.int64)
@@ -180,7 +180,7 @@ def _order_by_path(entries: EntryTable, descent: Descent, start_id: int) -> NDAr
 
 
 def _components(entries: EntryTable, descent: Descent, files: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Entries on the way to each file from the start on; -1 before and behind."""
+    """Return the entries on the way from the start to each file; -1 before and after them."""
     order = np.argsort(descent.directory_id, kind="stable")
     ids = descent.directory_id[order]
     columns, entry = [files], files

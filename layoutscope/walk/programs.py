@@ -169,12 +169,12 @@ def append_search(
     nodes: NDArray[np.int32],  # leaves in which it ends, -1 for none
     cause: str,
 ) -> Searches:
-    """Add a search behind others."""
+    """Add a search after others."""
     return Searches((*searches.nodes, nodes), (*searches.causes, cause), (*searches.host_us, 0.0))
 
 
 def _read_link_targets(model: Model, walk: Visits, links: NDArray[np.int64]) -> FileTouches:
-    """Read the blocks of links' targets, numbered on behind the nodes, after the look-up of each."""
+    """Read the blocks of links' targets, numbered after the nodes, after the look-up of each link."""
     files = file_map(model, links)
     file, begin, end = sequential_windows(files, model.host.read_ahead_bytes)
     parts = pieces(files, begin, end)
@@ -186,13 +186,13 @@ def _read_link_targets(model: Model, walk: Visits, links: NDArray[np.int64]) -> 
         targets[links[owner[mine]]] = len(model.nodes) + mine
         searches = append_search(searches, targets, "data")
     needed = replace(walk, looked_up=searches).touches()
-    # Touches of nodes have no window: the last place stands for them.
+    # Touches of nodes have no window: the last place is for them.
     window = np.append(parts.window, -1)[np.maximum(needed.node - len(model.nodes), -1)]
     return FileTouches(needed, window, parts)
 
 
 def _sort_by_name(entries: EntryTable, start_id: int, end: bytes) -> Descent:
-    """Directories as programs go down into them that sort: those of one parent by name, with `end` behind it."""
+    """List directories as programs that sort visit them: those of one parent by name, followed by `end`."""
     as_listed, place = descend(entries, start_id), _directories_by_name(entries, end)
     own = descend(entries.chosen(place), start_id).entry
     row = np.full(len(entries) + 1, -1, np.int64)
@@ -375,7 +375,7 @@ def _names(model: Model, entries: I64, turn: I64) -> tuple[Touches, I64]:
 
 
 def _streams(model: Model, entries: I64, turn: I64) -> tuple[Touches, I64]:
-    """Remove the record of each file's data stream, behind its extents."""
+    """Remove the record of each file's data stream, after its extents."""
     leaf = model.entries.dstream_node[entries]
     _, last = _files(model, entries)
     gone = np.isin(entries, entries[last]) & (leaf >= 0)
@@ -400,8 +400,8 @@ def _list_emptied_neighbours(model: Model, entries: I64, turn: I64, under: I64) 
     Both are read, as they are by then; the last child takes its index node along.
     """
     nodes, never = model.nodes, np.iinfo(np.int64).max
-    # A directory goes behind all that is in it, and behind its own listing, where that is empty; of several that end
-    # together the innermost first; of each the record with its name before its thread.
+    # A directory is removed after all that is in it, and an empty one after its own listing. If several end together,
+    # the innermost is first. The record with a directory's name is removed before its thread.
     gone = np.full(len(model.entries), never)
     at = np.where(model.entries.is_directory[entries], 2 * (turn + under) + 1, 2 * turn)
     steps = 2 * (int(turn.max(initial=0)) + 2)
@@ -427,7 +427,7 @@ def _list_emptied_neighbours(model: Model, entries: I64, turn: I64, under: I64) 
 
 
 def _neighbours(model: Model, main: I64) -> tuple[dict[int, int], dict[int, int]]:
-    """Return the nodes before and behind each of the main tree on its level, -1 at the ends."""
+    """Return the nodes before and after each node of the main tree on its level, -1 at the ends."""
     nodes = model.nodes
     chained = main[nodes.level[main] >= 0]
     order = chained[np.lexsort((nodes.key_rank[chained], nodes.level[chained]))]

@@ -97,7 +97,7 @@ def _sizes(
     file: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Room of each file on the axis: up to its last block or page, but not behind its last extent."""
+    """Return each file's room on the axis: up to its last block or page, but not past its last extent."""
     # Read-ahead stops at the file's last page: blocks that were allocated beyond it are never read.
     unit = min(PAGE_BYTES, model.layout.facts.block_size_bytes or PAGE_BYTES)
     last = np.zeros(len(entries), np.int64)
@@ -211,7 +211,7 @@ class ReadAhead:
         max_pages: int,
         *,
         optimal_pages: int = 0,
-        # whether reads behind cached pages are taken for a stream; without it just the pages asked for are read
+        # whether reads that follow cached pages count as a stream; if not, only the requested pages are read
         detects_streams: bool = True,
     ) -> None:
         self.n_pages = -(-size_bytes // PAGE_BYTES)
@@ -254,7 +254,7 @@ class ReadAhead:
         return True
 
     def _new_stream(self, page: int, wanted: int) -> None:
-        # The start of a file, a read larger than any window, and a miss right behind the last read are a stream at
+        # The start of a file, a read larger than any window, and a miss right after the last read are a stream at
         # once; the last read's page itself counts too, as a read may end within it.
         if page == 0 or wanted > self.limit or 0 <= page - self.previous_page <= 1:
             self.start, self.size = page, self._first_size(wanted)
@@ -279,8 +279,8 @@ class ReadAhead:
         self._set_limit(wanted)
         if self._goes_on(page):
             return
-        # Another reader owns the window that is known, or a seek has lost it: the mark alone says that there was one,
-        # and the first page missing behind it is taken for its end (page_cache_next_miss).
+        # Another reader owns the known window, or a seek has lost it: only the mark shows that there was one, and the
+        # first missing page after it is taken for its end (page_cache_next_miss).
         missing = self._next_missing(page + 1)
         if missing - page > self.limit:
             return
@@ -289,7 +289,7 @@ class ReadAhead:
         self._fetch_window(page)
 
     def _fetch_window(self, page: int) -> None:
-        # The read would meet the mark that its own window sets: the window behind is fetched together with it.
+        # The read would meet the mark that its own window sets: the next window is fetched together with it.
         if page == self.start and self.size == self.ahead:
             more = self._next_size()
             fits = self.size + more <= self.limit
@@ -305,7 +305,7 @@ class ReadAhead:
             if page in self.cached:
                 self._queue(run, page)
                 run = page + 1
-            # PG_readahead: whoever reads this page has the next window fetched, before the pages run out.
+            # PG_readahead: a read of this page fetches the next window, before the pages run out.
             elif page == first + count - ahead:
                 self.marked.add(page)
         self._queue(run, first + max(count, 0))
@@ -357,8 +357,8 @@ def send(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Order and merge requests.
 
-    As they are sent: the request that each began as, how far behind that one's start it starts, and its length in bytes
-    with what was merged into it.
+    Return for each request, in the order of sending: the request that it began as, how far after that one's start it
+    starts, and its length in bytes with what was merged into it.
     """
     joined = np.zeros(len(offset), bool)
     joined[1:] = (window[1:] == window[:-1]) & (offset[1:] == offset[:-1] + length_bytes[:-1])
@@ -391,7 +391,7 @@ def _cut(
 def _disorderly(
     offset: NDArray[np.int64], window: NDArray[np.int64], waits: NDArray[np.bool_]
 ) -> list[tuple[int, int]]:
-    """Find windows that do not simply go upwards: from their first request to behind their last."""
+    """Find windows that do not simply go upwards, each as its first request and the one after its last."""
     goes_on = (window[1:] == window[:-1]) & (window[1:] >= 0)
     wrong = goes_on & (waits[1:] | (offset[1:] < offset[:-1]))
     begins = np.append(True, ~goes_on)
@@ -482,7 +482,7 @@ class _Queue:
 
 
 def _insert(waiting: list[_Request], request: _Request) -> None:
-    """Put a request behind older ones; what ends where it begins takes it over, and so on."""
+    """Queue a request after older ones; a request that ends where it begins takes it over, and so on."""
     # elv_attempt_insert_merge looks for back merges alone, and tries again with what it has merged.
     older = _ends_at(waiting, request.offset)
     if older is None:

@@ -302,7 +302,7 @@ def request_reads(
 class Requests(Struct, frozen=True):
     """The requests that bring each cache unit in."""
 
-    # cache unit of each node, and of what is numbered behind the nodes: nodes smaller than a page share one
+    # cache unit of each node, and of the pieces numbered after the nodes: nodes smaller than a page share one
     unit: NDArray[np.int64]
     start: NDArray[np.int64]  # first request of each unit
     device: NDArray[np.uint8]  # image of a Fusion set
@@ -345,7 +345,7 @@ class Requests(Struct, frozen=True):
         image_offset: NDArray[np.int64],  # image_offset, length_bytes: the pieces, in bytes
         length_bytes: NDArray[np.int64],
     ) -> Requests:
-        """Number further requests on behind the nodes, each a unit of its own: pieces of files."""
+        """Number further requests (pieces of files) after the nodes, each a unit of its own."""
         own = np.arange(len(image_offset) + 1)
         return Requests(
             unit=np.concatenate([self.unit, len(self.start) - 1 + own[:-1]]),

@@ -162,7 +162,7 @@ def test_a_feature_that_matters_to_writers_is_a_warning_of_a_check(make, field, 
     assert layoutscope.scan(path, drives=()).exit_code == 0
     (finding,) = [item for item in _findings(path) if item.level != "info"]
     assert finding.level == "warning"
-    assert "matters to whoever writes" in finding.message
+    assert "matters to programs that write" in finding.message
 
 
 @pytest.mark.parametrize("version", [0, 3, 6, 500])

@@ -111,7 +111,7 @@ def fit_whole_turns(log: ReadLog) -> float:
     first, last = log.where(np.arange(half)), log.where(np.arange(half, 2 * half)[::-1])
     from_medium = last.ms > float(np.median(first.ms)) / QUICK
     between = ((last.at_ns + last.ns - first.at_ns - first.ns) / 1e6)[from_medium]
-    # Frequencies are tried by steps of which there are as many as the longest time has turns.
+    # The number of frequencies to try is that of the turns in the longest time.
     if len(between) < FEWEST_TURNS or between.max() > 1000 * LONGEST_S:
         raise UsageError("the log has too few reads to measure the rotation of the disk")
     # A tenth of a turn over the longest time is the step between the frequencies that are tried.
@@ -216,7 +216,7 @@ def _best_skew(ends: NDArray[np.int64], angle: F64, size: float) -> tuple[float,
 def _fit_line_between_steps(
     ends: NDArray[np.int64], angle: F64, best: tuple[float, float, float, float]
 ) -> tuple[float, float, float]:
-    """Return size and skew between the steps of which they were tried, by the line through what these leave."""
+    """Return size and skew, interpolated between the steps that were tried, by the line through the residuals."""
     misfit, size, skew, begin = best
     crossed = np.floor((ends - begin) / size)
     left = angle - ends / size - skew * crossed
@@ -391,7 +391,7 @@ def moves(log: ReadLog, tracks: Tracks, turn_ms: float) -> tuple[F64, F64]:
     """Return how many tracks each read elsewhere is from the one before, and what it took without its transfer."""
     number = track_numbers(tracks, log.offset, log.capacity_bytes)
     ends = track_numbers(tracks, log.offset + log.length, log.capacity_bytes)
-    # What was asked for behind a read is not moved to: the drive has read on until then.
+    # A read that follows the one before it needs no move: the drive has read on until then.
     distance = np.abs(np.append(0, number[1:] - ends[:-1]))
     told = np.isin(log.step, ("pairs", "edge")) | ((log.step == "before") & (distance > LEAST_TRACKS))
     told[:1] = False
@@ -686,7 +686,7 @@ def calibrate(
     plan.interleaved()
     plan.skips()
     plan.behind()
-    # What is left of the minute but for the steps behind it, most of whose reads are anywhere, is for the pairs.
+    # The pairs get the rest of the minute, less the steps that follow; most reads of those are at random places.
     anywhere_s = float(plan.log.of("kind").ns.mean()) / 1e9
     until_s = LONGEST_S - (UNIFORM + 100 + len(walk)) * anywhere_s
     for number in range(ROUNDS):
@@ -886,7 +886,7 @@ def describe(log: ReadLog, profile: DriveProfile) -> list[str]:
 
 
 def _is_class(profile: DriveProfile) -> bool:
-    """Return whether a profile stands for many disks."""
+    """Return whether a profile represents many disks."""
     return profile.geometry == "datasheet" and bool(profile.take_for) and not (profile.members or profile.models)
 
 

@@ -128,7 +128,7 @@ class Blocks(Struct, frozen=True):
         device, position = self.split(self.dirty.newest(paddrs))
         is_given = np.array([source is not None for source in (*self.sources, None)], np.bool_)
         inside: NDArray[np.bool_] = position + size_bytes <= self.num_claimed * self.block_size
-        # Where one image of a set is missing, its number stands for no source at all.
+        # If one image of a set is missing, no source has its number.
         inside &= is_given[device]
         return inside | self.present(paddrs, size_bytes)
 
@@ -160,7 +160,7 @@ class Blocks(Struct, frozen=True):
     def wants(
         self, paddrs: NDArray[Any], size_bytes: int, take: Callable[[I64, U8], None], more: int = 0
     ) -> list[Want]:
-        """Say of objects of one size where they have to be read; `take` gets some of them, by position."""
+        """List what to read for objects of one size; `take` gets some of them, by position."""
         device, position = self.split(self.dirty.newest(paddrs))
         result = []
         for number, source in enumerate(self.sources):

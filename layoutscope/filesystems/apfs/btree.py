@@ -77,7 +77,7 @@ INFO_FIELDS: Final = (
 
 
 class Ends(NamedTuple):
-    """What the order of a tree is checked by; arrays of one length, one row a node."""
+    """What the check of a tree's order needs; arrays of one length, one row per node."""
 
     num_records: NDArray[np.int64]
     # low, high: order of the first and the last key, see `low_keys`; 0 in empty nodes
@@ -94,7 +94,7 @@ class Ends(NamedTuple):
 class ReadNodes(Struct, frozen=True):
     """Nodes that were read together, with their contents."""
 
-    tree: OpenTree  # of which they are
+    tree: OpenTree  # the tree that has them
     level: int  # 0 at the leaf
     numbers: NDArray[np.int64]  # position of each among all nodes of the tree, which stand level by level in key order
     places: Places  # where they are
@@ -143,7 +143,7 @@ class ReadNodes(Struct, frozen=True):
 
 
 class TreeShape(Struct, frozen=True):
-    """What a root says of its tree: sizes in bytes, level, whether its children are hashed, and how (0: unknown)."""
+    """What a root declares: sizes in bytes, level, whether its children are hashed, and how (0: unknown)."""
 
     sizes: nodes.Sizes
     level: int
@@ -157,7 +157,7 @@ class TreeShape(Struct, frozen=True):
 
 
 class OpenTree(Struct, frozen=True):
-    """A tree whose root was read: how to read it, and what the root says of it."""
+    """A tree whose root was read: how to read it, and what the root declares."""
 
     source: TreeSource
     shape: TreeShape
@@ -208,7 +208,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
             image_offset=where,
         )
     data = _fetch(source, root, size)
-    # The tree information stands at the very end of the root, behind the values.
+    # The tree information is at the very end of the root, after the values.
     start = np.array([data.size - BTREE_INFO.width], np.int64)
     info = {
         name.removeprefix("fixed."): values
@@ -515,14 +515,14 @@ class AheadLeaves(Struct, frozen=True):
 Batch: TypeAlias = ReadNodes | AheadLeaves
 
 MAX_KEPT_BYTES: Final = 1 << 27
-"""So much is kept of nodes that were read ahead and are no sound leaves: index nodes of 30 million files."""
+"""Most bytes kept of nodes that were read ahead and are not sound leaves: index nodes of 30 million files."""
 
 
 class Ahead:
     """Nodes that an object map names, read in one pass before the trees that lead to them.
 
-    Leaves are taken apart as they pass, and numbered by their addresses. What a parent says of them is compared when a
-    tree leads to them. Index nodes, and leaves that are not sound, are kept as they are for the trees.
+    Leaves are decoded as they are read, and numbered by their addresses. They are compared with their parent's entries
+    when a tree leads to them. Index nodes, and leaves that are not sound, are kept unchanged for the trees.
     """
 
     def __init__(self, decode: Callable[[ReadNodes, int], I64]) -> None:

@@ -297,7 +297,7 @@ def _lacks_superblock(area: DescriptorArea) -> NDArray[np.bool_]:
     """
     is_map = area.kind == int(grammar.ApfsObject.ObjectType.checkpoint_map)
     is_rest_blank = np.logical_and.accumulate(area.is_blank[::-1])[::-1]
-    # The descriptor area is a ring: behind its last block comes its first.
-    behind = np.roll(np.arange(len(area.kind)), -1)
-    result: NDArray[np.bool_] = is_map & (area.kind[behind] == 0) & ~is_rest_blank[behind]
+    # The descriptor area is a ring: its first block follows its last.
+    following = np.roll(np.arange(len(area.kind)), -1)
+    result: NDArray[np.bool_] = is_map & (area.kind[following] == 0) & ~is_rest_blank[following]
     return result

@@ -75,8 +75,7 @@ class Container(Struct, frozen=True):
     data_paddrs: NDArray[np.uint64]  # blocks of the checkpoint data area, in the ring's order
     area_trees: list[NodeRows]  # trees that map the checkpoint areas, if these are fragmented
     device_blocks: tuple[int, ...]  # blocks of the main device, and of the second one of a Fusion set
-    # a transaction after that of the checkpoint, of which there are traces and no more; None where an older state was
-    # asked for
+    # a transaction after that of the checkpoint, which left only traces; None if the caller wants an older state
     younger: Younger | None = None
 
     @property
@@ -113,7 +112,7 @@ def open_container(
     xid: int | None = None,
 ) -> Container:
     """Open a container as a mount would."""
-    # The copy in block 0 leads to the ring and may be older than what stands there: it is written at an unmount.
+    # The copy in block 0 leads to the ring and may be older than the copies there: it is written at an unmount.
     first = find_superblock(*main, log)
     store = Store.over(_blocks(main, first, second), log)
     paddrs, trees = ring_paddrs(store, first.xp_desc_base, first.num_desc_blocks, is_tree=bool(first.desc_is_tree))
@@ -249,7 +248,7 @@ def search_superblock(
     source: Source,
     image_offset: int,  # where the container starts there, in bytes
 ) -> ApfsContainer.NxSuperblock | None:
-    """Parse the newest sound superblock behind block 0; None where there is none."""
+    """Parse the newest sound superblock after block 0; None if there is none."""
     first = image_offset + MIN_BLOCK_BYTES
     count = min(SEARCHED_BLOCKS - 1, (source.size_bytes - first) // MIN_BLOCK_BYTES)
     starts = first + MIN_BLOCK_BYTES * np.arange(max(count, 0), dtype=np.int64)

@@ -475,13 +475,13 @@ def _all_devices(container: Container, parts: ContainerParts) -> NDArray[np.int6
     runs = devices(container)
     if parts.space is None or not parts.space.header.devices[1].num_blocks:
         return runs
-    # Blocks of the second device are numbered from its mark on, far behind those of the main device.
+    # Block numbers of the second device begin at its mark, far above those of the main device.
     second = [[container.blocks.tier2_mark, min(parts.space.header.devices[1].num_blocks, MAX_BLOCKS)]]
     return np.concatenate([runs, np.array(second, np.int64)])
 
 
 CONVERTER: Final = "hfs_convert"
-"""It leaves wrong numbers of children behind, which no later change puts right."""
+"""It writes wrong numbers of children, which no later change corrects."""
 
 _KINDS: Final = grammar.ApfsInode.ModeFormat
 _MIN_USER: Final = int(grammar.ApfsInode.InodeNumber.min_user)
@@ -541,7 +541,7 @@ def _missing_names(parts: VolumeParts, unknown: dict[str, int]) -> int:
 
 
 def declared_count(parts: VolumeParts, what: str) -> int:
-    """Return what the superblock says of one kind of inodes, a key of `DECLARED`."""
+    """Return how many inodes of a kind (a key of `DECLARED`) the superblock declares."""
     return int(getattr(parts.state.superblock, DECLARED[what]))
 
 

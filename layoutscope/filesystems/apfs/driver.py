@@ -163,11 +163,11 @@ def _ephemeral(layout: VolumeLayout, owner: str) -> list[FixedPlaces]:
 
 
 APFSCK: Final = ("snapshots", "extentref", "fs", "fext")
-"""Order of a volume's parts, behind its object map, as apfsck reads them."""
+"""The order in which apfsck reads a volume's parts after its object map."""
 
 
 def printed(year: int) -> Sequence[str]:
-    """Return the order of a volume's parts, behind its object map, as fsck_apfs of a year prints them.
+    """Return the order in which fsck_apfs of a year prints a volume's parts after its object map.
 
     >>> printed(2017)[0], printed(2018)[0], printed(2025)[0]
     ('fs', 'extentref', 'snapshots')

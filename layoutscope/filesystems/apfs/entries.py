@@ -289,7 +289,7 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
     owned = _find_owners(owners.index, extents["obj_id"])
     known = owned.is_known
     stream_id, paddr = extents["obj_id"][owned.extent], extents["paddr"][owned.extent]
-    # Block 0 holds the superblock; an extent there stands for a hole.
+    # Block 0 holds the superblock; an extent there is a hole.
     is_hole = paddr == 0
     # As numbers with a sign they are the same bytes.
     logical, length = (extents[name][owned.extent].view(np.int64) for name in ("logical_addr", "len_extent"))

@@ -15,8 +15,8 @@ from layoutscope.structs import grammar
 _CONTAINER, _VOLUME, _SNAPSHOT = grammar.ApfsContainer, grammar.ApfsVolume, grammar.ApfsSnapshot
 
 _INCOMPATIBLE: Final = "An unknown bit is an error: files may be missing."
-_READ_ONLY: Final = "An unknown bit is a warning of `check`, because it matters to whoever writes."
-_COMPATIBLE: Final = "An unknown bit is a warning of `check`. It does not matter to whoever reads."
+_READ_ONLY: Final = "An unknown bit is a warning of `check`, because it matters to programs that write."
+_COMPATIBLE: Final = "An unknown bit is a warning of `check`. It does not matter to programs that only read."
 _NOT_PUBLISHED: Final = "Reserved; its meaning is not published. Nothing is read differently."
 
 CONTAINER_INCOMPATIBLE: Final = FeatureField(
@@ -147,7 +147,7 @@ FEATURE_FIELDS: Final = (
             ),
             Feature(
                 _VOLUME.VolumeFlag.always_check_extentref,
-                "Whoever overwrites an extent looks its references up first. Nothing is read differently.",
+                "A program that overwrites an extent looks up its references first. Nothing is read differently.",
             ),
             Feature(_VOLUME.VolumeFlag.reserved_80, _NOT_PUBLISHED),
             Feature(_VOLUME.VolumeFlag.reserved_100, _NOT_PUBLISHED),

@@ -427,7 +427,7 @@ class RecordReader:
     def decode_ahead(self, batch: ReadNodes, count: int) -> NDArray[np.int64]:
         """Decode leaves before their tree leads to them; return those with records that are not understood.
 
-        `count` are to come altogether. Of those that the tree does not lead to the records are dropped.
+        The total will be `count`. Records of leaves that the tree does not lead to are dropped.
         """
         if not len(self._number):
             self._number = np.full(count, -1)
@@ -450,7 +450,7 @@ class RecordReader:
         """
         buffer, count = batch.buffer, len(start)
         table = self._leaves.table("xattr")
-        # Behind the fixed part of its value, an attribute has its data, or the number and sizes of a stream with them.
+        # After the fixed part, an attribute's value has its data, or the number and sizes of the stream with its data.
         is_stream, length = table["is_stream"][-count:], table["len_xdata"][-count:]
         stream_id, stream_size = np.zeros((2, count), np.uint64)
         rows = np.flatnonzero(is_stream & (length >= XATTR_DSTREAM.width))
@@ -481,7 +481,7 @@ class RecordReader:
             self._seen |= {names[kind]} if kind in names else set()
 
     def finish(self) -> RecordTables:
-        """Show all records as tables in key order, one for each type of which there are any."""
+        """Show all records as tables in key order, one per type that occurs."""
         leaves, tables = self._leaves, {}
         for name in leaves.plan.tables:
             if leaves.count(name) or name in self._seen:
@@ -631,12 +631,12 @@ def _missing(above: list[Entries], sound: list[NDArray[np.uint64]], level: int) 
 
 
 def report_losses(source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
-    """Say of every missing subtree of a tree what it held."""
+    """Report what each missing subtree of a tree held."""
     tell_losses(find_losses(source)[0], source, records, log)
 
 
 def tell_losses(losses: list[Loss], source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
-    """Say of missing subtrees of a tree, as :func:`find_losses` lists them, what they held."""
+    """Report what missing subtrees of a tree, as listed by :func:`find_losses`, held."""
     for loss in losses[:MAX_LISTED]:
         what = _objects(source, loss, records)
         name = f"{source.tree} tree, node {loss.node_id}"

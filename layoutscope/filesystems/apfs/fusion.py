@@ -355,9 +355,9 @@ def read_jumpstart(container: Container) -> list[Region]:
 
 
 def read_evictions(container: Container) -> tuple[list[NodeRows], Details]:
-    """Read where the blocks behind the future end of a container go that is made smaller: nodes, and numbers.
+    """Read where a container that is being made smaller moves the blocks after its future end: nodes, and numbers.
 
-    Mostly there is none.
+    Most containers have no such table.
     """
     superblock, details = container.superblock, Details()
     if superblock.blocked_out.num_blocks:

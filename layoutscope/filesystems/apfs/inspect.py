@@ -330,7 +330,7 @@ class ContainerView(Struct, frozen=True):
         return _is_about(record, file_id)
 
     def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats:
-        """Decode what inode records say of owners, modes and times."""
+        """Decode the owners, modes and times in inode records."""
         return _inode_stats(nodes)
 
 

@@ -84,8 +84,8 @@ def decrypt_bag(container: Container, run: tuple[int, int], owner: bytes, struct
         raise FormatError("impossible length", structure=structure, image_offset=where, found=str(num_blocks))
     stored = np.frombuffer(blocks.read_object(start_paddr, num_blocks * blocks.block_size), np.uint8)
     paddr = np.array([start_paddr], np.uint64)
-    # A bag is encrypted with its owner's UUID, twice, as both keys of AES-XTS: it hides nothing from whoever has the
-    # superblock (Apple File System Reference, Encryption).
+    # A bag is encrypted with its owner's UUID, twice, as both keys of AES-XTS: anyone with the superblock can read it
+    # (Apple File System Reference, Encryption).
     plain = decrypt_blocks(owner + owner, stored[None, :], paddr, blocks.block_size)
     data = plain.tobytes()
     head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure=structure, image_offset=where)

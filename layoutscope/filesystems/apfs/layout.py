@@ -516,7 +516,7 @@ def _exclusive_trees(parts: VolumeParts, own: list[NodeRows]) -> list[NodeRows]:
 
 
 def _states(parts: VolumeParts, trees: list[NodeRows], num_own: int) -> list[NDArray[np.int64]]:
-    """Say of each node whether the live state holds it, snapshots alone do, or that it is inferred to be live."""
+    """Return for each node whether the live state has it, only snapshots have it, or it is inferred to be live."""
     live = next(iter(parts.views.values()))
     states = [
         (~is_among(nodes.paddr, live.paddr)).astype(np.int64)

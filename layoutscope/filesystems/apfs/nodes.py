@@ -27,7 +27,7 @@ UNKNOWN_LEVEL: Final = 255
 
 
 class NodeRows(Struct, frozen=True):
-    """Nodes of one tree, root first, then level by level in key order; one row a node."""
+    """Nodes of one tree, root first, then level by level in key order; one row per node."""
 
     tree: str  # name in the tables
     # node_id, xid, paddr: identifier, transaction and first block
@@ -145,7 +145,7 @@ MAX_LENGTH: Final = 2**30
 
 
 class Slots(Struct, frozen=True):
-    """Records of many nodes, in key order; one row a record."""
+    """Records of many nodes, in key order; one row per record."""
 
     node: NDArray[np.int64]  # position of the node among those given
     # key_start, val_start: in bytes from the beginning of the buffer

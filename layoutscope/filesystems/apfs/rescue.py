@@ -321,7 +321,7 @@ def reopen_container(
 
 
 def _find_displacement(swept: Swept) -> int | None:
-    """Say by how many blocks the container starts behind the place from which it was swept; None if that is unknown.
+    """Return how many blocks after the place from which it was swept the container starts; None if unknown.
 
     Heads of object maps are physical objects: their numbers are their addresses.
     """
@@ -404,7 +404,7 @@ def _container(
 
 
 def _find_unusable_map_nodes(store: Store, state: Checkpoint) -> list[NodeRows]:
-    """List the nodes because of which the object map of a state cannot be used, as far as its head leads to them."""
+    """List the nodes that make the object map of a state unusable, as far as its head leads to them."""
     apart, superblock = store.apart(), state.superblock
     try:
         name, cls = "container object map", grammar.ApfsContainer.OmapPhys

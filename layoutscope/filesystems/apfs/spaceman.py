@@ -1,6 +1,6 @@
 """The space manager: which blocks are free, and where its own structures are.
 
-Apple File System Reference, Space Manager. It is an ephemeral object; behind its fixed part stand the addresses of
+Apple File System Reference, Space Manager. It is an ephemeral object; its fixed part is followed by the addresses of
 chunk-info blocks (or of blocks with such addresses), whose entries name one bitmap block for each chunk.
 """
 
@@ -352,7 +352,7 @@ def _decode_queue(batch: ReadNodes, owner: str) -> list[Region]:
 
 def decode_queue_lengths(batch: ReadNodes) -> NDArray[np.uint64]:
     """Blocks of each entry of a free queue."""
-    # A ghost, an entry without value, stands for a single block.
+    # A ghost, an entry without value, means a single block.
     lengths = np.ones(len(batch.slots), np.uint64)
     rows = np.flatnonzero(batch.slots.val_len > 0)
     starts = batch.slots.val_start[rows]

@@ -39,7 +39,7 @@ class Expected(Struct, frozen=True):
 
 
 class NodeCheck(Struct, frozen=True):
-    """Outcome, one row a node."""
+    """Outcome, one row per node."""
 
     valid: NDArray[np.uint8]  # position in `VALID_NAMES`
     is_sound: NDArray[np.bool_]  # whether the records can be used

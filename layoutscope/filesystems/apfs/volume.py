@@ -67,7 +67,7 @@ class Volume(Struct, frozen=True):
 
 def decode_stored_name(superblock: ApfsVolume.ApfsSuperblock) -> str:
     """Return the name that a volume superblock stores."""
-    # 256 bytes of UTF-8, of which those behind the first zero mean nothing.
+    # 256 bytes of UTF-8; those after the first zero mean nothing.
     return bytes(superblock.volname).split(b"\0", 1)[0].decode(errors="replace")
 
 
@@ -218,7 +218,7 @@ def walk_fext_tree(volume: Volume) -> Reading[RecordTree]:
 
 def is_encrypted(volume: Volume) -> bool:
     """Return whether the nodes of the file-system tree are encrypted."""
-    # Each mapping says of its own object whether it is encrypted: while a volume is being encrypted some are, some not.
+    # Each mapping states whether its object is encrypted: while a volume is being encrypted, some are and some are not.
     found = volume.view.find(np.array([volume.superblock.root_tree_oid], np.uint64))
     return bool(found.is_encrypted[0] and not found.is_missing[0])
 

@@ -107,7 +107,7 @@ NODES, DATA, REFERENCES = range(3)
 
 
 def order_of_blocks(turn: I64, kind: I64, at_commit: bool) -> I64:
-    """Return the order in which blocks are taken: nodes before the data that belong to them, references behind."""
+    """Return the order in which blocks are taken: nodes before their data, references last."""
     if at_commit:
         return np.lexsort((np.where(kind == DATA, turn, 0), kind != DATA))
     return np.lexsort((kind, turn))
@@ -135,11 +135,11 @@ class ApfsVolume(AgingVolume):
     # next_oid, xid: the next id of a node, the last transaction
     next_oid: int
     xid: int
-    is_apart: bool  # whether nodes are behind all data, in chunks of their own
-    # share of the blocks of a file that do not follow the one before, of the files written last
+    is_apart: bool  # whether nodes are in chunks of their own, after all data
+    # share of the blocks of the files written last that do not follow the block before
     broken_share: float = 0.0
-    held: list[I64] = field(default_factory=list)  # blocks that snapshots hold, a cycle each
-    waiting: list[I64] = field(default_factory=list)  # blocks that are not free yet, a transaction each
+    held: list[I64] = field(default_factory=list)  # blocks that snapshots hold, one array per cycle
+    waiting: list[I64] = field(default_factory=list)  # blocks that are not free yet, one array per transaction
     # blocks that a file frees, and those that are written for it, as of the last cycle
     a_file: tuple[float, float] | None = None
 
@@ -513,7 +513,7 @@ def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: TreeRows, rule: Nod
 
 
 def _reference_tree(layout: VolumeLayout, data: Data, read: TreeRows, rule: NodeRule) -> AgingTree:
-    """Make the tree of extent references: a record for each extent, in the leaf whose first block is not behind it."""
+    """Make the tree of extent references: a record per extent, in the last leaf that does not begin after it."""
     key = distinct(data.start)
     first = layout.columns("nodes")["first_key_id"].signed()[read[0]]
     leaf = np.maximum(np.searchsorted(first, key, side="right") - 1, 0)
@@ -792,7 +792,7 @@ MACOS: Final = Policy(
     assumes={
         "files_per_transaction": "A transaction writes 1,000 files; lengths are drawn within a factor of two.",
         "at_commit": "Nodes are written at the end of a transaction, in the order of their keys.",
-        "next_fit": "Blocks are taken behind those that were taken last.",
+        "next_fit": "New blocks follow those that were allocated last.",
         "merge_share": "Neighbours that fill half a node together are merged.",
     },
 )

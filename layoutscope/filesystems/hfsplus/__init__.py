@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 FILE_LINKS_DIRECTORY: Final = "\0\0\0\0HFS+ Private Data"
 DIRECTORY_LINKS_DIRECTORY: Final = ".HFS+ Private Directory Data\r"
-"""Folders of the root that hold the files and folders behind hard links (TN1150, "Hard Links"): names nobody types."""
+"""Folders of the root with the targets of hard links (TN1150, "Hard Links"): names nobody types."""
 
 CODES: Final[Mapping[str, str]] = declare(
     {

@@ -79,7 +79,7 @@ class TreeFile(Struct, frozen=True):
     header: HfsplusBtree.HeaderRecord  # the header record
     user_data: bytes  # the header node's second record
     num_nodes: int  # nodes that the fork holds
-    used: Mask  # from the header's and the map nodes' bitmaps; nodes behind their end are not
+    used: Mask  # from the header's and the map nodes' bitmaps; nodes after their end are not
     map_nodes: I64  # numbers of the map nodes
     # where the parts of the map are: bytes from the start of the file, and length in bytes
     map_parts: tuple[tuple[int, int], ...]
@@ -108,9 +108,9 @@ class Decoded(Struct):
 
 
 def pieces_of(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) -> ForkPieces:
-    """Where nodes are; a node may be in several pieces.
+    """Return where nodes are; a node may be in several pieces.
 
-    `part` is a place in `numbers`; a node that ends behind the last extent has none.
+    `part` is a place in `numbers`; a node that ends after the last extent has none.
     """
     return locate(volume, fork, numbers * node_size_bytes, np.full(len(numbers), node_size_bytes, np.int64))
 
@@ -188,7 +188,7 @@ def _read_tree_map(volume: Volume, place: TreePlace, node: HfsplusBtree.HeaderNo
 def _read_map(
     volume: Volume, tree: str, fork: Fork, node: HfsplusBtree.HeaderNode, readable: Mask
 ) -> tuple[Mask, I64, tuple[tuple[int, int], ...], I64]:
-    """Read the node bitmap from the header node and the chain of map nodes behind it."""
+    """Read the node bitmap from the header node and the chain of map nodes that follows it."""
     size = int(node.header.len_node)
     parts: list[U8] = []
     visited: list[int] = []

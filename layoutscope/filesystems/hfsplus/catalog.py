@@ -224,10 +224,10 @@ class CatalogLeaves(Struct):
 class Catalog(Struct, frozen=True):
     """What the catalog holds, in key order."""
 
-    entries: Columns  # one row a file or folder: `ENTRY_COLUMNS` and `node`, the number of its leaf
+    entries: Columns  # one row per file or folder: `ENTRY_COLUMNS` and `node`, the number of its leaf
     names: KeptNames  # names as shown and as stored
-    threads: Columns  # one row a thread record: `THREAD_COLUMNS` and `node`
-    # one row an extent of the catalog's own, those of a fork in its order: `entry` is a row of `entries`, `fork_type`,
+    threads: Columns  # one row per thread record: `THREAD_COLUMNS` and `node`
+    # one row per extent that the catalog has, those of a fork in its order: `entry` is a row of `entries`, `fork_type`,
     # and `start_block, block_count` in allocation blocks
     forks: Columns
     thread_of: NDArray[np.int32]  # row of each entry's thread, -1 where it has none
@@ -381,7 +381,7 @@ def resolve_links(
     catalog: Catalog,
     file: TreeFile | None,  # the catalog's file, for the addresses of findings; None where there is no catalog
 ) -> Links:
-    """Find every link's indirect node; one that leads nowhere is reported and stands for itself."""
+    """Find every link's indirect node; one that leads nowhere is reported, and keeps its own values."""
     entries = catalog.entries
     is_file = ~entries["is_folder"]
     typed = bear_a_links_type(entries["finder_type"], entries["finder_creator"], entries["has_link_chain"])

@@ -291,7 +291,7 @@ def are_outside(
 
 
 def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
-    """Count the entries that are lost at the least, by what the volume says of itself.
+    """Count the entries that are lost at the least, according to the volume's own counts.
 
     Witnesses are the volume header, which counts files and folders; folders, which count their entries; and threads,
     which name the file or folder that they belong to.
@@ -425,7 +425,7 @@ def _check_orphans(volume: Volume, contents: Contents) -> None:
     if len(rows):
         first = {name: int(threads[name][rows[0]]) for name in ("node", "file_id", "parent_id")}
         place = f"the first is CNID {first['file_id']}, in the folder of CNID {first['parent_id']}"
-        message = f"{len(rows):,} files or folders are missing of which there are threads; {place}"
+        message = f"{len(rows):,} files or folders that have threads are missing; {place}"
         node_log(volume, catalog.file, first["node"]).add("thread-orphaned", "error", message)
         if contents.stale is not None:
             told = f"{len(rows):,} of them are listed again where their threads say, without size and dates"
@@ -486,7 +486,7 @@ _OF_ENTRIES: Final = (
     ("extent-outside", _wrong_extents, "have extents that leave the volume"),
     ("fork-size-differs", _wrong_sizes, "have forks that count other blocks than their extents hold"),
 )
-"""What a scan says of files and folders: code, which entries it is true of, and the words."""
+"""Findings of a scan about files and folders: code, which entries it is true of, and the words."""
 
 
 def _report_nodes(volume: Volume, tree: Tree, code: str, nodes: I64, message: str) -> None:

@@ -59,7 +59,7 @@ def root_leaves(searches: tuple[str, ...], facts: VolumeFacts, entries: EntryTab
     """Find leaves with the root's records, and those that the search for the directory of iNode files ends in.
 
     Where there is no such directory, the search ends at the last record that is smaller than its name: in case-folded
-    order, where a leading NUL sorts behind everything, the last of the root; in binary order the root's thread record.
+    order, where a leading NUL sorts after everything, the last of the root; in binary order the root's thread record.
     """
     hidden = np.flatnonzero(entries.is_hidden)[:1]
     # Linux looks an inode up by its number: the thread record comes first, the name in it leads to the record.
@@ -125,7 +125,7 @@ def _journal(layout: VolumeLayout) -> Iterator[MountStep]:
         for _ in range(2):
             yield make_fixed_place("journal", at + begin, tail)
             if pending > tail:
-                # The ring goes on behind the header, whose size is the sector of whoever made the journal.
+                # The ring continues after the header; the system that made the journal gave that the size of a sector.
                 yield make_fixed_place("journal", at + length - begin - tail + 512, pending - tail)
 
 
@@ -165,7 +165,7 @@ def checked_reads(
     cache.regions("volume-header", "alternate-volume-header", "volume-header")
     catalog = cache.leaves(CATALOG)
     first = cache.way[catalog[0]] if catalog else []
-    # Behind each header the tree's own further extents are looked for, whether or not it has any.
+    # After each header, the driver looks for further extents of the tree, whether or not it has any.
     overflow = cache.leaves(OVERFLOW)
     extents = cache.way[overflow[0]] if overflow else []
     cache.nodes([*cache.others(OVERFLOW, is_header=True), *extents])
@@ -228,7 +228,7 @@ def _extents_searched(cache: _Cache, layout: VolumeLayout, entries: EntryTable, 
     first_ids, last_ids = (layout.columns("nodes")[f"{end}_key_id"].filled(0)[leaves] for end in ("first", "last"))
     files = np.flatnonzero(~entries.is_directory)
     found = np.maximum(np.searchsorted(first_ids, entries.file_id[files], side="left") - 1, 0)
-    # A search that ends behind the last record of a leaf goes on to the next leaf for the record that follows.
+    # A search that ends after the last record of a leaf goes on to the next leaf for the record that follows.
     further = (entries.file_id[files] >= last_ids[found]) & (found + 1 < len(leaves))
     node = entries.name_node[files].astype(np.int64)
     pairs = np.unique(np.stack([np.append(node, node[further]), np.append(found, found[further] + 1)]), axis=1)
@@ -239,9 +239,9 @@ def _extents_searched(cache: _Cache, layout: VolumeLayout, entries: EntryTable, 
 
 
 def _private(cache: _Cache, facts: VolumeFacts, entries: EntryTable) -> list[int]:
-    """List the way to the directory of iNode files, or to where it would stand: behind all else in the root."""
+    """List the way to the directory of iNode files, or to where it would be: after all else in the root."""
     hidden = np.flatnonzero(entries.is_hidden)
-    # Its name begins with NUL, which sorts behind everything where case is folded, and before where it is not.
+    # Its name begins with NUL, which sorts after everything where case is folded, and before where it is not.
     hidden = hidden[:1] if facts.case_sensitive else hidden[-1:]
     last = np.flatnonzero(entries.parent_id == ROOT_ID)
     leaf = entries.name_node[hidden if len(hidden) else last[-1:]]
@@ -295,7 +295,7 @@ def _hierarchy(cache: _Cache, entries: EntryTable, catalog: list[int]) -> Iterat
 
 
 class _Cache:
-    """The volume as the checker goes through it: blocks, of which the least recently used goes, and what was read."""
+    """The volume as the checker goes through it: a cache that drops the least recently used block, and the reads."""
 
     def __init__(self, layout: VolumeLayout, nodes: NodeTable, size: int) -> None:
         start = layout.facts.image_offset

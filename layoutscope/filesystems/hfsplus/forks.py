@@ -84,7 +84,7 @@ def extended(fork: Fork, start_blocks: I64, block_counts: I64, record_nodes: I64
 def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) -> ForkPieces:
     """Cut parts of a fork at the borders of its extents.
 
-    One or more for each part; a part behind the last extent has none.
+    A part has one or more pieces; a part after the last extent has none.
     """
     block = volume.block_size_bytes
     ends = np.cumsum(fork.block_counts) * block
@@ -140,7 +140,7 @@ def _free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
     """Find the free blocks, a stretch of the file at a time: on the largest volume it is half a GiB."""
     length = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes)
     num_blocks = int(volume.header.num_blocks)
-    # Bits behind the last block may say anything.
+    # Bits after the last block may have any value.
     length = min(length, -(-num_blocks // BLOCKS_A_BYTE))
     parts = [np.empty((2, 0), np.int64)]
     for at in range(0, length, STRETCH_BYTES):

@@ -67,7 +67,7 @@ _VALUES: Final = {
         int(_ATTRIBUTE_TYPES.extents): ATTRIBUTE_EXTENTS,
     },
 }
-"""Record types of leaf records behind their keys, by tree and type."""
+"""Record types of the values of leaf records, by tree and type."""
 
 _WHOLE_RECORDS: Final = {"extents-overflow": EXTENT_LEAF_RECORD, "hot-files": HOT_FILE_LEAF_RECORD}
 """Record types of whole leaf records, keys included, in trees with records of one length."""

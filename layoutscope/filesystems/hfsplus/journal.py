@@ -1,7 +1,7 @@
 """The journal: where it is, whether it holds transactions, and replaying them in memory.
 
 TN1150, "Journal"; block checksums and sequence numbers follow XNU, vfs_journal.h. The journal is in the byte order
-of its writer. Its buffer is circular: it starts behind the journal header and goes on there after its end.
+of its writer. Its buffer is circular: it starts after the journal header, and returns there at its end.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Journal(Struct, frozen=True):
         """Bytes of transactions that were not written to their places."""
         if self.header is None or self.header.ofs_start == self.header.ofs_end:
             return 0
-        # A ring behind the journal's header: what runs over the end goes on there, not at byte 0.
+        # The ring follows the journal's header: what runs over the end continues after the header, not at byte 0.
         length = int(self.header.ofs_end) - int(self.header.ofs_start)
         return length if length > 0 else length + int(self.header.len_journal) - int(self.header.len_header)
 
@@ -253,7 +253,7 @@ def report_pending(volume: Volume, journal: Journal) -> None:
 def _read_writes(volume: Volume, journal: Journal) -> Writes:
     """Collect the blocks of all lists; they are few compared with the metadata.
 
-    The header is not rewritten with every transaction: those behind its end count as long as their numbers go on.
+    The header is not rewritten with every transaction: those after its end count while their numbers continue.
     """
     data = unrolled(volume, journal)
     header = journal.header
@@ -315,7 +315,7 @@ def read_list(journal: Journal, data: U8, start: int) -> BlockList | str:
         return "blocks exceed their list"
     if head["has_block_checksums"][0] and not _contents_match(data, sizes, starts, infos["cksum"][1:]):
         return "wrong checksum of a block"
-    # The first entry stands for no block: in place of a checksum it has the number of the transaction.
+    # The first entry has no block: in place of a checksum it has the number of the transaction.
     return BlockList(infos["bnum"][1:].astype(np.int64), sizes, starts, used, int(infos["cksum"][0]))
 
 

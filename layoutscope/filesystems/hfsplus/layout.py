@@ -233,7 +233,7 @@ def compared_by(name: str, facts: VolumeFacts) -> str:
 
 
 def inode_stats(nodes: U8) -> InodeStats:
-    """Decode what the records of files and folders say of owners, modes and times."""
+    """Decode the owners, modes and times in the records of files and folders."""
     read = decode_nodes(nodes.ravel(), nodes.shape[1], np.arange(len(nodes), dtype=np.int64))
     records = locate_records(read, None)
     room = records.stop - records.data

@@ -1,7 +1,7 @@
-"""Names: UTF-16 as it stands on the disk, and as people see them.
+"""Names: UTF-16 as stored on the disk, and as people see them.
 
 TN1150, "Unicode Subtleties". Names are decomposed and may hold any 16-bit unit: NULs, and halves of surrogate pairs.
-A ``/`` on the disk stands for the ``:`` of Unix paths and is shown as one.
+A ``/`` on the disk means the ``:`` of Unix paths and is shown as one.
 """
 
 from __future__ import annotations

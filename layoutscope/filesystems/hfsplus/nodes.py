@@ -298,7 +298,7 @@ class Keys(Struct, frozen=True):
     count: I64
 
     def not_after(self, before: I64, after: I64) -> Mask:
-        """Say of pairs of rows whether the second key fails to come after the first."""
+        """Return for each pair of rows whether the second key fails to come after the first."""
         padded = np.append(self.units, np.zeros(_WORD_UNITS, np.uint16))
         wrong = np.empty(len(before), np.bool_)
         for start in range(0, len(before), _PAIRS_AT_ONCE):
@@ -351,8 +351,8 @@ def read_keys(
 def _append_tails(
     units: NDArray[np.uint16], counts: I64, tail: Sequence[I64], *, has_name: bool
 ) -> tuple[NDArray[np.uint16], I64]:
-    """Put numbers behind names; names end with a unit that comes before all others."""
-    # Fork and first block come behind the number: an attribute or fork in many extents has a record for every eight.
+    """Append numbers to names; names end with a unit that comes before all others."""
+    # Fork and first block follow the number: an attribute or fork in many extents has a record for every eight.
     words = [part for value in tail for part in (value >> _UNIT_BITS, value & _UNIT_MASK)]
     if has_name:
         # A name comes before all that begin with it, so what ends it must be less than any unit: all move up by one.

@@ -97,7 +97,7 @@ class MountedView(Struct, frozen=True):
         return is_about(record, file_id)
 
     def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats:
-        """Decode what catalog records say of owners, modes and times."""
+        """Decode the owners, modes and times in catalog records."""
         from layoutscope.filesystems.hfsplus.layout import inode_stats
 
         return inode_stats(nodes)

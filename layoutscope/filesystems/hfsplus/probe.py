@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 WRAPPER_HEADER_OFFSET: Final = HFS_WRAPPER_VOLUME_START.header.offset
-"""Where the volume header of HFS, HFS+ and HFSX stands, and how far from the end its copy starts."""
+"""Where the volume header of HFS, HFS+ and HFSX is, and how far from the end its copy starts."""
 _SIGNATURES: Final = grammar.HfsWrapper.Signature
 _READ: Final = (_SIGNATURES.hfs_plus, _SIGNATURES.hfsx)
 _NEAR_BYTES: Final = 1024**2
@@ -180,7 +180,7 @@ def _probe_header(stretch: Window, place: int) -> list[Content]:
     if by_copy is not None and confirming(stretch, [by_copy], header)[0]:
         findings = () if has_header else _report_lost_header(stretch, by_copy, place, is_start_known=True)
         return [_describe_located_volume(stretch, by_copy, place, signature, findings)]
-    # Whatever has the letters and no volume of a sensible size behind them is a chance hit.
+    # Letters that no volume of a sensible size follows are a chance hit.
     if start < 0 or not isinstance(header.version, grammar.HfsplusVolume.Version) or start + size > stretch.size_bytes:
         return []
     return [

@@ -174,9 +174,9 @@ def _chain_lengths(links: LeafLinks, numbers: I64) -> I64:
 
 
 def _is_between_neighbours(links: LeafLinks, order: I64, is_anchor: Mask) -> Mask:
-    """Say which leaves stand between two that are neighbours by their links, or before the first or behind the last.
+    """Return which leaves are between two neighbours by their links, before the first leaf or after the last.
 
-    Nothing is missing there: what has such keys was deleted, or moved to another leaf.
+    Nothing is missing there: records with such keys were deleted, or moved to another leaf.
     """
     anchors = order[is_anchor]
     if not len(anchors):

@@ -109,7 +109,7 @@ def _concatenate_swept(parts: list[Columns]) -> Swept:
 
 
 def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
-    """Yield parts of the volume, each with as much behind it as a node that starts in it may need."""
+    """Yield parts of the volume, each with as many bytes after it as a node that starts in it may need."""
     source, size = volume.source, min(volume.size_bytes, volume.source.size_bytes)
     with phase("looking at every sector for nodes", size) as looked_at:
         for first, count in _list_stored_chunks(source, size).tolist():
@@ -178,9 +178,9 @@ def _keep_sized_nodes(buffer: U8, starts: I64, size: int) -> Columns:
 
 
 def _ends_in_table(buffer: U8, starts: I64, counts: I64, size: int) -> Mask:
-    """Say where the last bytes are the offset of a first record, and the free space starts where it can."""
-    # The table grows backwards from the end of the node: its last entry is record 0, right behind the descriptor, its
-    # first one the free space behind all records.
+    """Return where the last bytes are the offset of a first record, and the free space starts where it can."""
+    # The table grows backwards from the end of the node: its last entry is record 0, right after the descriptor, its
+    # first one the free space after all records.
     limit = size - OFFSET_BYTES * (counts + 1)
     fits = limit > DESCRIPTOR_BYTES
     first = _offset(buffer, starts + size - OFFSET_BYTES)
@@ -338,9 +338,9 @@ MAX_COMPARED: Final = 10_000
 
 
 def read_write_ages(volume: Volume, journal: Journal | None, file: TreeFile, numbers: I64) -> I64:
-    """Say of some nodes which write of the journal they are from; it is read only where there are several of them.
+    """Return from which write of the journal each node is; the journal is read only for several nodes.
 
-    Counted from the oldest; -1 of nodes that are not what the journal wrote there last.
+    Writes are counted from the oldest; -1 for nodes that are not what the journal wrote there last.
     """
     if len(numbers) < 2:
         return np.full(len(numbers), UNKNOWN, np.int64)
@@ -374,12 +374,12 @@ def _journal_copies(volume: Volume, journal: Journal | None) -> tuple[I64, I64, 
         return none, none, none, ring
     found, end = [], 0
     for start in _list_starts(journal, ring).tolist():
-        # What stands inside of a transaction is a block of somebody's file, whatever it looks like.
+        # Data inside a transaction are a block of some file, whatever they look like.
         part = read_list(journal, ring, start) if start >= end else ""
         if not isinstance(part, str):
             found.append((start, part))
             end = start + part.used_bytes
-    # From the ring's start on come the transactions that are not yet in their places; those behind them are older.
+    # The ring starts with the transactions that are not yet in their places; those after them are older.
     pending, sector = journal.num_pending_bytes, int(journal.header.len_header)
     parts = [part for _, part in sorted(found, key=lambda item: (item[0] < pending, item[0]))]
     places = np.concatenate([none, *(part.bnum * sector for part in parts)])

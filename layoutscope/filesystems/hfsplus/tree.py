@@ -184,7 +184,7 @@ def may_be_node(nodes: NodeRows) -> Mask:
 def nodes_apart(file: TreeFile, nodes: NodeRows, reach: Reach) -> Mask:
     """Nodes that nothing leads to, in a tree that is known to have lost something; in a sound one there are none.
 
-    A node in use that is not reached says nothing by itself: drivers leave some behind.
+    A node that is in use but not reached proves nothing by itself: drivers leave some.
     """
     found = int(nodes.num_records[reach.leaves].sum())
     is_broken = len(reach.misled) + len(reach.missing) > 0 or found < int(file.header.leaf_records)
@@ -211,9 +211,9 @@ MAX_REPORTED = 100
 
 
 def follow_chain(file: TreeFile, nodes: NodeRows, reach: Reach) -> Reach:
-    """Add leaves that only the leaf chain still reaches, behind the leaf that links to them.
+    """Add leaves that only the leaf chain still reaches, after the leaf that links to them.
 
-    Loops over the leaves that were lost to the index, which is none in a sound tree.
+    Loops over the leaves that the index lost; a sound tree has none.
     """
     links = np.append(int(file.header.first_leaf_node), nodes.f_link[reach.leaves])
     breaks = np.flatnonzero(links != np.append(reach.leaves, 0))
@@ -406,7 +406,7 @@ def _report_short_map(volume: Volume, file: TreeFile, nodes: NodeRows) -> None:
     ).add(
         "node-map-short",
         "info" if is_harmless else "warning",
-        f"the map of used nodes ends early; the tree uses {beyond:,} nodes behind its end",
+        f"the map of used nodes ends early; the tree uses {beyond:,} nodes after its end",
         expected=file.num_nodes,
         found=file.num_mapped,
     )

@@ -112,7 +112,7 @@ class Volume(Struct, frozen=True):
         return self.log.at("volume header", HEADER_OFFSET + VOLUME_HEADER.offset_of(name)).within(name)
 
     def is_readable(self, volume_offsets: I64, lengths_bytes: I64) -> Mask:
-        """Say of each range whether all of it is on the image and was read into it."""
+        """Return for each range whether all of it is on the image and could be read."""
         start, length = volume_offsets, lengths_bytes
         inside: Mask = (start >= 0) & (length >= 0) & (start <= self.source.size_bytes - length)
         return inside & ~overlaps(self.source.unread_ranges(), start, length)
@@ -257,11 +257,11 @@ def _end_candidates(
 ) -> Iterator[int]:
     """Places where the last 1024 bytes of the volume may start.
 
-    The volume ends with its partition, up to one allocation block after the last whole one. The source may go on
-    behind the volume, so that every sector in that block is a candidate.
+    The volume ends with its partition, up to one allocation block after the last whole one. The source may continue
+    after the volume, so that every sector in that block is a candidate.
     """
     if header is None:
-        # A copy behind the partition is that of another volume, or of one that starts elsewhere.
+        # A copy after the partition belongs to another volume, or to one that starts elsewhere.
         yield min(window.size_bytes, window.size_bytes if space_bytes is None else space_bytes) - END_BYTES
         return
     blocks_end = int(header.num_blocks) * int(header.len_block)

@@ -1,4 +1,4 @@
-"""HFS+ as it ages: a catalog whose nodes stay where they are, numbers that are used again, clumps behind them."""
+"""HFS+ as it ages: a catalog whose nodes stay where they are, node numbers that are reused, clumps at its end."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ MACOS: Final = Policy(
     # goes (DeleteTree): nothing is merged.
     balances=True,
     next_fit=True,
-    assumes={"next_fit": "Blocks are taken behind those that were taken last."},
+    assumes={"next_fit": "New blocks follow those that were allocated last."},
 )
 POLICIES: Final = {"linux": LINUX, "macos": MACOS}
 

@@ -216,7 +216,7 @@ def _fit_to_length(part: Source, name: str, length: int) -> Source:
     one = np.zeros(1, np.int64)
     placed = open_placed(part, f"Parallels disk, {name}", length, length, one, one)
     if part.size_bytes > length:
-        message = f"{name} is longer than its part of the disk; what is behind that is left out"
+        message = f"{name} is longer than its part of the disk; the rest is left out"
         sides = f"{length:,} bytes", f"{part.size_bytes:,}"
         placed.own_findings = (Finding("container-invalid", "warning", DESCRIPTION, None, message, *sides),)
     return placed

@@ -96,8 +96,8 @@ def open_udif(source: Source, trailer_at: int | None = None) -> Source:
     outside = runs_of(start[is_lost], size[is_lost])
     if len(outside):
         message = (
-            f"its block maps name pieces behind the end of the file at byte {source.size_bytes:,}, or plain ones "
-            f"that are shorter than what they hold; {format_bytes(total(outside))} of the disk count as not read"
+            f"its block maps name pieces after the end of the file at byte {source.size_bytes:,}, or uncompressed ones "
+            f"that are shorter than their data; {format_bytes(total(outside))} of the disk count as not read"
         )
         findings += (Finding("container-invalid", "error", WHAT, int(outside[0, 0]), message),)
     is_readable = is_stored & ~is_lost
@@ -205,7 +205,7 @@ def _read_resource_maps(source: Source, trailer: Udif.Trailer) -> list[bytes]:
 
     header = parse_part(grammar.Udif.ResourceHeader, 0)
     listed = header.ofs_map + parse_part(grammar.Udif.ResourceMap, header.ofs_map).ofs_types
-    # Counts are one too low, so 65,535 stands for none.
+    # Counts are one too low, so 65,535 means none.
     num_types = (parse_part(grammar.Udif.ResourceTypeList, listed).last_type + 1) % 0x10000
     first = listed + RESOURCE_TYPE_LIST.width
     kinds = (parse_part(grammar.Udif.ResourceType, first + number * RESOURCE_TYPE.width) for number in range(num_types))

@@ -199,8 +199,8 @@ NO_BIN: Final = 255
 def distances(item: MapDisk) -> dict[str, Any]:
     """Return the histograms and the key-order pictures of one disk.
 
-    Each histogram says of what it counts in which bin it is: of the reads that the page draws, and of files, with the
-    page's node that holds each one's inode.
+    Each histogram gives the bin of each item that it counts: of the reads that the page draws, and of files, with the
+    page's node that holds each file's inode.
     """
     return {
         "seek": _seeks(item),
@@ -344,7 +344,7 @@ def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
         "name": item.name,
         "drive": drive_words(item.drive),
         "order": item.order,
-        "total_s": item.seconds,  # with what the host does behind the last read
+        "total_s": item.seconds,  # with the host's work after the last read
         "reads": len(trace),
         "step": step,
         "roles": [read_role(tree, traits.tree(tree).role) for tree in trace.trees],
@@ -450,7 +450,7 @@ def _of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
 
 def _circles(parent: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which directories have no topmost one: damage made an ancestor its own descendant."""
-    above = np.append(parent, -1)  # -1 stands for the last place, too: what has no parent stays there
+    above = np.append(parent, -1)  # -1 indexes the last place: directories without a parent stay there
     for _ in range(len(parent).bit_length()):
         above = above[above]
     return above[:-1] >= 0
@@ -504,7 +504,7 @@ BLOCK: Final = 16_384
 """Names that are compressed together: the page unpacks and searches them in slices between two pictures."""
 
 _ZERO: Final = b"\0"
-"""What stands before each name; paths spell a zero of a name, as private directories of old volumes have it."""
+"""The prefix of each name; paths spell a zero of a name, as private directories of old volumes have it."""
 
 
 def entries(item: MapDisk, *, names: bool, all_paths: bool) -> dict[str, Any]:

@@ -117,7 +117,7 @@ class _Collector:
         self.columns.append(tuple(column.astype(kind, copy=False) for column, kind in zip(wide, kinds, strict=True)))
 
     def segments(self) -> Segments:
-        """Sort what was collected; the same stretch of the same class stands once."""
+        """Sort what was collected; equal stretches of one class are kept once."""
         start, length, code, owner = (np.concatenate(parts) for parts in zip(*self.columns, strict=True))
         order = np.lexsort((code, start))
         start, length, code, owner = start[order], length[order], code[order], owner[order]

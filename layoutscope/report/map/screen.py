@@ -128,7 +128,7 @@ def cause_of(disks: Sequence[MapDisk], drive: str) -> str:
 
 
 def drive_words_of(disks: Sequence[MapDisk]) -> list[dict[str, Any]]:
-    """Return what the first screen says of each drive that can be chosen: the page's script only shows it."""
+    """Return the first screen's texts for each drive that can be chosen; the page's script only shows them."""
     names = figure.names_of(disks)
     found = []
     for drive in figure.drives_of(disks):

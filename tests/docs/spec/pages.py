@@ -29,8 +29,8 @@ Every line is computed. *At* and *bytes* are the document's; a test holds the gr
 - **used by**: modules below `layoutscope/filesystems/{format}` or `layoutscope` that use it, by the type checker's
   word; *parsing* where a wrong value ends it; *→* where it is a structure with a table of its own; `inspect` where
   it is shown and nothing is derived from it.
-- **findings**: what `check` says of a sound image in which this field alone has another value (the checksum made
-  right); *not opened* where it is not read any more.
+- **findings**: the result of `check` on a sound image in which only this field has another value (with a correct
+  checksum); *not opened* where layoutscope does not read the image any more.
 - **tests**: `p` the field's place, by the test above; `d` record type and grammar read the same on random bytes
   (`tests/differential`); `t` another value changes a table or a fact, which tests compare with the plan of an image
   that was written without the reader (`tests/images`); `c` another value is a finding.

@@ -321,7 +321,7 @@ def test_a_map_that_ends_before_the_file_is_told():
     head[248] = 0b1101_0000
     tree, _, volume = read(bytes(head), *nodes[1:])
     assert [(item.code, item.level) for item in volume.log.findings] == [("node-map-short", "warning")]
-    assert "uses 1 nodes behind its end" in volume.log.findings[0].message
+    assert "uses 1 nodes after its end" in volume.log.findings[0].message
     assert tree.records["key.file_id"].tolist() == [7, 8, 9]
 
 

@@ -51,7 +51,7 @@ _FIELD_FORMS: Final = {
 
 
 class Extended(Struct, frozen=True):
-    """Extended fields of records, one row a field."""
+    """Extended fields of records, one row per field."""
 
     rows: CheckedRows  # records whose fields could be separated
     owner: NDArray[np.int64]  # position of each field's record in `rows`

@@ -49,7 +49,7 @@ TYPES: Final = grammar.ApfsObject.ObjectType
 STORAGE: Final = grammar.ApfsObject.Storage
 RESERVED: Final = "a reserved field is not zero"
 UNKNOWN: Final = "bits that have no meaning"
-UNKNOWN_TO_WRITERS: Final = "a feature that layoutscope does not know, which matters to whoever writes"
+UNKNOWN_TO_WRITERS: Final = "a feature that layoutscope does not know; it matters to programs that write"
 OTHER_TYPE: Final = "another type or storage than that of its tree"
 PAST: Final = "not a transaction of this container's past"
 EPHEMERAL: Final = "an ephemeral object is written with each checkpoint"
@@ -245,7 +245,7 @@ def make_superblock_rules(container: Container) -> Rules:
         """Demand that the next free block of a ring follows those in use."""
         return equals((index + used) % room) if room else None
 
-    ring = "the next block of the ring is not behind those in use"
+    ring = "the next block of the ring does not follow those in use"
     return rules(
         "superblock-differs",
         (NX.hdr.oid, equals(_SUPERBLOCK_OID), "superblocks of containers have one number"),

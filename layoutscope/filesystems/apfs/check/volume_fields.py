@@ -237,7 +237,7 @@ def _check_history(subject: Subject, name: str, paddr: int, found: dict[Any, NDA
     report(~has_id & (xids != 0), entry.last_xid, "an entry without program")
     report(has_id & (xids == 0), entry.id, "an entry without transaction")
     report(has_id & (times == 0), entry.id, "an entry without time")
-    report(np.append(False, has_id[1:] & ~has_id[:-1]), entry.id, "an entry behind the last one")
+    report(np.append(False, has_id[1:] & ~has_id[:-1]), entry.id, "an entry after the last one")
     both = has_id[1:] & has_id[:-1]
     report(np.append(False, both & (xids[1:] > xids[:-1])), entry.last_xid, "younger than the entry before it")
 

@@ -654,13 +654,13 @@ def _check_headers(subject: Subject, attributes: LeafRecords, rows: I64, resourc
             "compression_type",
             is_used & np.isin(kind, IN_ATTRIBUTE) & (behind <= 0),
             "the bytes should follow the header, but nothing is there",
-            "bytes behind the header",
+            "bytes after the header",
         ),
         (
             "len_uncompressed",
             (kind == int(_KIND.uncompressed_attribute)) & (behind != length),
-            "bytes that are not compressed are as long as they become",
-            "the bytes behind the header",
+            "the file is stored uncompressed, but not with the size that is stated",
+            "the bytes after the header",
         ),
     ):
         at = attributes["data"][rows] + INLINE.width + DECMPFS.offset_of(field)

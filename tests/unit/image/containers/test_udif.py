@@ -287,8 +287,8 @@ def test_a_disk_that_ends_in_a_disk_image_is_a_disk():
     assert unwrap(MemorySource(image)).size_bytes == len(image)
 
 
-def test_pieces_behind_the_end_of_the_file_count_as_not_read():
-    """Of three pieces of 8 sectors the second lies a megabyte behind the others; what is around it is read."""
+def test_pieces_after_the_end_of_the_file_count_as_not_read():
+    """Of three pieces of 8 sectors the second is a megabyte after the others; the pieces around it are read."""
     parts = [noise(8, seed) for seed in (1, 2, 3)]
     image = udif(
         [(PLAIN, part) for part in parts],
@@ -298,7 +298,7 @@ def test_pieces_behind_the_end_of_the_file_count_as_not_read():
     assert source.unread_ranges().tolist() == [[4096, 4096]]
     (finding,) = source.findings
     assert (finding.code, finding.level, finding.image_offset) == ("container-invalid", "error", 4096)
-    assert f"behind the end of the file at byte {len(image):,}, or" in finding.message
+    assert f"after the end of the file at byte {len(image):,}, or" in finding.message
     assert finding.message.endswith("; 4.00 KiB of the disk count as not read")
     assert source.read(0, 4096) + source.read(8192, 4096) == parts[0] + parts[2]
     with pytest.raises(UnreadError):

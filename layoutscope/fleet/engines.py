@@ -406,8 +406,8 @@ def _start_local_workers(workers: int, *, has_dashboard: bool) -> Iterator[str]:
     page = ":0" if has_dashboard else None
     with LocalCluster(
         n_workers=0, processes=False, protocol="tcp://", dashboard_address=page, silence_logs=logging.CRITICAL
-    ) as cluster:
-        address: str = cluster.scheduler_address
+    ) as scheduler:
+        address: str = scheduler.scheduler_address
         command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1"]
         command += ["--memory-limit", "0", "--no-dashboard", "--death-timeout", str(4 * CONNECT_S)]
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

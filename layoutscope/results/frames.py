@@ -267,14 +267,14 @@ def _list_directories(case: VolumeCase) -> Iterator[dict[str, Any]]:
 def _list_reads(case: VolumeCase) -> Iterator[dict[str, Any]]:
     """Yield the reads in order, with their times, drive by drive."""
     trace = case.walk.trace
-    common = {
+    of_reads = {
         "read": np.arange(len(trace)),
         **{name: getattr(trace, name) for name in ("device", "image_offset", "length_bytes", "directory_id", "issuer")},
         "cause": np.array(trace.causes, object)[trace.cause],
         "tree": np.array(trace.trees, object)[trace.tree],
     }
     for drive in case.drives:
-        columns = common | {
+        columns = of_reads | {
             "service_s": drive.prediction.service_s,
             "host_s": host_seconds(trace, drive.prediction.host_factor),
         }

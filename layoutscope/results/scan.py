@@ -237,8 +237,8 @@ class ScanResult(Shown, Struct, frozen=True):
         Examples
         --------
         >>> import layoutscope
-        >>> layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst").save("monday.lscope")
-        >>> layoutscope.scan("monday.lscope").volume.layout.facts.name
+        >>> layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst").save("disk.lscope")
+        >>> layoutscope.scan("disk.lscope").volume.layout.facts.name
         'Scattered'
         """
         self._run("save", self, path, hash_names=hash_names, force=force)

@@ -300,7 +300,7 @@ def test_what_is_no_image_is_one_line(tmp_path, monkeypatch, place, said):
 
 def test_how_images_are_read_is_told_to_batch(written):
     """A batch is written, and heeds no password any more; of an image it is heeded."""
-    with pytest.raises(UsageError, match="give password to batch"):
+    with pytest.raises(UsageError, match="Give password to batch"):
         layoutscope.query(written, "SELECT 1", password="x")  # noqa: S106
     assert rows(written, "SELECT 1 AS n", names=True, cache_dir="x") == [(1,)]
     assert rows(HFS, "SELECT DISTINCT name FROM entries WHERE file_id > 20", names=False) == [(None,)]

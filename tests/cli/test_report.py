@@ -202,7 +202,7 @@ def test_maps_lie_beside_the_page(fleet, tmp_path):
     layoutscope.write_report(fleet, tmp_path / "a.html", maps=True)
     addresses = re.findall(r'href="(a-maps/[^"]+)"', (tmp_path / "a.html").read_text("utf-8"))
     assert len(addresses) == len(set(addresses)) == 2
-    assert all("Address space" in (tmp_path / address).read_text("utf-8") for address in addresses)
+    assert all('id="plotly"' in (tmp_path / address).read_text("utf-8") for address in addresses)
     with pytest.raises(UsageError, match="exists"):
         layoutscope.write_report(fleet, tmp_path / "a.html")
 

@@ -107,7 +107,7 @@ def test_drives_are_chosen_by_name(run, image):
     ("options", "reason"),
     [
         (["--drive", "abacus"], "unknown drive profile"),
-        (["--host", "vms"], "no host 'vms'"),
+        (["--host", "vms"], "unknown host 'vms'"),
         (["--partition", "7"], "no volume in partition 7"),
         (["--volume", "Nowhere"], "no volume 'Nowhere'"),
         (["--volume-at", "12"], "no volume starts at byte 12"),

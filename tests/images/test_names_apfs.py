@@ -46,7 +46,7 @@ def renamed(victim, tmp_path):
 
 
 def told(result):
-    return {(item.code, item.level) for volume in result.parts for item in volume.findings}
+    return {(item.code, item.level) for volume in result.volumes for item in volume.findings}
 
 
 @pytest.mark.parametrize("which", [3, 20, -1])

@@ -203,7 +203,7 @@ def write_forecast_plot(found: ForecastResult, path: str | os.PathLike[str], *, 
     found : ForecastResult
         From :func:`forecast`.
     path : path
-        Where to.
+        The file to write.
     force : bool
         Whether an existing file is overwritten.
 

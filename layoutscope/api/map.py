@@ -154,7 +154,7 @@ def write_map(
     result : ScanResult or sequence of ScanResult
         The scans to show, on the same scale.
     path : path or binary file
-        Where to.
+        The file to write.
     names : bool
         Whether names from the images may appear.
     force : bool
@@ -195,7 +195,7 @@ def map_images(
     paths : path, scan, or sequence of these
         One or more images, or scans of them, which are not read again.
     target : path or binary file
-        Where to.
+        The file to write.
     **options
         See :class:`~layoutscope.options.MapOptions`: what the page shows, drives, host, and how images are read.
 

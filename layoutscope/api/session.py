@@ -127,7 +127,7 @@ class Session(OpenImage):
         table : str or None
             One of the names in :data:`layoutscope.tables.TABLES`; None for a document.
         target : path or binary file
-            Where to.
+            The file to write.
         **options
             See :class:`~layoutscope.options.ExportOptions`.
         """
@@ -149,7 +149,7 @@ class Session(OpenImage):
         Parameters
         ----------
         target : path or binary file
-            Where to.
+            The file to write.
         **options
             See :class:`~layoutscope.options.MapOptions`.
         """

@@ -84,7 +84,7 @@ def write_trace(
     reads : AccessTrace
         From :func:`trace`.
     target : path or binary file
-        Where to.
+        The file to write.
     file_format : {'csv', 'fio', 'blkparse'}, optional
         A table; an iolog of fio, version 3; the text of blkparse. By default from the target's name, else a table.
     disk : str

@@ -183,7 +183,7 @@ class ScanResult(Shown, Struct, frozen=True):
         Parameters
         ----------
         target : path or binary file
-            Where to.
+            The file to write.
         names : bool
             Whether names from the image may appear.
         force : bool

@@ -529,7 +529,7 @@ def _missing_names(parts: VolumeParts, unknown: dict[str, int]) -> int:
         listed = np.where(is_named, times[spot] if len(times) else 0, 0)
         is_directory = inodes["format"] == int(_KINDS.directory)
         links = np.where(is_directory, 1, inodes["num_children_or_links"].astype(np.int64))
-        # A number beyond all inodes is damaged itself, and no witness.
+        # A number beyond all inodes is damaged itself, so it proves nothing.
         is_own = (inodes["obj_id"] >= _MIN_USER) & (links > listed) & (links <= int(parts.state.superblock.next_obj_id))
         short = int((links - listed)[is_own].sum())
         has_inode = match(inodes["obj_id"], named)[1]
@@ -580,7 +580,7 @@ def _missing_children(parts: VolumeParts) -> int:
     is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
     listed = times_listed(inodes["obj_id"], drecs["obj_id"])
     short = inodes["num_children_or_links"].astype(np.int64) - listed
-    # A number beyond all inodes is damaged itself, and no witness.
+    # A number beyond all inodes is damaged itself, so it proves nothing.
     sane = is_directory & (short > 0) & (short <= int(parts.state.superblock.next_obj_id))
     return int(short[sane].sum())
 

@@ -352,7 +352,7 @@ def read_write_ages(volume: Volume, journal: Journal | None, file: TreeFile, num
         covers = np.flatnonzero((target <= at) & (at < target + length))
         if not len(covers):
             continue
-        # A node is from a write if it holds what that put there, as far as the write goes.
+        # A node comes from a write if it has the bytes of that write, as far as the write goes.
         write = int(covers[-1])
         inside = at - int(target[write])
         known = min(size, int(length[write]) - inside)

@@ -281,7 +281,7 @@ def _title(result: ScanResult, volumes: list[VolumeScan]) -> str:
 
 
 def _walks(place: int, volume: VolumeScan, name: str) -> Iterator[MapWalk]:
-    # Where mounting has read everything, there is nothing to draw, and no time worth a word.
+    # Where mounting has read everything, there is nothing to draw and no time to report.
     if volume.walk is None or not len(volume.walk.trace):
         return
     for prediction in volume.predictions:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import stat
-from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -193,14 +191,14 @@ def _node_structures(
         found = [part for number, part in enumerate(found) if number == 0 or part.start <= place < part.stop]
     if file_id is not None:
         found = [part for part in found[1:] if view.is_about(part, file_id)]
-    return [_lines(part, pieces, prefix) for part in found]
+    return [_lines(view, part, pieces, prefix) for part in found]
 
 
 def _region_structures(view: View, row: Row) -> list[StructureLines]:
     """Parse a region, where it is one structure."""
     piece = (row["image_offset"], min(row["length_bytes"], LONGEST_REGION_BYTES))
     found = view.describe_region(view.read(row, piece), str(row["type"]))
-    return [_lines(part, [piece], "") for part in found]
+    return [_lines(view, part, [piece], "") for part in found]
 
 
 def _node_offset(pieces: Sequence[Piece], at: int) -> int:
@@ -222,53 +220,19 @@ def _image_offset(pieces: Sequence[Piece], offset: int) -> int:
     return pieces[-1][0] + pieces[-1][1] + offset
 
 
-def _lines(part: Described, pieces: Sequence[Piece], prefix: str) -> StructureLines:
+def _lines(view: View, part: Described, pieces: Sequence[Piece], prefix: str) -> StructureLines:
     """Turn a described structure into lines with addresses on the image."""
-    since_1970 = bool(part.value("has_expanded_times"))
-    # The date in a volume header is in local time (TN1150, createDate).
-    is_local = part.title.endswith("volume header")
     fields = tuple(
         FieldLine(
             field.path,
             None if field.image_offset is None else _image_offset(pieces, field.image_offset),
             field.length_bytes,
             _shown(field.value),
-            _meaning(
-                field.path.rpartition(".")[2],
-                field.length_bytes,
-                field.value,
-                since_1970=since_1970,
-                zone="local time" if is_local and field.path == "create_date" else "UTC",
-            ),
+            view.decode_field(part, field),
         )
         for field in part.fields
     )
     return StructureLines(prefix + part.title, _image_offset(pieces, part.start), fields, part.error)
-
-
-SINCE_1904_S: Final = 2_082_844_800
-"""Seconds from the start of Mac OS time to 1970."""
-
-NANOSECOND_FIELDS: Final = ("time", "date_added", "timestamp")
-"""How 8-byte fields end that count nanoseconds since 1970."""
-
-
-def _meaning(name: str, length_bytes: int, value: object, *, since_1970: bool, zone: str) -> str:
-    """Decode a time or a mode; empty for other fields, and for times that were never written."""
-    if not isinstance(value, int) or not value:
-        return ""
-    if name in ("mode", "file_mode"):
-        return stat.filemode(value)
-    seconds = None
-    if length_bytes == 8 and name.endswith(NANOSECOND_FIELDS):
-        seconds = value // 10**9
-    elif length_bytes == 4 and name.endswith("date"):
-        seconds = value - (0 if since_1970 else SINCE_1904_S)
-    elif length_bytes == 4 and name == "date_added":
-        seconds = value
-    if seconds is None or not 0 <= seconds < 2**33:
-        return ""
-    return datetime.fromtimestamp(seconds, UTC).strftime(f"%Y-%m-%d %H:%M:%S {zone}")
 
 
 def _shown(value: object) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.traits import Traits
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source, Window
-    from layoutscope.structs.grammar import Described
+    from layoutscope.structs.grammar import Described, FieldValue
     from layoutscope.tables import VolumeLayout
 
 Row = dict[str, Any]
@@ -193,6 +193,9 @@ class View(Protocol):
     def is_about(self, record: Described, file_id: int) -> bool:
         """Whether a described record belongs to a file."""
 
+    def decode_field(self, part: Described, field: FieldValue) -> str:
+        """Return the meaning of a time or a mode; empty for other fields, and for times that were never set."""
+
     def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats | None:
         """Decode the inode records of leaves, whole nodes of shape (n, node_size); None where nothing more is in them.
 
@@ -230,6 +233,10 @@ class PlainView(Struct, frozen=True):
     def is_about(self, record: Described, file_id: int) -> bool:  # noqa: ARG002  (there are no records)
         """Say no."""
         return False
+
+    def decode_field(self, part: Described, field: FieldValue) -> str:  # noqa: ARG002  (there are no fields)
+        """Decode nothing."""
+        return ""
 
     def inode_stats(self, nodes: NDArray[np.uint8]) -> None:
         """Decode nothing."""

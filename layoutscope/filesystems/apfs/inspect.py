@@ -6,6 +6,7 @@ that of its plain bytes: where the stored bytes have the right one, they are not
 
 from __future__ import annotations
 
+import stat
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from layoutscope.filesystems.apfs import nodes as toc
 from layoutscope.filesystems.apfs.container import open_container
 from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES, fext_plan, records_plan
 from layoutscope.filesystems.apfs.keybag import unlock
+from layoutscope.filesystems.apfs.volume import format_disk_time
 from layoutscope.filesystems.contract import InodeStats
 from layoutscope.findings import FindingLog
 from layoutscope.structs import grammar, records
@@ -247,6 +249,21 @@ def _is_about(record: Described, file_id: int) -> bool:
     )
 
 
+def _decode_field(field: FieldValue) -> str:
+    """Return the meaning of a time or a mode; empty for other fields, and for times that were never set."""
+    name, value = field.path.rpartition(".")[2], field.value
+    if not isinstance(value, int) or not value:
+        return ""
+    if name == "mode":
+        return stat.filemode(value)
+    is_time = field.length_bytes == TIME_BYTES and name.endswith(("time", "timestamp", "date_added"))
+    time = format_disk_time(value) if is_time else ""
+    return time and f"{time} UTC"
+
+
+TIME_BYTES: Final = 8
+
+
 class Plaintext(Struct, frozen=True):
     """Decrypts nodes of one volume."""
 
@@ -328,6 +345,10 @@ class ContainerView(Struct, frozen=True):
     def is_about(self, record: Described, file_id: int) -> bool:
         """Whether a record belongs to a file."""
         return _is_about(record, file_id)
+
+    def decode_field(self, part: Described, field: FieldValue) -> str:  # noqa: ARG002  (names show times and modes)
+        """Decode a time or a mode."""
+        return _decode_field(field)
 
     def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats:
         """Decode the owners, modes and times in inode records."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,7 +18,7 @@ from layoutscope.filesystems.apfs.snapshots import LIVE
 from layoutscope.filesystems.apfs.spaceman import Details, Region, from_runs, rest, to_runs
 from layoutscope.filesystems.apfs.sweep import TREES, Swept, sweep
 from layoutscope.filesystems.apfs.verify import VALID_NAMES
-from layoutscope.filesystems.apfs.volume import decode_stored_name, program
+from layoutscope.filesystems.apfs.volume import decode_stored_name, format_disk_time, program
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import Window
 from layoutscope.structs import arrays, grammar
@@ -74,15 +73,6 @@ def tree_facts(trees: Sequence[NodeRows]) -> tuple[TreeFacts, ...]:
         # If a root cannot be used, only its place is known.
         if len(nodes) and not (nodes.level[0] == UNKNOWN_LEVEL and nodes.condition[0] != LOCKED)
     )
-
-
-def format_disk_time(nanoseconds: int) -> str:
-    """Return a time of the disk in UTC; empty where it is not set."""
-    seconds = nanoseconds // 10**9
-    # Up to the year 4147: beyond it are damaged fields, up to more years than a date can have.
-    if not 0 < seconds < 2**36:
-        return ""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def role_name(role: int) -> str:

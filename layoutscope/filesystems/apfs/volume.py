@@ -6,6 +6,7 @@ each index entry holds the hash of its child, the integrity metadata that of the
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -33,6 +34,15 @@ if TYPE_CHECKING:
     from layoutscope.findings import FindingLog
     from layoutscope.image.passes import Reading
     from layoutscope.structs.grammar import ApfsContainer, ApfsVolume
+
+
+def format_disk_time(nanoseconds: int) -> str:
+    """Return a time of the disk in UTC; empty where it is not set."""
+    seconds = nanoseconds // 10**9
+    # Up to the year 4147: beyond it are damaged fields, up to more years than a date can have.
+    if not 0 < seconds < 2**36:
+        return ""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 class Volume(Struct, frozen=True):

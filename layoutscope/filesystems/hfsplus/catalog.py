@@ -8,6 +8,7 @@ entries of a folder stand together, sorted by name.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -91,6 +92,13 @@ def unix_seconds(dates: NDArray[Any], is_expanded: Mask) -> I64:
     """Turn dates into seconds since 1970-01-01: newer systems write dates beyond 2040 in this way."""
     seconds: I64 = dates.astype(np.int64) - np.where(is_expanded, 0, EPOCH_SECONDS)
     return seconds
+
+
+def format_date(date: int, *, is_expanded: bool = False) -> str:
+    """Write one date for people."""
+    if not date:
+        return "never"
+    return datetime.fromtimestamp(date - (0 if is_expanded else EPOCH_SECONDS), UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {

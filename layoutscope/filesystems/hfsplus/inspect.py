@@ -6,12 +6,13 @@ TN1150, "B-Trees". Input: the bytes of a node or region. Names come out as text;
 from __future__ import annotations
 
 import itertools
+import stat
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.filesystems.hfsplus.catalog import PLAN
+from layoutscope.filesystems.hfsplus.catalog import EPOCH_SECONDS, PLAN, format_date
 from layoutscope.filesystems.hfsplus.journal import find_journal, replay_journal
 from layoutscope.filesystems.hfsplus.nodes import FORMS, HEADER, INDEX, LEAF, decode_nodes, locate_records
 from layoutscope.filesystems.hfsplus.volume import open_volume
@@ -183,6 +184,27 @@ def describe_region(data: bytes, kind: str) -> list[Described]:
         return []
     family, name = _REGIONS[kind]
     return [describe_structure(getattr(getattr(grammar, family), name), data, 0, len(data), kind.replace("-", " "))]
+
+
+def decode_field(part: Described, field: FieldValue) -> str:
+    """Return the meaning of a date or a mode; empty for other fields, and for dates that were never set."""
+    name, value = field.path.rpartition(".")[2], field.value
+    if not isinstance(value, int) or not value:
+        return ""
+    if name == "file_mode":
+        return stat.filemode(value)
+    if field.length_bytes != DATE_BYTES or not name.endswith(("date", "date_added")):
+        return ""
+    # Finder counts from 1970, and so does a volume with expanded times.
+    is_unix = name == "date_added" or bool(part.value("has_expanded_times"))
+    if not is_unix and value < EPOCH_SECONDS:
+        return ""
+    # The creation date of a volume header is in local time (TN1150, createDate).
+    is_local = name == "create_date" and part.title.endswith("volume header")
+    return f"{format_date(value, is_expanded=is_unix)} {'local time' if is_local else 'UTC'}"
+
+
+DATE_BYTES: Final = 4
 
 
 def is_about(record: Described, file_id: int) -> bool:

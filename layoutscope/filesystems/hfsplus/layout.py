@@ -5,7 +5,6 @@ The order of the tables follows the disk.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,10 +15,10 @@ from layoutscope.filesystems.contract import NO_TIME, InodeStats
 from layoutscope.filesystems.hfsplus.btree import pieces_of
 from layoutscope.filesystems.hfsplus.catalog import (
     DATA_FORK,
-    EPOCH_SECONDS,
     FILE,
     FOLDER,
     TYPE,
+    format_date,
     resolve_links,
     unix_seconds,
 )
@@ -728,9 +727,9 @@ def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float 
     header = volume.header
     details: dict[str, str | int | float | bool] = {
         # TN1150: of the dates of a volume this one alone is in local time; the others are in UTC.
-        "created (local time)": _date(int(header.create_date)),
-        "modified (UTC)": _date(int(header.modify_date), is_expanded=bool(header.has_expanded_times)),
-        "checked (UTC)": _date(int(header.checked_date), is_expanded=bool(header.has_expanded_times)),
+        "created (local time)": format_date(int(header.create_date)),
+        "modified (UTC)": format_date(int(header.modify_date), is_expanded=bool(header.has_expanded_times)),
+        "checked (UTC)": format_date(int(header.checked_date), is_expanded=bool(header.has_expanded_times)),
         "last mounted by": int(header.last_mounted_version).to_bytes(4, "big").decode("ascii", "replace"),
         "allocation blocks": int(header.num_blocks),
         "free blocks": int(header.num_free_blocks),
@@ -760,12 +759,6 @@ def _journal(journal: Journal) -> str:
     order = "little-endian" if journal.is_little_endian else "big-endian"
     state = "no header" if journal.header is None else f"{order}, {journal.num_pending_bytes:,} bytes pending"
     return f"{journal.size_bytes:,} bytes at volume byte {journal.journal_offset:,}, {state}"
-
-
-def _date(seconds: int, *, is_expanded: bool = False) -> str:
-    if not seconds:
-        return "never"
-    return datetime.fromtimestamp(seconds - (0 if is_expanded else EPOCH_SECONDS), UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.recognition import Content
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source, Window
-    from layoutscope.structs.grammar import Described
+    from layoutscope.structs.grammar import Described, FieldValue
     from layoutscope.tables import VolumeLayout
 
 TREES: Final = (
@@ -95,6 +95,12 @@ class MountedView(Struct, frozen=True):
         from layoutscope.filesystems.hfsplus.inspect import is_about
 
         return is_about(record, file_id)
+
+    def decode_field(self, part: Described, field: FieldValue) -> str:
+        """Decode a date or a mode."""
+        from layoutscope.filesystems.hfsplus.inspect import decode_field
+
+        return decode_field(part, field)
 
     def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats:
         """Decode the owners, modes and times in catalog records."""

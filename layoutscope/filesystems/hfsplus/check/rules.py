@@ -60,7 +60,7 @@ def list_unchecked(subject: Subject) -> Iterator[Unchecked]:
 
 
 def _find_lacking_parts(subject: Subject) -> dict[str, str]:
-    """Describe what is missing of each part of the volume that was not read completely."""
+    """Describe the missing data of each part of the volume that was not read completely."""
     reported = {(item.code, item.structure.partition(" ")[0]) for item in subject.volume.log.findings}
     reasons = {}
     for tree in _TREES:
@@ -82,7 +82,7 @@ def _find_lacking_parts(subject: Subject) -> dict[str, str]:
 
 
 def _describe_unread_part(located: TreeRecords) -> str:
-    """Describe what is missing of a tree; empty if it was read completely."""
+    """Describe the missing part of a tree; empty if it was read completely."""
     file, reach = located.tree.file, located.tree.reach
     if not len(reach.leaves) and int(file.header.leaf_records):
         return f"no leaf of the {located.name} B-tree can be reached"

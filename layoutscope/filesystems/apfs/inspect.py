@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.blocks import Blocks, Cipher
-    from layoutscope.filesystems.contract import Piece, Row
+    from layoutscope.filesystems.contract import Piece, Row, VolumeRequest
     from layoutscope.image.source import Source
     from layoutscope.structs.grammar import FieldValue
     from layoutscope.structs.recordtypes import RecordType
+    from layoutscope.tables import VolumeLayout
 
 _FIXED: Final[dict[str, tuple[RecordType, RecordType]]] = {
     "omap": (records.OMAP_KEY, records.OMAP_VAL),
@@ -81,72 +82,15 @@ _OBJECTS: Final = {
 """Grammar and type of an object, by the name of its type."""
 
 
+_NS_PER_US: Final = 1000
+TIME_BYTES: Final = 8
+
+
 class _Slot(NamedTuple):
     """Where key and value of a record are in the node; a ghost has a value of no bytes."""
 
     key: tuple[int, int]
     val: tuple[int, int]
-
-
-def _describe_node(data: bytes, tree: str) -> list[Described]:
-    """List the structures of a node: its head, its records in key order, in a root the tree's information."""
-    types, size = grammar.ApfsBtree, records.BTREE_NODE.width
-    head = describe_structure(types.BtreeNode, data, 0, size, "node head")
-    if head.error:
-        return [head]
-    info = records.BTREE_INFO.width if head.value("is_root") else 0
-    end = len(data) - info
-    found = [_record(data, tree, slot, head, number) for number, slot in enumerate(_slots(data, tree, head, end))]
-    trailer = [describe_structure(types.BtreeInfo, data, end, len(data), "tree information")] if info else []
-    return [head, *found, *trailer]
-
-
-def _compare_node(data: bytes, tree: str) -> tuple[int, list[str]]:
-    """Decode the records of a node in bulk and parse them; return their number and what differs."""
-    buffer, zero = np.frombuffer(data, np.uint8), np.zeros(1, np.int64)
-    differences = list(compare_fields(records.BTREE_NODE, buffer, zero, ["node head"]))
-    head = describe_structure(grammar.ApfsBtree.BtreeNode, data, 0, records.BTREE_NODE.width, "node head")
-    if head.error:
-        return 0, [*differences, head.error]
-    is_leaf, is_root = bool(head.value("is_leaf")), bool(head.value("is_root"))
-    end = len(data) - (records.BTREE_INFO.width if is_root else 0)
-    if is_root:
-        differences += compare_fields(records.BTREE_INFO, buffer, zero + end, ["tree information"])
-    is_fixed = bool(head.value("is_fixed"))
-    if is_fixed and tree not in _FIXED:
-        # A damaged flag: records of this tree have no fixed sizes, so nothing says where they end.
-        return int(str(head.value("num_keys"))), differences
-    # Only tables of contents with fixed sizes need these.
-    key_bytes, val_bytes = _fixed_entry_sizes(tree, is_leaf=is_leaf) if is_fixed else (0, 0)
-    located = toc.slots(buffer, toc.node_heads(buffer, zero), toc.Sizes(len(data), key_bytes, val_bytes))
-    found, count = located.slots, len(located.slots) + len(located.strays.number)
-    parsed = list(_slots(data, tree, head, end))
-    rows = np.setdiff1d(np.arange(count), located.strays.number).tolist()
-    titles = [f"record {row}" for row in rows]
-    by_type: dict[RecordType, list[tuple[int, int]]] = {}
-    is_hashed = False
-    places = zip(found.key_start, found.key_len, found.val_start, found.val_len, strict=True)
-    for number, (row, (key, key_len, val, val_len)) in enumerate(zip(rows, places, strict=True)):
-        slot = parsed[row]
-        in_bulk = ((int(key), int(key + key_len)), (int(val), int(val + val_len)))
-        if in_bulk != slot:
-            differences.append(difference(f"{titles[number]}, key and value", in_bulk, tuple(slot)))
-            continue
-        key_type, val_type, _ = _types(data, tree, slot)
-        is_hashed |= key_type is records.DREC_HASHED_KEY
-        if key_len >= key_type.width:
-            by_type.setdefault(key_type, []).append((number, int(key)))
-        val_type = val_type if is_leaf else records.CHILD_VAL
-        if val_len >= val_type.width:
-            by_type.setdefault(val_type, []).append((number, int(val)))
-    for record_type, spots in by_type.items():
-        starts = np.array([start for _, start in spots], np.int64)
-        differences += compare_fields(record_type, buffer, starts, [titles[number] for number, _ in spots])
-    if is_leaf and (tree not in _FIXED or tree == "fext"):
-        plan = fext_plan() if tree == "fext" else records_plan(hashed_names=is_hashed)
-        columns = (found.node, found.key_start, found.key_len, found.val_start, found.val_len)
-        differences += compare_leaves(plan, LeafBatch(buffer, len(data), zero, *columns), titles, _extended_fields)
-    return len(titles), differences
 
 
 def _extended_fields(data: bytes) -> Iterator[tuple[int, int, int]]:
@@ -229,90 +173,28 @@ def _show_name(field: FieldValue) -> FieldValue:
     return field
 
 
-def _describe_region(data: bytes) -> list[Described]:
-    """Describe an object with a header, of a known type; nothing for blocks without one."""
-    head = describe_structure(grammar.ApfsObject.ObjPhys, data, 0, records.OBJ_PHYS.width, "object header")
-    kind = head.value("type")
-    known = {int(member): member.name for member in grammar.ApfsObject.ObjectType}
-    name = known.get(int(str(kind)), "") if kind is not None else ""
-    if name not in _OBJECTS:
-        return [head] if name and not head.error else []
-    family, cls = _OBJECTS[name]
-    return [describe_structure(getattr(getattr(grammar, family), cls), data, 0, len(data), name.replace("_", " "))]
-
-
-def _is_about(record: Described, file_id: int) -> bool:
-    """Whether a record belongs to an inode, or is a directory entry of it."""
-    values = {field.path: field.value for field in record.fields}
-    return values.get("value.file_id", values.get("value.fixed.file_id")) == file_id or (
-        file_id in (values.get("key.obj_id"), values.get("key.hdr.obj_id")) and "dir rec" not in record.title
-    )
-
-
-def _decode_field(field: FieldValue) -> str:
-    """Return the meaning of a time or a mode; empty for other fields, and for times that were never set."""
-    name, value = field.path.rpartition(".")[2], field.value
-    if not isinstance(value, int) or not value:
-        return ""
-    if name == "mode":
-        return stat.filemode(value)
-    is_time = field.length_bytes == TIME_BYTES and name.endswith(("time", "timestamp", "date_added"))
-    time = format_disk_time(value) if is_time else ""
-    return time and f"{time} UTC"
-
-
-TIME_BYTES: Final = 8
-
-
-class Plaintext(Struct, frozen=True):
-    """Decrypts nodes of one volume."""
-
-    blocks: Blocks
-    cipher: Cipher
-
-    def of_node(
-        self,
-        data: bytes,
-        device: int,
-        image_offset: int,  # its place on that image, in bytes
-    ) -> bytes:
-        """Return the plain bytes of a node that was read from a place."""
-        if _is_sound(data):
-            return data
-        paddr = (image_offset - self.blocks.image_offsets[device]) // self.blocks.block_size
-        # The address is part of the cipher: the same bytes elsewhere are other ones decrypted.
-        where = np.array([paddr + device * self.blocks.tier2_mark], np.uint64)
-        stored = np.frombuffer(data, np.uint8)[None, :]
-        plain = self.cipher.decrypt_objects(stored, where, np.ones(1, bool)).tobytes()
-        return plain if _is_sound(plain) else data
-
-
 def _is_sound(data: bytes) -> bool:
     """Return whether an object's checksum is the right one."""
     head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure="object header", image_offset=0)
     return int(fletcher64(np.frombuffer(data, np.uint8)[None, :])[0]) == head.cksum
 
 
-def plaintext_of(
-    source: Source,
-    *,
-    image_offset: int,  # where the container starts, in bytes
-    volume_uuid: str,
-    password: str,
-    second: tuple[Source, int] | None = None,
-) -> Plaintext | None:
-    """Unlock a volume.
+def open_view(request: VolumeRequest, layout: VolumeLayout) -> ContainerView:
+    """Open the bytes of a container; a password unlocks the nodes of the volume.
 
-    None if nothing can be unlocked: the volume is not encrypted by software, or this is not its password.
+    They stay as stored where the volume is not encrypted by software, or the password is not its own.
     """
+    facts, password = layout.facts, request.options.get("password")
+    view = ContainerView(request.source, request.second[0] if request.second is not None else None)
+    if password is None or facts.volume is None or facts.details.get("locked"):
+        return view
     try:
-        container = open_container((source, image_offset), FindingLog(), second=second)
+        container = open_container((request.source, facts.image_offset), FindingLog(), second=request.second)
         if not container.superblock.is_crypto_sw:
-            return None
-        cipher = unlock(container, UUID(volume_uuid).bytes, password)
+            return view
+        return replace(view, blocks=container.blocks, cipher=unlock(container, UUID(facts.uuid).bytes, password))
     except FormatError:
-        return None
-    return Plaintext(container.blocks, cipher) if cipher is not None else None
+        return view
 
 
 class ContainerView(Struct, frozen=True):
@@ -320,62 +202,129 @@ class ContainerView(Struct, frozen=True):
 
     source: Source  # the image
     second: Source | None = None  # the other image of a Fusion set
-    plaintext: Plaintext | None = None  # decrypts the nodes of an unlocked volume
+    # blocks, cipher: where the nodes of an unlocked volume are, and what decrypts them
+    blocks: Blocks | None = None
+    cipher: Cipher | None = None
 
     def read(self, row: Row, piece: Piece) -> bytes:
         """Read a piece from the device that the row names; only the file-system tree is encrypted."""
         source = self.second if row["device"] and self.second is not None else self.source
         data = source.read(*piece)
-        if self.plaintext is not None and row.get("tree") == "fs":
-            return self.plaintext.of_node(data, row["device"], piece[0])
-        return data
+        if self.cipher is None or self.blocks is None or row.get("tree") != "fs" or _is_sound(data):
+            return data
+        paddr = (piece[0] - self.blocks.image_offsets[row["device"]]) // self.blocks.block_size
+        # The address is part of the cipher: the same bytes elsewhere are other ones decrypted.
+        where = np.array([paddr + row["device"] * self.blocks.tier2_mark], np.uint64)
+        stored = np.frombuffer(data, np.uint8)[None, :]
+        plain = self.cipher.decrypt_objects(stored, where, np.ones(1, bool)).tobytes()
+        return plain if _is_sound(plain) else data
 
     def describe_node(self, data: bytes, tree: str) -> list[Described]:
-        """List head and records of a node."""
-        return _describe_node(data, tree)
+        """List the structures of a node: its head, its records in key order, in a root the tree's information."""
+        types, size = grammar.ApfsBtree, records.BTREE_NODE.width
+        head = describe_structure(types.BtreeNode, data, 0, size, "node head")
+        if head.error:
+            return [head]
+        info = records.BTREE_INFO.width if head.value("is_root") else 0
+        end = len(data) - info
+        found = [_record(data, tree, slot, head, number) for number, slot in enumerate(_slots(data, tree, head, end))]
+        trailer = [describe_structure(types.BtreeInfo, data, end, len(data), "tree information")] if info else []
+        return [head, *found, *trailer]
 
     def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:
-        """Compare what reading and the grammars make of a node."""
-        return _compare_node(data, tree)
+        """Decode the records of a node in bulk and parse them; return their number and what differs."""
+        buffer, zero = np.frombuffer(data, np.uint8), np.zeros(1, np.int64)
+        differences = list(compare_fields(records.BTREE_NODE, buffer, zero, ["node head"]))
+        head = describe_structure(grammar.ApfsBtree.BtreeNode, data, 0, records.BTREE_NODE.width, "node head")
+        if head.error:
+            return 0, [*differences, head.error]
+        is_leaf, is_root = bool(head.value("is_leaf")), bool(head.value("is_root"))
+        end = len(data) - (records.BTREE_INFO.width if is_root else 0)
+        if is_root:
+            differences += compare_fields(records.BTREE_INFO, buffer, zero + end, ["tree information"])
+        is_fixed = bool(head.value("is_fixed"))
+        if is_fixed and tree not in _FIXED:
+            # A damaged flag: records of this tree have no fixed sizes, so nothing says where they end.
+            return int(str(head.value("num_keys"))), differences
+        # Only tables of contents with fixed sizes need these.
+        key_bytes, val_bytes = _fixed_entry_sizes(tree, is_leaf=is_leaf) if is_fixed else (0, 0)
+        located = toc.slots(buffer, toc.node_heads(buffer, zero), toc.Sizes(len(data), key_bytes, val_bytes))
+        found, count = located.slots, len(located.slots) + len(located.strays.number)
+        parsed = list(_slots(data, tree, head, end))
+        rows = np.setdiff1d(np.arange(count), located.strays.number).tolist()
+        titles = [f"record {row}" for row in rows]
+        by_type: dict[RecordType, list[tuple[int, int]]] = {}
+        is_hashed = False
+        places = zip(found.key_start, found.key_len, found.val_start, found.val_len, strict=True)
+        for number, (row, (key, key_len, val, val_len)) in enumerate(zip(rows, places, strict=True)):
+            slot = parsed[row]
+            in_bulk = ((int(key), int(key + key_len)), (int(val), int(val + val_len)))
+            if in_bulk != slot:
+                differences.append(difference(f"{titles[number]}, key and value", in_bulk, tuple(slot)))
+                continue
+            key_type, val_type, _ = _types(data, tree, slot)
+            is_hashed |= key_type is records.DREC_HASHED_KEY
+            if key_len >= key_type.width:
+                by_type.setdefault(key_type, []).append((number, int(key)))
+            val_type = val_type if is_leaf else records.CHILD_VAL
+            if val_len >= val_type.width:
+                by_type.setdefault(val_type, []).append((number, int(val)))
+        for record_type, spots in by_type.items():
+            starts = np.array([start for _, start in spots], np.int64)
+            differences += compare_fields(record_type, buffer, starts, [titles[number] for number, _ in spots])
+        if is_leaf and (tree not in _FIXED or tree == "fext"):
+            plan = fext_plan() if tree == "fext" else records_plan(hashed_names=is_hashed)
+            columns = (found.node, found.key_start, found.key_len, found.val_start, found.val_len)
+            differences += compare_leaves(plan, LeafBatch(buffer, len(data), zero, *columns), titles, _extended_fields)
+        return len(titles), differences
 
     def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (objects name their type)
-        """List the object that a region is."""
-        return _describe_region(data)
+        """Describe an object with a header, of a known type; nothing for blocks without one."""
+        head = describe_structure(grammar.ApfsObject.ObjPhys, data, 0, records.OBJ_PHYS.width, "object header")
+        kind = head.value("type")
+        known = {int(member): member.name for member in grammar.ApfsObject.ObjectType}
+        name = known.get(int(str(kind)), "") if kind is not None else ""
+        if name not in _OBJECTS:
+            return [head] if name and not head.error else []
+        family, cls = _OBJECTS[name]
+        return [describe_structure(getattr(getattr(grammar, family), cls), data, 0, len(data), name.replace("_", " "))]
 
     def is_about(self, record: Described, file_id: int) -> bool:
-        """Whether a record belongs to a file."""
-        return _is_about(record, file_id)
+        """Whether a record belongs to an inode, or is a directory entry of it."""
+        values = {field.path: field.value for field in record.fields}
+        return values.get("value.file_id", values.get("value.fixed.file_id")) == file_id or (
+            file_id in (values.get("key.obj_id"), values.get("key.hdr.obj_id")) and "dir rec" not in record.title
+        )
 
     def decode_field(self, part: Described, field: FieldValue) -> str:  # noqa: ARG002  (names show times and modes)
-        """Decode a time or a mode."""
-        return _decode_field(field)
+        """Return the meaning of a time or a mode; empty for other fields, and for times that were never set."""
+        name, value = field.path.rpartition(".")[2], field.value
+        if not isinstance(value, int) or not value:
+            return ""
+        if name == "mode":
+            return stat.filemode(value)
+        is_time = field.length_bytes == TIME_BYTES and name.endswith(("time", "timestamp", "date_added"))
+        time = format_disk_time(value) if is_time else ""
+        return time and f"{time} UTC"
 
     def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats:
-        """Decode the owners, modes and times in inode records."""
-        return _inode_stats(nodes)
-
-
-_NS_PER_US: Final = 1000
-
-
-def _inode_stats(nodes: NDArray[np.uint8]) -> InodeStats:
-    """Decode the inode records of leaves of the file-system tree."""
-    buffer, size = nodes.ravel(), nodes.shape[1]
-    starts = np.arange(len(nodes), dtype=np.int64) * size
-    found = toc.slots(buffer, toc.node_heads(buffer, starts), toc.Sizes(size)).slots
-    fits = (found.key_len >= records.J_KEY.width) & (found.val_len >= records.INODE_VAL_FIXED.width)
-    found = found.take(fits)
-    keys = decode_columns(records.J_KEY, buffer, found.key_start, (records.J_KEY.obj_id, records.J_KEY.record_type))
-    is_inode = keys[records.J_KEY.record_type] == int(grammar.ApfsRecord.RecordType.inode)
-    inode = records.INODE_VAL_FIXED
-    fields = (inode.mode, inode.owner, inode.group, inode.access_time, inode.change_time)
-    values = decode_columns(inode, buffer, found.val_start[is_inode], fields)
-    mode, owner, group, access, change = (values[name] for name in fields)
-    return InodeStats(
-        keys[records.J_KEY.obj_id][is_inode].astype(np.uint64),
-        mode.astype(np.uint16),
-        owner.astype(np.uint32),
-        group.astype(np.uint32),
-        access // _NS_PER_US,
-        change // _NS_PER_US,
-    )
+        """Decode the inode records of leaves of the file-system tree."""
+        buffer, size = nodes.ravel(), nodes.shape[1]
+        starts = np.arange(len(nodes), dtype=np.int64) * size
+        found = toc.slots(buffer, toc.node_heads(buffer, starts), toc.Sizes(size)).slots
+        fits = (found.key_len >= records.J_KEY.width) & (found.val_len >= records.INODE_VAL_FIXED.width)
+        found = found.take(fits)
+        keys = decode_columns(records.J_KEY, buffer, found.key_start, (records.J_KEY.obj_id, records.J_KEY.record_type))
+        is_inode = keys[records.J_KEY.record_type] == int(grammar.ApfsRecord.RecordType.inode)
+        inode = records.INODE_VAL_FIXED
+        fields = (inode.mode, inode.owner, inode.group, inode.access_time, inode.change_time)
+        values = decode_columns(inode, buffer, found.val_start[is_inode], fields)
+        mode, owner, group, access, change = (values[name] for name in fields)
+        return InodeStats(
+            keys[records.J_KEY.obj_id][is_inode].astype(np.uint64),
+            mode.astype(np.uint16),
+            owner.astype(np.uint32),
+            group.astype(np.uint32),
+            access // _NS_PER_US,
+            change // _NS_PER_US,
+        )

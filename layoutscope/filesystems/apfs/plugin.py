@@ -129,20 +129,9 @@ class Apfs:
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a container; a password unlocks the nodes of the volume."""
-        from layoutscope.filesystems.apfs.inspect import ContainerView, plaintext_of
+        from layoutscope.filesystems.apfs.inspect import open_view
 
-        facts, password = layout.facts, request.options.get("password")
-        second = request.second[0] if request.second is not None else None
-        if password is None or facts.volume is None or facts.details.get("locked"):
-            return ContainerView(request.source, second)
-        plaintext = plaintext_of(
-            request.source,
-            image_offset=facts.image_offset,
-            volume_uuid=facts.uuid,
-            password=password,
-            second=request.second,
-        )
-        return ContainerView(request.source, second, plaintext)
+        return open_view(request, layout)
 
     def is_second(self, request: VolumeRequest) -> bool:
         """Distinguish the devices of a Fusion set."""

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.filesystems.hfsplus.catalog import EPOCH_SECONDS, PLAN, format_date
-from layoutscope.filesystems.hfsplus.journal import find_journal, replay_journal
+from layoutscope.display import Struct
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.contract import NO_TIME, InodeStats
+from layoutscope.filesystems.hfsplus.catalog import EPOCH_SECONDS, FILE, FOLDER, PLAN, TYPE, format_date, unix_seconds
+from layoutscope.filesystems.hfsplus.journal import find_journal, is_applied, replay_journal
 from layoutscope.filesystems.hfsplus.nodes import FORMS, HEADER, INDEX, LEAF, decode_nodes, locate_records
 from layoutscope.filesystems.hfsplus.volume import open_volume
 from layoutscope.structs import grammar
-from layoutscope.structs.bulk import decode_column
+from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.comparison import compare_fields, compare_leaves, difference
 from layoutscope.structs.grammar import Described, describe_structure
 from layoutscope.structs.records import (
@@ -38,11 +41,15 @@ from layoutscope.structs.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.contract import Piece, Row, VolumeRequest
     from layoutscope.filesystems.hfsplus.nodes import RecordBatch
     from layoutscope.image import Source
-    from layoutscope.structs.arrays import I64
+    from layoutscope.structs.arrays import I64, U8
     from layoutscope.structs.grammar import FieldValue
-    from layoutscope.structs.recordtypes import RecordType
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
+    from layoutscope.tables import VolumeLayout
 
 _CATALOG_TYPES: Final = grammar.HfsplusCatalog.RecordType
 _ATTRIBUTE_TYPES: Final = grammar.HfsplusAttributes.RecordType
@@ -79,61 +86,6 @@ _REGIONS: Final = {
     "journal-info-block": ("HfsplusJournal", "JournalInfoBlock"),
 }
 """Grammar and type of a region that is one structure, by its type."""
-
-
-def mounted(
-    source: Source,
-    image_offset: int,  # where the volume starts in the source, in bytes
-    size_bytes: int,
-) -> Source:
-    """Return the bytes of a volume of a size as a mount would see them, addresses counted from the volume's start."""
-    volume = open_volume(source, image_offset, size_bytes)
-    journal = find_journal(volume)
-    overlay = replay_journal(volume, journal) if journal is not None else None
-    return volume.source if overlay is None else overlay
-
-
-def describe_node(data: bytes, tree: str) -> list[Described]:
-    """List the structures of a node: descriptor, then records in key order."""
-    types, size = grammar.HfsplusBtree, NODE_DESCRIPTOR.width
-    descriptor = describe_structure(types.NodeDescriptor, data, 0, size, "node descriptor")
-    kind, count = descriptor.value("kind"), descriptor.value("num_records")
-    if kind == types.NodeKind.header:
-        stop = size + HEADER_RECORD.width
-        return [descriptor, describe_structure(types.HeaderRecord, data, size, stop, "header record")]
-    if not isinstance(count, int) or kind not in (types.NodeKind.leaf, types.NodeKind.index):
-        return [descriptor]
-    cls = _record_class(tree, is_leaf=kind == types.NodeKind.leaf)
-    bounds = list(_offsets(data, count + 1))
-    records = itertools.pairwise(bounds)
-    return [descriptor, *(_record(cls, data, start, stop, number) for number, (start, stop) in enumerate(records))]
-
-
-def compare_node(data: bytes, tree: str) -> tuple[int, list[str]]:
-    """Decode the records of a node in bulk and parse them; return their number and what differs."""
-    buffer, zero = np.frombuffer(data, np.uint8), np.zeros(1, np.int64)
-    nodes = decode_nodes(buffer, len(data), zero)
-    kind = int(nodes.kind[0])
-    differences = list(compare_fields(NODE_DESCRIPTOR, buffer, zero, ["node descriptor"]))
-    if kind == HEADER:
-        at = zero + NODE_DESCRIPTOR.width
-        return 0, differences + list(compare_fields(HEADER_RECORD, buffer, at, ["header record"]))
-    form = FORMS[tree]
-    found = locate_records(nodes, None, form.key_type.width)
-    bounds = list(_offsets(data, int(nodes.num_records[0]) + 1))
-    titles = [f"record {number}" for number in found.slot.tolist()]
-    for title, slot, start, stop in zip(titles, found.slot, found.key, found.stop, strict=True):
-        if (start, stop) != (bounds[slot], bounds[slot + 1]):
-            parsed = f"{bounds[slot]} to {bounds[slot + 1]}"
-            differences.append(difference(f"{title}, bytes", f"{start} to {stop}", parsed))
-    everything = np.arange(len(titles))
-    parts = [(form.key_type, found.key, everything)]
-    parts += [(POINTER_RECORD, found.data, everything)] if kind == INDEX else _values(tree, found)
-    for record_type, starts, rows in parts:
-        differences += compare_fields(record_type, buffer, starts[rows], [titles[row] for row in rows])
-    if tree == "catalog" and kind == LEAF:
-        differences += compare_leaves(PLAN, found.in_leaves(np.ones(len(titles), np.bool_)), titles)
-    return len(titles), differences
 
 
 def _values(tree: str, found: RecordBatch) -> Iterator[tuple[RecordType, I64, I64]]:
@@ -178,38 +130,141 @@ def _show_name(field: FieldValue) -> FieldValue:
     return field
 
 
-def describe_region(data: bytes, kind: str) -> list[Described]:
-    """List the structures of a region, of those types that are one structure."""
-    if kind not in _REGIONS:
-        return []
-    family, name = _REGIONS[kind]
-    return [describe_structure(getattr(getattr(grammar, family), name), data, 0, len(data), kind.replace("-", " "))]
-
-
-def decode_field(part: Described, field: FieldValue) -> str:
-    """Return the meaning of a date or a mode; empty for other fields, and for dates that were never set."""
-    name, value = field.path.rpartition(".")[2], field.value
-    if not isinstance(value, int) or not value:
-        return ""
-    if name == "file_mode":
-        return stat.filemode(value)
-    if field.length_bytes != DATE_BYTES or not name.endswith(("date", "date_added")):
-        return ""
-    # Finder counts from 1970, and so does a volume with expanded times.
-    is_unix = name == "date_added" or bool(part.value("has_expanded_times"))
-    if not is_unix and value < EPOCH_SECONDS:
-        return ""
-    # The creation date of a volume header is in local time (TN1150, createDate).
-    is_local = name == "create_date" and part.title.endswith("volume header")
-    return f"{format_date(value, is_expanded=is_unix)} {'local time' if is_local else 'UTC'}"
-
-
 DATE_BYTES: Final = 4
 
 
-def is_about(record: Described, file_id: int) -> bool:
-    """Whether a catalog record is the file's or folder's own, or its thread."""
-    if record.value("file_id", "folder_id") == file_id:
-        return True
-    key = [field.value for field in record.fields if field.path in ("key.parent_id", "key.num_name_units")]
-    return key == [file_id, 0] or record.value("file_id") == file_id
+def open_view(request: VolumeRequest, layout: VolumeLayout) -> MountedView:
+    """Open the bytes of a volume as a mount would see them, after the journal's replay unless it is not wanted."""
+    stored = MountedView(request.source, 0)
+    if not is_applied(request):
+        return stored
+    start = layout.facts.image_offset
+    try:
+        volume = open_volume(request.source, start, layout.facts.size_bytes)
+    except FormatError:
+        # If only a sweep found the volume, no journal was applied.
+        return stored
+    journal = find_journal(volume)
+    overlay = replay_journal(volume, journal) if journal is not None else None
+    return MountedView(volume.source if overlay is None else overlay, start)
+
+
+class MountedView(Struct, frozen=True):
+    """The bytes of a volume as they are after the journal's replay."""
+
+    source: Source  # the image, or the volume alone
+    origin: int  # its address 0 on the image, in bytes
+
+    def read(self, row: Row, piece: Piece) -> bytes:  # noqa: ARG002  (every row is on the one image)
+        """Read a piece."""
+        return self.source.read(piece[0] - self.origin, piece[1])
+
+    def describe_node(self, data: bytes, tree: str) -> list[Described]:
+        """List the structures of a node: descriptor, then records in key order."""
+        types, size = grammar.HfsplusBtree, NODE_DESCRIPTOR.width
+        descriptor = describe_structure(types.NodeDescriptor, data, 0, size, "node descriptor")
+        kind, count = descriptor.value("kind"), descriptor.value("num_records")
+        if kind == types.NodeKind.header:
+            stop = size + HEADER_RECORD.width
+            return [descriptor, describe_structure(types.HeaderRecord, data, size, stop, "header record")]
+        if not isinstance(count, int) or kind not in (types.NodeKind.leaf, types.NodeKind.index):
+            return [descriptor]
+        cls = _record_class(tree, is_leaf=kind == types.NodeKind.leaf)
+        bounds = list(_offsets(data, count + 1))
+        records = itertools.pairwise(bounds)
+        return [descriptor, *(_record(cls, data, start, stop, number) for number, (start, stop) in enumerate(records))]
+
+    def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:
+        """Decode the records of a node in bulk and parse them; return their number and what differs."""
+        buffer, zero = np.frombuffer(data, np.uint8), np.zeros(1, np.int64)
+        nodes = decode_nodes(buffer, len(data), zero)
+        kind = int(nodes.kind[0])
+        differences = list(compare_fields(NODE_DESCRIPTOR, buffer, zero, ["node descriptor"]))
+        if kind == HEADER:
+            at = zero + NODE_DESCRIPTOR.width
+            return 0, differences + list(compare_fields(HEADER_RECORD, buffer, at, ["header record"]))
+        form = FORMS[tree]
+        found = locate_records(nodes, None, form.key_type.width)
+        bounds = list(_offsets(data, int(nodes.num_records[0]) + 1))
+        titles = [f"record {number}" for number in found.slot.tolist()]
+        for title, slot, start, stop in zip(titles, found.slot, found.key, found.stop, strict=True):
+            if (start, stop) != (bounds[slot], bounds[slot + 1]):
+                parsed = f"{bounds[slot]} to {bounds[slot + 1]}"
+                differences.append(difference(f"{title}, bytes", f"{start} to {stop}", parsed))
+        everything = np.arange(len(titles))
+        parts = [(form.key_type, found.key, everything)]
+        parts += [(POINTER_RECORD, found.data, everything)] if kind == INDEX else _values(tree, found)
+        for record_type, starts, rows in parts:
+            differences += compare_fields(record_type, buffer, starts[rows], [titles[row] for row in rows])
+        if tree == "catalog" and kind == LEAF:
+            differences += compare_leaves(PLAN, found.in_leaves(np.ones(len(titles), np.bool_)), titles)
+        return len(titles), differences
+
+    def describe_region(self, data: bytes, type_name: str) -> list[Described]:
+        """List the structures of a region, of those types that are one structure."""
+        if type_name not in _REGIONS:
+            return []
+        family, name = _REGIONS[type_name]
+        return [
+            describe_structure(getattr(getattr(grammar, family), name), data, 0, len(data), type_name.replace("-", " "))
+        ]
+
+    def is_about(self, record: Described, file_id: int) -> bool:
+        """Whether a catalog record is the file's or folder's own, or its thread."""
+        if record.value("file_id", "folder_id") == file_id:
+            return True
+        key = [field.value for field in record.fields if field.path in ("key.parent_id", "key.num_name_units")]
+        return key == [file_id, 0] or record.value("file_id") == file_id
+
+    def decode_field(self, part: Described, field: FieldValue) -> str:
+        """Return the meaning of a date or a mode; empty for other fields, and for dates that were never set."""
+        name, value = field.path.rpartition(".")[2], field.value
+        if not isinstance(value, int) or not value:
+            return ""
+        if name == "file_mode":
+            return stat.filemode(value)
+        if field.length_bytes != DATE_BYTES or not name.endswith(("date", "date_added")):
+            return ""
+        # Finder counts from 1970, and so does a volume with expanded times.
+        is_unix = name == "date_added" or bool(part.value("has_expanded_times"))
+        if not is_unix and value < EPOCH_SECONDS:
+            return ""
+        # The creation date of a volume header is in local time (TN1150, createDate).
+        is_local = name == "create_date" and part.title.endswith("volume header")
+        return f"{format_date(value, is_expanded=is_unix)} {'local time' if is_local else 'UTC'}"
+
+    def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats:
+        """Decode the owners, modes and times in the records of files and folders."""
+        read = decode_nodes(nodes.ravel(), nodes.shape[1], np.arange(len(nodes), dtype=np.int64))
+        records = locate_records(read, None)
+        room = records.stop - records.data
+        start, room = records.data[room >= TYPE.width], room[room >= TYPE.width]
+        kind = decode_column(TYPE, read.buffer, start, TYPE.record_type)
+        parts = [
+            _stats_of(read.buffer, start[(kind == number) & (room >= record_type.width)], record_type, file_id)
+            for number, record_type, file_id in (
+                (int(grammar.HfsplusCatalog.RecordType.folder), FOLDER, FOLDER.folder_id),
+                (int(grammar.HfsplusCatalog.RecordType.file), FILE, FILE.file_id),
+            )
+        ]
+        return InodeStats(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _stats_of(buffer: U8, starts: I64, record_type: RecordType, file_id: RecordColumn) -> InodeStats:
+    # Files and folders have these fields at the same places, under the same names.
+    fields = (FILE.access_date, FILE.attribute_mod_date, FILE.has_expanded_times)
+    owners = (FILE.permissions.file_mode, FILE.permissions.owner_id, FILE.permissions.group_id)
+    found = decode_columns(record_type, buffer, starts, (file_id, *fields, *owners))
+    dates = [found[name].astype(np.uint32) for name in fields[:2]]
+    access, change = (
+        np.where(date > 0, unix_seconds(date, found[FILE.has_expanded_times]) * 1_000_000, NO_TIME) for date in dates
+    )
+    mode, owner, group = (found[name] for name in owners)
+    return InodeStats(
+        found[file_id].astype(np.uint64),
+        mode.astype(np.uint16),
+        owner.astype(np.uint32),
+        group.astype(np.uint32),
+        access,
+        change,
+    )

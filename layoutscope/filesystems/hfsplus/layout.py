@@ -11,13 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.filesystems.contract import NO_TIME, InodeStats
 from layoutscope.filesystems.hfsplus.btree import pieces_of
 from layoutscope.filesystems.hfsplus.catalog import (
     DATA_FORK,
-    FILE,
-    FOLDER,
-    TYPE,
     format_date,
     resolve_links,
     unix_seconds,
@@ -39,8 +35,6 @@ from layoutscope.filesystems.hfsplus.nodes import (
     LEAF,
     MAP,
     OFFSET_BYTES,
-    decode_nodes,
-    locate_records,
 )
 from layoutscope.filesystems.hfsplus.rootfiles import HOT_FILES, data_fork_of, find_root_file
 from layoutscope.filesystems.hfsplus.tree import (
@@ -55,7 +49,6 @@ from layoutscope.filesystems.hfsplus.tree import (
 from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET, attribute_names, volume_uuid
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import LARGEST, find, heads, lengths_of, order_of, starts_of
-from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.tables import NULL_ROW, LazyColumn, Table, Values, VolumeFacts, VolumeLayout, build_table, stack_tables
 from layoutscope.tables.columns import condition_details
 from layoutscope.tables.layout import TreeFacts, findings_table
@@ -81,8 +74,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.catalog import Catalog, Links
     from layoutscope.filesystems.hfsplus.journal import Journal
     from layoutscope.filesystems.hfsplus.volume import Volume
-    from layoutscope.structs.arrays import I64, U8, Columns, Mask
-    from layoutscope.structs.recordtypes import RecordColumn, RecordType
+    from layoutscope.structs.arrays import I64, Columns, Mask
 
 
 KINDS: Final = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device")
@@ -229,43 +221,6 @@ def _rows_of_nodes(nodes: NDArray[np.uint32], places: NDArray[np.int32], first_r
 def compared_by(name: str, facts: VolumeFacts) -> str:
     """Return what a name is compared by on a volume: HFSX says in its catalog's header whether case counts."""
     return compared(name, is_folded=not facts.case_sensitive)
-
-
-def inode_stats(nodes: U8) -> InodeStats:
-    """Decode the owners, modes and times in the records of files and folders."""
-    read = decode_nodes(nodes.ravel(), nodes.shape[1], np.arange(len(nodes), dtype=np.int64))
-    records = locate_records(read, None)
-    room = records.stop - records.data
-    start, room = records.data[room >= TYPE.width], room[room >= TYPE.width]
-    kind = decode_column(TYPE, read.buffer, start, TYPE.record_type)
-    parts = [
-        _stats_of(read.buffer, start[(kind == number) & (room >= record_type.width)], record_type, file_id)
-        for number, record_type, file_id in (
-            (int(grammar.HfsplusCatalog.RecordType.folder), FOLDER, FOLDER.folder_id),
-            (int(grammar.HfsplusCatalog.RecordType.file), FILE, FILE.file_id),
-        )
-    ]
-    return InodeStats(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-def _stats_of(buffer: U8, starts: I64, record_type: RecordType, file_id: RecordColumn) -> InodeStats:
-    # Files and folders have these fields at the same places, under the same names.
-    fields = (FILE.access_date, FILE.attribute_mod_date, FILE.has_expanded_times)
-    owners = (FILE.permissions.file_mode, FILE.permissions.owner_id, FILE.permissions.group_id)
-    found = decode_columns(record_type, buffer, starts, (file_id, *fields, *owners))
-    dates = [found[name].astype(np.uint32) for name in fields[:2]]
-    access, change = (
-        np.where(date > 0, unix_seconds(date, found[FILE.has_expanded_times]) * 1_000_000, NO_TIME) for date in dates
-    )
-    mode, owner, group = (found[name] for name in owners)
-    return InodeStats(
-        found[file_id].astype(np.uint64),
-        mode.astype(np.uint16),
-        owner.astype(np.uint32),
-        group.astype(np.uint32),
-        access,
-        change,
-    )
 
 
 CNID = grammar.HfsplusVolume.Cnid

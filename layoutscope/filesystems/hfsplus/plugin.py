@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.display import Struct
-from layoutscope.errors import FormatError, declare_refusals
+from layoutscope.errors import declare_refusals
 from layoutscope.filesystems.hfsplus import CODES
 from layoutscope.filesystems.traits import PartitionTypes, ReadOption, Traits, TreeTraits
 
@@ -20,17 +19,13 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.contract import (
         Checked,
         FileSystem,
-        InodeStats,
-        Piece,
         ReadableState,
-        Row,
         View,
         VolumeRequest,
     )
     from layoutscope.filesystems.recognition import Content
     from layoutscope.findings import Finding
-    from layoutscope.image.source import Source, Window
-    from layoutscope.structs.grammar import Described, FieldValue
+    from layoutscope.image.source import Window
     from layoutscope.tables import VolumeLayout
 
 TREES: Final = (
@@ -60,53 +55,6 @@ TRAITS: Final = Traits(
     ),
     has_metadata_zone=True,
 )
-
-
-class MountedView(Struct, frozen=True):
-    """The bytes of a volume as they are after the journal's replay."""
-
-    source: Source  # the image, or the volume alone
-    origin: int  # its address 0 on the image, in bytes
-
-    def read(self, row: Row, piece: Piece) -> bytes:  # noqa: ARG002  (every row is on the one image)
-        """Read a piece."""
-        return self.source.read(piece[0] - self.origin, piece[1])
-
-    def describe_node(self, data: bytes, tree: str) -> list[Described]:
-        """List descriptor and records of a node."""
-        from layoutscope.filesystems.hfsplus.inspect import describe_node
-
-        return describe_node(data, tree)
-
-    def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:
-        """Compare what reading and the grammars make of a node."""
-        from layoutscope.filesystems.hfsplus.inspect import compare_node
-
-        return compare_node(data, tree)
-
-    def describe_region(self, data: bytes, type_name: str) -> list[Described]:
-        """List the structure that a region is."""
-        from layoutscope.filesystems.hfsplus.inspect import describe_region
-
-        return describe_region(data, type_name)
-
-    def is_about(self, record: Described, file_id: int) -> bool:
-        """Whether a record belongs to a file."""
-        from layoutscope.filesystems.hfsplus.inspect import is_about
-
-        return is_about(record, file_id)
-
-    def decode_field(self, part: Described, field: FieldValue) -> str:
-        """Decode a date or a mode."""
-        from layoutscope.filesystems.hfsplus.inspect import decode_field
-
-        return decode_field(part, field)
-
-    def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats:
-        """Decode the owners, modes and times in catalog records."""
-        from layoutscope.filesystems.hfsplus.layout import inode_stats
-
-        return inode_stats(nodes)
 
 
 class Hfsplus:
@@ -163,18 +111,9 @@ class Hfsplus:
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a volume, after the journal's replay if that was asked for."""
-        start = layout.facts.image_offset
-        from layoutscope.filesystems.hfsplus.inspect import mounted
-        from layoutscope.filesystems.hfsplus.journal import is_applied
+        from layoutscope.filesystems.hfsplus.inspect import open_view
 
-        if not is_applied(request):
-            return MountedView(request.source, 0)
-
-        try:
-            return MountedView(mounted(request.source, start, layout.facts.size_bytes), start)
-        except FormatError:
-            # If only a sweep found the volume, no journal was applied.
-            return MountedView(request.source, 0)
+        return open_view(request, layout)
 
     def is_second(self, request: VolumeRequest) -> bool:  # noqa: ARG002  (none of any)
         """Return False: a volume is on one image."""

@@ -6,8 +6,6 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from msgspec.structs import replace
-
 from fixtures.apfs.checksum import with_checksum
 from fixtures.apfs.plan import ContainerPlan, SpacePlan, TakeSnapshot, Touch, TransactionPlan, TreeShape, VolumePlan
 from fixtures.apfs.scenarios import ENCRYPTED, PASSWORD, RICH, SEALED, container, many
@@ -79,16 +77,16 @@ def _repaired(base: Base, changes: tuple[Change, ...]) -> list[Change]:
 
 def run(path: Path, base: Base) -> int:
     """Scan, check and sweep an image."""
-    from layoutscope.filesystems.apfs.reader import Options, check_container, read_layouts
     from layoutscope.image import open_image
+    from tests.apfs import check_container, read_layouts
 
-    options = Options(password=PASSWORD if base.name == "encrypted" else None)
+    password = PASSWORD if base.name == "encrypted" else None
     with open_image(path) as source:
-        layouts = read_layouts(source, options=replace(options, sweep=True))
+        layouts = read_layouts(source, password=password, sweep=True)
         try:
-            findings = check_container(source, options=options).findings()
+            findings = check_container(source, password=password).findings()
         except FormatError:
             # What only a sweep brings out is checked with one.
-            findings = check_container(source, options=replace(options, sweep=True)).findings()
+            findings = check_container(source, password=password, sweep=True).findings()
     levels = {finding.level for finding in findings}.union(*(layout.findings["level"] for layout in layouts))
     return 3 if levels - {"info"} else 0

@@ -66,11 +66,11 @@ def run(path: Path, base: Base) -> int:
 
 def _secret(path: Path) -> int:
     from layoutscope.cli.options import read_secret
-    from layoutscope.filesystems.apfs.reader import Options, read_layouts
     from layoutscope.image import open_image
+    from tests.apfs import read_layouts
 
     with open_image(locked()) as source:
-        layouts = read_layouts(source, options=Options(password=read_secret(path)))
+        layouts = read_layouts(source, password=read_secret(path))
     return 3 if {level for layout in layouts for level in layout.findings["level"]} - {"info"} else 0
 
 

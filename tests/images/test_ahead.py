@@ -11,9 +11,9 @@ from fixtures.apfs.plan import EncryptionPlan, TreeShape, VolumePlan
 from fixtures.apfs.scenarios import PASSWORD
 from fixtures.apfs.writer import write
 from layoutscope.filesystems.apfs import btree
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image.raw import RawFile
 from layoutscope.tables.schema import TABLES
+from tests.apfs import read_layouts
 from tests.images.test_apfs_snapshots import FILES, PLAN
 
 SHAPE = TreeShape(12, 6)
@@ -88,5 +88,5 @@ def test_tables_are_those_of_reading_level_by_level(written, name, level, damage
 def read(path):
     """Return the rows of all tables."""
     with RawFile(path) as source:
-        layouts = read_layouts(source, options=Options(password=PASSWORD))
+        layouts = read_layouts(source, password=PASSWORD)
         return [layout.table(name).rows() for layout in layouts for name in TABLES]

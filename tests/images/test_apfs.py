@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image.raw import RawFile
 from layoutscope.metrics import measure
 from tests.agreement import node_differences
+from tests.apfs import read_layouts
 from tests.layouts import FIND_LETTERS
 
 DRIVER = ("apfs-ci", "apfs-empty", "apfs-frag", "apfs-normsens", "apfs-snap")
@@ -39,7 +39,7 @@ def layouts(reference_image):
     @cache
     def get(name: str, offset: int = 0):
         with RawFile(reference_image(name)) as source:
-            return read_layouts(source, image_offset=offset, options=Options())
+            return read_layouts(source, image_offset=offset)
 
     return get
 
@@ -288,7 +288,7 @@ def test_nothing_overlaps(layouts, image, offset):
 def test_the_encrypted_image_opens_with_its_password(reference_image):
     """With the password of the index, the tree holds what the superblock counts, and everything is verified."""
     with RawFile(reference_image(f"apple/{LOCKED}.raw")) as source:
-        container, volume = read_layouts(source, options=Options(password="password"))  # noqa: S106  (stands in the images' index)
+        container, volume = read_layouts(source, password="password")  # noqa: S106  (stands in the images' index)
     shown = volume.entries.filter((pl.col("parent_id") > 1) & (pl.col("flags") & 4 == 0)).unique("file_id")
     counts = dict(shown.group_by("kind").len().rows())
     assert (counts["file"], counts["directory"], counts["symlink"]) == (19, 3, 2)
@@ -302,7 +302,7 @@ def test_the_encrypted_image_opens_with_its_password(reference_image):
 def test_without_its_password_the_encrypted_image_still_shows_its_layout(reference_image, password):
     """The five nodes of the locked tree have addresses, and every block is accounted for."""
     with RawFile(reference_image(f"apple/{LOCKED}.raw")) as source:
-        container, volume = read_layouts(source, options=Options(password=password))
+        container, volume = read_layouts(source, password=password)
     locked = volume.nodes.filter(pl.col("kind") == "locked")
     assert len(locked) == volume.facts.details["object map entries"] == 5
     assert container.facts.details["unclaimed blocks"] == 0
@@ -323,7 +323,7 @@ def test_both_snapshots_show_with_layouts_of_their_own(layouts, image):
 def test_snapshots_show_the_paths_that_the_driver_lists(reference_image, truth, snapshot, file):
     """Mounted snapshots listed these paths with these inodes, links and sizes."""
     with RawFile(reference_image("driver/apfs-snap.img")) as source:
-        volume = read_layouts(source, options=Options(snapshot=snapshot))[1]
+        volume = read_layouts(source, snapshot=snapshot)[1]
     expected = {}
     for line in truth(f"{file}.find.tsv.zst").decode().splitlines():
         inode, kind, links, size, _, path = line.split("\t")

@@ -15,8 +15,8 @@ from fixtures.apfs.structures import objects as disk
 from fixtures.apfs.structures import space
 from fixtures.apfs.structures import underway as work
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image.raw import RawFile
+from tests.apfs import read_layouts
 from tests.sparse import write_sparse
 
 HEADER = disk.OBJECT_HEADER_SIZE
@@ -44,7 +44,7 @@ def read(paths):
     """Read a container of one or two images."""
     with RawFile(paths[0]) as source:
         second = (RawFile(paths[1]), 0) if len(paths) > 1 else None
-        return read_layouts(source, options=Options(second=second))
+        return read_layouts(source, second=second)
 
 
 def changed(written, name, folder, change):
@@ -259,7 +259,7 @@ def test_the_second_device_alone_tells_what_lies_on_it(written, sweeps):
     """Its superblock names the set and counts its volumes; a sweep finds every planned node there, and only there."""
     paths, expected = written("fusion")
     with RawFile(paths[1]) as source:
-        (layout,) = read_layouts(source, options=Options(sweep=sweeps))
+        (layout,) = read_layouts(source, sweep=sweeps)
     details = layout.facts.details
     assert details["volumes"] == len(SCENARIOS["fusion"].volumes)
     assert details["blocks of both devices"] == sum(expected.block_counts)

@@ -12,9 +12,9 @@ import layoutscope
 from fixtures.apfs import scenarios
 from fixtures.apfs.writer import write
 from layoutscope.errors import UsageError
-from layoutscope.filesystems.apfs.reader import Options, list_states, read_layouts
 from layoutscope.image.raw import RawFile
 from layoutscope.tables.schema import FLAG_PRIVATE
+from tests.apfs import list_states, read_layouts
 
 ROOT_PARENT = 1
 NAMES = {"free-queue-ip": "spaceman", "free-queue-main": "spaceman", "free-queue-tier2": "spaceman"}
@@ -47,7 +47,7 @@ def read(written):
         second = (RawFile(paths[1]), 0) if len(paths) > 1 else None
         options.setdefault("password", PASSWORDS.get(name))
         with RawFile(paths[0]) as source:
-            return read_layouts(source, options=Options(second=second, **options))
+            return read_layouts(source, second=second, **options)
 
     return get
 

@@ -25,7 +25,6 @@ from fixtures.apfs.writer import write
 from layoutscope.filesystems.apfs.btree import Pool, as_rows, read_levels, walk_shared
 from layoutscope.filesystems.apfs.container import open_container
 from layoutscope.filesystems.apfs.nodes import join
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.filesystems.apfs.snapshots import list_snapshots, open_all
 from layoutscope.filesystems.apfs.volume import (
     fs_source,
@@ -37,6 +36,7 @@ from layoutscope.filesystems.apfs.volume import (
 from layoutscope.findings import FindingLog
 from layoutscope.image.passes import read_alone
 from layoutscope.image.raw import RawFile
+from tests.apfs import read_layouts
 
 NUM_SNAPSHOTS = 8
 FILES = tuple(FilePlan(f"file {number:03}", (ExtentPlan(1),)) for number in range(200))
@@ -73,7 +73,7 @@ def test_each_view_holds_the_nodes_of_its_transaction(written):
     """The members of every view are the planned nodes of its state, in key order within their level."""
     path, expected = written
     with RawFile(path) as source:
-        volume = read_layouts(source, options=Options())[1]
+        volume = read_layouts(source)[1]
     assert volume.findings.height == 0
     states = {"live": expected.live} | {f"snapshot {s.name}": expected.states[s.xid] for s in expected.snapshots}
     members = volume.node_views.with_columns(pl.col("view").cast(pl.String)).join(
@@ -158,5 +158,5 @@ def test_references_of_all_states_add_up(written, tmp_path):
     broken = tmp_path / "broken.img"
     broken.write_bytes(data)
     with RawFile(broken) as source:
-        findings = read_layouts(source, options=Options())[1].findings
+        findings = read_layouts(source)[1].findings
     assert findings.select("code", "image_offset").rows() == [("reference-differs", where)]

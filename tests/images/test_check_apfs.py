@@ -18,7 +18,6 @@ from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
 from layoutscope.filesystems.apfs.check.rules import CONTAINER_CHECKS, VOLUME_CHECKS
 from layoutscope.filesystems.apfs.container import open_container, report_changes
-from layoutscope.filesystems.apfs.reader import Options, check_container
 from layoutscope.findings import FindingLog
 from layoutscope.image import open_image
 from layoutscope.image.source import MemorySource
@@ -35,6 +34,7 @@ from layoutscope.structs.records import (
     REAPER_HEAD,
     SPACEMAN_PHYS,
 )
+from tests.apfs import check_container
 from tests.images.test_check_apfs_fields import changed, container_map
 
 BLOCK_BYTES = 4096
@@ -134,8 +134,7 @@ def findings(path, scenario="", *, image_offset=0, without=()):
     """Check an image."""
     password = PASSWORD if scenario.startswith("encrypted") else None
     with open_image(path) as source:
-        options = Options(password=password)
-        found = check_container(source, image_offset=image_offset, options=options, without=without)
+        found = check_container(source, image_offset=image_offset, password=password, without=without)
     return found.findings()
 
 

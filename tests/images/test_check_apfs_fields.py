@@ -10,9 +10,9 @@ import pytest
 from fixtures.apfs import locate as at
 from fixtures.fault import Fault, planted
 from layoutscope.filesystems.apfs.check import objects, space
-from layoutscope.filesystems.apfs.reader import Options, check_container
 from layoutscope.image import open_image
 from layoutscope.structs.records import NX_SUPERBLOCK
+from tests.apfs import check_container
 
 BLOCK_BYTES = 4096
 
@@ -71,7 +71,7 @@ def changed(place, field):
 
 def findings(path, without=()):
     with open_image(path) as source:
-        return check_container(source, options=Options(), without=without).findings()
+        return check_container(source, without=without).findings()
 
 
 @pytest.mark.parametrize(("name", "field"), CASES)

@@ -8,9 +8,9 @@ import pytest
 from fixtures.apfs.scenarios import PASSWORD, RECOVERY_KEY, SCENARIOS
 from fixtures.apfs.structures.records import ROOT_PARENT
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.reader import Options, list_states, read_layouts
 from layoutscope.image import open_image
 from tests.agreement import node_differences
+from tests.apfs import list_states, read_layouts
 
 REGIONS = {
     "object-map": "object-map",
@@ -44,7 +44,7 @@ class Written:
         if key not in self.layouts:
             source, *others = [open_image(path) for path in self.paths]
             second = (others[0], 0) if others else None
-            self.layouts[key] = read_layouts(source, options=Options(second=second, **options))
+            self.layouts[key] = read_layouts(source, second=second, **options)
         return self.layouts[key]
 
 

@@ -8,7 +8,6 @@ import pytest
 import layoutscope
 from fixtures import large
 from fixtures.apfs.large import LargePlan, write_large
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image import open_image
 from layoutscope.metrics.history import (
     AS_LISTED,
@@ -18,6 +17,7 @@ from layoutscope.metrics.history import (
     infer_creation_order,
     writing_metrics,
 )
+from tests.apfs import read_layouts
 
 FILES = 20_000
 
@@ -32,7 +32,7 @@ def written(tmp_path_factory):
 @pytest.fixture(scope="module")
 def layouts(written):
     """Read it with arrays; small containers show that the other decoder agrees."""
-    return read_layouts(open_image(written[0]), options=Options())
+    return read_layouts(open_image(written[0]))
 
 
 def test_leaves_lie_where_they_were_written(written, layouts):

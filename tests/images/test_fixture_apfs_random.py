@@ -10,8 +10,8 @@ import pytest
 from fixtures.apfs.random_plans import random_plan
 from fixtures.apfs.structures.records import ROOT_PARENT
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image import open_image
+from tests.apfs import read_layouts
 
 SEEDS = range(12)
 
@@ -26,7 +26,7 @@ def written(request, tmp_path_factory):
 def test_reader_finds_what_was_drawn(written):
     """Nodes, entries and extents are the planned ones, every block is accounted for, and nothing is wrong."""
     path, expected = written
-    container, volume = read_layouts(open_image(path), options=Options())
+    container, volume = read_layouts(open_image(path))
     size, state = expected.block_size, expected.live
     nodes = volume.nodes.filter(pl.col("state") == "live")
     found = nodes.select("tree", "level", "key_rank", "node_id", "xid", "image_offset", "num_records").rows()

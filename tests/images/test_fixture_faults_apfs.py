@@ -9,9 +9,9 @@ from fixtures.apfs.victims import VICTIMS
 from fixtures.fault import planted
 from fixtures.faults_apfs import FAULTS
 from layoutscope.errors import LayoutscopeError
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image import open_image
 from tests.agreement import node_differences
+from tests.apfs import read_layouts
 
 NOT_IN_THE_WAY = {"index-key-order"}
 """Contradictions that keep nothing from being read, and that reading does not look for; the structure check does."""
@@ -22,7 +22,7 @@ def outcome(path, scenario):
     password = PASSWORD if scenario == "encrypted" else None
     try:
         with open_image(path) as source:
-            layouts = read_layouts(source, options=Options(password=password))
+            layouts = read_layouts(source, password=password)
     except LayoutscopeError as error:
         return [(type(error).__name__, str(error))]
     found = [row for layout in layouts for row in layout.findings.drop("row").rows()]
@@ -35,7 +35,7 @@ def differences(path, scenario):
     password = PASSWORD if scenario == "encrypted" else None
     try:
         with open_image(path) as source:
-            return node_differences(source, read_layouts(source, options=Options(password=password)), password=password)
+            return node_differences(source, read_layouts(source, password=password), password=password)
     except LayoutscopeError:
         return []
 

@@ -17,11 +17,11 @@ from fixtures.apfs.writer import write
 from fixtures.faults_apfs import FAULTS
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import sweep as sweep_module
-from layoutscope.filesystems.apfs.reader import Options, check_container, read_layouts
 from layoutscope.filesystems.apfs.sweep import sweep as sweep_blocks
 from layoutscope.image import open_image
 from layoutscope.structs import arrays
 from layoutscope.tables import coverage_of
+from tests.apfs import check_container, read_layouts
 from tests.layouts import listing
 
 BLOCK_BYTES = 4096
@@ -45,7 +45,7 @@ def victim(tmp_path_factory):
 def read(path, *, sweep):
     """Read a container."""
     with open_image(path) as source:
-        return read_layouts(source, options=Options(sweep=sweep))
+        return read_layouts(source, sweep=sweep)
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_salvaged_container_is_checked(what, victim, tmp_path):
     broken = tmp_path / "broken.img"
     broken.write_bytes(without(data, *lost_blocks(data, expected, what)))
     with open_image(broken) as source:
-        found = check_container(source, options=Options(sweep=True)).findings()
+        found = check_container(source, sweep=True).findings()
     assert {"checkpoint-invalid", "tree-rebuilt"} <= {item.code for item in found}
     assert not [item for item in found if item.structure == "reaper" and what == "superblocks"]
     assert not {item.code for item in found} & {"inode-missing", "record-differs", "count-differs", "keys-unordered"}
@@ -264,7 +264,7 @@ def test_old_root_does_not_win_over_younger_leaves(reference_image, tmp_path, lo
     image, path = reference_image("driver/apfs-snap.img"), tmp_path / "damaged.img"
     data = bytearray(image.read_bytes())
     with open_image(image) as source:
-        own, healthy = read_layouts(source, options=Options(sweep=True))
+        own, healthy = read_layouts(source, sweep=True)
     nodes = pl.concat([own.nodes, healthy.nodes]).with_columns(pl.col("tree", "kind", "state").cast(pl.String))
     live = nodes.filter((pl.col("tree") == "fs") & (pl.col("state") == "live") & pl.col("parent_row").is_null())
     oid = live["node_id"][0]
@@ -278,7 +278,7 @@ def test_old_root_does_not_win_over_younger_leaves(reference_image, tmp_path, lo
         data[place : place + BLOCK_BYTES] = bytes(BLOCK_BYTES)
     path.write_bytes(data)
     with open_image(path) as source:
-        found = read_layouts(source, options=Options(sweep=True))[-1]
+        found = read_layouts(source, sweep=True)[-1]
     assert listing(found) - listing(healthy) == set()
     assert listing(healthy) - listing(found) == set()
     assert found.coverage != 1
@@ -332,7 +332,7 @@ def test_a_sparse_image_is_looked_at_in_parts_of_8_mib(reference_image, tmp_path
     )
     with open_image(tmp_path / "a.img") as source:
         num_stretches = len(source.holes)
-        layouts = read_layouts(source, options=Options(sweep=True))
+        layouts = read_layouts(source, sweep=True)
     assert num_stretches > 100
     assert len(parts) <= 2 * sum(parts) * BLOCK_BYTES // sweep_module.PART_BYTES + 1
     nodes = layouts[1].columns("nodes")

@@ -22,6 +22,7 @@ from layoutscope.errors import FormatError, ImageError, UnsupportedError, UsageE
 from layoutscope.image import MemorySource, open_image
 from layoutscope.image.opening import unwrap
 from layoutscope.partition import find_volumes
+from tests.apfs import read_layouts
 from tests.unit.partition.builders import APFS, HFS, Disk, apm, gpt_disk, gpt_entry, hfs_plus, mbr
 
 MIB = 1024**2
@@ -336,15 +337,13 @@ def test_levels_of_trees(apfs, limit):
 
 def swept(path) -> list[int]:
     """Return the levels of the nodes that a sweep of a container finds."""
-    from layoutscope.filesystems.apfs import reader
-
     found = []
     with open_image(path) as source, pytest.MonkeyPatch.context() as patch:
         from layoutscope.filesystems.apfs import sweep
 
         objects_in = sweep._objects_in
         patch.setattr(sweep, "_objects_in", lambda *words: found.append(objects_in(*words)) or found[-1])
-        reader.read_layouts(source, options=reader.Options(sweep=True))
+        read_layouts(source, sweep=True)
     return [level for each in found for level in each.level[each.is_node].tolist()]
 
 

@@ -324,7 +324,7 @@ class RecordTables(Struct):
         found: T = self._results[key]
         return found
 
-    def let_go(self) -> None:
+    def drop_check_columns(self) -> None:
         """Drop the columns that only the checks need: their findings name the place of a field."""
         for table in self.tables.values():
             for name in _FOR_CHECKS:

@@ -44,9 +44,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.container import Container, Half
+    from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
     from layoutscope.filesystems.apfs.volume import Volume
+    from layoutscope.filesystems.contract import VolumeRequest
     from layoutscope.structs.grammar import ApfsContainer
 
 
@@ -614,18 +615,12 @@ def build_container_layout(
     )
 
 
-def second_half(
-    half: Half,  # the image, and where the container starts there, in bytes
-    stack: tuple[str, ...],
-    log: FindingLog,
-    *,
-    sweeps: bool = False,
-) -> VolumeLayout | None:
-    """Make a layout from the second device alone; None if the image is not such a device.
+def lone_half_layout(request: VolumeRequest, log: FindingLog) -> VolumeLayout | None:
+    """Make a layout from the second device of a Fusion set alone; None if the image is not such a device.
 
     That is what its copy of the superblock says, and, if it is swept, the nodes on it.
     """
-    source, image_offset = half
+    source, image_offset = request.source, request.image_offset
     try:
         superblock = find_superblock(source, image_offset, log)
     except FormatError:
@@ -638,9 +633,9 @@ def second_half(
     blocks = Blocks((Window(source, image_offset, size),), (image_offset,), superblock.len_block)
     empty = {name: build_table(name, {}) for name in ("nodes", "node_fragments", "extents", "entries", "free")}
     own = regions_table([Region("container-superblock", "copy in block 0", 0)], blocks, None)
-    facts = _half_facts(superblock, image_offset, size, stack)
+    facts = _half_facts(superblock, image_offset, size, request.stack)
     layout = VolumeLayout(facts=facts, regions=own, findings=findings_table(log.findings), **empty)
-    return add_stale_nodes(blocks, sweep(blocks), layout, [])[0] if sweeps else layout
+    return add_stale_nodes(blocks, sweep(blocks), layout, [])[0] if request.sweep else layout
 
 
 def _half_facts(

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Driver, DriverProperties, HostProfile
     from layoutscope.aging.volume import AgingVolume
-    from layoutscope.filesystems.apfs.reader import Options
     from layoutscope.filesystems.contract import Checked, FileSystem, ReadableState, View, VolumeRequest
     from layoutscope.filesystems.recognition import Content
     from layoutscope.findings import Finding
@@ -105,15 +104,13 @@ class Apfs:
         """Read a container with all its volumes."""
         from layoutscope.filesystems.apfs.reader import read_layouts
 
-        keep = None if request.kept is None else request.keep
-        return read_layouts(request.source, image_offset=request.image_offset, options=_options(request), keep=keep)
+        return read_layouts(request)
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check a container; old copies of nodes are counted where they are found, in reading."""
         from layoutscope.filesystems.apfs.reader import check_container
 
-        kept = request.take_up()
-        found = check_container(request.source, image_offset=request.image_offset, options=_options(request), kept=kept)
+        found = check_container(request)
         own = [found.select(None if layout.facts.volume is None else layout.facts.uuid) for layout in layouts]
         return [
             replace(each, findings=(*each.findings, *_stale_nodes(layout)))
@@ -137,13 +134,13 @@ class Apfs:
         """Distinguish the devices of a Fusion set."""
         from layoutscope.filesystems.apfs.reader import is_second
 
-        return is_second((request.source, request.image_offset), request.second)
+        return is_second(request)
 
     def states(self, request: VolumeRequest) -> list[ReadableState]:
         """List checkpoints and snapshots, with how many of their nodes still exist."""
         from layoutscope.filesystems.apfs.reader import list_states
 
-        return list_states(request.source, image_offset=request.image_offset, second=request.second)
+        return list_states(request)
 
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
         """Put entries into trees that were filled with them in the order of their numbers."""
@@ -180,18 +177,6 @@ class Apfs:
         from layoutscope.filesystems.apfs.driver import driver
 
         return driver(host)
-
-
-def _options(request: VolumeRequest) -> Options:
-    from layoutscope.filesystems.apfs.reader import Options
-
-    return Options(
-        stack=request.stack,
-        first_volume=request.first_volume,
-        second=request.second,
-        sweep=request.sweep,
-        **{name: request.options.get(name) for name in ("xid", "snapshot", "password")},
-    )
 
 
 def _stale_nodes(layout: VolumeLayout) -> list[Finding]:

@@ -25,7 +25,7 @@ from layoutscope.filesystems.apfs.layout import (
     add_stale_nodes,
     build_container_layout,
     build_volume_layout,
-    second_half,
+    lone_half_layout,
 )
 from layoutscope.filesystems.apfs.mapped import report_unreached
 from layoutscope.filesystems.apfs.rescue import Evidence, rebuilt, reopen_container, reopen_volume, salvage_container
@@ -41,27 +41,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from layoutscope.filesystems.apfs.check.rules import CheckedContainer
-    from layoutscope.filesystems.apfs.container import Container, Half, Halves
+    from layoutscope.filesystems.apfs.container import Container, Halves
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fusion import ContainerParts
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.filesystems.apfs.sweep import Swept
     from layoutscope.filesystems.apfs.volume import Volume
-    from layoutscope.filesystems.contract import ReadableState
-    from layoutscope.image.source import Source
+    from layoutscope.filesystems.contract import ReadableState, VolumeRequest
     from layoutscope.tables import VolumeLayout
-
-
-class Options(Struct, frozen=True):
-    """How a container is read."""
-
-    stack: tuple[str, ...] = ()  # layers around the container, outermost first
-    first_volume: int = 1  # number of the container's first volume on the image
-    second: tuple[Source, int] | None = None  # the other image of a Fusion set, and where its half starts there
-    xid: int | None = None  # read the checkpoint of this transaction, or the snapshot of it
-    snapshot: str | None = None  # read the snapshot of this name
-    password: str | None = None  # password or recovery key of encrypted volumes
-    sweep: bool = False  # look at the whole container for nodes, to rebuild broken trees and to count old copies
 
 
 class KeptContainer(Struct, frozen=True):
@@ -72,19 +59,12 @@ class KeptContainer(Struct, frozen=True):
     forget: list[Callable[[], None]]
 
 
-def read_layouts(
-    source: Source,
-    *,
-    image_offset: int = 0,  # where the container starts, in bytes
-    options: Options | None = None,
-    keep: Callable[[KeptContainer], None] | None = None,
-) -> list[VolumeLayout]:
+def read_layouts(request: VolumeRequest) -> list[VolumeLayout]:
     """Read a container with all its volumes."""
-    options = options or Options()
-    half = (source, image_offset)
-    if not options.second and (alone := second_half(half, options.stack, FindingLog(), sweeps=options.sweep)):
+    stack = request.stack
+    if not request.second and (alone := lone_half_layout(request, FindingLog())):
         return [alone]
-    found = read_container(source, image_offset, options)
+    found = read_container(request)
     container, parts = found.container, found.parts
     kept = KeptContainer(found, [log.mark() for log in (container.log, *(volume.log for volume in found.volumes))])
     compare_container(container, parts)
@@ -92,23 +72,18 @@ def read_layouts(
         compare_volume(volume, found.slots[volume.state.number])
         compare_extents(volume)
         _bound_losses(volume, container.xid)
-        for tree in (volume.fs, volume.extentref) if keep is None else ():
-            tree.records.let_go()
+        for tree in (volume.fs, volume.extentref) if request.kept is None else ():
+            tree.records.drop_check_columns()
     report_changes(container)
-    view = snapshots.describe_state(container, options.xid)
-    newest = (
-        None if view == LIVE or container.younger else open_main_first(half, replace(options, xid=None), FindingLog())
-    )
+    view = snapshots.describe_state(container, request.options.get("xid"))
+    newest = None if view == LIVE or container.younger else open_newest(request)
     layouts = [
-        build_volume_layout(
-            container, volume, options.stack, view, count_dropped_nodes(newest, volume.state, volume.fs.nodes)
-        )
+        build_volume_layout(container, volume, stack, view, count_dropped_nodes(newest, volume.state, volume.fs.nodes))
         for volume in found.volumes
     ]
     balance = account(container, parts, found.volumes)
-    own = build_container_layout(found, balance, options.stack, view)
-    if keep is not None:
-        keep(kept)
+    own = build_container_layout(found, balance, stack, view)
+    request.keep(kept)
     if found.swept is None:
         return attach_containers([own, *layouts])
     stale = add_stale_nodes(container.blocks, found.swept, own, list(zip(found.volumes, layouts, strict=True)))
@@ -124,57 +99,45 @@ def _bound_losses(parts: VolumeParts, max_xid: int) -> None:
     report_losses(fs_source(state.store, state, parts.cipher), parts.fs.records, log)
 
 
-def check_container(
-    source: Source,
-    *,
-    image_offset: int = 0,  # where the container starts, in bytes
-    options: Options | None = None,
-    without: Collection[str] = (),
-    kept: KeptContainer | None = None,
-) -> CheckedContainer:
-    """Check the structure of an APFS container."""
+def check_container(request: VolumeRequest, without: Collection[str] = ()) -> CheckedContainer:
+    """Check the structure of an APFS container, as reading left it or read again."""
     from layoutscope.filesystems.apfs.check.rules import LONE_HALF, CheckedContainer, run_checks
 
+    kept: KeptContainer | None = request.take_up()
     if kept is not None:
         for forget in kept.forget:
             forget()
         return run_checks(kept.contents, without)
-    options, alone = options or Options(), FindingLog()
-    if not options.second and second_half((source, image_offset), options.stack, alone):
+    alone = FindingLog()
+    if not request.second and lone_half_layout(replace(request, sweep=False), alone):
         return CheckedContainer(alone.findings, {}, {"": [LONE_HALF]})
-    return run_checks(read_container(source, image_offset, options), without)
+    return run_checks(read_container(request), without)
 
 
-def is_second(half: Half, other: Half | None) -> bool:
+def is_second(request: VolumeRequest) -> bool:
     """Whether a half of a Fusion set is the second device, which tables number 1 whichever image was named first."""
-    return main_first(half, other, FindingLog())[0] is not half
+    half = request.source, request.image_offset
+    return main_first(half, request.second, FindingLog())[0] is not half
 
 
-def list_states(
-    source: Source,
-    *,
-    image_offset: int = 0,  # where the container starts, in bytes
-    second: tuple[Source, int] | None = None,
-) -> list[ReadableState]:
+def list_states(request: VolumeRequest) -> list[ReadableState]:
     """List the checkpoints and snapshots of a container that can be read."""
-    half, alone = (source, image_offset), FindingLog()
-    if not second and second_half(half, (), alone):
-        raise FormatError(alone.findings[-1].message, structure="container superblock", image_offset=image_offset)
-    return snapshots.states_of(open_main_first(half, Options(second=second), FindingLog()))
+    alone = FindingLog()
+    if not request.second and lone_half_layout(replace(request, sweep=False), alone):
+        where = request.image_offset
+        raise FormatError(alone.findings[-1].message, structure="container superblock", image_offset=where)
+    return snapshots.states_of(open_newest(request))
 
 
-def read_container(
-    source: Source,
-    image_offset: int,  # where the container starts there, in bytes
-    options: Options,
-) -> ContainerContents:
+def read_container(request: VolumeRequest) -> ContainerContents:
     """Read a container with all its volumes; nothing is compared yet."""
-    container, swept = _open_or_salvage((source, image_offset), options)
+    container, swept = _open_or_salvage(request)
     parts = read_container_parts(container)
     container = with_dirty(container, parts.dirty)
-    volumes = _read_volumes(container, parts, options, swept)
-    if not (volumes or _wants_live(container, options)):
-        raise UsageError(snapshots.no_such_state(container, options.snapshot, options.xid))
+    volumes = _read_volumes(container, parts, request, swept)
+    if not (volumes or _wants_live(container, request)):
+        own = request.options
+        raise UsageError(snapshots.no_such_state(container, own.get("snapshot"), own.get("xid")))
     listed = list_volumes(container)
     report_features(
         CONTAINER_INCOMPATIBLE,
@@ -185,74 +148,71 @@ def read_container(
         state = volume.state
         value = int(state.superblock.incompatible_features)
         report_features(VOLUME_INCOMPATIBLE, value, state.at_superblock("incompatible_features"))
-    slots = {options.first_volume + number: slot for number, (slot, _) in enumerate(listed)}
+    slots = {request.first_volume + number: slot for number, (slot, _) in enumerate(listed)}
     return ContainerContents(container, parts, volumes, slots, len(listed), swept)
 
 
-def _open_or_salvage(half: Half, options: Options) -> tuple[Container, Swept | None]:
+def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
     """Open a container and sweep it if that is wanted.
 
     If nothing can be opened, or only an older state, the sweep must find everything: the nodes of
     the last one are still there, as a rule.
     """
-    log = FindingLog()
-    halves = main_first(half, options.second, log)
+    log, xid = FindingLog(), request.options.get("xid")
+    halves = main_first((request.source, request.image_offset), request.second, log)
     opened: Container | None = None
     try:
-        opened = _open_halves(halves, options, log)
-        if opened.younger is None or options.xid is not None:
-            return opened, sweep(opened.blocks) if options.sweep else None
+        opened = _open_halves(halves, log, xid)
+        if opened.younger is None or xid is not None:
+            return opened, sweep(opened.blocks) if request.sweep else None
         lost, where = opened.younger, opened.blocks.at(opened.younger.paddr)
         why = FormatError(f"that of transaction {lost.xid}: {lost.why}", structure="checkpoint", image_offset=where)
     except FormatError as error:
         why = error
-    if options.sweep and options.xid is None:
+    if request.sweep and xid is None:
         with suppress(FormatError):
             salvaged, swept = salvage_container(halves, log, why)
             report_missing(salvaged)
             return salvaged, swept
     else:
-        reopened = reopen_container(halves, log, after_xid=opened.xid if opened else 0, xid=options.xid)
+        reopened = reopen_container(halves, log, after_xid=opened.xid if opened else 0, xid=xid)
         if reopened is not None:
             report_missing(reopened)
             opened = reopened
     if opened is None:
         raise why
-    return opened, sweep(opened.blocks) if options.sweep else None
+    return opened, sweep(opened.blocks) if request.sweep else None
 
 
-def open_main_first(
-    half: Half,  # the image, and where the container starts there, in bytes
-    options: Options,
-    log: FindingLog,
-) -> Container:
-    """Open a container with its main device first."""
-    return _open_halves(main_first(half, options.second, log), options, log)
+def open_newest(request: VolumeRequest) -> Container:
+    """Open the newest state of a container; what is wrong with it is reported elsewhere."""
+    log = FindingLog()
+    return _open_halves(main_first((request.source, request.image_offset), request.second, log), log, None)
 
 
-def _open_halves(halves: Halves, options: Options, log: FindingLog) -> Container:
+def _open_halves(halves: Halves, log: FindingLog, xid: int | None) -> Container:
     main, second = halves
-    container = open_container(main, log, second=second, xid=options.xid)
+    container = open_container(main, log, second=second, xid=xid)
     report_missing(container)
     return container
 
 
-def _wants_live(container: Container, options: Options) -> bool:
+def _wants_live(container: Container, request: VolumeRequest) -> bool:
     """Return whether no snapshot was requested: neither by its name nor by a transaction without a checkpoint."""
-    return options.snapshot is None and options.xid in (None, container.xid)
+    return request.options.get("snapshot") is None and request.options.get("xid") in (None, container.xid)
 
 
 def _read_volumes(
-    container: Container, parts: ContainerParts, options: Options, swept: Swept | None
+    container: Container, parts: ContainerParts, request: VolumeRequest, swept: Swept | None
 ) -> list[VolumeParts]:
     """Read every volume in the state that was asked for; what cannot be opened, from what is left of it."""
     found: dict[int, VolumeParts | None] = {}
     broken: list[tuple[int, int, Store, FormatError]] = []
-    for number, (_, oid) in enumerate(list_volumes(container), options.first_volume):
+    for number, (_, oid) in enumerate(list_volumes(container), request.first_volume):
         store = container.store.apart()
         try:
             volume = open_volume(container, store, oid, number)
-            found[number] = _read_state(container, volume, options)
+            found[number] = _read_state(container, volume, request)
         except FormatError as error:
             broken.append((number, oid, store, error))
     evidence = Evidence(container, parts.space, [item for item in found.values() if item is not None], swept)
@@ -260,7 +220,7 @@ def _read_volumes(
         store.log.survive(why, code="volume-unreadable")
         try:
             volume = reopen_volume(container, store, oid, number, evidence)
-            found[number] = _read_state(container, volume, options)
+            found[number] = _read_state(container, volume, request)
         except FormatError as error:
             container.log.extend(store.log.findings)
             container.log.survive(error, code="volume-unreadable")
@@ -273,10 +233,11 @@ def _read_volumes(
     return [rebuilt(item, evidence, volumes) for item in volumes]
 
 
-def _read_state(container: Container, volume: Volume, options: Options) -> VolumeParts | None:
+def _read_state(container: Container, volume: Volume, request: VolumeRequest) -> VolumeParts | None:
     """Read the state of a volume that was asked for; None if it has no such state."""
-    is_live = _wants_live(container, options)
-    view = LIVE if is_live else snapshots.snapshot_view(container, volume, options.snapshot, options.xid)
+    own = request.options
+    is_live = _wants_live(container, request)
+    view = LIVE if is_live else snapshots.snapshot_view(container, volume, own.get("snapshot"), own.get("xid"))
     if view is None:
         return None
-    return read_volume_parts(container, volume, cipher=cipher_of(container, volume, options.password), chosen=view)
+    return read_volume_parts(container, volume, cipher=cipher_of(container, volume, own.get("password")), chosen=view)

@@ -1,0 +1,40 @@
+"""APFS containers, read and checked by themselves: without partitions around them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from layoutscope.filesystems.apfs import reader
+from layoutscope.filesystems.apfs.plugin import TRAITS
+from layoutscope.filesystems.contract import VolumeRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from layoutscope.filesystems.apfs.check.rules import CheckedContainer
+    from layoutscope.filesystems.contract import ReadableState
+    from layoutscope.image.source import Source
+    from layoutscope.tables import VolumeLayout
+
+OWN: Final = {option.name for option in TRAITS.options} - {"second"}
+
+
+def request_of(source: Source, **asked: Any) -> VolumeRequest:
+    """Ask for a container; what is asked for are options of APFS, or fields of a request."""
+    own = {name: asked.pop(name) for name in OWN & asked.keys()}
+    return VolumeRequest(source, **asked, options=own)
+
+
+def read_layouts(source: Source, **asked: Any) -> list[VolumeLayout]:
+    """Read a container with all its volumes."""
+    return reader.read_layouts(request_of(source, **asked))
+
+
+def check_container(source: Source, *, without: Collection[str] = (), **asked: Any) -> CheckedContainer:
+    """Check a container."""
+    return reader.check_container(request_of(source, **asked), without)
+
+
+def list_states(source: Source, **asked: Any) -> list[ReadableState]:
+    """List the states of a container that can be read."""
+    return reader.list_states(request_of(source, **asked))

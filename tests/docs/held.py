@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from layoutscope.aging import hfsplus as writing
 from layoutscope.api.alike import VOLUMES
 from layoutscope.api.replay import SURE
 from layoutscope.drive import load_profile
 from layoutscope.drive.uncertain import num_draws
 from layoutscope.filesystems.apfs.check.names import MAX_SLOW_HASHES
 from layoutscope.filesystems.apfs.rescue import SEARCHED_BYTES
-from layoutscope.filesystems.hfsplus import writing
 from layoutscope.results import explanation
 from layoutscope.results.predict import NAMED_SHARE
 from layoutscope.results.verdict import ALL_OVER, DENSE, HELPS_FROM, NAMED_FROM, SLOW_FROM, WORTH_S

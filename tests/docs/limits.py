@@ -221,7 +221,7 @@ ELSEWHERE = {
     "filesystems.apfs.container.MAX_COPIES": "how many of the copies are tried that MAX_HITS bounds",
     "tables.parquet._MAX_VARINT_BYTES": "what the format allows",
     "filesystems.hfsplus.rescue.LARGEST_BLOCK_BYTES": "what the format allows",
-    "filesystems.apfs.writing.MAX_STARTS": "what the driver does",
+    "aging.apfs.MAX_STARTS": "what the driver does",
 }
 """Constants and modules whose bounds protect nothing from anybody, and why."""
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from fixtures.fileset import populate, replaced, sizes
+from layoutscope.aging.apfs import CHUNK_BLOCKS, MAP_BYTES, TREES, read_apfs
+from layoutscope.aging.apfs import POLICIES as APFS_POLICIES
+from layoutscope.aging.hfsplus import POLICIES as HFSPLUS_POLICIES
+from layoutscope.aging.hfsplus import read_hfsplus
 from layoutscope.aging.layouts import build_aged_layout
 from layoutscope.aging.volume import RECORDS, AgingEntries, Cycle, CycleKind, CycleWork, plan_cycle
-from layoutscope.filesystems.apfs.writing import CHUNK_BLOCKS, MAP_BYTES, TREES, read_apfs
-from layoutscope.filesystems.apfs.writing import POLICIES as APFS_POLICIES
-from layoutscope.filesystems.hfsplus.writing import POLICIES as HFSPLUS_POLICIES
-from layoutscope.filesystems.hfsplus.writing import read_hfsplus
 from layoutscope.tables import NULL_ROW, Values, VolumeFacts, VolumeLayout, build_table
 
 if TYPE_CHECKING:

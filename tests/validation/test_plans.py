@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fixtures.fileset import FileSet, populate, replaced
+from layoutscope.aging.hfsplus import THREAD, catalog_bytes, macos_rule, thread_bytes
 from layoutscope.aging.trees import NAME, TEMPORARY_LETTERS, key_of
 from layoutscope.drive import load_profile, service
-from layoutscope.filesystems.hfsplus.writing import THREAD, catalog_bytes, macos_rule, thread_bytes
 from layoutscope.tables.columns import NULL_ROW
 from layoutscope.walk import trace
 from tests.unit.native.reference.growth import Nodes

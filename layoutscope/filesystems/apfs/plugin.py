@@ -70,14 +70,14 @@ class Apfs:
     @property
     def hosts(self) -> Mapping[str, DriverProperties]:
         """What the drivers of the hosts do."""
-        from layoutscope.filesystems.apfs.driver import HOSTS
+        from layoutscope.drivers.apfs import HOSTS
 
         return HOSTS
 
     @property
     def host_sources(self) -> Mapping[str, tuple[str, str]]:
         """Where that comes from."""
-        from layoutscope.filesystems.apfs.driver import HOST_SOURCES
+        from layoutscope.drivers.apfs import HOST_SOURCES
 
         return HOST_SOURCES
 
@@ -144,14 +144,14 @@ class Apfs:
 
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
         """Put entries into trees that were filled with them in the order of their numbers."""
-        from layoutscope.filesystems.apfs.writing import remade
+        from layoutscope.aging.apfs import remade
 
         return remade(layout)
 
     def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
         """Fill the trees as the Linux driver does; how macOS fills them is not published."""
-        from layoutscope.filesystems.apfs.driver import HOSTS, joins_pieces
-        from layoutscope.filesystems.apfs.writing import copies_by_linux
+        from layoutscope.aging.apfs import copies_by_linux
+        from layoutscope.drivers.apfs import HOSTS, joins_pieces
 
         if host.name != "linux":
             return ()
@@ -162,19 +162,19 @@ class Apfs:
 
     def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
         """Make a volume that ages as the driver of a host would have it; None where its tree was not read."""
-        from layoutscope.filesystems.apfs.writing import policy_of, read_apfs
+        from layoutscope.aging.apfs import policy_of, read_apfs
 
         return read_apfs(layout, policy_of(layout, host))
 
     def written_by(self, layout: VolumeLayout) -> str:
         """Distinguish Linux and macOS by their traces in the volume's header."""
-        from layoutscope.filesystems.apfs.driver import written_by
+        from layoutscope.drivers.apfs import written_by
 
         return written_by(layout)
 
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""
-        from layoutscope.filesystems.apfs.driver import driver
+        from layoutscope.drivers.apfs import driver
 
         return driver(host)
 

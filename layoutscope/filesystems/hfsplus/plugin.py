@@ -66,14 +66,14 @@ class Hfsplus:
     @property
     def hosts(self) -> Mapping[str, DriverProperties]:
         """What the drivers of the hosts do."""
-        from layoutscope.filesystems.hfsplus.driver import HOSTS
+        from layoutscope.drivers.hfsplus import HOSTS
 
         return HOSTS
 
     @property
     def host_sources(self) -> Mapping[str, tuple[str, str]]:
         """Where that comes from."""
-        from layoutscope.filesystems.hfsplus.driver import HOST_SOURCES
+        from layoutscope.drivers.hfsplus import HOST_SOURCES
 
         return HOST_SOURCES
 
@@ -125,31 +125,31 @@ class Hfsplus:
 
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
         """Lay the entries out into a catalog in one piece; None where their names were left out or hashed."""
-        from layoutscope.filesystems.hfsplus.writing import has_names, remade
+        from layoutscope.aging.hfsplus import has_names, remade
 
         return remade(layout) if has_names(layout) else None
 
     def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
         """Fill a catalog file by file; nothing where names were left out or hashed."""
-        from layoutscope.filesystems.hfsplus.writing import fill_catalogs
+        from layoutscope.aging.hfsplus import fill_catalogs
 
         return fill_catalogs(layout, host.name)
 
     def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
         """Make a volume that ages as the driver of a host would have it; None where its tree was not read."""
-        from layoutscope.filesystems.hfsplus.writing import POLICIES, read_hfsplus
+        from layoutscope.aging.hfsplus import POLICIES, read_hfsplus
 
         return read_hfsplus(layout, POLICIES[host])
 
     def written_by(self, layout: VolumeLayout) -> str:
         """Distinguish Linux and macOS by their traces in the volume's header."""
-        from layoutscope.filesystems.hfsplus.driver import written_by
+        from layoutscope.drivers.hfsplus import written_by
 
         return written_by(layout)
 
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""
-        from layoutscope.filesystems.hfsplus.driver import driver
+        from layoutscope.drivers.hfsplus import driver
         from layoutscope.filesystems.hfsplus.layout import compared_by
 
         return driver(host, compared_by)

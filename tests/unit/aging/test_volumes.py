@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import layoutscope
+from layoutscope.aging import apfs as writing
+from layoutscope.aging.apfs import POLICIES, policy_of
 from layoutscope.aging.layouts import build_aged_layout
 from layoutscope.aging.trees import NOWHERE
 from layoutscope.aging.volume import WORKLOADS, workload
 from layoutscope.api.alike import LAID_OUT, VOLUMES, readable, volumes_alike
-from layoutscope.filesystems.apfs import writing
-from layoutscope.filesystems.apfs.writing import POLICIES, policy_of
 from layoutscope.metrics import measure
 from layoutscope.walk import trace
 from layoutscope.walk.whatif import lay_in_read_order, pack_nodes

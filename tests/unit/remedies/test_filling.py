@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+from layoutscope.aging import apfs
 from layoutscope.drive import load_profile
-from layoutscope.filesystems.apfs import writing as apfs
 from layoutscope.filesystems.registry import filesystem
 from layoutscope.remedies.case import (
     Case,

@@ -49,7 +49,7 @@ from layoutscope.aging.volume import (
     read_entries,
     read_free,
 )
-from layoutscope.filesystems.apfs.driver import BEFORE
+from layoutscope.drivers.apfs import BEFORE
 from layoutscope.structs.arrays import distinct, find, is_among
 from layoutscope.tables import NULL_ROW, Table, VolumeLayout, build_table
 from layoutscope.tables.columns import are_walked

@@ -32,7 +32,14 @@ from layoutscope.aging.volume import (
     read_free,
 )
 from layoutscope.structs.arrays import distinct, find, is_among
-from layoutscope.structs.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_THREAD
+from layoutscope.structs.records import (
+    CATALOG_FILE,
+    CATALOG_FOLDER,
+    CATALOG_KEY,
+    CATALOG_THREAD,
+    NODE_DESCRIPTOR,
+    POINTER_RECORD,
+)
 from layoutscope.tables import NULL_ROW, Table, Values, VolumeLayout, build_table
 
 if TYPE_CHECKING:
@@ -47,7 +54,7 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 CATALOG: Final = "catalog"
-NODE_HEAD: Final = 14 + 2
+NODE_HEAD: Final = NODE_DESCRIPTOR.width + 2
 """Bytes of a node's descriptor, and of the offset of its free space (TN1150, B-Trees)."""
 TABLE_ENTRY: Final = 2
 SMALLEST_CLUMP_BLOCKS: Final = 256
@@ -55,9 +62,13 @@ SMALLEST_CLUMP_BLOCKS: Final = 256
 THREAD: Final = 0
 """Place of a thread record among those of its directory: before all names."""
 
-INDEX_BYTES: Final = 2 + 8 + 33 + 4
-SHORT_INDEX_BYTES: Final = 2 + 8 + 4
-"""Bytes that a record of an index node takes, key and offset with it: with a name, and that of a thread."""
+_UNIT_BYTES: Final = 2
+_FIXED_BYTES: Final = CATALOG_KEY.width + TABLE_ENTRY
+"""Bytes that every record takes: its key without the name, and its entry in the table at the end of its node."""
+
+SHORT_INDEX_BYTES: Final = _FIXED_BYTES + POINTER_RECORD.width
+INDEX_BYTES: Final = SHORT_INDEX_BYTES + 33
+"""Bytes that a record of an index node takes: that of a thread, and one with a name."""
 
 LINUX: Final = Policy(
     # fs/hfsplus/brec.c splits a full node in the middle, less two bytes a record that the half of them which stays has
@@ -210,12 +221,12 @@ def _free_nodes(layout: VolumeLayout) -> tuple[I64, I64]:
 
 def catalog_bytes(letters: I64, is_directory: NDArray[np.bool_] | bool) -> I64:
     """Return the bytes of records of files or folders: key, value and offset (TN1150, Catalog File)."""
-    return 2 + 8 + 2 * letters + np.where(is_directory, 88, 248)
+    return _FIXED_BYTES + _UNIT_BYTES * letters + np.where(is_directory, CATALOG_FOLDER.width, CATALOG_FILE.width)
 
 
 def thread_bytes(letters: I64) -> I64:
     """Return the bytes of thread records: the key has no name, the record has."""
-    return 2 + 8 + 10 + 2 * letters
+    return _FIXED_BYTES + CATALOG_THREAD.width + _UNIT_BYTES * letters
 
 
 NODE_BYTES: Final = 8192
@@ -231,17 +242,8 @@ FANOUT: Final = 60
 """Children of an index node: keys with names of a usual length, in nodes that are half full, too."""
 
 _HEAD_BYTES: Final = 24
-_UNIT_BYTES: Final = 2
-_OFFSET_BYTES: Final = 2
-"""A record's entry in the table of offsets at the end of its node."""
-
-_POINTER_BYTES: Final = 4
-"""The number of a node, that an index record leads to."""
-
 FIRST_NODE: Final = 1
 """The first number that a node gets: the header has 0."""
-
-_DESCRIPTOR_BYTES: Final = 14
 
 
 def remade(layout: VolumeLayout) -> VolumeLayout:
@@ -277,11 +279,9 @@ def _lay_out(
     # A thread has no name: of the records under one number it is the first.
     is_entry = np.repeat(np.array([0, 1], np.uint8), len(own))
     order = np.lexsort((np.tile(np.arange(len(own)), 2), is_entry, np.concatenate([own, parent])))
-    named = table.texts("name").num_chars() * _UNIT_BYTES
-    fixed = CATALOG_KEY.width + _OFFSET_BYTES
-    record = np.where(is_folder, CATALOG_FOLDER.width, CATALOG_FILE.width)
-    size = fixed + np.concatenate([CATALOG_THREAD.width + named, named + record])
-    index_bytes = fixed + _POINTER_BYTES + np.concatenate([np.zeros_like(named), named])
+    letters = table.texts("name").num_chars()
+    size = np.concatenate([thread_bytes(letters), catalog_bytes(letters, is_folder)])
+    index_bytes = SHORT_INDEX_BYTES + _UNIT_BYTES * np.concatenate([np.zeros_like(letters), letters])
     leaf, levels = fill(own, order, size, index_bytes)
     columns, number = build_filled_nodes({CATALOG: levels}, FIRST_NODE)
     columns |= {
@@ -335,8 +335,8 @@ def linux_rule() -> SplitRule:
     Records stay until they reach the middle of the node, counted with its descriptor, less two bytes for each record
     that the node has and the descriptor again.
     """
-    room = NODE_BYTES // 2 - 2 * _DESCRIPTOR_BYTES
-    return SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=False, room_bytes=room, less_per_record=_OFFSET_BYTES)
+    room = NODE_BYTES // 2 - 2 * NODE_DESCRIPTOR.width
+    return SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=False, room_bytes=room, less_per_record=TABLE_ENTRY)
 
 
 def macos_rule() -> SplitRule:

@@ -35,43 +35,23 @@ Piece = tuple[int, int]
 
 
 class VolumeRequest(Struct, frozen=True):
-    """What is to be read, and how.
+    """What is to be read, and how."""
 
-    Attributes
-    ----------
-    source : Source
-        The image.
-    image_offset : int
-        Where the volume or container starts, in bytes.
-    size_bytes : int or None
-        Bytes that it has at most, where it ends before the image does.
-    stack : tuple of str
-        The layers from the image down to it, its own label last.
-    first_volume : int
-        Number of its first volume on the image; the first of all is 1.
-    sweep : bool
-        Whether everything is looked at for nodes, to rebuild broken trees and to count old copies.
-    second : (Source, int) or None
-        The other image of a set of devices, and where the part on it starts; only if ``second`` is among the options
-        that the file system understands.
-    options : mapping of str to value
-        Its own options (:attr:`Traits.options`), as given or with their defaults.
-    is_start_named : bool
-        Whether a map or the caller says where it starts; what is read without its headers is uncertain otherwise.
-    kept : dict of int to Any, or None
-        Where reading leaves, by `image_offset`, what a check of the same place can take up, so that nothing is read
-        twice; None where no check follows.
-    """
-
-    source: Source
-    image_offset: int = 0
-    size_bytes: int | None = None
-    stack: tuple[str, ...] = ()
-    first_volume: int = 1
-    sweep: bool = False
+    source: Source  # the image
+    image_offset: int = 0  # where the volume or container starts, in bytes
+    size_bytes: int | None = None  # bytes that it has at most, where it ends before the image does
+    stack: tuple[str, ...] = ()  # the layers from the image down to it, its own label last
+    first_volume: int = 1  # number of its first volume on the image; the first of all is 1
+    sweep: bool = False  # whether everything is looked at for nodes, to rebuild broken trees and to count old copies
+    # the other image of a set of devices, and where the part on it starts; only if `second` is among the options that
+    # the file system understands
     second: tuple[Source, int] | None = None
+    # its own options (`Traits.options`), as given or with their defaults
     options: Mapping[str, Any] = field(default_factory=dict)
+    # whether a map or the caller says where it starts; what is read without its headers is uncertain otherwise
     is_start_named: bool = True
+    # where reading leaves, by `image_offset`, what a check of the same place can take up, so that nothing is read
+    # twice; None where no check follows
     kept: dict[int, Any] | None = None
 
     def keep(self, contents: object) -> None:
@@ -85,88 +65,43 @@ class VolumeRequest(Struct, frozen=True):
 
 
 class Unchecked(Struct, frozen=True):
-    """A rule that could not be checked on all its subjects.
+    """A rule that could not be checked on all its subjects."""
 
-    Attributes
-    ----------
-    rule : str
-        Its name.
-    reason : str
-        Why, as what follows "because".
-    """
-
-    rule: str
-    reason: str
+    rule: str  # its name
+    reason: str  # why, as what follows "because"
 
 
 class Checked(Struct, frozen=True):
-    """The result of a check of one volume, or of a container outside of its volumes.
+    """The result of a check of one volume, or of a container outside of its volumes."""
 
-    Attributes
-    ----------
-    findings : tuple of Finding
-        Everything that is wrong.
-    num_rules : int
-        How many rules there are for it.
-    unchecked : tuple of Unchecked
-        Those of them that did not run, or saw a part alone.
-    """
-
-    findings: tuple[Finding, ...] = ()
-    num_rules: int = 0
-    unchecked: tuple[Unchecked, ...] = ()
+    findings: tuple[Finding, ...] = ()  # everything that is wrong
+    num_rules: int = 0  # how many rules there are for it
+    unchecked: tuple[Unchecked, ...] = ()  # those of them that did not run, or saw a part alone
 
 
 class ReadableState(Struct, frozen=True):
-    """A state of a container or volume.
+    """A state of a container or volume."""
 
-    Attributes
-    ----------
-    kind : {'checkpoint', 'snapshot'}
-        Of the whole container, or of one volume.
-    label : str
-        Transaction of a checkpoint, name of a snapshot; of snapshots that are lost, how many.
-    xid : int
-        Transaction; 0 if unknown.
-    volume : str
-        Name of the snapshot's volume; of a checkpoint, the names of its volumes.
-    time_ns : int
-        Nanoseconds since 1970: creation, or the last change of a volume; 0 if unknown.
-    is_complete : bool
-        Whether all superblocks and object maps that lead to it are still there.
-    num_nodes, num_sound_nodes : int
-        Nodes of its main trees that its object maps still name, and those of them that hold what they should.
-    """
-
-    kind: Literal["checkpoint", "snapshot"]
-    label: str
-    xid: int
-    volume: str
-    time_ns: int
-    is_complete: bool
-    num_nodes: int
-    num_sound_nodes: int
+    kind: Literal["checkpoint", "snapshot"]  # of the whole container, or of one volume
+    label: str  # transaction of a checkpoint, name of a snapshot; of snapshots that are lost, how many
+    xid: int  # transaction; 0 if unknown
+    volume: str  # name of the snapshot's volume; of a checkpoint, the names of its volumes
+    time_ns: int  # nanoseconds since 1970: creation, or the last change of a volume; 0 if unknown
+    is_complete: bool  # whether all superblocks and object maps that lead to it are still there
+    num_nodes: int  # nodes of its main trees that its object maps still name
+    num_sound_nodes: int  # those of them that hold what they should
 
 
 class InodeStats(NamedTuple):
-    """What inode records hold that no table does; arrays of shape (n,), one row per record.
+    """What inode records hold that no table does; arrays of one length, one row per record."""
 
-    Attributes
-    ----------
-    file_id : uint64 array
-        CNID or inode number.
-    mode : uint16 array
-        Type and permissions as ``st_mode`` has them; 0 where a record has none.
-    user_id, group_id : uint32 arrays
-        Owners.
-    access_us, change_us : int64 arrays
-        Last access, and last change of the record, in microseconds since 1970; `NO_TIME` where none was written.
-    """
-
-    file_id: NDArray[np.uint64]
-    mode: NDArray[np.uint16]
+    file_id: NDArray[np.uint64]  # CNID or inode number
+    mode: NDArray[np.uint16]  # type and permissions as `st_mode` has them; 0 where a record has none
+    # user_id, group_id: owners
     user_id: NDArray[np.uint32]
     group_id: NDArray[np.uint32]
+    # access_us, change_us: last access, and last change of the record, in microseconds since 1970; `NO_TIME` where none
+    # was written
     access_us: NDArray[np.int64]
     change_us: NDArray[np.int64]
 
@@ -204,15 +139,9 @@ class View(Protocol):
 
 
 class PlainView(Struct, frozen=True):
-    """A view of the raw bytes, whose structures are not shown.
+    """A view of the raw bytes, whose structures are not shown."""
 
-    Attributes
-    ----------
-    source : Source
-        The image.
-    """
-
-    source: Source
+    source: Source  # the image
 
     def read(self, row: Row, piece: Piece) -> bytes:  # noqa: ARG002  (every row is on the one image)
         """Read a piece."""
@@ -267,28 +196,15 @@ class FileSystem(Protocol):
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
         """Recognise by content whether a stretch holds it, or a relative of it that is only named.
 
-        Parameters
-        ----------
-        stretch : Window
-            Where a volume may be.
-        thorough : bool
-            Whether nothing at all was recognised there at the usual places, so that copies of a lost header count too:
-            they may be left over from before the stretch was formatted for something else.
+        It is asked to be `thorough` where nothing at all was recognised at the usual places. Then copies of a lost
+        header count too: they may be left over from before the stretch was formatted for something else.
         """
 
     def find_in(self, stretch: Window, data: NDArray[np.uint8], offset: int) -> list[Content]:
-        """Find volumes whose structures are in a piece of a stretch that no map divides.
+        """Find volumes whose structures are in `data`, a piece of a stretch that no map divides.
 
-        A start that nothing confirms is a finding ``start-uncertain`` of its content.
-
-        Parameters
-        ----------
-        stretch : Window
-            The whole stretch, from which what confirms a start is read.
-        data : (n,) uint8 array
-            The piece; it begins with a sector.
-        offset : int
-            Where it starts in the stretch, in bytes.
+        The piece begins with a sector, at a byte `offset` of the stretch, from which what confirms a start is read. A
+        start that nothing confirms is a finding ``start-uncertain`` of its content.
         """
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:

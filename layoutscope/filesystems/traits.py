@@ -121,45 +121,21 @@ class Traits:
 
 
 class Feature(NamedTuple):
-    """One bit.
+    """One bit."""
 
-    Attributes
-    ----------
-    bit : IntEnum
-        Its member in the grammar.
-    meaning : str
-        What it means for reading, in one sentence.
-    code : str
-        Code of the finding that it is, if files may be missing where it is set; empty otherwise.
-    message : str
-        What that finding says.
-    """
-
-    bit: IntEnum
-    meaning: str
-    code: str = ""
-    message: str = ""
+    bit: IntEnum  # its member in the grammar
+    meaning: str  # what it means for reading, in one sentence
+    code: str = ""  # of the finding that it is, if files may be missing where it is set
+    message: str = ""  # what that finding says
 
 
 class FeatureField(NamedTuple):
-    """A field of such bits.
+    """A field of such bits."""
 
-    Attributes
-    ----------
-    original : str
-        Its name in Apple's documentation.
-    title : str
-        What it is.
-    unknown : str
-        What is made of a bit that is not in the table, in one sentence.
-    features : tuple of Feature
-        Its known bits.
-    """
-
-    original: str
-    title: str
-    unknown: str
-    features: tuple[Feature, ...] = ()
+    original: str  # its name in Apple's documentation
+    title: str  # what it is
+    unknown: str  # what is made of a bit that is not in the table, in one sentence
+    features: tuple[Feature, ...] = ()  # its known bits
 
     @property
     def mask(self) -> int:
@@ -167,18 +143,12 @@ class FeatureField(NamedTuple):
         return sum(int(item.bit) for item in self.features)
 
 
-def report_features(table: FeatureField, value: int, log: FindingLog) -> None:
-    """Report the bits of a field of incompatible features after which files may be missing.
-
-    Parameters
-    ----------
-    table : FeatureField
-        The field; who does not know one of its bits is not to read the volume.
-    value : int
-        What it holds.
-    log : FindingLog
-        Bound to the field.
-    """
+def report_features(
+    table: FeatureField,  # who does not know one of its bits is not to read the volume
+    value: int,
+    log: FindingLog,  # bound to the field
+) -> None:
+    """Report the bits of a field of incompatible features after which files may be missing."""
     level: Level = "error"
     for item in table.features:
         if item.code and value & int(item.bit):

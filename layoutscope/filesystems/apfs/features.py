@@ -12,7 +12,9 @@ from typing import Final
 from layoutscope.filesystems.traits import Feature, FeatureField
 from layoutscope.structs import grammar
 
-_CONTAINER, _VOLUME, _SNAPSHOT = grammar.ApfsContainer, grammar.ApfsVolume, grammar.ApfsSnapshot
+_CONTAINER, _VOLUME = grammar.ApfsContainer, grammar.ApfsVolume
+_REQUIRED, _OPTIONAL, _FLAG = _VOLUME.VolumeIncompatibleFeature, _VOLUME.VolumeFeature, _VOLUME.VolumeFlag
+_SNAPSHOT: Final = grammar.ApfsSnapshot.SnapMetaFlag
 
 _INCOMPATIBLE: Final = "An unknown bit is an error: files may be missing."
 _READ_ONLY: Final = "An unknown bit is a warning of `check`, because it matters to programs that write."
@@ -43,33 +45,21 @@ VOLUME_INCOMPATIBLE: Final = FeatureField(
     "Incompatible features of a volume",
     _INCOMPATIBLE,
     (
+        Feature(_REQUIRED.case_insensitive, "Names are compared without regard to case and normalization."),
+        Feature(_REQUIRED.dataless_snaps, "A snapshot has no data of its own any more; its metadata is read as usual."),
+        Feature(_REQUIRED.enc_rolled, "The encryption was changed at least once; extents have the keys of their time."),
+        Feature(_REQUIRED.normalization_insensitive, "Names are compared without regard to normalization."),
         Feature(
-            _VOLUME.VolumeIncompatibleFeature.case_insensitive,
-            "Names are compared without regard to case and normalization.",
-        ),
-        Feature(
-            _VOLUME.VolumeIncompatibleFeature.dataless_snaps,
-            "A snapshot has no data of its own any more; its metadata is read as usual.",
-        ),
-        Feature(
-            _VOLUME.VolumeIncompatibleFeature.enc_rolled,
-            "The encryption was changed at least once; extents have the keys of their time.",
-        ),
-        Feature(
-            _VOLUME.VolumeIncompatibleFeature.normalization_insensitive,
-            "Names are compared without regard to normalization.",
-        ),
-        Feature(
-            _VOLUME.VolumeIncompatibleFeature.incomplete_restore,
+            _REQUIRED.incomplete_restore,
             "A restore of the volume was interrupted: files that it should have are not there.",
             "restore-incomplete",
             "a restore of this volume was interrupted: files may be missing",
         ),
         Feature(
-            _VOLUME.VolumeIncompatibleFeature.sealed_volume,
+            _REQUIRED.sealed_volume,
             "The volume is sealed: nodes have hashes instead of headers, and extents have a tree of their own.",
         ),
-        Feature(_VOLUME.VolumeIncompatibleFeature.reserved_40, _NOT_PUBLISHED),
+        Feature(_REQUIRED.reserved_40, _NOT_PUBLISHED),
     ),
 )
 
@@ -114,16 +104,14 @@ FEATURE_FIELDS: Final = (
         _COMPATIBLE,
         (
             Feature(
-                _VOLUME.VolumeFeature.defrag_prerelease,
+                _OPTIONAL.defrag_prerelease,
                 "Defragmented by an early version, which may have lost data. Nothing is read differently.",
             ),
+            Feature(_OPTIONAL.hardlink_map_records, "Hard links have sibling records, by which they are found."),
+            Feature(_OPTIONAL.defrag, "The volume may be defragmented. Nothing is read differently."),
+            Feature(_OPTIONAL.strictatime, "Each access changes the time of the last one."),
             Feature(
-                _VOLUME.VolumeFeature.hardlink_map_records, "Hard links have sibling records, by which they are found."
-            ),
-            Feature(_VOLUME.VolumeFeature.defrag, "The volume may be defragmented. Nothing is read differently."),
-            Feature(_VOLUME.VolumeFeature.strictatime, "Each access changes the time of the last one."),
-            Feature(
-                _VOLUME.VolumeFeature.volgrp_system_ino_space,
+                _OPTIONAL.volgrp_system_ino_space,
                 "Inode numbers are shared with the other volumes of the volume group.",
             ),
         ),
@@ -133,24 +121,24 @@ FEATURE_FIELDS: Final = (
         "Flags of a volume",
         _COMPATIBLE,
         (
-            Feature(_VOLUME.VolumeFlag.unencrypted, "The volume is not encrypted."),
-            Feature(_VOLUME.VolumeFlag.reserved_2, _NOT_PUBLISHED),
-            Feature(_VOLUME.VolumeFlag.reserved_4, _NOT_PUBLISHED),
-            Feature(_VOLUME.VolumeFlag.onekey, "One key, of the volume, encrypts all files."),
+            Feature(_FLAG.unencrypted, "The volume is not encrypted."),
+            Feature(_FLAG.reserved_2, _NOT_PUBLISHED),
+            Feature(_FLAG.reserved_4, _NOT_PUBLISHED),
+            Feature(_FLAG.onekey, "One key, of the volume, encrypts all files."),
             Feature(
-                _VOLUME.VolumeFlag.spilledover,
+                _FLAG.spilledover,
                 "The volume ran out of space on the fast device of a Fusion set. Nothing is read differently.",
             ),
             Feature(
-                _VOLUME.VolumeFlag.run_spillover_cleaner,
+                _FLAG.run_spillover_cleaner,
                 "Space on the fast device is to be freed at the next mount. Nothing is read differently.",
             ),
             Feature(
-                _VOLUME.VolumeFlag.always_check_extentref,
+                _FLAG.always_check_extentref,
                 "A program that overwrites an extent looks up its references first. Nothing is read differently.",
             ),
-            Feature(_VOLUME.VolumeFlag.reserved_80, _NOT_PUBLISHED),
-            Feature(_VOLUME.VolumeFlag.reserved_100, _NOT_PUBLISHED),
+            Feature(_FLAG.reserved_80, _NOT_PUBLISHED),
+            Feature(_FLAG.reserved_100, _NOT_PUBLISHED),
         ),
     ),
     FeatureField(
@@ -159,11 +147,11 @@ FEATURE_FIELDS: Final = (
         _COMPATIBLE,
         (
             Feature(
-                _SNAPSHOT.SnapMetaFlag.pending_dataless,
+                _SNAPSHOT.pending_dataless,
                 "The data of the snapshot are to be given up; its metadata is read as usual.",
             ),
             Feature(
-                _SNAPSHOT.SnapMetaFlag.merge_in_progress,
+                _SNAPSHOT.merge_in_progress,
                 "The snapshot is being merged with another one; what is left of it is read.",
             ),
         ),

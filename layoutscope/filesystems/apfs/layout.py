@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -137,21 +137,16 @@ def history_facts(superblock: grammar.ApfsVolume.ApfsSuperblock) -> Details:
     return details | {"modified by": ", ".join(users)}
 
 
-class Summary(NamedTuple):
-    """Facts of a volume or container for reports, besides its superblock."""
-
-    stack: tuple[str, ...]  # layers around the container, outermost first
-    view: str  # what the state is called: `live`, `xid N` or `snapshot NAME`
-    trees: Sequence[NodeRows]  # its trees; empty ones are left out
-    details: Mapping[str, str | int | float | bool]  # further facts, shown after those of the superblock
-    # known_bytes, read_bytes: metadata that are known to exist, and those of them that could be read
-    known_bytes: int
-    read_bytes: int
-    num_missing_entries: int = 0  # entries that are lost at the least
-
-
-def volume_facts(container: Container, volume: Volume, summary: Summary) -> VolumeFacts:
+def volume_facts(
+    container: Container,
+    parts: VolumeParts,
+    stack: tuple[str, ...],  # layers around the container, outermost first
+    view: str,  # what the state is called: `live`, `xid N` or `snapshot NAME`
+    details: Details,  # further facts, shown after those of the superblock
+    coverage: tuple[int, int],  # bytes of metadata that are known to exist, and those of them that could be read
+) -> VolumeFacts:
     """Describe a volume."""
+    volume = parts.state
     superblock = volume.superblock
     own: Details = {
         "role": role_name(superblock.role),
@@ -171,13 +166,14 @@ def volume_facts(container: Container, volume: Volume, summary: Summary) -> Volu
     group = bytes(superblock.volume_group_id)
     if any(group):
         own["volume group"] = uuid_text(group)
+    known_bytes, read_bytes = coverage
     return VolumeFacts(
         filesystem="apfs",
         variant="APFS",
         volume=volume.number,
         name=decode_stored_name(superblock),
         uuid=uuid_text(bytes(superblock.vol_uuid)),
-        stack=summary.stack,
+        stack=stack,
         image_offset=container.blocks.image_offsets[0],
         size_bytes=container.superblock.num_blocks * container.blocks.block_size,
         block_size_bytes=container.blocks.block_size,
@@ -186,46 +182,35 @@ def volume_facts(container: Container, volume: Volume, summary: Summary) -> Volu
         num_files=superblock.num_files,
         num_directories=superblock.num_directories,
         features=(*volume_features(superblock), *(["fusion"] if container.superblock.is_fusion else [])),
-        details={**own, **device_facts(container), **summary.details},
-        trees=tree_facts(summary.trees),
-        view=summary.view,
-        metadata_known_bytes=summary.known_bytes,
-        metadata_read_bytes=summary.read_bytes,
-        num_missing_entries=summary.num_missing_entries,
+        details={**own, **device_facts(container), **details},
+        trees=tree_facts(parts.own_trees()),
+        view=view,
+        metadata_known_bytes=known_bytes,
+        metadata_read_bytes=read_bytes,
+        num_missing_entries=num_missing_entries(parts),
     )
 
 
-def container_facts(container: Container, summary: Summary) -> VolumeFacts:
+def container_facts(
+    superblock: ApfsContainer.NxSuperblock, blocks: Blocks, stack: tuple[str, ...], details: Details
+) -> VolumeFacts:
     """Describe a container: without number, name and counts of files, which only volumes have."""
-    superblock = container.superblock
-    own: Details = {
-        "volumes": sum(bool(oid) for oid in superblock.fs_oid),
-        "most volumes": superblock.max_file_systems,
-        "checkpoint at block": container.checkpoint.paddr,
-        "descriptor blocks": superblock.num_desc_blocks,
-        "data blocks": superblock.num_data_blocks,
-        "next oid": superblock.next_oid,
-    }
     return VolumeFacts(
         filesystem="apfs",
         variant="APFS container",
         volume=None,
         name="",
         uuid=uuid_text(bytes(superblock.uuid)),
-        stack=summary.stack,
-        image_offset=container.blocks.image_offsets[0],
-        size_bytes=superblock.num_blocks * container.blocks.block_size,
-        block_size_bytes=container.blocks.block_size,
+        stack=stack,
+        image_offset=blocks.image_offsets[0],
+        size_bytes=superblock.num_blocks * blocks.block_size,
+        block_size_bytes=blocks.block_size,
         case_sensitive=False,
-        stamp=container.xid,
+        stamp=superblock.hdr.xid,
         num_files=0,
         num_directories=0,
         features=container_features(superblock),
-        details={**own, **device_facts(container), **summary.details},
-        trees=tree_facts(summary.trees),
-        view=summary.view,
-        metadata_known_bytes=summary.known_bytes,
-        metadata_read_bytes=summary.read_bytes,
+        details=details,
     )
 
 
@@ -464,15 +449,11 @@ def build_volume_layout(
     return VolumeLayout(
         facts=volume_facts(
             container,
-            state,
-            Summary(
-                stack,
-                view,
-                own,
-                _details(parts) | condition_details(nodes) | details,
-                *_coverage(parts, nodes),
-                num_missing_entries(parts),
-            ),
+            parts,
+            stack,
+            view,
+            _details(parts) | condition_details(nodes) | details,
+            _coverage(parts, nodes),
         ),
         nodes=nodes,
         node_fragments=build_table("node_fragments", {}),
@@ -596,15 +577,31 @@ def build_container_layout(
     read = int(sizes[nodes["condition"].equals("sound")].sum())
     known = int(sizes.sum()) + blocks.block_size * ((parts.space is None) + (not len(container.omap.nodes)))
     waiting = arrays.total(to_runs(parts.space.pending)) if parts.space else 0
-    details = (
-        volume_groups([item.state for item in contents.volumes])
-        | parts.details
-        | (balance_of.details() if is_known else {"free space": "unknown"})
-        | {"pending-free blocks": waiting}
-        | condition_details(nodes)
+    superblock = container.superblock
+    details: Details = {
+        "volumes": sum(bool(oid) for oid in superblock.fs_oid),
+        "most volumes": superblock.max_file_systems,
+        "checkpoint at block": container.checkpoint.paddr,
+        "descriptor blocks": superblock.num_desc_blocks,
+        "data blocks": superblock.num_data_blocks,
+        "next oid": superblock.next_oid,
+        **device_facts(container),
+        **volume_groups([item.state for item in contents.volumes]),
+        **parts.details,
+        **(balance_of.details() if is_known else {"free space": "unknown"}),
+        "pending-free blocks": waiting,
+        **condition_details(nodes),
+    }
+    facts = replace(
+        container_facts(superblock, blocks, stack, details),
+        stamp=container.xid,
+        trees=tree_facts(parts.trees),
+        view=view,
+        metadata_known_bytes=known,
+        metadata_read_bytes=read,
     )
     return VolumeLayout(
-        facts=container_facts(container, Summary(stack, view, parts.trees, details, known, read)),
+        facts=facts,
         nodes=nodes,
         node_fragments=build_table("node_fragments", {}),
         regions=regions_table([*parts.regions, *unclaimed], blocks, None),
@@ -633,36 +630,14 @@ def lone_half_layout(request: VolumeRequest, log: FindingLog) -> VolumeLayout | 
     blocks = Blocks((Window(source, image_offset, size),), (image_offset,), superblock.len_block)
     empty = {name: build_table(name, {}) for name in ("nodes", "node_fragments", "extents", "entries", "free")}
     own = regions_table([Region("container-superblock", "copy in block 0", 0)], blocks, None)
-    facts = _half_facts(superblock, image_offset, size, request.stack)
+    details: Details = {
+        "fusion device": "second",
+        "fusion set": uuid_text(bytes(superblock.fusion_uuid)),
+        "volumes": sum(bool(oid) for oid in superblock.fs_oid),
+        "most volumes": superblock.max_file_systems,
+        "blocks of both devices": superblock.num_blocks,
+        "next oid": superblock.next_oid,
+    }
+    facts = replace(container_facts(superblock, blocks, request.stack, details), size_bytes=size)
     layout = VolumeLayout(facts=facts, regions=own, findings=findings_table(log.findings), **empty)
     return add_stale_nodes(blocks, sweep(blocks), layout, [])[0] if request.sweep else layout
-
-
-def _half_facts(
-    superblock: ApfsContainer.NxSuperblock, image_offset: int, size_bytes: int, stack: tuple[str, ...]
-) -> VolumeFacts:
-    """Describe the second device by its copy of the superblock."""
-    return VolumeFacts(
-        filesystem="apfs",
-        variant="APFS container",
-        volume=None,
-        name="",
-        uuid=uuid_text(bytes(superblock.uuid)),
-        stack=stack,
-        image_offset=image_offset,
-        size_bytes=size_bytes,
-        block_size_bytes=superblock.len_block,
-        case_sensitive=False,
-        stamp=superblock.hdr.xid,
-        num_files=0,
-        num_directories=0,
-        features=container_features(superblock),
-        details={
-            "fusion device": "second",
-            "fusion set": uuid_text(bytes(superblock.fusion_uuid)),
-            "volumes": sum(bool(oid) for oid in superblock.fs_oid),
-            "most volumes": superblock.max_file_systems,
-            "blocks of both devices": superblock.num_blocks,
-            "next oid": superblock.next_oid,
-        },
-    )

@@ -31,8 +31,9 @@ from layoutscope.filesystems.apfs.source import (
     places_of,
 )
 from layoutscope.filesystems.apfs.sweep import LARGEST_NODE
-from layoutscope.filesystems.apfs.verify import Expected, NodeCheck, check_nodes, hash_size
+from layoutscope.filesystems.apfs.verify import NodeCheck, check_nodes, hash_size, read_object
 from layoutscope.image.passes import read_alone
+from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
     GrowingColumn,
     concatenate,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from layoutscope.image import Workspace
     from layoutscope.image.passes import Reading, Want
     from layoutscope.structs.arrays import I64, U8, Mask
+    from layoutscope.structs.grammar import ApfsContainer
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
 
@@ -271,8 +273,15 @@ def take_apart(
     source, shape = tree.source, tree.shape
     starts = np.arange(len(places), dtype=np.int64) * shape.sizes.node
     head = nodes.node_heads(buffer, starts)
-    expected = Expected(level, shape.hash_type, shape.is_noheader)
-    check = check_nodes(source, expected, places, head, buffer.reshape(-1, shape.sizes.node))
+    check = check_nodes(
+        source,
+        places,
+        head,
+        buffer.reshape(-1, shape.sizes.node),
+        level_wanted=level,
+        hash_type=shape.hash_type,
+        is_noheader=shape.is_noheader,
+    )
     usable = {"num_keys": np.where(check.is_sound, head["num_keys"], 0)}
     found = nodes.slots(buffer, head | usable, shape.sizes)
     check = _check_bounds(source, places, check, found)
@@ -641,6 +650,15 @@ _DTYPES = {
     "is_noheader": np.bool_,
     "leaf": np.int64,
 }
+
+
+def open_omap(
+    store: Store, tree: Literal["container-omap", "omap"], paddr: int, max_xid: int
+) -> tuple[ApfsContainer.OmapPhys, ObjectMap]:
+    """Read an object map: its head, and then its tree."""
+    owner = "volume" if tree == "omap" else "container"
+    header = read_object(store.blocks, grammar.ApfsContainer.OmapPhys, paddr, f"{owner} object map")
+    return header, read_omap(store, tree, header.tree_oid, max_xid)
 
 
 def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: int, max_xid: int) -> ObjectMap:

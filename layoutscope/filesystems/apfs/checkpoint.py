@@ -239,6 +239,14 @@ def pass_over(log: FindingLog, xid: int, error: FormatError) -> None:
     log.at_error(error).add("checkpoint-invalid", "error", message)
 
 
+def descriptor_paddrs(
+    store: Store, superblock: ApfsContainer.NxSuperblock
+) -> tuple[NDArray[np.uint64], list[NodeRows]]:
+    """List the blocks of the descriptor area that a superblock names."""
+    base, count = superblock.xp_desc_base, superblock.num_desc_blocks
+    return ring_paddrs(store, base, count, is_tree=bool(superblock.desc_is_tree))
+
+
 def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[NDArray[np.uint64], list[NodeRows]]:
     """List the blocks of a checkpoint area: contiguous, or mapped by a tree of runs, which is given too."""
     if count > MAX_RING_BLOCKS:

@@ -17,12 +17,11 @@ from layoutscope.errors import FormatError, TruncatedError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import omap as omaps
 from layoutscope.filesystems.apfs.blocks import Blocks
-from layoutscope.filesystems.apfs.btree import read_omap
-from layoutscope.filesystems.apfs.checkpoint import find_younger, read_descriptor_area, ring_paddrs
+from layoutscope.filesystems.apfs.btree import open_omap
+from layoutscope.filesystems.apfs.checkpoint import descriptor_paddrs, find_younger, read_descriptor_area, ring_paddrs
 from layoutscope.filesystems.apfs.nodes import find_unusable
 from layoutscope.filesystems.apfs.source import Store
 from layoutscope.filesystems.apfs.spaceman import device_blocks
-from layoutscope.filesystems.apfs.verify import read_object
 from layoutscope.filesystems.recognition import MAX_HITS, Content, sectors_with, stored_pieces
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
@@ -115,7 +114,7 @@ def open_container(
     # The copy in block 0 leads to the ring and may be older than the copies there: it is written at an unmount.
     first = find_superblock(*main, log)
     store = Store.over(_blocks(main, first, second), log)
-    paddrs, trees = ring_paddrs(store, first.xp_desc_base, first.num_desc_blocks, is_tree=bool(first.desc_is_tree))
+    paddrs, trees = descriptor_paddrs(store, first)
     area = checkpoints.read_descriptor_area(store.blocks, paddrs)
     for checkpoint in checkpoints.usable(store, area, xid):
         try:
@@ -152,8 +151,7 @@ def _open_state(
 ) -> Container:
     """Open the object map of a checkpoint; `trees` are those of the descriptor area."""
     superblock, apart = checkpoint.superblock, store.apart()
-    header = read_object(store.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
-    omap = read_omap(apart, "container-omap", header.tree_oid, checkpoint.xid)
+    header, omap = open_omap(apart, "container-omap", superblock.omap_oid, checkpoint.xid)
     if not len(omap.nodes) or (not len(omap) and any(superblock.fs_oid)):
         store.lost.extend([*apart.lost, *find_unusable(omap.nodes)])
         found = apart.log.findings
@@ -217,30 +215,19 @@ def parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuper
     parsed = grammar.parse(
         grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=image_offset
     )
-    if parsed.len_block & (parsed.len_block - 1):
-        raise FormatError(
-            "block size is not a power of two",
-            structure="container superblock",
-            image_offset=image_offset,
-            found=str(parsed.len_block),
-        )
-    if parsed.hdr.type != int(grammar.ApfsObject.ObjectType.nx_superblock):
-        raise FormatError(
-            "object of another type",
-            structure="container superblock",
-            image_offset=image_offset,
-            found=str(parsed.hdr.type),
-        )
-    whole = np.frombuffer(source.read(image_offset, parsed.len_block), np.uint8)
-    computed = int(fletcher64(whole[None, :])[0])
-    if computed != parsed.hdr.cksum:
-        raise FormatError(
-            "checksum differs",
-            structure="container superblock",
-            image_offset=image_offset,
-            expected=f"{computed:#x}",
-            found=f"{parsed.hdr.cksum:#x}",
-        )
+    size, kind = int(parsed.len_block), int(grammar.ApfsObject.ObjectType.nx_superblock)
+    problem, expected, found = "", "", ""
+    if size & (size - 1):
+        problem, found = "block size is not a power of two", str(size)
+    elif parsed.hdr.type != kind:
+        problem, found = "object of another type", str(parsed.hdr.type)
+    else:
+        computed = int(fletcher64(np.frombuffer(source.read(image_offset, size), np.uint8)[None, :])[0])
+        if computed != parsed.hdr.cksum:
+            problem, expected, found = "checksum differs", f"{computed:#x}", f"{parsed.hdr.cksum:#x}"
+    if problem:
+        sides = {"expected": expected, "found": found}
+        raise FormatError(problem, structure="container superblock", image_offset=image_offset, **sides)
     return parsed
 
 

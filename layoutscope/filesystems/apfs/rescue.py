@@ -25,11 +25,12 @@ from layoutscope.filesystems.apfs.btree import (
     OpenTree,
     TreeShape,
     as_rows,
+    open_omap,
     read_batch,
     read_levels,
     read_omap,
 )
-from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, find_younger, ring_paddrs
+from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, descriptor_paddrs, find_younger
 from layoutscope.filesystems.apfs.container import MIN_BLOCK_BYTES, Container, NoMap, find_superblock
 from layoutscope.filesystems.apfs.fsrecords import (
     MAX_NAMED,
@@ -191,8 +192,7 @@ def _map_left(
         store.log.at("volume object map", int(found.nodes.paddr[0])).add("tree-rebuilt", "warning", message)
         return NoMap(), found
     try:
-        header = read_object(store.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
-        return header, read_omap(store, "omap", header.tree_oid, max_xid)
+        return open_omap(store, "omap", superblock.omap_oid, max_xid)
     except FormatError as error:
         log = store.log.at_byte("volume object map", error.image_offset)
         log.add("tree-rebuilt", "error", f"the volume is read without its object map: {error.reason}")
@@ -292,9 +292,7 @@ def reopen_container(
     store = Store.over(_blocks(halves), apart)
     with suppress(FormatError):
         first = find_superblock(*halves[0], FindingLog())
-        paddrs, _ = ring_paddrs(
-            store.apart(), first.xp_desc_base, first.num_desc_blocks, is_tree=bool(first.desc_is_tree)
-        )
+        paddrs, _ = descriptor_paddrs(store.apart(), first)
         area = checkpoints.read_descriptor_area(store.blocks, paddrs)
         left = checkpoints.superblocks(store.apart(), area)
         for paddr, superblock in [item for item in left if xid in (None, item[1].hdr.xid)][:1]:
@@ -380,10 +378,9 @@ def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.
 
 def _open_with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Container | None:
     """Open the state of a superblock if its object map can be read and knows a volume."""
-    xid, cls = int(superblock.hdr.xid), grammar.ApfsContainer.OmapPhys
+    xid = int(superblock.hdr.xid)
     try:
-        header = read_object(store.blocks, cls, superblock.omap_oid, "container object map")
-        omap = read_omap(store.apart(), "container-omap", header.tree_oid, xid)
+        header, omap = open_omap(store.apart(), "container-omap", superblock.omap_oid, xid)
     except FormatError:
         return None
     view = omaps.view_at(omap, xid)
@@ -405,11 +402,9 @@ def _container(
 
 def _find_unusable_map_nodes(store: Store, state: Checkpoint) -> list[NodeRows]:
     """List the nodes that make the object map of a state unusable, as far as its head leads to them."""
-    apart, superblock = store.apart(), state.superblock
+    apart = store.apart()
     try:
-        name, cls = "container object map", grammar.ApfsContainer.OmapPhys
-        header = read_object(store.blocks, cls, superblock.omap_oid, name)
-        found = read_omap(apart, "container-omap", header.tree_oid, state.xid)
+        _, found = open_omap(apart, "container-omap", state.superblock.omap_oid, state.xid)
     except FormatError:
         # That the head is damaged is what led here, and a finding already.
         return []
@@ -418,9 +413,8 @@ def _find_unusable_map_nodes(store: Store, state: Checkpoint) -> list[NodeRows]:
 
 def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[DescriptorArea, list[NodeRows]]:
     """Read the descriptor area as far as it is there."""
-    base, count = superblock.xp_desc_base, superblock.num_desc_blocks
     try:
-        paddrs, trees = ring_paddrs(store.apart(), base, count, is_tree=bool(superblock.desc_is_tree))
+        paddrs, trees = descriptor_paddrs(store.apart(), superblock)
     except FormatError:
         paddrs, trees = np.empty(0, np.uint64), []
     return checkpoints.read_descriptor_area(store.blocks, paddrs), trees

@@ -17,7 +17,7 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import omap as omaps
-from layoutscope.filesystems.apfs.btree import read_nodes, read_omap
+from layoutscope.filesystems.apfs.btree import open_omap, read_nodes
 from layoutscope.filesystems.apfs.objects import ObjectKind, Objects, objects_of
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.spaceman import Details, Region
@@ -153,8 +153,7 @@ def volumes_at(
     blocks, xid = container.blocks, superblock.hdr.xid
     oids = [oid for oid in superblock.fs_oid if oid]
     try:
-        header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
-        omap = read_omap(container.store.apart(), "container-omap", header.tree_oid, xid)
+        _, omap = open_omap(container.store.apart(), "container-omap", superblock.omap_oid, xid)
     except FormatError:
         return []
     view, cls = omaps.view_at(omap, xid), grammar.ApfsVolume.ApfsSuperblock
@@ -167,12 +166,9 @@ def volumes_at(
 
 def read_map_at(container: Container, superblock: ApfsVolume.ApfsSuperblock, xid: int) -> omaps.ObjectMap | None:
     """Read the object map of an older state of a volume; None if its head is no longer there."""
-    try:
-        cls, paddr = grammar.ApfsContainer.OmapPhys, superblock.omap_oid
-        header = read_object(container.blocks, cls, paddr, "volume object map")
-    except FormatError:
-        return None
-    return read_omap(container.store.apart(), "omap", header.tree_oid, xid)
+    with suppress(FormatError):
+        return open_omap(container.store.apart(), "omap", superblock.omap_oid, xid)[1]
+    return None
 
 
 def _count_mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tuple[int, int]:

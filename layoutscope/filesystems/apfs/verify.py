@@ -6,6 +6,7 @@ the hash of each child and the integrity metadata that of the root; it is over t
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -30,14 +31,6 @@ VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
 """Categories of ``nodes.valid``; arrays hold positions in this tuple."""
 
 
-class Expected(Struct, frozen=True):
-    """What the nodes of one level must be."""
-
-    level: int
-    hash_type: int
-    is_noheader: bool
-
-
 class NodeCheck(Struct, frozen=True):
     """Outcome, one row per node."""
 
@@ -49,38 +42,41 @@ class NodeCheck(Struct, frozen=True):
 
 def check_nodes(
     source: TreeSource,
-    expected: Expected,
     places: Places,
     head: dict[str, NDArray[Any]],
     objects: NDArray[np.uint8],
+    *,
+    level_wanted: int,
+    hash_type: int = 0,  # how children are hashed; 0 where they are not, or nothing says how
+    is_noheader: bool = False,
 ) -> NodeCheck:
-    """Verify a batch of nodes."""
-    problems = _Problems(source, places)
+    """Verify a batch of nodes of one level."""
+    report = partial(_report_nodes, source, places)
     unread = places.is_unread
-    level = head["level"] != expected.level
+    level = head["level"] != level_wanted
     contradicts = np.zeros(len(places), bool)
-    if expected.hash_type:
-        wrong = _hash_differs(expected.hash_type, places, objects)
+    if hash_type:
+        wrong = _hash_differs(hash_type, places, objects)
         valid = np.where(wrong, 0, 3 if places.child_hash.shape[1] else 1)
-        problems.report(wrong, "checksum-mismatch", "the node's hash differs from the one that its parent holds")
-    elif expected.is_noheader:
+        report(wrong, "checksum-mismatch", "the node's hash differs from the one that its parent holds")
+    elif is_noheader:
         # Nodes without header and without hash: nothing but their structure can be checked.
         wrong = np.zeros(len(places), bool)
         valid = np.ones(len(places), np.uint8)
     else:
         computed = fletcher64(objects)
         wrong = computed != head["hdr.cksum"]
-        problems.report(wrong, "checksum-mismatch", "checksum differs", (computed, head["hdr.cksum"]))
+        report(wrong, "checksum-mismatch", "checksum differs", (computed, head["hdr.cksum"]))
         valid = np.where(wrong, 0, 2)
         identity = _identity(source, places, head) & ~wrong
         message = "object is not the node that was looked for"
-        problems.report(identity, "node-invalid", message, (places.node_id, head["hdr.oid"]))
+        report(identity, "node-invalid", message, (places.node_id, head["hdr.oid"]))
         other = _other_version(source, places, head) & ~wrong & ~identity
         message = "node is of another transaction than the object map says"
-        problems.report(other, "node-invalid", message, (places.xid, head["hdr.xid"]))
+        report(other, "node-invalid", message, (places.xid, head["hdr.xid"]))
         wrong |= identity | other
-        contradicts = _check_header(expected.level, head, problems, ~wrong & ~level)
-    problems.report(level & ~wrong, "node-invalid", f"level differs from {expected.level}")
+        contradicts = _check_header(source, places, head, ~wrong & ~level, level_wanted)
+    report(level & ~wrong, "node-invalid", f"level differs from {level_wanted}")
     wrong |= level | unread
     return NodeCheck(np.where(level | unread, 0, valid).astype(np.uint8), ~wrong, wrong | contradicts)
 
@@ -107,22 +103,22 @@ def _other_version(source: TreeSource, places: Places, head: dict[str, NDArray[A
 
 
 def _check_header(
-    level: int, head: dict[str, NDArray[Any]], problems: _Problems, sound: NDArray[np.bool_]
+    source: TreeSource, places: Places, head: dict[str, NDArray[Any]], sound: NDArray[np.bool_], level: int
 ) -> NDArray[np.bool_]:
     """Return which heads contradict the place of their node; the records are used all the same."""
     kinds = grammar.ApfsObject.ObjectType
-    places = problems.places
     # Leaves that a sweep put in their place have no parent either: only the number identifies them.
-    is_root = places.node_id == np.uint64(problems.source.root_oid)
+    is_root = places.node_id == np.uint64(source.root_oid)
     # A root is an object of another type than all other nodes of its tree, and a tree of one node is root and leaf.
     kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
     wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (level == 0))
-    wrong |= head["hdr.storage"] != _storage(problems.source)
+    wrong |= head["hdr.storage"] != _storage(source)
     area = head["table_space.ofs_data"].astype(np.int64) + head["table_space.len_data"] + head["free_space.ofs_data"]
     room = places.size_bytes - BTREE_NODE.width
     wrong |= area + head["free_space.len_data"] > room
     wrong &= sound
-    problems.report(wrong, "node-header-differs", "type, storage or flags contradict the node's place in the tree")
+    message = "type, storage or flags contradict the node's place in the tree"
+    _report_nodes(source, places, wrong, "node-header-differs", message)
     result: NDArray[np.bool_] = wrong
     return result
 
@@ -143,24 +139,19 @@ def _hash_differs(hash_type: int, places: Places, objects: NDArray[np.uint8]) ->
     return result
 
 
-class _Problems(Struct, frozen=True):
-    """Reports nodes of a batch that fail."""
-
-    source: TreeSource
-    places: Places
-
-    def report(
-        self,
-        wrong: NDArray[np.bool_],
-        code: str,
-        message: str,
-        sides: tuple[NDArray[Any], NDArray[Any]] | None = None,  # what is expected of each node, and what was found
-    ) -> None:
-        """Add a finding for each node that fails; what is unread was reported when its place was found."""
-        for number in np.flatnonzero(wrong & ~self.places.is_unread).tolist():
-            log = self.source.at_node(int(self.places.node_id[number]), int(self.places.paddr[number]))
-            expected, found = ("", "") if sides is None else (side[number] for side in sides)
-            log.add(code, "error", message, expected=expected, found=found)
+def _report_nodes(
+    source: TreeSource,
+    places: Places,
+    wrong: NDArray[np.bool_],
+    code: str,
+    message: str,
+    sides: tuple[NDArray[Any], NDArray[Any]] | None = None,  # what is expected of each node, and what was found
+) -> None:
+    """Report each node that fails; what is unread was reported when its place was found."""
+    for number in np.flatnonzero(wrong & ~places.is_unread).tolist():
+        expected, found = ("", "") if sides is None else (side[number] for side in sides)
+        log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
+        log.add(code, "error", message, expected=expected, found=found)
 
 
 def object_header(data: bytes, image_offset: int) -> grammar.ApfsObject.ObjPhys:

@@ -14,12 +14,12 @@ import numpy as np
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import omap as omaps
-from layoutscope.filesystems.apfs.btree import read_nodes, read_omap
+from layoutscope.filesystems.apfs.btree import open_omap, read_nodes
 from layoutscope.filesystems.apfs.fsrecords import RecordTree, walk_record_tree
 from layoutscope.filesystems.apfs.keybag import unlock
 from layoutscope.filesystems.apfs.nodes import LOCKED, UNKNOWN_LEVEL, UNREAD, NodeRows, join, rows_of
 from layoutscope.filesystems.apfs.source import Store, TreeSource
-from layoutscope.filesystems.apfs.verify import hash_size, read_object, read_virtual
+from layoutscope.filesystems.apfs.verify import hash_size, read_virtual
 from layoutscope.structs import grammar
 from layoutscope.structs.records import APFS_SUPERBLOCK
 
@@ -93,8 +93,7 @@ def open_volume(container: Container, store: Store, oid: int, number: int) -> Vo
     superblock, paddr = read_virtual(
         blocks, grammar.ApfsVolume.ApfsSuperblock, container.view, oid, "volume superblock"
     )
-    header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
-    omap = read_omap(store, "omap", header.tree_oid, xid)
+    header, omap = open_omap(store, "omap", superblock.omap_oid, xid)
     view = omaps.view_at(omap, xid)
     # Only a sealed volume has integrity metadata, without which hashes of nodes cannot be verified.
     seal = read_seal(store, view, superblock)

@@ -22,7 +22,7 @@ from layoutscope.filesystems.apfs.btree import (
 from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND
 from layoutscope.filesystems.apfs.omap import view_at
 from layoutscope.filesystems.apfs.source import Store, TreeSource, locate_nodes
-from layoutscope.filesystems.apfs.verify import VALID_NAMES, Expected, check_nodes, hash_objects, hash_size
+from layoutscope.filesystems.apfs.verify import VALID_NAMES, check_nodes, hash_objects, hash_size
 from layoutscope.findings import FindingLog
 from layoutscope.image.failing import RescuedSource
 from layoutscope.image.source import MemorySource
@@ -261,12 +261,24 @@ def test_nodes_of_sealed_volumes_have_the_hash_that_their_parent_holds(spoil, ha
     places = replace(places, child_hash=want if has_hash else np.empty((1, 0), np.uint8))
     head = {"level": np.zeros(1, np.uint16)}
     check = check_nodes(
-        source, Expected(0, SHA256, is_noheader=True), places, head, np.frombuffer(block, np.uint8)[None]
+        source,
+        places,
+        head,
+        np.frombuffer(block, np.uint8)[None],
+        level_wanted=0,
+        hash_type=SHA256,
+        is_noheader=True,
     )
     assert (check.valid.tolist(), check.is_sound.tolist()) == ([expected], [expected > 0])
     assert found(store) == [("checksum-mismatch", "omap tree, node 2", 2 * BLOCK)] * (expected == 0)
     other = check_nodes(
-        source, Expected(1, SHA256, is_noheader=True), places, head, np.frombuffer(block, np.uint8)[None]
+        source,
+        places,
+        head,
+        np.frombuffer(block, np.uint8)[None],
+        level_wanted=1,
+        hash_type=SHA256,
+        is_noheader=True,
     )
     assert (other.valid.tolist(), other.is_damaged.tolist()) == ([0], [True])
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from layoutscope.display import Struct
@@ -18,6 +19,7 @@ from layoutscope.structs.native import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Self
 
     from numpy.typing import DTypeLike
 
@@ -28,6 +30,34 @@ Mask: TypeAlias = NDArray[np.bool_]
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
 LARGEST: Final = 2**63 - 1
+
+
+class Rows(Struct, frozen=True):
+    """Arrays of one length, one row per item; other fields are true of all items."""
+
+    def __len__(self) -> int:
+        return len(next(value for value in astuple(self) if isinstance(value, np.ndarray | Rows)))
+
+    def take(self, chosen: Any) -> Self:
+        """Return some of the rows."""
+        return type(self)(*(_take(value, chosen) for value in astuple(self)))
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """Return the rows of several parts, of which there is at least one."""
+        return cls(*map(_join, zip(*map(astuple, parts), strict=True)))
+
+
+def _take(value: Any, chosen: Any) -> Any:
+    if isinstance(value, Rows):
+        return value.take(chosen)
+    return value[chosen] if isinstance(value, np.ndarray) else value
+
+
+def _join(values: Sequence[Any]) -> Any:
+    if isinstance(values[0], Rows):
+        return values[0].join(values)
+    return np.concatenate(values) if isinstance(values[0], np.ndarray) else values[0]
 
 
 def starts_of(counts: NDArray[np.integer[Any]]) -> I64:

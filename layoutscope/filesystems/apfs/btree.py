@@ -23,7 +23,6 @@ from layoutscope.filesystems.apfs.omap import NEWEST, ObjectMap
 from layoutscope.filesystems.apfs.source import (
     Places,
     TreeSource,
-    concatenate_places,
     drop_repeated_names,
     locate_nodes,
     low_keys,
@@ -36,6 +35,7 @@ from layoutscope.image.passes import read_alone
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import (
     GrowingColumn,
+    Rows,
     concatenate,
     distinct,
     heads,
@@ -78,7 +78,7 @@ INFO_FIELDS: Final = (
 )
 
 
-class Ends(NamedTuple):
+class Ends(Rows, frozen=True):
     """What the check of a tree's order needs; arrays of one length, one row per node."""
 
     num_records: NDArray[np.int64]
@@ -87,10 +87,6 @@ class Ends(NamedTuple):
     high: NDArray[np.uint64]
     longest_key: NDArray[np.int32]  # in bytes
     is_disordered: NDArray[np.bool_]  # whether a key is lower than the one before it in its node
-
-    def take(self, chosen: NDArray[Any]) -> Ends:
-        """Return some of the nodes."""
-        return Ends(*(column[chosen] for column in self))
 
 
 class ReadNodes(Struct, frozen=True):
@@ -422,7 +418,7 @@ class _Descent(Struct):
             if is_whole:
                 self.tally.compare(first)
             return None
-        places = concatenate_places(self.children)
+        places = Places.join(self.children)
         if not is_ascending(places.parent):
             places = places.take(np.argsort(places.parent, kind="stable"))
         places = drop_repeated_names(self.tally.tree.source, places)
@@ -581,7 +577,7 @@ class Ahead:
         self._shape, self._places = tree.shape, places
         numbers, rows_of_leaves, ends = zip(*leaves, strict=True)
         self._leaf, self._rows = _positions(len(places), numbers), join(source.tree, rows_of_leaves)
-        self._ends = Ends(*map(np.concatenate, zip(*ends, strict=True)))
+        self._ends = Ends.join(ends)
         numbers, data = zip(*others, strict=True)
         self._other, self._data = _positions(len(places), numbers), np.concatenate(data)
 

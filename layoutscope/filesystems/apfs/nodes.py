@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.display import Struct
-from layoutscope.structs.arrays import heads, lengths_of, match, ordinals
+from layoutscope.structs.arrays import Rows, heads, lengths_of, match, ordinals
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.native import Kernel
 from layoutscope.structs.records import BTREE_INFO, BTREE_NODE, KVOFF
@@ -26,7 +26,7 @@ UNKNOWN_LEVEL: Final = 255
 """Level of nodes of whose contents nothing is known; null in the tables."""
 
 
-class NodeRows(Struct, frozen=True):
+class NodeRows(Rows, frozen=True):
     """Nodes of one tree, root first, then level by level in key order; one row per node."""
 
     tree: str  # name in the tables
@@ -50,13 +50,6 @@ class NodeRows(Struct, frozen=True):
     last_key_id: NDArray[np.uint64]
     valid: NDArray[np.uint8]  # position in `VALID_NAMES`
     condition: NDArray[np.uint8]  # position in `CONDITIONS`
-
-    def __len__(self) -> int:
-        return len(self.node_id)
-
-    def take(self, chosen: NDArray[Any]) -> NodeRows:
-        """Return some of the nodes, as they are."""
-        return NodeRows(self.tree, *(getattr(self, name)[chosen] for name in _COLUMNS))
 
     @property
     def leaves(self) -> NDArray[np.int64]:
@@ -97,11 +90,11 @@ def join(tree: str, parts: Sequence[NodeRows], order: NDArray[np.int64] | None =
     """Put the batches of a tree together, in an order, and rank their nodes within each level."""
     if not parts:
         return rows_of(tree)
-    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS}
+    nodes = NodeRows.join(parts)
     if order is not None:
-        columns = {name: values[order] for name, values in columns.items()}
-    columns["key_rank"] = ordinals(lengths_of(heads(columns["level"]), len(columns["level"]))).astype(np.uint32)
-    return NodeRows(tree, **columns)
+        nodes = nodes.take(order)
+    rank = ordinals(lengths_of(heads(nodes.level), len(nodes))).astype(np.uint32)
+    return replace(nodes, tree=tree, key_rank=rank)
 
 
 def find_unusable(nodes: NodeRows) -> list[NodeRows]:
@@ -144,7 +137,7 @@ MAX_LENGTH: Final = 2**30
 """Larger sizes count as this one, which no node holds, so that sums of two fit 32 bits."""
 
 
-class Slots(Struct, frozen=True):
+class Slots(Rows, frozen=True):
     """Records of many nodes, in key order; one row per record."""
 
     node: NDArray[np.int64]  # position of the node among those given
@@ -154,19 +147,6 @@ class Slots(Struct, frozen=True):
     key_len: NDArray[np.int32]
     val_start: NDArray[np.int64]
     val_len: NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.node)
-
-    def take(self, chosen: NDArray[Any]) -> Slots:
-        """Return some of the records."""
-        return Slots(
-            self.node[chosen],
-            self.key_start[chosen],
-            self.key_len[chosen],
-            self.val_start[chosen],
-            self.val_len[chosen],
-        )
 
 
 class Strays(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -43,7 +43,7 @@ from layoutscope.filesystems.apfs.fsrecords import (
 from layoutscope.filesystems.apfs.nodes import find_unusable, join
 from layoutscope.filesystems.apfs.omap import ObjectMap
 from layoutscope.filesystems.apfs.snapshots import LIVE, read_map_at, volumes_at
-from layoutscope.filesystems.apfs.source import Places, Store, concatenate_places, places_of
+from layoutscope.filesystems.apfs.source import Places, Store, places_of
 from layoutscope.filesystems.apfs.spaceman import device_blocks, read_space, to_runs
 from layoutscope.filesystems.apfs.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.verify import read_object
@@ -51,7 +51,7 @@ from layoutscope.filesystems.apfs.volume import Volume, fs_source, read_seal
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import Window
 from layoutscope.structs import arrays, grammar
-from layoutscope.structs.arrays import match
+from layoutscope.structs.arrays import Rows, match
 from layoutscope.structs.records import NX_SUPERBLOCK
 from layoutscope.units import format_bytes
 
@@ -449,7 +449,7 @@ def _report(log: FindingLog, paddr: int, message: str) -> None:
     log.at("container superblock", paddr).add("tree-rebuilt", "warning", text)
 
 
-class Leaves(NamedTuple):
+class Leaves(Rows, frozen=True):
     """Leaves with the range of their keys; arrays of one length."""
 
     places: Places
@@ -606,23 +606,10 @@ def _find_reached_leaves(batches: list[ReadNodes], trusted: NDArray[np.bool_]) -
 
 
 def _concatenate_leaves(parts: list[Leaves]) -> Leaves:
-    nothing = np.empty(0, np.uint64)
-    parts = [*parts, Leaves(_places_of(nothing, nothing, nothing, np.empty(0, np.int64)), nothing, nothing)]
-    parts = [part for part in parts if len(part.first)] or parts[:1]
-    return Leaves(
-        concatenate_places([part.places for part in parts]),
-        np.concatenate([part.first for part in parts]),
-        np.concatenate([part.last for part in parts]),
-    )
-
-
-def _places_of(
-    oid: NDArray[np.uint64], xid: NDArray[np.uint64], paddr: NDArray[np.uint64], size_bytes: NDArray[np.int64]
-) -> Places:
-    unknown, low = np.full(len(oid), -1, np.int64), np.zeros(len(oid), np.uint64)
-    hashes = np.empty((len(oid), 0), np.uint8)
-    none = np.zeros(len(oid), bool)
-    return Places(oid, xid, paddr, size_bytes, none, unknown, unknown, low, hashes, none)
+    numbers, sizes, flags = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, bool)
+    hashes = np.empty((0, 0), np.uint8)
+    nowhere = Places(numbers, numbers, numbers, sizes, flags, sizes, sizes, numbers, hashes, flags)
+    return Leaves.join([part for part in parts if len(part)] or [Leaves(nowhere, numbers, numbers)])
 
 
 def _read_leaves(tree: OpenTree, places: Places) -> Leaves:
@@ -651,7 +638,7 @@ def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves
         row for row in youngest if fits[row] and _insert_range(taken, int(leaves.first[row]), int(leaves.last[row]))
     ]
     rows = np.array(sorted(chosen), np.int64)
-    return Leaves(leaves.places.take(rows), leaves.first[rows], leaves.last[rows])
+    return leaves.take(rows)
 
 
 def _insert_range(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
@@ -666,8 +653,7 @@ def _insert_range(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
 
 def _merge_in_key_order(own: Leaves, adopted: Leaves) -> Leaves:
     every = _concatenate_leaves([own, adopted])
-    order = np.lexsort((every.last, every.first))
-    return Leaves(every.places.take(order), every.first[order], every.last[order])
+    return every.take(np.lexsort((every.last, every.first)))
 
 
 def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> RecordTree:

@@ -5,7 +5,7 @@ Apple File System Reference, B-Trees and Object Maps. What cannot be located is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from msgspec import field
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.structs import grammar
+from layoutscope.structs.arrays import Rows
 from layoutscope.structs.native import Kernel
 from layoutscope.structs.records import (
     EVICT_MAPPING_KEY,
@@ -135,7 +136,7 @@ class TreeSource(Struct, frozen=True):
 NO_ROW: Final = -1
 
 
-class Places(Struct, frozen=True):
+class Places(Rows, frozen=True):
     """Nodes of one level before they are read; arrays of one length, in key order.
 
     The place of unread ones is known, but no image has their bytes.
@@ -151,13 +152,6 @@ class Places(Struct, frozen=True):
     low_key: NDArray[np.uint64]
     child_hash: NDArray[np.uint8]
     is_unread: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.node_id)
-
-    def take(self, chosen: Any) -> Places:
-        """Return some of the nodes."""
-        return Places(*(getattr(self, name)[chosen] for name in self.__struct_fields__))
 
 
 def places_of(omap: ObjectMap, rows: NDArray[np.int64]) -> Places:
@@ -264,11 +258,6 @@ def _report_unlocated(
         elif log.device >= len(source.blocks.sources):
             message = "the node is on the device whose image was not given"
         log.add(code, "error", message)
-
-
-def concatenate_places(parts: list[Places]) -> Places:
-    """Put places of several batches together."""
-    return Places(*(np.concatenate([getattr(part, name) for part in parts]) for name in Places.__struct_fields__))
 
 
 def drop_repeated_names(source: TreeSource, places: Places) -> Places:

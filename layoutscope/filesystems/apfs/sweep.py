@@ -7,14 +7,14 @@ cannot be found this way. Old copies remain until their blocks are used again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.image.source import Workspace
 from layoutscope.progress import phase
 from layoutscope.structs import arrays, grammar
+from layoutscope.structs.arrays import Rows
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.checksum import fletcher64
 from layoutscope.structs.records import BTREE_NODE
@@ -64,7 +64,7 @@ FIELDS: Final = (
 )
 
 
-class Swept(Struct, frozen=True):
+class Swept(Rows, frozen=True):
     """Objects that were found, in address order; arrays of one length."""
 
     # paddr, oid, xid: address, number and transaction
@@ -78,13 +78,6 @@ class Swept(Struct, frozen=True):
     level: NDArray[np.int64]
     num_records: NDArray[np.int64]
     size_bytes: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.paddr)
-
-    def take(self, chosen: NDArray[Any]) -> Swept:
-        """Return some of the objects."""
-        return Swept(*(getattr(self, name)[chosen] for name in self.__struct_fields__))
 
     @property
     def is_node(self) -> NDArray[np.bool_]:
@@ -116,9 +109,8 @@ def sweep(blocks: Blocks, within: NDArray[np.int64] | None = None) -> Swept:
         if source is not None
         for place, data in _parts(source, blocks.block_size, _runs_of_device(within, blocks.tier2_mark, number))
     ]
-    columns = {name: [getattr(part, name) for part in parts] for name in Swept.__struct_fields__}
-    empty = {name: np.empty(0, np.uint64 if name in {"paddr", "oid", "xid"} else np.int64) for name in columns}
-    return Swept(*(np.concatenate([empty[name], *column]) for name, column in columns.items()))
+    numbers, none = np.empty(0, np.uint64), np.empty(0, np.int64)
+    return Swept.join([Swept(numbers, numbers, numbers, none, none, none, none, none), *parts])
 
 
 def _runs_of_device(within: NDArray[np.int64] | None, mark: int, device: int) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ import numpy as np
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnreadError
 from layoutscope.filesystems.hfsplus.volume import shifted
-from layoutscope.structs.arrays import LARGEST, U8, clear_runs, owners, ranges, runs_of
+from layoutscope.structs.arrays import LARGEST, U8, Rows, clear_runs, owners, ranges, runs_of
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.volume import Volume
@@ -52,7 +52,7 @@ class Fork(Struct, frozen=True):
         )
 
 
-class ForkPieces(Struct, frozen=True):
+class ForkPieces(Rows, frozen=True):
     """Contiguous pieces of parts of a fork, in the order of the parts."""
 
     part: I64  # which part the piece belongs to

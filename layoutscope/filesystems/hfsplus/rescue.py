@@ -21,7 +21,7 @@ from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, Decoded, TreeFile, TreePlace, decode_tree, pieces_of
-from layoutscope.filesystems.hfsplus.forks import Fork, ForkPieces, inline_fork, locate, read_parts
+from layoutscope.filesystems.hfsplus.forks import Fork, inline_fork, locate, read_parts
 from layoutscope.filesystems.hfsplus.names import UNIT_BYTES
 from layoutscope.filesystems.hfsplus.nodes import (
     FORMS,
@@ -446,9 +446,9 @@ def _infer_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFi
     if _is_intact(volume, fork) or found is None:
         size = _usual_size(_find_leaves_in_fork(volume, name, fork))
     else:
-        mine = found.of((found.tree == TREES.index(name)) & (found.height == 1))
+        mine = found.take((found.tree == TREES.index(name)) & (found.height == 1))
         size = _usual_size(mine)
-        fork = _fork_over(volume, mine.of(mine.node_size == size)) if size else fork
+        fork = _fork_over(volume, mine.take(mine.node_size == size)) if size else fork
     # A damaged header may claim any number of blocks; there are no more nodes than the volume has room for.
     num_nodes = min(fork.num_blocks * volume.block_size_bytes, volume.size_bytes) // size if size else 0
     if not num_nodes:
@@ -489,10 +489,10 @@ def _find_leaves_in_fork(volume: Volume, name: str, fork: Fork) -> Swept:
     readable = volume.is_readable(pieces.volume_offset, pieces.length_bytes)
     if not readable.all():
         end = int(np.argmin(readable))
-        pieces = ForkPieces(pieces.part[:end], pieces.volume_offset[:end], pieces.length_bytes[:end])
+        pieces = pieces.take(slice(end))
     data = read_parts(volume, pieces)
     found = nodes_in(data, len(data))
-    return found.of((found.tree == TREES.index(name)) & (found.height == 1))
+    return found.take((found.tree == TREES.index(name)) & (found.height == 1))
 
 
 def _usual_size(nodes: Swept) -> int:
@@ -531,7 +531,7 @@ def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[s
     for tree in trees.values():
         numbers = np.flatnonzero(tree.nodes.key_rank >= 0)
         live.append(pieces_of(volume, tree.file.fork, tree.file.node_size_bytes, numbers).volume_offset)
-    stale = found.of(~np.isin(found.volume_offset, np.concatenate([np.empty(0, np.int64), *live])))
+    stale = found.take(~np.isin(found.volume_offset, np.concatenate([np.empty(0, np.int64), *live])))
     counts = {name: int((stale.tree == place).sum()) for place, name in enumerate(TREES)}
     if len(stale.tree):
         listed = ", ".join(f"{count:,} of the {name} tree" for name, count in counts.items() if count)

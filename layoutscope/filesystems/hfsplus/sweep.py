@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import tree
 from layoutscope.filesystems.hfsplus.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
@@ -35,7 +34,7 @@ from layoutscope.filesystems.hfsplus.nodes import (
 from layoutscope.filesystems.hfsplus.volume import shifted
 from layoutscope.progress import phase
 from layoutscope.structs import arrays, grammar
-from layoutscope.structs.arrays import I64, U8, Columns, Mask, concatenate, distinct, ranges
+from layoutscope.structs.arrays import I64, U8, Columns, Mask, Rows, concatenate, distinct, ranges
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.records import (
     ATTRIBUTE_KEY,
@@ -73,7 +72,7 @@ NODE_SIZES: Final = tuple(
 _COLUMNS: Final = ("volume_offset", "node_size", "tree", "height", "num_records", "f_link", "b_link")
 
 
-class Swept(Struct, frozen=True):
+class Swept(Rows, frozen=True):
     """Nodes that were found, in address order."""
 
     # volume_offset, node_size: place of each, and its size in bytes
@@ -85,10 +84,6 @@ class Swept(Struct, frozen=True):
     num_records: I64
     f_link: I64
     b_link: I64
-
-    def of(self, chosen: Mask) -> Swept:
-        """Return some of the nodes."""
-        return Swept(*(getattr(self, name)[chosen] for name in _COLUMNS))
 
 
 def sweep(volume: Volume) -> Swept:

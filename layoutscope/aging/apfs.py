@@ -209,7 +209,7 @@ class ApfsVolume(AgingVolume):
 
     def _place(self, cycle: Cycle, events: list[tuple[str, NodeTouches]], batch: I64, freed: I64) -> None:
         """Give blocks to data and nodes, transaction by transaction."""
-        self.data, old = self.data.taken_from(cycle.old.ident)
+        self.data, old = self.data.split_off(cycle.old.ident)
         num_extents = len(self.data.ident)
         old_turn = 2 * cycle.turn_of(old.ident) + 1
         need = blocks_of(cycle.new.size_bytes, self.block_bytes)
@@ -539,7 +539,7 @@ MAP_FANOUT: Final = 56
 
 def remade(layout: VolumeLayout) -> VolumeLayout:
     """Put the entries of a volume into trees as full as measured ones, with contiguous nodes in key order."""
-    table = in_name_order(layout)
+    table = sort_by_name(layout)
     own, parent = table["file_id"].data, table["parent_id"].data
     # A file with several names has one inode, which the first of them brings in.
     first = find(own, own)
@@ -557,7 +557,7 @@ def remade(layout: VolumeLayout) -> VolumeLayout:
     return _lay_out(layout, table, (leaf[: len(own)][first], leaf[len(own) :]), tree, maps, map_leaf)
 
 
-def in_name_order(layout: VolumeLayout) -> Table:
+def sort_by_name(layout: VolumeLayout) -> Table:
     """Return the entries of a volume in the order of their names' keys."""
     table = layout.columns("entries")
     rank: I64 = table["entry_rank"].signed()
@@ -627,7 +627,7 @@ def copies_by_linux(
     ways = [(joins, bool(is_apart)) for joins in joins_pieces]
     if is_apart is None:
         ways.append((joins_pieces[0], True))
-    table = in_name_order(layout)
+    table = sort_by_name(layout)
     writes, index_bytes, places, data = _list_writes(table)
     grown = {}
     for joins in joins_pieces:

@@ -112,7 +112,7 @@ class HfsPlusVolume(AgingVolume):
 
     def _place(self, cycle: Cycle) -> None:
         """Give files blocks; those that a file had are free when the next one comes."""
-        self.data, old = self.data.taken_from(cycle.old.ident)
+        self.data, old = self.data.split_off(cycle.old.ident)
         need = blocks_of(cycle.new.size_bytes, self.block_bytes)
         old_turn = cycle.turn_of(old.ident)
         # In steps of a hundredth of the cycle: file by file would be slower and hardly different.

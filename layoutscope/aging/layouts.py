@@ -261,7 +261,7 @@ def real_ids(volume: AgingVolume, ident: I64) -> I64:
 def _build_entries(layout: VolumeLayout, volume: AgingVolume, first_row: int) -> Table:
     """Make the table of entries: rows of before, or copies of them, with their leaves."""
     entries, tree = volume.entries, volume.trees[volume.main]
-    entries = entries.taken(np.lexsort((np.arange(len(entries)), entries.place, entries.parent)))
+    entries = entries.take(np.lexsort((np.arange(len(entries)), entries.place, entries.parent)))
     table = layout.columns("entries").take(entries.source)
     start = np.flatnonzero(np.diff(entries.parent, prepend=-1))
     rank = np.arange(len(entries)) - np.repeat(start, np.diff(start, append=len(entries)))

@@ -60,7 +60,7 @@ class NodeRule:
     by_count: bool = False  # whether the share is one of the records, not of the room
     balances: bool = False  # as of `SplitRule`
 
-    def kept(self, load: I64, count: I64) -> I64:
+    def keep_bytes(self, load: I64, count: I64) -> I64:
         """Return the bytes that full nodes of such loads and counts of records keep in a split."""
         per_full = np.rint(count * self.less_per_record * self.capacity_bytes / np.maximum(load, 1))
         stays: I64 = np.maximum(self.keep_share * self.capacity_bytes - per_full, 1).astype(np.int64)
@@ -79,7 +79,7 @@ class TreeLevel:
     def __len__(self) -> int:
         return len(self.bound)
 
-    def rebound(self, bound: I64) -> TreeLevel:
+    def place_nodes(self, bound: I64) -> TreeLevel:
         """Return the level with other nodes; those of a first key that was there stay what they were."""
         old = np.minimum(np.searchsorted(self.bound, bound), len(self) - 1)
         same = self.bound[old] == bound
@@ -91,7 +91,7 @@ class TreeLevel:
         place: I64 = np.maximum(np.searchsorted(self.bound, key, side="right") - 1, 0)
         return place
 
-    def gone(self, bound: I64) -> NDArray[np.bool_]:
+    def find_gone(self, bound: I64) -> NDArray[np.bool_]:
         """Mark the nodes that a changed level has no more."""
         missing: NDArray[np.bool_] = ~is_among(self.bound, bound)
         return missing
@@ -117,7 +117,7 @@ class AgingTree:
         """The last transaction that wrote one of its nodes."""
         return max(int(level.xid.max(initial=0)) for level in self.levels)
 
-    def rebegun(self, now: I64) -> AgingTree:
+    def move_begins(self, now: I64) -> AgingTree:
         """Return the tree with leaves that begin at other keys, and the nodes above that begin with them."""
         levels, was = list(self.levels), self.levels[0].bound
         for place, level in enumerate(levels):
@@ -208,7 +208,7 @@ def split_full(
         return bound
     total = np.concatenate([[0], np.cumsum(size)])
     first = np.searchsorted(key, bound)
-    piece = rule.kept(load[full], np.diff(first, append=len(key))[full])
+    piece = rule.keep_bytes(load[full], np.diff(first, append=len(key))[full])
     cuts = np.ceil((load[full] - rule.capacity_bytes) / piece).astype(np.int64)
     node = np.repeat(full, cuts)
     number = np.arange(len(node)) - np.repeat(np.cumsum(cuts) - cuts, cuts) + 1
@@ -431,8 +431,8 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
     keys = np.concatenate([change.key, change.gone_key, change.passing_key, moved_key])
     turns = np.concatenate([change.turn, change.gone_turn, change.passing_turn, moved_turn])
     births = _births(tree, change, bound, gone)
-    levels, touches = [before.rebound(bound)], [_find_changed_nodes(before, bound, (keys, turns), batch, births)]
-    freed = [before.block[before.gone(bound)]]
+    levels, touches = [before.place_nodes(bound)], [_find_changed_nodes(before, bound, (keys, turns), batch, births)]
+    freed = [before.block[before.find_gone(bound)]]
     while len(levels[-1]) > 1:
         below = levels[-1].bound
         if len(levels) == len(tree.levels):
@@ -441,8 +441,8 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
         bound = drop_empty_nodes(split_full(old.bound, below, sizes, tree.index), below, sizes, tree.index)
         node, turn = touches[-1]
         touches.append(_find_changed_nodes(old, bound, (below[node], turn), batch))
-        levels.append(old.rebound(bound))
-        freed.append(old.block[old.gone(bound)])
+        levels.append(old.place_nodes(bound))
+        freed.append(old.block[old.find_gone(bound)])
     freed += [level.block for level in tree.levels[len(levels) :]]
     blocks = np.concatenate(freed)
     node, turn = (np.concatenate(each) for each in zip(*touches, strict=True))
@@ -650,7 +650,7 @@ def _move_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
             # Nothing is left: what comes back finds the leaf before.
             new[node] = tree.key[at - 1] + 1
     moved = np.array(turns, np.int64).reshape(-1, 2)
-    return tree.rebegun(new), moved[:, 0], moved[:, 1]
+    return tree.move_begins(new), moved[:, 0], moved[:, 1]
 
 
 def _add_passing_records(tree: AgingTree, change: Edits, key: I64, size: I64) -> tuple[I64, I64]:

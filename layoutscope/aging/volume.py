@@ -183,7 +183,7 @@ def plan_cycle(
     replaced, deleted = files[work.replaced], files[work.deleted]
     written = np.sort(np.concatenate([work.replaced, work.added]))
     is_replaced = is_among(written, work.replaced)
-    new = entries.taken(files[written])
+    new = entries.take(files[written])
     num = len(written)
     new.ident = next_ident + np.arange(num) * ids_per_file
     # A file that is written again gets another size, drawn from the sizes of the volume's files.
@@ -197,11 +197,11 @@ def plan_cycle(
     stays = np.ones(len(entries), bool)
     stays[gone] = False
     return Cycle(
-        old=entries.taken(gone),
+        old=entries.take(gone),
         old_turn=old_turn.astype(np.int64),
         new=new,
         is_replaced=is_replaced,
-        kept=entries.taken(np.flatnonzero(stays)),
+        kept=entries.take(np.flatnonzero(stays)),
         num_turns=num + len(deleted),
         next_ident=next_ident + num * ids_per_file,
     )
@@ -371,7 +371,7 @@ class AgingEntries:
         found: I64 = files[np.argsort(self.seat[files], kind="stable")]
         return found
 
-    def taken(self, rows: Any) -> AgingEntries:
+    def take(self, rows: Any) -> AgingEntries:
         """Return some of them."""
         parts = {name: value[rows] for name, value in vars(self).items() if name != "keys"}
         return AgingEntries(**parts, keys={name: key[rows] for name, key in self.keys.items()})
@@ -396,7 +396,7 @@ class Data:
     start: I64
     count: I64
 
-    def taken_from(self, idents: I64) -> tuple[Data, Data]:
+    def split_off(self, idents: I64) -> tuple[Data, Data]:
         """Return what other files have, and what these have."""
         mine = is_among(self.ident, idents)
         rest, own = (Data(self.ident[rows], self.start[rows], self.count[rows]) for rows in (~mine, mine))

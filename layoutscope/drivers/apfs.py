@@ -39,12 +39,12 @@ RING: Final = ("checkpoint-map", "container-superblock", "checkpoint-descriptor"
 """Types of the blocks of the descriptor area; a copy of the superblock is in block 0, too."""
 
 
-def apfs_by_linux(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:  # noqa: ARG001  (as others)
+def mount_by_linux(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:  # noqa: ARG001  (as others)
     """Read block 0, every block of the descriptor area, both object maps, the root and the private directory."""
-    return [*_superblock(layout), *ring(layout), *_volume(layout, entries)]
+    return [*_superblock(layout), *read_ring(layout), *_volume(layout, entries)]
 
 
-def apfs_by_macos(
+def mount_by_macos(
     trims: bool,
     layout: VolumeLayout,
     nodes: NodeTable,  # noqa: ARG001  (as others)
@@ -52,9 +52,9 @@ def apfs_by_macos(
 ) -> list[MountStep]:
     """Read as Linux, the ephemeral objects of the checkpoint before the maps, and what a trim of the volume needs."""
     container = layout.container
-    steps = [*_superblock(layout), *ring(layout)]
+    steps = [*_superblock(layout), *read_ring(layout)]
     # The unused rest of the data area is a region of the same type.
-    steps += ephemeral(layout)
+    steps += find_ephemeral_objects(layout)
     steps.append(_nodes_of(container, "spaceman"))
     steps += _volume(layout, entries)
     if trims:
@@ -62,7 +62,7 @@ def apfs_by_macos(
     return steps
 
 
-def ephemeral(layout: VolumeLayout) -> list[FixedPlaces]:
+def find_ephemeral_objects(layout: VolumeLayout) -> list[FixedPlaces]:
     """Find the ephemeral objects of the checkpoint: the space manager with its queues of freed blocks, the reaper."""
     return [regions_of(layout.container, "checkpoint-data", lambda owner: owner != "unused")]
 
@@ -77,7 +77,7 @@ def first_write(layout: VolumeLayout) -> list[FixedPlaces]:
     """
     places = regions_of(layout.container, "spaceman-cib")
     queues = _nodes_of(layout.container, "spaceman")
-    return [*ephemeral(layout), queues, *([places] if len(places) == 1 else [])]
+    return [*find_ephemeral_objects(layout), queues, *([places] if len(places) == 1 else [])]
 
 
 def _superblock(layout: VolumeLayout) -> Iterator[MountStep]:
@@ -89,7 +89,7 @@ def _superblock(layout: VolumeLayout) -> Iterator[MountStep]:
         yield make_fixed_place("container-superblock", start, block_bytes)
 
 
-def ring(layout: VolumeLayout) -> Iterator[FixedPlaces]:
+def read_ring(layout: VolumeLayout) -> Iterator[FixedPlaces]:
     """Every block of the descriptor area in the order of addresses, whichever of them are in use."""
     parts = [regions_of(layout.container, kind, lambda owner: not owner.startswith("copy")) for kind in RING]
     blocks = [part.cut(layout.facts.block_size_bytes) for part in parts]
@@ -124,7 +124,7 @@ def _volume(layout: VolumeLayout, entries: EntryTable) -> Iterator[MountStep]:
 LIVE: Final = ("live", "inferred")
 
 
-def apfsck_reads(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[FixedPlaces]:  # noqa: ARG001  (as others)
+def list_apfsck_reads(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[FixedPlaces]:  # noqa: ARG001  (as others)
     """Say what apfsck reads, whose blocks the page cache keeps."""
     pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_list_checked_volume(layout, nodes)]
     pieces += _ephemeral(layout, "spaceman")
@@ -133,7 +133,7 @@ def apfsck_reads(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) ->
     return _place_block_reads(pieces, layout.facts.block_size_bytes, is_cached=True)
 
 
-def fsck_apfs_reads(
+def list_fsck_reads(
     caches: bool,
     year: int,
     layout: VolumeLayout,
@@ -153,7 +153,7 @@ def _checkpoint(layout: VolumeLayout) -> Iterator[FixedPlaces]:
     if layout.container is None:
         return
     yield make_fixed_place("container-superblock", layout.facts.image_offset, layout.facts.block_size_bytes)
-    yield from ring(layout)
+    yield from read_ring(layout)
     yield regions_of(layout.container, "object-map")
     yield _nodes_of(layout.container, "container-omap")
 
@@ -369,7 +369,7 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
 def driver(host: HostProfile) -> Driver:
     """Return the driver of a host."""
     own = host.properties_of("apfs", HOSTS)
-    on_macos = partial(fsck_apfs_reads, own.apfs_fsck_caches, own.apfs_fsck_year)
+    on_macos = partial(list_fsck_reads, own.apfs_fsck_caches, own.apfs_fsck_year)
     dstream = ("dstream",) if own.apfs_looks_up_dstream else ()
     return Driver(
         costs=own.costs,
@@ -386,8 +386,8 @@ def driver(host: HostProfile) -> Driver:
         first_write=no_places if own.apfs_mount_reads_space else first_write,
         compared_by=_normalize_for_comparison,
         mounted=_find_mounted_nodes,
-        mount=partial(apfs_by_macos, own.apfs_mount_trims) if own.apfs_mount_reads_space else apfs_by_linux,
-        check=on_macos if own.apfs_mount_reads_space else apfsck_reads,
+        mount=partial(mount_by_macos, own.apfs_mount_trims) if own.apfs_mount_reads_space else mount_by_linux,
+        check=on_macos if own.apfs_mount_reads_space else list_apfsck_reads,
     )
 
 

@@ -41,7 +41,7 @@ HEADERS: Final = ("extents-overflow", "catalog", "attributes")
 JOURNAL_FILES: Final = (".journal_info_block", ".journal")
 
 
-def hfsplus_by_linux(
+def mount_by_linux(
     searches: tuple[str, ...], layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
 ) -> list[MountStep]:
     """Read both headers by the sector, a page of each tree's header node, then what two searches end in."""
@@ -52,10 +52,10 @@ def hfsplus_by_linux(
         in_file = sum(each.num_nodes * each.node_size_bytes for each in layout.facts.trees if each.tree == tree)
         length = np.full(len(header), min(PAGE_BYTES, in_file))
         steps.append(FixedPlaces(tree, nodes.device[header], nodes.image_offset[header], length))
-    return [*steps, *((node, "inode") for node in root_leaves(searches, layout.facts, entries))]
+    return [*steps, *((node, "inode") for node in find_root_leaves(searches, layout.facts, entries))]
 
 
-def root_leaves(searches: tuple[str, ...], facts: VolumeFacts, entries: EntryTable) -> Iterator[NDArray[np.int32]]:
+def find_root_leaves(searches: tuple[str, ...], facts: VolumeFacts, entries: EntryTable) -> Iterator[NDArray[np.int32]]:
     """Find leaves with the root's records, and those that the search for the directory of iNode files ends in.
 
     Where there is no such directory, the search ends at the last record that is smaller than its name: in case-folded
@@ -71,7 +71,7 @@ def root_leaves(searches: tuple[str, ...], facts: VolumeFacts, entries: EntryTab
         yield entries.name_node[np.flatnonzero(entries.parent_id == ROOT_ID)][::-1][:1]
 
 
-def hfsplus_by_macos(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:
+def mount_by_macos(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:
     """Read the header, the journal, header nodes, the root, the whole bitmap and the private directories.
 
     The alternate header is not read: its place is only worked out. The bitmap is scanned by a thread of its own, in
@@ -154,7 +154,7 @@ BLOCK_BYTES: Final = 32 * KIB
 OVERFLOW, CATALOG, ATTRIBUTES = HEADERS
 
 
-def checked_reads(
+def list_check_reads(
     cache_blocks: int,  # blocks of 32 KiB that the checker's cache holds; the least recently used one goes
     layout: VolumeLayout,
     nodes: NodeTable,
@@ -524,8 +524,8 @@ def driver(host: HostProfile, compared_by: Callable[[str, VolumeFacts], str] = c
         mounted=partial(_find_mounted_nodes, searches),
         mount=partial(_list_macos_mount, own.hfs_fsck_cache_blocks)
         if own.hfs_scans_bitmap
-        else partial(hfsplus_by_linux, searches),
-        check=partial(checked_reads, own.hfs_fsck_cache_blocks),
+        else partial(mount_by_linux, searches),
+        check=partial(list_check_reads, own.hfs_fsck_cache_blocks),
     )
 
 
@@ -538,10 +538,10 @@ def _list_macos_mount(
     DAFileSystem.c; fsck_hfs.c, which takes a journaled volume for clean); the repair of a sound one reads what a check
     does. Linux mounts what was not unmounted as it is, to be read alone.
     """
-    steps = hfsplus_by_macos(layout, nodes, entries)
+    steps = mount_by_macos(layout, nodes, entries)
     if not {"unmounted", "journaled"}.isdisjoint(layout.facts.features):
         return steps
-    return [*checked_reads(cache_blocks, layout, nodes, entries), *steps]
+    return [*list_check_reads(cache_blocks, layout, nodes, entries), *steps]
 
 
 def _threads(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
@@ -556,5 +556,5 @@ def _find_mounted_nodes(
     searches: tuple[str, ...], facts: VolumeFacts, nodes: NodeTable, entries: EntryTable
 ) -> Mounted:
     """Header nodes, and what the mount's searches end in."""
-    found = np.concatenate([*root_leaves(searches, facts, entries)])
+    found = np.concatenate([*find_root_leaves(searches, facts, entries)])
     return found.astype(np.int32), np.flatnonzero(nodes.is_header).astype(np.int32)

@@ -41,14 +41,14 @@ _joined: list[FileSystem] = []
 
 
 @cache
-def _installed() -> tuple[FileSystem, ...]:
+def _load_installed() -> tuple[FileSystem, ...]:
     """Load those of this package, then those of others."""
     built_in = (path.partition(":") for path in BUILT_IN)
     own = [getattr(import_module(module), name) for module, _, name in built_in]
-    return (*own, *_of_other_packages())
+    return (*own, *_load_of_other_packages())
 
 
-def _of_other_packages() -> list[FileSystem]:
+def _load_of_other_packages() -> list[FileSystem]:
     """Load the file systems of installed packages.
 
     To ask the import system for entry points takes as long as half of ``--help``, and as a rule there are none: so the
@@ -60,11 +60,11 @@ def _of_other_packages() -> list[FileSystem]:
         return []
     from importlib.metadata import entry_points
 
-    found = map(_loaded, entry_points(group=GROUP))
+    found = map(_load, entry_points(group=GROUP))
     return [filesystem for filesystem in found if filesystem is not None]
 
 
-def _loaded(point: EntryPoint) -> FileSystem | None:
+def _load(point: EntryPoint) -> FileSystem | None:
     """Load what a package announces; one that is broken is named and left out, and the others still read."""
     try:
         filesystem: FileSystem = point.load()
@@ -80,7 +80,7 @@ def _lists_one(file: Path) -> bool:
 
 def filesystems() -> tuple[FileSystem, ...]:
     """Return all file systems, in the order in which they are asked what a stretch holds."""
-    return (*_installed(), *_joined)
+    return (*_load_installed(), *_joined)
 
 
 def filesystem_names() -> tuple[str, ...]:
@@ -121,7 +121,7 @@ def variants() -> tuple[str, ...]:
     return tuple(label for item in reversed(filesystems()) for label in item.traits.labels)
 
 
-def promised_by(scheme: Scheme, type_name: str) -> FileSystem | None:
+def find_promised(scheme: Scheme, type_name: str) -> FileSystem | None:
     """Return the file system that a type of partitions announces, None if it is another's."""
     return next((item for item in filesystems() if item.traits.partition_types.named(scheme, type_name)), None)
 

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from layoutscope.display import Struct
 from layoutscope.errors import ChecksumError, FormatError, UnreadError
 from layoutscope.filesystems.recognition import MapRegion, parse_at
-from layoutscope.filesystems.registry import filesystem_names, promised_by
+from layoutscope.filesystems.registry import filesystem_names, find_promised
 from layoutscope.findings import FindingLog
 from layoutscope.structs import grammar
 from layoutscope.structs.bulk import decode_column, decode_columns
@@ -334,7 +334,7 @@ _GPT_TYPES: Final[dict[str, tuple[str, str]]] = {
 def _name_gpt_type(type_guid: bytes) -> tuple[str, str]:
     """Return the name of a partition type, or else its GUID, and the kind of volume that it promises, if any."""
     text = str(uuid.UUID(bytes_le=type_guid))
-    promised = promised_by("gpt", text)
+    promised = find_promised("gpt", text)
     if promised is not None:
         return promised.traits.partition_types.gpt[text], promised.name
     return _GPT_TYPES.get(text, (text, ""))
@@ -437,7 +437,7 @@ def _list_apm_partitions(
 
 def _find_promised_kind(type_name: str) -> str:
     """Name the kind of volume that a type promises."""
-    promised = promised_by("apm", type_name)
+    promised = find_promised("apm", type_name)
     if promised is not None:
         return promised.name
     return "corestorage" if type_name == "Apple_CoreStorage" else ""
@@ -476,7 +476,7 @@ def read_mbr(
             log.at("boot record", base_lba * sector_size).add("partition-outside", "error", message, found=found)
             return
         kind = _name_mbr_type(entry)
-        promised = promised_by("mbr", kind)
+        promised = find_promised("mbr", kind)
         declared = "" if promised is None else promised.name
         partitions.append(Partition("MBR", number, start, size, "", kind, declared))
 

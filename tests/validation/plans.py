@@ -212,7 +212,7 @@ def _created(placement: Placement, population: Population) -> AgingVolume:
         )
         volume.follow(
             Cycle(
-                old=volume.entries.taken(NOTHING),
+                old=volume.entries.take(NOTHING),
                 old_turn=NOTHING,
                 new=new,
                 is_replaced=np.zeros(len(new), bool),

@@ -89,9 +89,9 @@ class Blocks(Struct, frozen=True):
 
     def image_offset(self, paddrs: NDArray[Any]) -> NDArray[np.int64]:
         """Return byte addresses from the start of each block's own image."""
-        return self.located(paddrs)[1]
+        return self.locate(paddrs)[1]
 
-    def located(self, paddrs: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def locate(self, paddrs: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Return device and byte address from the start of its image, of block addresses."""
         device, position = self.split(paddrs)
         position += np.array((*self.image_offsets, 0), np.int64)[device] if device.any() else self.image_offsets[0]

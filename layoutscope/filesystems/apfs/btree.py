@@ -345,7 +345,7 @@ def _child_hashes(buffer: NDArray[np.uint8], val_start: NDArray[np.int64], hash_
     return hashes
 
 
-def as_rows(batch: Batch) -> NodeRows:
+def to_node_rows(batch: Batch) -> NodeRows:
     """Turn nodes as they were read into rows; ``key_rank`` follows when the batches of a tree are joined."""
     if isinstance(batch, AheadLeaves):
         return batch.rows
@@ -566,7 +566,7 @@ class Ahead:
             is_sound = batch.check.is_sound & ~batch.check.is_damaged & ~batch.ends.is_disordered
             if numbers is own:
                 is_sound[self._decode(replace(batch, num_after=to_come), len(places))] = False
-            leaves.append((chosen[is_sound], as_rows(batch).take(is_sound), batch.ends.take(is_sound)))
+            leaves.append((chosen[is_sound], to_node_rows(batch).take(is_sound), batch.ends.take(is_sound)))
             kept = np.flatnonzero(~is_sound)[:room]
             others.append((chosen[kept], data[kept]))
             room -= len(kept)
@@ -629,7 +629,7 @@ def _positions(count: int, parts: Sequence[I64]) -> I64:
 def read_nodes(source: TreeSource) -> tuple[NodeRows, list[ReadNodes]]:
     """Read a whole tree and keep its leaves' batches; for trees that are small."""
     batches = list(read_levels(source))
-    nodes = join(source.tree, [as_rows(batch) for batch in batches])
+    nodes = join(source.tree, [to_node_rows(batch) for batch in batches])
     return nodes, [batch for batch in batches if batch.level == 0]
 
 
@@ -663,7 +663,7 @@ def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: i
     columns = {name: GrowingColumn(dtype) for name, dtype in _DTYPES.items()}
 
     def take(batch: Batch) -> None:
-        parts.append(ReadRows(batch.numbers, as_rows(batch)))
+        parts.append(ReadRows(batch.numbers, to_node_rows(batch)))
         if isinstance(batch, ReadNodes) and not batch.level:
             for name, values in _mappings(batch).items():
                 columns[name].add(values, batch.to_come)
@@ -786,7 +786,7 @@ class Pool(Struct):
     def add(self, batch: Batch) -> None:
         """Add nodes, and the children of index nodes."""
         base = len(self)
-        self.parts.append(as_rows(batch))
+        self.parts.append(to_node_rows(batch))
         if isinstance(batch, ReadNodes) and batch.level:
             owner, oid, low_key, child_hash = decode_children(batch)
             self.children.append({"node": owner + base, "oid": oid, "low_key": low_key, "hash": child_hash})
@@ -821,7 +821,7 @@ class Pool(Struct):
             self.waiting.append((level, new.take(np.argsort(new.paddr))))
         return new
 
-    def named_by(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
+    def find_children(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
         """What some index nodes name, in their order: the node's position among those given, and the records."""
         empty = {name: np.empty(0, np.int64) for name in ("node", "oid", "low_key", "hash")}
         columns = concatenate(self.children, empty)
@@ -863,7 +863,7 @@ def _walk_pool(source: TreeSource, pool: Pool, ahead: Ahead | None) -> Reading[N
             here = known.take(rows)
             parts.append(replace(here, parent=places.parent, omap_leaf=places.omap_leaf, low_key=places.low_key))
         if level:
-            owner, named = pool.named_by(rows)
+            owner, named = pool.find_children(rows)
             origin = (owner + base, named["low_key"], named["hash"])
             places = drop_repeated_names(source, locate_nodes(source, named["oid"], origin))
             base += len(rows)

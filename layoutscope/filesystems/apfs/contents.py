@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from layoutscope.image.passes import Reading
 
 
-def virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region]:
+def list_virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region]:
     """Make regions of the objects that are not nodes of a tree that was read, by the type in their header."""
     blocks, omap = volume.store.blocks, volume.omap
     known = np.concatenate([nodes.paddr for nodes in claimed])
@@ -91,7 +91,7 @@ def _report(volume: Volume, rows: NDArray[np.int64], kinds: NDArray[np.int64]) -
         log.add("record-invalid", "warning", "object of an unknown type; it was not read", found=kind)
 
 
-def volume_regions(
+def list_volume_regions(
     container: Container, states: list[Volume], claimed: list[NodeRows], others: list[Region]
 ) -> list[Region]:
     """List metadata of a volume and its snapshots outside their trees, each block once."""
@@ -100,13 +100,13 @@ def volume_regions(
     for state in states:
         owner = "live" if state is volume else f"snapshot of xid {state.xid}"
         regions.append(Region("volume-superblock", owner, state.paddr))
-    regions += virtual_regions(volume, claimed)
-    regions += keybag_regions(container, volume) if is_encrypted(volume) else []
+    regions += list_virtual_regions(volume, claimed)
+    regions += list_keybag_regions(container, volume) if is_encrypted(volume) else []
     first = {region.paddr: region for region in reversed(regions)}
     return inside(list(first.values()), volume.store)
 
 
-def keybag_regions(container: Container, volume: Volume) -> list[Region]:
+def list_keybag_regions(container: Container, volume: Volume) -> list[Region]:
     """Place of an encrypted volume's key bag; the container's key bag, which records it, needs no password."""
     try:
         run = volume_keybag_run(container_keybag(container), bytes(volume.superblock.vol_uuid))
@@ -252,7 +252,7 @@ def read_volume_parts(
     (fs, views), (extentref, fext, *references) = _read_trees(states, chosen, cipher, others)
     rolling = read_rolling(container, volume)
     claimed = [*views.values(), fext.nodes, *rolling.trees]
-    regions = volume_regions(container, list(states.values()), claimed, rolling.regions)
+    regions = list_volume_regions(container, list(states.values()), claimed, rolling.regions)
     lost = [_is_live(nodes, volume) for nodes in store.lost]
     return VolumeParts(
         state=shown,

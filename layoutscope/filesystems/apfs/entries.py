@@ -311,7 +311,7 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
         columns["fork"] = (columns["fork"][0][piece.extent], owners.forks)
         logical, is_hole = logical[piece.extent] + piece.distance, is_hole[piece.extent]
         paddr, length = piece.paddr, piece.length
-    device, offset = blocks.located(paddr)
+    device, offset = blocks.locate(paddr)
     offset[is_hole] = NULL_OFFSET
     columns |= {"device": device, "logical_offset": logical, "image_offset": offset, "length_bytes": length}
     # What is the same of all takes no memory.

@@ -17,9 +17,9 @@ from layoutscope.filesystems.apfs.btree import (
     Ahead,
     AheadLeaves,
     ReadRows,
-    as_rows,
     join_by_number,
     read_levels,
+    to_node_rows,
     walk_tree,
 )
 from layoutscope.filesystems.apfs.source import object_of, type_of
@@ -549,7 +549,7 @@ def walk_record_tree(
     records = RecordReader(plan) if ahead is None else ahead.records
 
     def take(batch: Batch) -> None:
-        parts.append(ReadRows(batch.numbers, as_rows(batch)))
+        parts.append(ReadRows(batch.numbers, to_node_rows(batch)))
         if not batch.level:
             records.add(batch)
 

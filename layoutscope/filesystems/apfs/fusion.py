@@ -61,7 +61,7 @@ LIST: Final = FUSION_WBC_LIST_HEAD
 ENTRY: Final = FUSION_WBC_LIST_ENTRY
 
 
-def main_first(first: Half, second: Half | None, log: FindingLog) -> Halves:
+def order_halves(first: Half, second: Half | None, log: FindingLog) -> Halves:
     """Put the main device of a set first, whichever image was named first."""
     if second is None:
         return first, None
@@ -114,7 +114,7 @@ def report_missing(container: Container) -> None:
         container.log.at("container superblock", 0).add("fusion-half", "error", message)
 
 
-def second_regions(container: Container) -> list[Region]:
+def list_second_regions(container: Container) -> list[Region]:
     """Return the bytes at a fixed place on the second device."""
     if not container.superblock.is_fusion:
         return []
@@ -152,7 +152,7 @@ _NONE_CACHED: Final = Cached(np.empty(0, np.uint64), np.empty(0, np.uint64), np.
 NO_BLOCK: Final = np.uint64(2**64 - 1)
 
 
-def with_dirty(container: Container, dirty: DirtyRuns) -> Container:
+def use_cache(container: Container, dirty: DirtyRuns) -> Container:
     """Let a container read from the main device what is newest there."""
     blocks = replace(container.blocks, dirty=dirty)
     return replace(container, store=Store.over(blocks, container.log)) if len(dirty) else container
@@ -271,7 +271,7 @@ def _rare_structures(container: Container) -> tuple[list[NodeRows], list[Region]
     evicted, moves = read_evictions(container)
     middle, dirty, cached = middle_tree(container)
     cache, held = write_cache(container)
-    regions = [*read_jumpstart(container), *cache, *second_regions(container)]
+    regions = [*read_jumpstart(container), *cache, *list_second_regions(container)]
     return [*evicted, *middle], regions, dirty, details | moves | cached | held
 
 

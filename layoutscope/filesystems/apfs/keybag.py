@@ -58,7 +58,7 @@ class WrappedKey(Struct, frozen=True):
         """Length of the key."""
         return AES128_BYTES if self.is_aes128 else AES256_BYTES
 
-    def unwrapped_with(self, key: bytes) -> bytes | None:
+    def unwrap(self, key: bytes) -> bytes | None:
         """Unwrap the key; None if the other one is not the right one.
 
         Keys of volumes that CoreStorage encrypted fill the first part of their field only.
@@ -127,7 +127,7 @@ def volume_keybag_run(entries: list[Entry], volume_uuid: bytes) -> tuple[int, in
     return None
 
 
-def fields(data: bytes) -> list[tuple[int, bytes, bytes]]:
+def split_der(data: bytes) -> list[tuple[int, bytes, bytes]]:
     """Split DER values: tag, body, and the whole value with its head."""
     found, position = list[tuple[int, bytes, bytes]](), 0
     while position < len(data):
@@ -144,7 +144,7 @@ def fields(data: bytes) -> list[tuple[int, bytes, bytes]]:
 def parse_wrapped_key(data: bytes) -> WrappedKey | None:
     """Parse a key record and check its HMAC; None if it is not authentic."""
     kinds = grammar.ApfsKeybag.KeyField
-    outer = {tag: (body, whole) for tag, body, whole in fields(fields(data)[0][1])}
+    outer = {tag: (body, whole) for tag, body, whole in split_der(split_der(data)[0][1])}
     record, whole = outer.get(int(kinds.key_record), (b"", b""))
     salt, expected = (
         outer.get(int(kinds.salt_or_flags), (b"", b""))[0],
@@ -154,7 +154,7 @@ def parse_wrapped_key(data: bytes) -> WrappedKey | None:
     secret = prefix.to_bytes(6, "big")
     if not is_authentic(secret, salt, whole, expected):
         return None
-    inner = {tag: body for tag, body, _ in fields(record)}
+    inner = {tag: body for tag, body, _ in split_der(record)}
     flags = grammar.parse(
         grammar.ApfsKeybag.WrappedKeyFlags,
         inner.get(int(kinds.salt_or_flags), b""),
@@ -192,7 +192,7 @@ def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | 
         # The password opens a key-encryption key in the volume's bag, and that one the volume's own key, which is in
         # the container's bag: so passwords change without rewriting the volume.
         key = _open_with_password(record, password)
-        opened = volume_key[0].unwrapped_with(key) if key else None
+        opened = volume_key[0].unwrap(key) if key else None
         if opened:
             return Cipher(_volume_key(volume_key[0], opened), container.blocks.block_size)
     if refused:
@@ -213,7 +213,7 @@ def _find_wrapped_keys(entries: list[Entry], owner: bytes | None, tag: int) -> l
 
 
 def _open_with_password(record: WrappedKey, password: str) -> bytes | None:
-    return record.unwrapped_with(password_key(password, record.salt, record.iterations, record.key_bytes))
+    return record.unwrap(password_key(password, record.salt, record.iterations, record.key_bytes))
 
 
 def _volume_key(record: WrappedKey, key: bytes) -> bytes:

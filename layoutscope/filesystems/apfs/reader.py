@@ -20,7 +20,7 @@ from layoutscope.filesystems.apfs.container import open_container, report_change
 from layoutscope.filesystems.apfs.contents import ContainerContents, account, read_volume_parts
 from layoutscope.filesystems.apfs.features import CONTAINER_INCOMPATIBLE, VOLUME_INCOMPATIBLE
 from layoutscope.filesystems.apfs.fsrecords import report_losses
-from layoutscope.filesystems.apfs.fusion import main_first, read_container_parts, report_missing, with_dirty
+from layoutscope.filesystems.apfs.fusion import order_halves, read_container_parts, report_missing, use_cache
 from layoutscope.filesystems.apfs.layout import (
     add_stale_nodes,
     build_container_layout,
@@ -28,7 +28,13 @@ from layoutscope.filesystems.apfs.layout import (
     lone_half_layout,
 )
 from layoutscope.filesystems.apfs.mapped import report_unreached
-from layoutscope.filesystems.apfs.rescue import Evidence, rebuilt, reopen_container, reopen_volume, salvage_container
+from layoutscope.filesystems.apfs.rescue import (
+    Evidence,
+    rebuild_volume,
+    reopen_container,
+    reopen_volume,
+    salvage_container,
+)
 from layoutscope.filesystems.apfs.snapshots import LIVE, count_dropped_nodes
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.sweep import sweep
@@ -117,7 +123,7 @@ def check_container(request: VolumeRequest, without: Collection[str] = ()) -> Ch
 def is_second(request: VolumeRequest) -> bool:
     """Whether a half of a Fusion set is the second device, which tables number 1 whichever image was named first."""
     half = request.source, request.image_offset
-    return main_first(half, request.second, FindingLog())[0] is not half
+    return order_halves(half, request.second, FindingLog())[0] is not half
 
 
 def list_states(request: VolumeRequest) -> list[ReadableState]:
@@ -133,7 +139,7 @@ def read_container(request: VolumeRequest) -> ContainerContents:
     """Read a container with all its volumes; nothing is compared yet."""
     container, swept = _open_or_salvage(request)
     parts = read_container_parts(container)
-    container = with_dirty(container, parts.dirty)
+    container = use_cache(container, parts.dirty)
     volumes = _read_volumes(container, parts, request, swept)
     if not (volumes or _wants_live(container, request)):
         own = request.options
@@ -159,7 +165,7 @@ def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
     the last one are still there, as a rule.
     """
     log, xid = FindingLog(), request.options.get("xid")
-    halves = main_first((request.source, request.image_offset), request.second, log)
+    halves = order_halves((request.source, request.image_offset), request.second, log)
     opened: Container | None = None
     try:
         opened = _open_halves(halves, log, xid)
@@ -187,7 +193,7 @@ def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
 def open_newest(request: VolumeRequest) -> Container:
     """Open the newest state of a container; what is wrong with it is reported elsewhere."""
     log = FindingLog()
-    return _open_halves(main_first((request.source, request.image_offset), request.second, log), log, None)
+    return _open_halves(order_halves((request.source, request.image_offset), request.second, log), log, None)
 
 
 def _open_halves(halves: Halves, log: FindingLog, xid: int | None) -> Container:
@@ -230,7 +236,7 @@ def _read_volumes(
         # A repaired map leads only to sound objects.
         if item.log.has_errors and not item.is_locked:
             report_unreached(item)
-    return [rebuilt(item, evidence, volumes) for item in volumes]
+    return [rebuild_volume(item, evidence, volumes) for item in volumes]
 
 
 def _read_state(container: Container, volume: Volume, request: VolumeRequest) -> VolumeParts | None:

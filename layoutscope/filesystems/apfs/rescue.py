@@ -24,11 +24,11 @@ from layoutscope.filesystems.apfs.btree import (
     BATCH_NODES,
     OpenTree,
     TreeShape,
-    as_rows,
     open_omap,
     read_batch,
     read_levels,
     read_omap,
+    to_node_rows,
 )
 from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, descriptor_paddrs, find_younger
 from layoutscope.filesystems.apfs.container import MIN_BLOCK_BYTES, Container, NoMap, find_superblock
@@ -103,12 +103,12 @@ class Evidence(Struct):
         places += [_runs(item.state.omap.paddr, item.state.omap.size_bytes, block_size) for item in self.volumes]
         for paddr, size_bytes in earlier_places(container, with_nodes=not is_small):
             places.append(_runs(paddr, size_bytes, block_size))
-        told = tell_search(used, block_size)
+        told = describe_search(used, block_size)
         container.at_superblock().add("tree-rebuilt", "warning", told)
         return sweep(container.blocks, arrays.union(places))
 
 
-def tell_search(used: NDArray[np.int64], block_size: int) -> str:
+def describe_search(used: NDArray[np.int64], block_size: int) -> str:
     """Say in one sentence what is searched without being asked to, or why that is not enough."""
     size = arrays.total(used) * block_size
     if size <= SEARCHED_BYTES:
@@ -307,7 +307,7 @@ def reopen_container(
             volumes = volumes.take(np.isin(volumes.oid, np.array(oids, np.uint64)))
             if not len(volumes) or len(volumes) < len(oids):
                 return None
-            told = tell_search(used, store.blocks.block_size)
+            told = describe_search(used, store.blocks.block_size)
             # What ended the usual way of opening stays damage.
             apart.findings[:0] = [item for item in log.findings if item.level == "error"]
             _report(store.log, paddr, f"{told}; volumes are read from the youngest copies of their superblocks")
@@ -457,7 +457,7 @@ class Leaves(Rows, frozen=True):
     last: NDArray[np.uint64]
 
 
-def rebuilt(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeParts]) -> VolumeParts:
+def rebuild_volume(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeParts]) -> VolumeParts:
     """Rebuild the tree of a volume where part of it is missing."""
     state = parts.state
     if not parts.log.has_errors or parts.is_locked or state.superblock.is_sealed:
@@ -523,7 +523,7 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     _report_rebuilt(parts.log, tree.nodes, is_inferred, adopted)
     views = parts.views | {parts.view: tree.nodes}
     name = "lost" if parts.view == LIVE else "lost_of_snapshots"
-    rows = join(source.tree, [as_rows(batch) for batch in batches if not batch.level])
+    rows = join(source.tree, [to_node_rows(batch) for batch in batches if not batch.level])
     # Trees that led to a node give its level.
     lost: dict[str, Any] = {name: [*find_unusable(rows), *find_unusable(parts.fs.nodes), *getattr(parts, name)]}
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
@@ -658,14 +658,14 @@ def _merge_in_key_order(own: Leaves, adopted: Leaves) -> Leaves:
 
 def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> RecordTree:
     """Make a tree of index nodes and leaves."""
-    columns = [as_rows(batch) for batch in index]
+    columns = [to_node_rows(batch) for batch in index]
     first = sum(len(batch.places) for batch in index)
     records = RecordReader(records_plan(hashed_names=hashed_names))
     for start in range(0, len(leaves.places), BATCH_NODES):
         places = leaves.places.take(slice(start, start + BATCH_NODES))
         batch = read_batch(tree, places, 0, np.arange(first, first + len(places)))
         first += len(places)
-        columns.append(as_rows(batch))
+        columns.append(to_node_rows(batch))
         records.add(batch)
     return RecordTree(join(tree.source.tree, columns), records.finish())
 

@@ -133,7 +133,7 @@ def _parts(
     stretches = arrays.subtract(whole, arrays.runs_of(first, length))
     workspace = Workspace()
     with phase("looking at every block for nodes", arrays.total(stretches) * block_size) as looked_at:
-        for start, count in _cut_and_gathered(stretches, step):
+        for start, count in _cut_and_gather(stretches, step):
             if len(start) == 1:
                 # Long reads by themselves are not kept: they go over everything once.
                 data = workspace.bytes(int(count[0]) * block_size)
@@ -144,7 +144,7 @@ def _parts(
             looked_at.advance(len(data))
 
 
-def _cut_and_gathered(stretches: NDArray[np.int64], most: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _cut_and_gather(stretches: NDArray[np.int64], most: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Cut long stretches, and gather short ones, into parts of so many blocks at most; starts and counts of each.
 
     A sparse image may store each node by itself: what is done once a part takes longer than to look at a node.

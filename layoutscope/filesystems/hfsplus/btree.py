@@ -28,7 +28,7 @@ from layoutscope.filesystems.hfsplus.nodes import (
     decode_nodes,
     locate_records,
 )
-from layoutscope.filesystems.hfsplus.volume import shifted
+from layoutscope.filesystems.hfsplus.volume import shift_error
 from layoutscope.image import Workspace
 from layoutscope.image.passes import phase_of_pass
 from layoutscope.structs import grammar
@@ -141,7 +141,7 @@ def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> Hfsplus
     try:
         data = read_parts(volume, pieces).tobytes()
     except UnreadError as error:
-        raise shifted(error, 0, structure) from error
+        raise shift_error(error, 0, structure) from error
     node = grammar.parse(grammar.HfsplusBtree.HeaderNode, data, structure=structure, image_offset=at)
     limits = grammar.HfsplusBtree.NodeSizeLimit
     size = int(node.header.len_node)

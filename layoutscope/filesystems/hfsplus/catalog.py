@@ -271,8 +271,8 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     if not is_same:
         rows = np.flatnonzero(thread_of >= 0)
         is_renamed[rows] = names.differ(
-            names.stored(names.widened(*decoded), chosen.places(rows)),
-            names.stored(names.widened(*own), threads.places(thread_of[rows])),
+            names.stored(names.widen_names(*decoded), chosen.places(rows)),
+            names.stored(names.widen_names(*own), threads.places(thread_of[rows])),
         )
     orphans = find_orphaned_threads(thread_ids, entries["file_id"], thread_of)
     none = np.empty(0, np.int64)
@@ -284,7 +284,7 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
         thread_of,
         is_renamed,
         orphans,
-        names.stored(names.widened(*own), threads.places(orphans))
+        names.stored(names.widen_names(*own), threads.places(orphans))
         if len(orphans)
         else names.StoredNames(np.empty(0, np.uint8), none, none),
     )

@@ -32,7 +32,7 @@ from layoutscope.filesystems.hfsplus.tree import (
     node_log,
     read_tree,
 )
-from layoutscope.filesystems.hfsplus.volume import Volume, alternate_header, open_volume, report_change, reread
+from layoutscope.filesystems.hfsplus.volume import Volume, alternate_header, open_volume, report_change, reread_header
 from layoutscope.structs import grammar
 from layoutscope.structs.arrays import LARGEST, find, heads, is_ascending, lengths_of
 
@@ -120,7 +120,7 @@ def _replay_journal_if_wanted(volume: Volume, journal: Journal, *, is_applied: b
         report_pending(volume, journal)
         return volume
     overlay = replay_journal(volume, journal)
-    return volume if overlay is None else reread(volume, overlay)
+    return volume if overlay is None else reread_header(volume, overlay)
 
 
 def read_contents(volume: Volume, journal: Journal | None = None, found: Swept | None = None) -> Contents:

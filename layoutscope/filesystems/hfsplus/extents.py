@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.forks import Fork, extended
+from layoutscope.filesystems.hfsplus.forks import Fork, append_extents
 from layoutscope.structs.arrays import heads, lengths_of, starts_of
 from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.records import EXTENT_KEY, EXTENT_LEAF_RECORD
@@ -71,7 +71,7 @@ def extend_fork(fork: Fork, overflow: Tree | None, file_id: int, fork_type: int)
     starts, counts = records["data.extents.start_block"][mine], records["data.extents.num_blocks"][mine]
     used = counts > 0
     nodes = np.broadcast_to(records["node"][mine][:, None], counts.shape)
-    return extended(fork, starts[used], counts[used], nodes[used])
+    return append_extents(fork, starts[used], counts[used], nodes[used])
 
 
 def flatten(starts: NDArray[Any], counts: NDArray[Any], first_block: I64) -> Columns:

@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UnreadError
-from layoutscope.filesystems.hfsplus.volume import shifted
+from layoutscope.filesystems.hfsplus.volume import shift_error
 from layoutscope.structs.arrays import LARGEST, U8, Rows, clear_runs, owners, ranges, runs_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def inline_fork(fork_data: HfsplusVolume.ForkData) -> Fork:
     )
 
 
-def extended(fork: Fork, start_blocks: I64, block_counts: I64, record_nodes: I64) -> Fork:
+def append_extents(fork: Fork, start_blocks: I64, block_counts: I64, record_nodes: I64) -> Fork:
     """Return the fork with its overflow extents at the end."""
     return Fork(
         fork.logical_size_bytes,
@@ -98,7 +98,7 @@ def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) ->
     return ForkPieces(part, fork.start_blocks[extent] * block + (start - begins[extent]), stop - start)
 
 
-def joined_pieces(pieces: ForkPieces) -> tuple[I64, I64]:
+def join_pieces(pieces: ForkPieces) -> tuple[I64, I64]:
     """Join pieces that follow one another on the volume: offsets and lengths in bytes."""
     if not len(pieces.part):
         return pieces.volume_offset, pieces.length_bytes
@@ -109,14 +109,14 @@ def joined_pieces(pieces: ForkPieces) -> tuple[I64, I64]:
 
 def read_parts(volume: Volume, pieces: ForkPieces, workspace: Workspace | None = None) -> U8:
     """Read pieces, each once, in large requests."""
-    where = joined_pieces(pieces)
+    where = join_pieces(pieces)
     try:
         data = volume.source.read_extents(*where, workspace)
         # Areas that were never read are zeros, and must not count as map bits or as a header.
         for first in np.flatnonzero(volume.source.touches_unread(*where))[:1].tolist():
             volume.source.read(int(where[0][first]), int(where[1][first]))
     except FormatError as error:
-        raise shifted(error, -volume.source.origin) from error
+        raise shift_error(error, -volume.source.origin) from error
     return data
 
 
@@ -128,7 +128,7 @@ def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
     try:
         starts, counts = _free_runs(volume, fork)
     except FormatError as error:
-        told = shifted(error, 0, "allocation file" if isinstance(error, UnreadError) else "")
+        told = shift_error(error, 0, "allocation file" if isinstance(error, UnreadError) else "")
         volume.log.survive(told, code="allocation-file-unreadable")
         return none, none
     if not volume.is_inferred:

@@ -110,7 +110,7 @@ def find_journal(volume: Volume) -> Journal | None:
     except FormatError as error:
         volume.log.survive(error, code="journal-invalid")
         return None
-    if message := _contradiction(volume, info):
+    if message := _find_contradiction(volume, info):
         volume.log.at("journal info block", at).add("journal-invalid", "error", message)
     elif info.is_on_other_device:
         _report_external(volume, info, at)
@@ -124,7 +124,7 @@ def find_journal(volume: Volume) -> Journal | None:
     return Journal(at, int(info.ofs_journal), int(info.len_journal), header, is_little)
 
 
-def _contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -> str:
+def _find_contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -> str:
     """Say how the flags contradict each other or the volume; nothing if they do not."""
     if int(info.flags) & ~sum(grammar.HfsplusJournal.JournalInfoFlag):
         return f"the flags {int(info.flags):#x} hold bits that mean nothing"
@@ -255,7 +255,7 @@ def _read_writes(volume: Volume, journal: Journal) -> Writes:
 
     The header is not rewritten with every transaction: those after its end count while their numbers continue.
     """
-    data = unrolled(volume, journal)
+    data = unroll_ring(volume, journal)
     header = journal.header
     sector = int(header.len_header) if header is not None else 0
     parts: list[BlockList] = []
@@ -279,7 +279,7 @@ def _read_writes(volume: Volume, journal: Journal) -> Writes:
     return Writes(places[keep], sizes[keep], starts[keep], data, len(parts))
 
 
-def unrolled(volume: Volume, journal: Journal) -> U8:
+def unroll_ring(volume: Volume, journal: Journal) -> U8:
     """The whole circular buffer in one piece, from the oldest transaction on that is not written to its places."""
     header = journal.header
     if header is None:
@@ -304,7 +304,7 @@ def read_list(journal: Journal, data: U8, start: int) -> BlockList | str:
     fields = (header.num_blocks, header.len_used, header.checksum, header.has_block_checksums)
     head = decode_columns(header, data, np.array([start]), fields)
     count, used = int(head["num_blocks"][0]), int(head["len_used"][0])
-    problem = _problem(data[start:], int(head["checksum"][0]), count, used, list_size)
+    problem = _find_problem(data[start:], int(head["checksum"][0]), count, used, list_size)
     if problem:
         return problem
     places = start + LIST_BYTES + BLOCK_INFO_BYTES * np.arange(count, dtype=np.int64)
@@ -331,7 +331,7 @@ def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) 
     )
 
 
-def _problem(data: U8, checksum: int, count: int, used: int, list_size: int) -> str:
+def _find_problem(data: U8, checksum: int, count: int, used: int, list_size: int) -> str:
     """Say what is wrong with a block list header; empty if nothing is."""
     room = (list_size - LIST_BYTES) // BLOCK_INFO_BYTES
     if not 1 <= count <= room or not list_size <= used <= len(data):

@@ -27,7 +27,7 @@ from layoutscope.filesystems.hfsplus.contents import (
 )
 from layoutscope.filesystems.hfsplus.extents import extend_fork, flatten
 from layoutscope.filesystems.hfsplus.forks import Fork
-from layoutscope.filesystems.hfsplus.names import ENCODING, compared
+from layoutscope.filesystems.hfsplus.names import ENCODING, to_compared_form
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR_BYTES,
     HEADER,
@@ -220,7 +220,7 @@ def _rows_of_nodes(nodes: NDArray[np.uint32], places: NDArray[np.int32], first_r
 
 def compared_by(name: str, facts: VolumeFacts) -> str:
     """Return what a name is compared by on a volume: HFSX says in its catalog's header whether case counts."""
-    return compared(name, is_folded=not facts.case_sensitive)
+    return to_compared_form(name, is_folded=not facts.case_sensitive)
 
 
 CNID = grammar.HfsplusVolume.Cnid

@@ -104,7 +104,7 @@ class KeptNames(NamedTuple):
         # A colon on the disk, which is none of a name's characters, is shown as one, and so is a slash: where one is,
         # the shown form is ambiguous.
         if (text.data == _COLON).any():
-            others = widened(text, others)
+            others = widen_names(text, others)
         shown = TextColumn(to_shown(text), text.length, rows)
         return cls(shown, others if len(others.data) else Texts(others.data[:0].copy(), others.length[:0].copy()))
 
@@ -112,7 +112,8 @@ class KeptNames(NamedTuple):
         """Return all names as stored."""
         shown = self.shown
         units = np.where(shown.data == _COLON, np.uint8(_SLASH), shown.data)
-        return TextColumn(*widened(Texts(units, shown.length.astype(np.uint32, copy=False)), self.others), shown.rows)
+        text = Texts(units, shown.length.astype(np.uint32, copy=False))
+        return TextColumn(*widen_names(text, self.others), shown.rows)
 
     def placed(self) -> tuple[U8, I64, NDArray[np.int32], U8, I64, NDArray[np.int32]]:
         """Return the bytes of names, and start and length of each row's: of those shown, and of the others."""
@@ -127,7 +128,7 @@ def _place_names(texts: TextColumn | Texts, rows: NDArray[np.integer[Any]] | Non
     return texts.data, start, length.astype(np.uint32, copy=False).view(np.int32)
 
 
-def widened(
+def widen_names(
     text: Texts,
     others: Texts,  # as stored, with nothing in place of the others; without any row, if there are none
 ) -> Texts:
@@ -145,7 +146,7 @@ def widened(
 
 
 def sum_of_units(text: Texts, others: Texts) -> tuple[int, int]:
-    """Add up names as :func:`widened` takes them, whatever their order: how many units there are, and their sum."""
+    """Add up names as :func:`widen_names` takes them, whatever their order: how many units there are, and their sum."""
     units, plain = others.data.view(np.uint16), text.data
     if len(units):
         plain = plain[np.repeat(others.length == 0, text.length)]
@@ -219,7 +220,7 @@ def case_table() -> NDArray[np.uint16]:
     return table
 
 
-def compared(name: str, *, is_folded: bool) -> str:
+def to_compared_form(name: str, *, is_folded: bool) -> str:
     """Return what a name is compared by, as units of the disk: decomposed, folded where case does not count.
 
     Names are stored decomposed as Unicode 3.2 has it (TN1150, "Unicode Subtleties"): letters that were given a

@@ -17,7 +17,7 @@ from layoutscope.filesystems.hfsplus.attributes import RECORD_SIZES as ATTRIBUTE
 from layoutscope.filesystems.hfsplus.btree import pieces_of
 from layoutscope.filesystems.hfsplus.catalog import RECORD_SIZES as CATALOG_SIZES
 from layoutscope.filesystems.hfsplus.forks import ForkPieces, locate, read_parts
-from layoutscope.filesystems.hfsplus.journal import read_list, unrolled
+from layoutscope.filesystems.hfsplus.journal import read_list, unroll_ring
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
@@ -31,7 +31,7 @@ from layoutscope.filesystems.hfsplus.nodes import (
     decode_nodes,
     locate_records,
 )
-from layoutscope.filesystems.hfsplus.volume import shifted
+from layoutscope.filesystems.hfsplus.volume import shift_error
 from layoutscope.progress import phase
 from layoutscope.structs import arrays, grammar
 from layoutscope.structs.arrays import I64, U8, Columns, Mask, Rows, concatenate, distinct, ranges
@@ -115,7 +115,7 @@ def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
                 try:
                     source.read_into(at, buffer.data)
                 except FormatError as error:
-                    volume.log.survive(shifted(error, -source.origin))
+                    volume.log.survive(shift_error(error, -source.origin))
                     continue
                 yield at, length, buffer
 
@@ -386,7 +386,7 @@ def _ring(volume: Volume, journal: Journal | None) -> U8:
     """Read the journal's buffer; nothing where there is none, or where it cannot be read."""
     if journal is not None and journal.header is not None:
         try:
-            return unrolled(volume, journal)
+            return unroll_ring(volume, journal)
         except FormatError:
             pass
     return np.empty(0, np.uint8)

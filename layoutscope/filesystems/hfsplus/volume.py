@@ -128,7 +128,7 @@ def open_volume(source: Source, image_offset: int, space_bytes: int | None = Non
     except FormatError as error:
         end, alternate = find_alternate(window, None, space_bytes)
         if alternate is None:
-            raise shifted(error, window.origin) from error
+            raise shift_error(error, window.origin) from error
         volume = Volume(window, window.origin, alternate, end, log, is_by_copy=True)
         volume.log.survive(error, code="volume-header-invalid")
         return volume
@@ -160,7 +160,7 @@ def alternate_header(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
         return None
 
 
-def reread(volume: Volume, source: Source) -> Volume:
+def reread_header(volume: Volume, source: Source) -> Volume:
     """Return the volume over other bytes, such as after the journal was replayed."""
     header = header_at(source, 0)
     # A damaged header stays damaged where no transaction writes it: its copy serves on.
@@ -220,10 +220,10 @@ def read_at(
     try:
         return source.read(volume_offset, length_bytes)
     except FormatError as error:
-        raise shifted(error, -source.origin, structure) from error
+        raise shift_error(error, -source.origin, structure) from error
 
 
-def shifted(
+def shift_error(
     error: FormatError,
     distance_bytes: int,
     structure: str = "",  # takes the place of its structure; empty to keep that

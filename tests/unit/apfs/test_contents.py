@@ -19,11 +19,11 @@ from layoutscope.filesystems.apfs.contents import (
     account,
     devices,
     is_deleted,
+    list_virtual_regions,
+    list_volume_regions,
     num_missing_entries,
     streams,
     stretches,
-    virtual_regions,
-    volume_regions,
 )
 from layoutscope.filesystems.apfs.fsrecords import Names, RecordTables
 from layoutscope.filesystems.apfs.nodes import join, rows_of
@@ -238,13 +238,13 @@ def test_regions_of_objects_that_no_tree_has():
     )  # fmt: skip
     state = state_of(omap, {2: virtual(10), 3: virtual(11), 4: node(12, [mapping(1, 1, 1)]), 5: bytes(BLOCK)})
     read = rows_of("fs", {"paddr": np.array([2], np.uint64)})
-    regions = virtual_regions(state, [read, rows_of("fs")])
+    regions = list_virtual_regions(state, [read, rows_of("fs")])
     assert [(item.type, item.owner, item.paddr, item.num_blocks) for item in regions] == [
         ("btree-node", "object 12, xid 7", 4, 2),
         ("locked", "object 14, xid 7", 5, 1),
     ]
     assert state.store.log.findings == []
-    assert virtual_regions(state_of(object_map((10, 7, 2)), {2: virtual(10)}), [read]) == []
+    assert list_virtual_regions(state_of(object_map((10, 7, 2)), {2: virtual(10)}), [read]) == []
 
 
 def test_damage_and_unknown_types_of_such_objects_are_told():
@@ -253,7 +253,7 @@ def test_damage_and_unknown_types_of_such_objects_are_told():
     odd[24:26] = (0x1234).to_bytes(2, "little")
     store = {2: virtual(10)[:-1] + b"\1", 3: with_checksum(bytes(odd)), 4: virtual(12)}
     state = state_of(object_map((10, 7, 2), (11, 7, 3), (12, 7, 4)), store)
-    virtual_regions(state, [rows_of("fs")])
+    list_virtual_regions(state, [rows_of("fs")])
     assert [(item.code, item.level, item.structure, item.image_offset) for item in state.store.log.findings] == [
         ("checksum-mismatch", "error", "virtual object 10", 2 * BLOCK),
         ("record-invalid", "warning", "virtual object 11", 3 * BLOCK),
@@ -266,7 +266,7 @@ def test_superblocks_of_all_states_are_regions():
     snapshot = SimpleNamespace(xid=5, paddr=62)
     twice = SimpleNamespace(xid=4, paddr=62)
     claimed = [join("fs", [rows_of("fs", {"paddr": np.array([2], np.uint64)})])]
-    regions = volume_regions(SimpleNamespace(), [live, snapshot, twice], claimed, [Region("other", "", 63)])
+    regions = list_volume_regions(SimpleNamespace(), [live, snapshot, twice], claimed, [Region("other", "", 63)])
     assert sorted((item.paddr, item.type, item.owner) for item in regions) == [
         (60, "object-map", "volume object map"),
         (61, "volume-superblock", "live"),

@@ -59,7 +59,7 @@ def test_records_are_sorted_into_tables_by_type(read):
 def test_what_checks_alone_need_is_let_go(read):
     """The place in the node and the owner go; the blocks, their users and the number of records stay."""
     tree, _ = read((key(40, PHYSICAL_EXTENT), extent(3, 16, 1)), (key(60, DSTREAM_ID), struct.pack("<I", 5)))
-    tree.records.let_go()
+    tree.records.drop_check_columns()
     assert set(tree.records.get("extent")) == {"node", "num_blocks", "kind", "refcnt", "obj_id"}
     assert tree.records.count("dstream_id") == 1
 

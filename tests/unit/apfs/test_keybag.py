@@ -41,12 +41,12 @@ def record(iterations: bytes = b"\x01\x86\xa0", flags: int = 0) -> bytes:
 def test_values_of_one_two_and_three_bytes_of_length():
     """Lengths 1, 128 and 256 take one byte, 81 and one, 82 and two; each value is returned whole as well."""
     values = [b"\x02\x01\x05", b"\x80\x81\x80" + bytes(128), b"\x85\x82\x01\x00" + bytes(256)]
-    assert keybag.fields(b"".join(values)) == [
+    assert keybag.split_der(b"".join(values)) == [
         (0x02, b"\x05", values[0]),
         (0x80, bytes(128), values[1]),
         (0x85, bytes(256), values[2]),
     ]
-    assert keybag.fields(b"") == []
+    assert keybag.split_der(b"") == []
 
 
 @pytest.mark.parametrize(("flags", "is_short"), [(0, False), (1, False), (2, True), (3, True)])

@@ -12,7 +12,7 @@ import pytest
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.fusion import _read_list, _set_of, main_first, report_missing, second_regions
+from layoutscope.filesystems.apfs.fusion import _read_list, _set_of, list_second_regions, order_halves, report_missing
 from layoutscope.filesystems.apfs.objects import ObjectKind, Objects, _read_lists, read_reaper, report_unknown
 from layoutscope.filesystems.apfs.omap import view_at
 from layoutscope.findings import FindingLog
@@ -283,10 +283,10 @@ def half(number: int, *, name: int = 7, is_fusion: bool = True) -> tuple[MemoryS
 def test_the_main_device_comes_first():
     """Whichever is named first; where the last bit of the identifier is set is for the format to say."""
     one, two = half(0), half(1)
-    found = main_first(one, two, FindingLog())
-    assert main_first(two, one, FindingLog()) == found
+    found = order_halves(one, two, FindingLog())
+    assert order_halves(two, one, FindingLog()) == found
     assert {id(found[0]), id(found[1])} == {id(one), id(two)}
-    assert main_first(one, None, FindingLog()) == (one, None)
+    assert order_halves(one, None, FindingLog()) == (one, None)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_the_main_device_comes_first():
 def test_halves_of_different_sets_are_refused(first, second):
     """Twice the same half, another set, and no set at all."""
     with pytest.raises(FormatError, match="not the halves of one Fusion set"):
-        main_first(first, second, FindingLog())
+        order_halves(first, second, FindingLog())
 
 
 @pytest.mark.parametrize("lost", [0, 1])
@@ -306,16 +306,16 @@ def test_a_half_without_a_superblock_is_the_other_one(lost, order):
     whole_half = half(1 - lost)
     empty = MemorySource(bytes(1 << 16)), 0
     both = half(0), half(1)
-    expected = main_first(*both, FindingLog())
+    expected = order_halves(*both, FindingLog())
     log = FindingLog(locate=lambda paddr: (paddr * 4096, 0))
-    found = main_first(*[whole_half, empty][::order], log)
+    found = order_halves(*[whole_half, empty][::order], log)
     place = next(number for number, each in enumerate(found) if each is whole_half)
     assert expected[place][0].read(FUSION_UUID_AT, 16) == whole_half[0].read(FUSION_UUID_AT, 16)
     assert [(item.code, item.level) for item in log.findings] == [("checkpoint-invalid", "warning")]
     assert log.findings[0].device == 1 - place
     for other in (empty, half(0, is_fusion=False)):
         with pytest.raises(FormatError):
-            main_first(*[other, empty][::order], FindingLog())
+            order_halves(*[other, empty][::order], FindingLog())
 
 
 def test_halves_share_all_of_their_identifier_but_a_bit():
@@ -334,6 +334,6 @@ def test_a_missing_half_is_told(is_fusion, count, is_told):
     assert [(item.code, item.level, item.image_offset) for item in container.log.findings] == [
         ("fusion-half", "error", 0)
     ] * is_told
-    assert [(item.type, item.paddr) for item in second_regions(container)] == [
+    assert [(item.type, item.paddr) for item in list_second_regions(container)] == [
         ("container-superblock", MARK)
     ] * is_fusion

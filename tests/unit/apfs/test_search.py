@@ -26,6 +26,6 @@ def test_a_device_that_was_not_given_holds_nothing():
 def test_short_stretches_are_gathered_and_long_ones_cut():
     """Parts of at most four blocks: 4 of 5, what is left with two single ones, then 4, 4 and 1 of 9."""
     stretches = np.array([[0, 5], [10, 1], [20, 1], [30, 9]], np.int64)
-    parts = [[*zip(*map(np.ndarray.tolist, part), strict=True)] for part in sweep._cut_and_gathered(stretches, 4)]
+    parts = [[*zip(*map(np.ndarray.tolist, part), strict=True)] for part in sweep._cut_and_gather(stretches, 4)]
     assert parts == [[(0, 4)], [(4, 1), (10, 1), (20, 1)], [(30, 4)], [(34, 4)], [(38, 1)]]
-    assert list(sweep._cut_and_gathered(np.empty((0, 2), np.int64), 4)) == []
+    assert list(sweep._cut_and_gather(np.empty((0, 2), np.int64), 4)) == []

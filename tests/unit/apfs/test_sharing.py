@@ -48,7 +48,7 @@ def test_rows_are_found_by_address_number_and_level(store):
     """Index records come in their order, each with the node that holds it."""
     pool = Pool()
     read_alone(walk_shared(TreeSource(store, "omap", 1, 7), pool))
-    owner, record = pool.named_by(np.array([0]))
+    owner, record = pool.find_children(np.array([0]))
     assert (owner.tolist(), record["oid"].tolist()) == ([0, 0], [2, 3])
 
 
@@ -65,7 +65,7 @@ def test_rows_of_a_tree_of_three_levels():
     pool, store = Pool(), store_of(blocks)
     found = read_alone(walk_shared(TreeSource(store, "omap", 1, 7), pool))
     assert (found.paddr.tolist(), found.parent.tolist()) == ([1, 4, 5, 2, 3], [-1, 0, 0, 1, 2])
-    owner, record = pool.named_by(np.array([2, 0]))
+    owner, record = pool.find_children(np.array([2, 0]))
     assert (owner.tolist(), record["oid"].tolist()) == ([0, 1, 1], [3, 4, 5])
     other = read_alone(walk_shared(TreeSource(store, "omap", 6, 7), pool))
     assert (other.paddr.tolist(), other.parent.tolist(), len(pool)) == ([6, 5, 3], [-1, 0, 1], 6)

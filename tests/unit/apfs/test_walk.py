@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.blocks import Blocks
 from layoutscope.filesystems.apfs.btree import (
-    as_rows,
     level_of_disorder,
     read_batch,
     read_levels,
     read_nodes,
     read_omap,
     read_root,
+    to_node_rows,
 )
 from layoutscope.filesystems.apfs.nodes import DAMAGED, SOUND
 from layoutscope.filesystems.apfs.omap import view_at
@@ -170,11 +170,11 @@ def test_a_node_without_header_has_the_transaction_of_its_entry():
     """Nodes of sealed volumes have zeros for a header; what led to them says that they are of transaction 7."""
     opened, root = read_root(TreeSource(store_of(tree()), "omap", 1, 7))
     batch = read_batch(opened, replace(root, xid=np.array([7], np.uint64)), 1, np.zeros(1, np.int64))
-    assert as_rows(batch).xid.tolist() == [7]
+    assert to_node_rows(batch).xid.tolist() == [7]
     bare = replace(batch, head=batch.head | {"hdr.xid": np.zeros(1, np.uint64)})
-    assert as_rows(bare).xid.tolist() == [7]
+    assert to_node_rows(bare).xid.tolist() == [7]
     younger = replace(batch, head=batch.head | {"hdr.xid": np.full(1, 5, np.uint64)})
-    assert as_rows(younger).xid.tolist() == [5]
+    assert to_node_rows(younger).xid.tolist() == [5]
 
 
 def change_node(block: bytes, *changes: tuple[int, int, int]) -> bytes:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.forks import Fork, joined_pieces, locate
+from layoutscope.filesystems.hfsplus.forks import Fork, join_pieces, locate
 
 
 @dataclass
@@ -47,5 +47,5 @@ def test_neighbours_merge_into_one_request():
     found = locate(
         Blocks(512), make_fork((1, 2), (3, 2), (9, 1)), np.array([0, 1024, 2048]), np.array([1024, 1024, 512])
     )
-    offsets, lengths = joined_pieces(found)
+    offsets, lengths = join_pieces(found)
     assert (offsets.tolist(), lengths.tolist()) == ([512, 4608], [2048, 512])

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.forks import (
     Fork,
-    extended,
+    append_extents,
     inline_fork,
-    joined_pieces,
+    join_pieces,
     locate,
     read_free_runs,
     read_parts,
@@ -28,7 +28,7 @@ from layoutscope.filesystems.hfsplus.volume import (
     open_volume,
     read_header,
     report_change,
-    reread,
+    reread_header,
     start_by_copy,
     starts_by_copy,
     volume_uuid,
@@ -322,8 +322,8 @@ def test_the_header_after_a_replay():
     """What a transaction wrote over the header is read; a damaged one leaves what was known."""
     volume = open_volume(disk(SIZE, (1024, raw_header(num_files=3)), (SIZE - 1024, raw_header())), 0)
     again = disk(SIZE, (1024, raw_header(num_files=4)))
-    assert int(reread(volume, again).header.num_files) == 4
-    assert int(reread(volume, disk(SIZE)).header.num_files) == 3
+    assert int(reread_header(volume, again).header.num_files) == 4
+    assert int(reread_header(volume, disk(SIZE)).header.num_files) == 3
 
 
 @pytest.mark.parametrize("wrong", [{"len_block": 2048}, {"len_block": 8192}, {"tree_block": 11, "num_blocks": 9}])
@@ -337,8 +337,9 @@ def test_a_copy_takes_the_place_of_a_header_that_its_trees_deny(wrong):
     assert (finding.code, finding.level, finding.image_offset) == ("volume-header-invalid", "error", 1024 + 40)
     assert finding.expected == "64 blocks of 4,096 bytes"
     # The header stays what it was where no transaction writes it, and is no change of the volume.
-    assert reread(volume, volume.source).block_size_bytes == BLOCK
-    assert int(reread(volume, disk(SIZE, (1024, raw_header(tree_block=10, num_files=7)), tree)).header.num_files) == 7
+    assert reread_header(volume, volume.source).block_size_bytes == BLOCK
+    written = disk(SIZE, (1024, raw_header(tree_block=10, num_files=7)), tree)
+    assert int(reread_header(volume, written).header.num_files) == 7
     report_change(volume)
     assert len(volume.log.findings) == 1
 
@@ -359,7 +360,7 @@ def test_a_volume_that_changed_is_told_at_its_write_count():
     report_change(volume)
     assert volume.log.findings == []
     data[1024 + 68 : 1024 + 72] = (8).to_bytes(4, "big")
-    report_change(reread(volume, MemorySource(bytes(data))))
+    report_change(reread_header(volume, MemorySource(bytes(data))))
     assert volume.log.findings == []
     report_change(replace(volume, source=MemorySource(bytes(data))))
     (finding,) = volume.log.findings
@@ -467,7 +468,7 @@ def test_parts_of_a_fork_are_cut_at_its_extents(part, expected):
 def test_pieces_that_follow_one_another_are_one():
     whole = fork((10, 2), (12, 1), (20, 1), (21, 1))
     pieces = locate(GEOMETRY, whole, np.array([0]), np.array([5 * BLOCK]))
-    assert [values.tolist() for values in joined_pieces(pieces)] == [[10 * BLOCK, 20 * BLOCK], [3 * BLOCK, 2 * BLOCK]]
+    assert [values.tolist() for values in join_pieces(pieces)] == [[10 * BLOCK, 20 * BLOCK], [3 * BLOCK, 2 * BLOCK]]
 
 
 def test_forks_are_compared_and_extended():
@@ -476,7 +477,7 @@ def test_forks_are_compared_and_extended():
     assert first.is_same(fork((10, 2), (30, 1)))
     for other in (fork((10, 2), (31, 1)), fork((10, 2), (30, 2), size=3 * BLOCK), fork((10, 2), (30, 1), size=1)):
         assert not first.is_same(other)
-    longer = extended(first, np.array([50]), np.array([4]), np.array([7]))
+    longer = append_extents(first, np.array([50]), np.array([4]), np.array([7]))
     assert (longer.start_blocks.tolist(), longer.block_counts.tolist()) == ([10, 30, 50], [2, 1, 4])
     assert (longer.record_nodes.tolist(), longer.logical_size_bytes) == ([-1, -1, 7], 3 * BLOCK)
 

@@ -138,5 +138,5 @@ def test_ascii_is_folded_with_and_without_the_table():
     ],
 )
 def test_names_are_compared_decomposed(name, plain, folded):
-    assert names.compared(name, is_folded=False) == plain
-    assert names.compared(name, is_folded=True) == folded
+    assert names.to_compared_form(name, is_folded=False) == plain
+    assert names.to_compared_form(name, is_folded=True) == folded

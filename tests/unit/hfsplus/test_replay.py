@@ -12,7 +12,7 @@ import struct
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.journal import find_journal, replay_journal, report_pending, unrolled
+from layoutscope.filesystems.hfsplus.journal import find_journal, replay_journal, report_pending, unroll_ring
 from layoutscope.filesystems.hfsplus.volume import open_volume
 from layoutscope.image import MemorySource
 from layoutscope.structs.records import VOLUME_HEADER
@@ -142,7 +142,7 @@ def test_how_much_is_pending(start, end, expected):
 
 def test_the_buffer_is_unrolled_from_the_oldest_transaction():
     volume, journal = opened(disk(bytes(range(1, 101)), start=LENGTH - 30))
-    data = unrolled(volume, journal)
+    data = unroll_ring(volume, journal)
     assert data[:100].tolist() == [*range(1, 101)]
     assert (len(data), int(np.count_nonzero(data))) == (LENGTH - FIRST, 100)
 

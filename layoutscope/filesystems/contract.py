@@ -14,7 +14,7 @@ from msgspec import field
 from layoutscope.display import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -54,14 +54,20 @@ class VolumeRequest(Struct, frozen=True):
     # twice; None where no check follows
     kept: dict[int, Any] | None = None
 
-    def keep(self, contents: object) -> None:
-        """Leave what was read to a check that follows, if one does."""
+    def keep(self, contents: object, marks: Sequence[Callable[[], None]]) -> None:
+        """Leave what was read to a check that follows, if one does.
+
+        The marks drop what comparing for the tables wrote down since: a check says the same more exactly.
+        """
         if self.kept is not None:
-            self.kept[self.image_offset] = contents
+            self.kept[self.image_offset] = contents, marks
 
     def take_up(self) -> Any:
-        """Take what reading left, which is then gone; None if there is nothing."""
-        return None if self.kept is None else self.kept.pop(self.image_offset, None)
+        """Take what reading left, as it was before anything was compared; None if there is nothing."""
+        contents, marks = (self.kept or {}).pop(self.image_offset, (None, ()))
+        for forget in marks:
+            forget()
+        return contents
 
 
 class Unchecked(Struct, frozen=True):

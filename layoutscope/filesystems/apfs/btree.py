@@ -145,13 +145,13 @@ class TreeShape(Struct, frozen=True):
 
     sizes: nodes.Sizes
     level: int
-    is_hashed: bool
-    hash_type: int
-    is_noheader: bool
-    num_keys: int
-    num_nodes: int
-    longest_key: int
-    paddr: int
+    is_hashed: bool = False
+    hash_type: int = 0
+    is_noheader: bool = False
+    num_keys: int = 0
+    num_nodes: int = 0
+    longest_key: int = 0
+    paddr: int = 0
 
 
 class OpenTree(Struct, frozen=True):

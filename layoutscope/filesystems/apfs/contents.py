@@ -247,7 +247,8 @@ def read_volume_parts(
     others = [
         walk_physical_tree(store, "extentref", superblock.extentref_tree_oid, xid),
         walk_fext_tree(shown),
-        *(snapshots.walk_extent_references(store, snapshot, xid) for snapshot, _ in opened),
+        # Extents that left the live volume with a snapshot; it may have no such tree.
+        *(walk_physical_tree(store, "extentref", snapshot.extentref_paddr, xid) for snapshot, _ in opened),
     ]
     (fs, views), (extentref, fext, *references) = _read_trees(states, chosen, cipher, others)
     rolling = read_rolling(container, volume)

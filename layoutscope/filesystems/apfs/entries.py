@@ -97,8 +97,8 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
         "dstream_node_row": _rows(inode.of(_dstream_leaves(inodes, nodes), NO_NODE), first_row),
         "listing_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "right", first_row),
         "listing_end_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "left", first_row),
-        "valence": _mask_values(children.view(np.uint32), is_directory & known),
-        "link_id": _mask_values(drecs["sibling_id"], drecs["sibling_id"] != 0) if drecs["sibling_id"].any() else None,
+        "valence": Values(children.view(np.uint32), is_directory & known),
+        "link_id": Values(drecs["sibling_id"], drecs["sibling_id"] != 0) if drecs["sibling_id"].any() else None,
     }
     return build_table("entries", columns)
 
@@ -122,10 +122,6 @@ class _Matched(Struct, frozen=True):
         if not self.is_whole:
             found[~self.known] = otherwise
         return found
-
-
-def _mask_values(values: NDArray[Any], keep: NDArray[np.bool_]) -> Values:
-    return Values(values, keep)
 
 
 def _rows(position: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
@@ -268,7 +264,7 @@ def _possible(sizes: NDArray[np.int64], drecs: Columns, log: FindingLog) -> NDAr
         return sizes
     message = f"{len(wrong):,} files have a size of 2**63 bytes or more; the first is file {drecs['file_id'][wrong[0]]}"
     log.at(f"entry of directory {drecs['obj_id'][wrong[0]]}").add("record-invalid", "error", message)
-    return _mask_values(sizes, sizes >= 0)
+    return Values(sizes, sizes >= 0)
 
 
 def _report_missing(drecs: Columns, known: NDArray[np.bool_], log: FindingLog) -> None:

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.nodes import NodeRows
-    from layoutscope.filesystems.apfs.objects import ObjectPlace
     from layoutscope.image.source import Source
     from layoutscope.structs.grammar import ApfsContainer
 
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
 KINDS: Final = grammar.ApfsObject.ObjectType
 LIST: Final = FUSION_WBC_LIST_HEAD
 ENTRY: Final = FUSION_WBC_LIST_ENTRY
+CACHE: Final = "write-back cache"
 
 
 def order_halves(first: Half, second: Half | None, log: FindingLog) -> Halves:
@@ -178,15 +178,15 @@ def _decode_cached_runs(container: Container, batch: ReadNodes) -> Cached:
 def write_cache(container: Container) -> tuple[list[Region], Details]:
     """Read the state of the write-back cache and its lists: regions outside the checkpoint areas, and numbers."""
     oid = container.superblock.fusion_wbc_oid
-    kind = ObjectKind(grammar.ApfsFusion.FusionWbc, int(KINDS.nx_fusion_wbc), "write-back cache")
+    kind = ObjectKind(grammar.ApfsFusion.FusionWbc, int(KINDS.nx_fusion_wbc), CACHE)
     found = objects_of(container).try_read(kind, oid) if oid else None
     if found is None:
         return [], {}
     state, place = found
-    regions = _region("fusion-wbc", place)
+    regions = place.regions("fusion-wbc", CACHE)
     if state.rc_stash.num_blocks:
         run = state.rc_stash
-        regions.append(Region("fusion-read-cache-stash", "write-back cache", run.start_paddr, run.num_blocks))
+        regions.append(Region("fusion-read-cache-stash", CACHE, run.start_paddr, run.num_blocks))
     held = 0
     # Lists hold no address of the next one; the state names the first and the last.
     for list_oid in dict.fromkeys((state.list_head_oid, state.list_tail_oid)):
@@ -194,11 +194,6 @@ def write_cache(container: Container) -> tuple[list[Region], Details]:
         regions += more
         held += count
     return regions, {"write-back cache blocks in use": held}
-
-
-def _region(kind: str, place: ObjectPlace) -> list[Region]:
-    """Make a region of an object, unless the checkpoint area's regions show it."""
-    return [] if place.is_ephemeral else [Region(kind, "write-back cache", place.paddr)]
 
 
 def _read_list(container: Container, oid: int) -> tuple[list[Region], int]:
@@ -213,7 +208,7 @@ def _read_list(container: Container, oid: int) -> tuple[list[Region], int]:
     if not first <= stop <= head.index_max or LIST.width + stop * size > place.size_bytes:
         log = container.log.at(name, place.paddr, plus=LIST.index_begin.offset)
         log.add("structure-invalid", "warning", "entries that do not fit into the list")
-        return _region("fusion-wbc-list", place), 0
+        return place.regions("fusion-wbc-list", CACHE), 0
     data = np.frombuffer(container.blocks.read_object(place.paddr, place.size_bytes), np.uint8)
     starts = LIST.width + np.arange(first, stop, dtype=np.int64) * size
     entries = decode_columns(ENTRY, data, starts, (ENTRY.wbc_paddr, ENTRY.target_paddr, ENTRY.num_blocks))
@@ -221,7 +216,7 @@ def _read_list(container: Container, oid: int) -> tuple[list[Region], int]:
     for start in starts[wrong].tolist():
         message = "an entry leads out of the cache, or not to the second device"
         container.log.at(name, place.paddr, plus=start).add("record-invalid", "warning", message)
-    return _region("fusion-wbc-list", place), int(entries["num_blocks"][~wrong].sum())
+    return place.regions("fusion-wbc-list", CACHE), int(entries["num_blocks"][~wrong].sum())
 
 
 def _outside(cache: grammar.ApfsObject.Prange, mark: int, entries: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:

@@ -12,12 +12,14 @@ import numpy as np
 
 from layoutscope import display
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.spaceman import Details, type_name
+from layoutscope.filesystems.apfs.spaceman import Details, Region, type_name
 from layoutscope.structs import grammar
 from layoutscope.structs.checksum import fletcher64
 from layoutscope.structs.records import REAP_LIST_ENTRY, REAP_LIST_HEAD, REAPER_HEAD
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.omap import OmapView
     from layoutscope.findings import FindingLog
@@ -34,6 +36,10 @@ class ObjectPlace(NamedTuple):
     size_bytes: int
     is_ephemeral: bool
     xid: int | None = None
+
+    def regions(self, kind: str, owner: str) -> list[Region]:
+        """Make a region of the object, unless the checkpoint area's regions show it."""
+        return [] if self.is_ephemeral else [Region(kind, owner, self.paddr)]
 
 
 class ObjectKind(NamedTuple, Generic[T]):
@@ -76,6 +82,17 @@ class Objects(display.Struct, frozen=True):
         except FormatError as error:
             self.log.survive(error)
             return None
+
+    def follow(self, kind: ObjectKind[T], oid: int, next_oid: Callable[[T], int]) -> Iterator[tuple[T, ObjectPlace]]:
+        """Read a chain of objects, each of which names the next one; damage may close it to a ring."""
+        seen = set[int]()
+        while oid and oid not in seen:
+            seen.add(oid)
+            found = self.try_read(kind, oid)
+            if found is None:
+                return
+            yield found
+            oid = next_oid(found[0])
 
 
 def objects_of(container: Container) -> Objects:

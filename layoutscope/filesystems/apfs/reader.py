@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.check.extents import compare_extents
@@ -44,7 +43,7 @@ from layoutscope.findings import FindingLog
 from layoutscope.tables import attach_containers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
     from layoutscope.filesystems.apfs.check.rules import CheckedContainer
     from layoutscope.filesystems.apfs.container import Container, Halves
@@ -57,14 +56,6 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-class KeptContainer(Struct, frozen=True):
-    """What a check takes up of a container that was read for its tables."""
-
-    contents: ContainerContents  # all that was read
-    # drop what comparing for the tables wrote down since: a check says the same more exactly
-    forget: list[Callable[[], None]]
-
-
 def read_layouts(request: VolumeRequest) -> list[VolumeLayout]:
     """Read a container with all its volumes."""
     stack = request.stack
@@ -72,7 +63,7 @@ def read_layouts(request: VolumeRequest) -> list[VolumeLayout]:
         return [alone]
     found = read_container(request)
     container, parts = found.container, found.parts
-    kept = KeptContainer(found, [log.mark() for log in (container.log, *(volume.log for volume in found.volumes))])
+    marks = [log.mark() for log in (container.log, *(volume.log for volume in found.volumes))]
     compare_container(container, parts)
     for volume in found.volumes:
         compare_volume(volume, found.slots[volume.state.number])
@@ -89,7 +80,7 @@ def read_layouts(request: VolumeRequest) -> list[VolumeLayout]:
     ]
     balance = account(container, parts, found.volumes)
     own = build_container_layout(found, balance, stack, view)
-    request.keep(kept)
+    request.keep(found, marks)
     if found.swept is None:
         return attach_containers([own, *layouts])
     stale = add_stale_nodes(container.blocks, found.swept, own, list(zip(found.volumes, layouts, strict=True)))
@@ -109,11 +100,9 @@ def check_container(request: VolumeRequest, without: Collection[str] = ()) -> Ch
     """Check the structure of an APFS container, as reading left it or read again."""
     from layoutscope.filesystems.apfs.check.rules import LONE_HALF, CheckedContainer, run_checks
 
-    kept: KeptContainer | None = request.take_up()
+    kept: ContainerContents | None = request.take_up()
     if kept is not None:
-        for forget in kept.forget:
-            forget()
-        return run_checks(kept.contents, without)
+        return run_checks(kept, without)
     alone = FindingLog()
     if not request.second and lone_half_layout(replace(request, sweep=False), alone):
         return CheckedContainer(alone.findings, {}, {"": [LONE_HALF]})

@@ -505,7 +505,8 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     trusted, doubtful, replaced = _choose_trusted(batches)
     own = _find_reached_leaves([batch for batch in batches if not batch.level], trusted)
     gaps = [(loss.low, loss.high) for loss in losses] + doubtful if has_root else [(0, NO_LIMIT)]
-    left = _list_candidate_places(parts.state)
+    # All objects of the state: one that is not a node of the tree, such as a seal, fails when it is read as one.
+    left = places_of(parts.state.omap, parts.state.view.row)
     opened = batches[0].tree if batches else OpenTree(source, _plain_shape(left.size_bytes))
     known = [own.places.node_id, *(batch.places.node_id[batch.check.is_sound] for batch in index), foreign]
     left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.shape.sizes.node))
@@ -529,28 +530,11 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
 
 
-def _list_candidate_places(state: Volume) -> Places:
-    """Return all objects of a state as leaves may be found among them: where an object map says, or a sweep.
-
-    A virtual object that is not a node of the file-system tree, such as a seal, fails when it is read as one.
-    """
-    return places_of(state.omap, state.view.row)
-
-
 def _plain_shape(sizes_bytes: NDArray[np.int64]) -> TreeShape:
     """A tree of which nothing is known has nodes of the size of most objects, and records of any size."""
     sizes, counts = np.unique(sizes_bytes, return_counts=True)
-    return TreeShape(
-        sizes=nodes.Sizes(int(sizes[np.argmax(counts)]) if len(sizes) else MIN_BLOCK_BYTES),
-        level=0,
-        is_hashed=False,
-        hash_type=0,
-        is_noheader=False,
-        num_keys=0,
-        num_nodes=0,
-        longest_key=0,
-        paddr=0,
-    )
+    size = int(sizes[np.argmax(counts)]) if len(sizes) else MIN_BLOCK_BYTES
+    return TreeShape(nodes.Sizes(size), level=0)
 
 
 def _ends(batch: ReadNodes) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:

@@ -39,12 +39,10 @@ from layoutscope.structs.records import ER_STATE_HEAD, GBITMAP_VAL, OBJ_PHYS
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.container import Container
-    from layoutscope.filesystems.apfs.fsrecords import RecordTables, RecordTree
+    from layoutscope.filesystems.apfs.fsrecords import RecordTables
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.objects import ObjectPlace
-    from layoutscope.filesystems.apfs.source import Store
     from layoutscope.filesystems.apfs.volume import Volume
-    from layoutscope.image.passes import Reading
     from layoutscope.structs.grammar import ApfsContainer, ApfsVolume
 
     State = grammar.ApfsEncryption.ErStateV1 | grammar.ApfsEncryption.ErState
@@ -225,14 +223,6 @@ def open_snapshot(volume: Volume, snapshot: Snapshot) -> Volume:
     return replace(volume, superblock=superblock, paddr=paddr, xid=snapshot.xid, view=view, seal=seal)
 
 
-def walk_extent_references(store: Store, snapshot: Snapshot, max_xid: int) -> Reading[RecordTree]:
-    """Read the extents that left the live volume with a snapshot.
-
-    References to runs of blocks, in the table `extent`; empty if the snapshot has no such tree.
-    """
-    return walk_physical_tree(store, "extentref", snapshot.extentref_paddr, max_xid)
-
-
 def open_all(volume: Volume, snapshots: list[Snapshot]) -> list[tuple[Snapshot, Volume]]:
     """Open every snapshot that can be opened."""
     opened = []
@@ -287,14 +277,16 @@ def read_rolling(container: Container, volume: Volume) -> Rolling:
     except FormatError as error:
         volume.log.survive(error)
         return rolling
-    rolling.regions.extend(_region("er-state", place))
+    rolling.regions.extend(place.regions("er-state", OWNER))
     rolling.details["encryption under way"] = ", ".join(_flags(state.flags))
     rolling.details["encryption progress"] = f"{state.progress:,} of {state.num_blocks_to_encrypt:,} blocks"
     if state.blockmap_oid:
         _read_bitmap(objects, volume, state.blockmap_oid, rolling)
     # The list came with the second version of the state.
     if isinstance(state, grammar.ApfsEncryption.ErState) and state.recovery_list_oid:
-        rolling.regions.extend(_recovery_list(objects, state.recovery_list_oid))
+        kind = ObjectKind(grammar.ApfsEncryption.ErRecoveryBlock, int(KINDS.er_recovery_block), "recovery block")
+        for _, place in objects.follow(kind, state.recovery_list_oid, lambda block: int(block.next_oid)):
+            rolling.regions.extend(place.regions("er-recovery-block", OWNER))
     return rolling
 
 
@@ -318,27 +310,6 @@ def _flags(value: int) -> list[str]:
     return [flag.name.replace("_", " ") for flag in flags if value & flag] or ["state unknown"]
 
 
-def _region(kind: str, place: ObjectPlace) -> list[Region]:
-    """Make a region of an object, unless the checkpoint area's regions show it."""
-    return [] if place.is_ephemeral else [Region(kind, OWNER, place.paddr)]
-
-
-def _recovery_list(objects: Objects, oid: int) -> list[Region]:
-    """Follow the list of recovery blocks."""
-    regions, seen = list[Region](), set[int]()
-    kind = ObjectKind(grammar.ApfsEncryption.ErRecoveryBlock, int(KINDS.er_recovery_block), "recovery block")
-    # Recovery blocks form a chain, which damage may close to a ring.
-    while oid and oid not in seen:
-        seen.add(oid)
-        found = objects.try_read(kind, oid)
-        if found is None:
-            break
-        block, place = found
-        regions += _region("er-recovery-block", place)
-        oid = block.next_oid
-    return regions
-
-
 def _read_bitmap(objects: Objects, volume: Volume, oid: int, rolling: Rolling) -> None:
     """Read the head of the bitmap of handled blocks, its tree, and locate its blocks."""
     kind = ObjectKind(grammar.ApfsEncryption.Gbitmap, int(KINDS.gbitmap), "bitmap of encrypted blocks")
@@ -346,7 +317,7 @@ def _read_bitmap(objects: Objects, volume: Volume, oid: int, rolling: Rolling) -
     if found is None:
         return
     head, place = found
-    rolling.regions.extend(_region("gbitmap", place))
+    rolling.regions.extend(place.regions("gbitmap", OWNER))
     if not head.tree_oid:
         return
     view = None if volume.view.find(np.array([head.tree_oid], np.uint64)).is_missing[0] else volume.view
@@ -370,5 +341,5 @@ def _bitmap_blocks(container: Container, batch: ReadNodes) -> list[Region]:
             log = batch.at(int(slots.node[row]), int(slots.key_start[row]))
             log.add("record-invalid", "info", "record of a kind that is not documented")
             continue
-        regions += _region("gbitmap-block", place)
+        regions += place.regions("gbitmap-block", OWNER)
     return regions

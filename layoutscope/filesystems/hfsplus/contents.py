@@ -67,21 +67,10 @@ class Contents(Struct, frozen=True):
     stale: dict[str, int] | None = None  # nodes outside of the trees, by tree; None where nobody looked for them
 
 
-class KeptVolume(Struct, frozen=True):
-    """What a check takes up of a volume that was read for its tables."""
-
-    volume: Volume  # the volume as its journal leaves it
-    contents: Contents  # all that was read of it
-    forget: Callable[[], None]  # drops what the tables' own rules wrote down since: a check says the same more exactly
-
-
 def reopened(request: VolumeRequest) -> tuple[Volume, Contents]:
     """Give what reading left of a volume, or read it: see :func:`open_contents`."""
-    kept: KeptVolume | None = request.take_up()
-    if kept is None:
-        return open_contents(request)
-    kept.forget()
-    return kept.volume, kept.contents
+    kept: tuple[Volume, Contents] | None = request.take_up()
+    return open_contents(request) if kept is None else kept
 
 
 def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:

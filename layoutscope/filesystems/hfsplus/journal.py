@@ -256,8 +256,6 @@ def _read_writes(volume: Volume, journal: Journal) -> Writes:
     The header is not rewritten with every transaction: those after its end count while their numbers continue.
     """
     data = unroll_ring(volume, journal)
-    header = journal.header
-    sector = int(header.len_header) if header is not None else 0
     parts: list[BlockList] = []
     start, last = 0, 0
     while start < len(data):
@@ -271,7 +269,44 @@ def _read_writes(volume: Volume, journal: Journal) -> Writes:
             break
         parts.append(found)
         start, last = start + found.used_bytes, found.sequence
-    none = np.empty(0, np.int64)
+    return _place_blocks(journal, parts, data)
+
+
+def read_copies(volume: Volume, journal: Journal) -> Writes | None:
+    """Find the blocks in all sound block lists of a journal, written to their places or not, the oldest first."""
+    try:
+        data = unroll_ring(volume, journal)
+    except FormatError:
+        return None
+    found, end = [], 0
+    for start in _list_possible_lists(journal, data).tolist():
+        # Data inside a transaction are a block of some file, whatever they look like.
+        part = read_list(journal, data, start) if start >= end else ""
+        if not isinstance(part, str):
+            found.append((start, part))
+            end = start + part.used_bytes
+    # The ring starts with the transactions that are not yet in their places; those after them are older.
+    pending = journal.num_pending_bytes
+    parts = [part for _, part in sorted(found, key=lambda item: (item[0] < pending, item[0]))]
+    return _place_blocks(journal, parts, data)
+
+
+def _list_possible_lists(journal: Journal, data: U8) -> I64:
+    """Where block lists may start, by their counts: at sectors of the ring, in order."""
+    if journal.header is None:
+        return np.empty(0, np.int64)
+    header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
+    list_size = int(journal.header.len_block_list)
+    starts = np.arange(0, max(len(data) - list_size, 0), int(journal.header.len_header), dtype=np.int64)
+    head = decode_columns(header, data, starts, (header.num_blocks, header.len_used))
+    count, used = head["num_blocks"].astype(np.int64), head["len_used"].astype(np.int64)
+    may_be: I64 = starts[(count >= 1) & (used >= list_size) & (used <= len(data))]
+    return may_be
+
+
+def _place_blocks(journal: Journal, parts: list[BlockList], data: U8) -> Writes:
+    """Say where the blocks of some lists belong."""
+    none, sector = np.empty(0, np.int64), int(journal.header.len_header) if journal.header is not None else 0
     places = np.concatenate([none, *(part.bnum * sector for part in parts)])
     sizes, starts = (np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("sizes", "starts"))
     # A block that was freed after all stays in its list, under the number -1.

@@ -20,7 +20,6 @@ from layoutscope.filesystems.hfsplus.catalog import (
 )
 from layoutscope.filesystems.hfsplus.contents import (
     Contents,
-    KeptVolume,
     check_contents,
     num_missing_entries,
     open_contents,
@@ -447,19 +446,17 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
         "image_offset": offset,
         "size_bytes": file.node_size_bytes,
         # The format counts heights from 1 at the leaves; the tables of all file systems count levels from 0.
-        "level": _nullable(
-            np.where(is_keyed, table.height - 1, level), np.where(is_keyed, table.height > 0, level >= 0)
-        ),
+        "level": Values(np.where(is_keyed, table.height - 1, level), np.where(is_keyed, table.height > 0, level >= 0)),
         "kind": (kind, NODE_KINDS),
-        "num_records": _nullable(table.num_records, kind <= 3),
-        "used_bytes": _nullable(used, is_keyed & (used >= 0)),
+        "num_records": Values(table.num_records, kind <= 3),
+        "used_bytes": Values(used, is_keyed & (used >= 0)),
         # Damage makes counts whose offset tables would be longer than their node.
-        "free_bytes": _nullable(free, is_keyed & (used >= 0) & (free >= 0)),
+        "free_bytes": Values(free, is_keyed & (used >= 0) & (free >= 0)),
         "parent_row": np.where(parent >= 0, parent + first_row, int(NULL_ROW)).astype(np.uint32),
         # A lost node has a place among its neighbours, and no rank: ranks count the nodes that are there.
-        "key_rank": _nullable(table.key_rank, (table.key_rank >= 0) & ~is_unreadable),
-        "first_key_id": _nullable(table.first_key_id, is_keyed & (table.first_key_id >= 0)),
-        "last_key_id": _nullable(table.last_key_id, is_keyed & (table.last_key_id >= 0)),
+        "key_rank": Values(table.key_rank, (table.key_rank >= 0) & ~is_unreadable),
+        "first_key_id": Values(table.first_key_id, is_keyed & (table.first_key_id >= 0)),
+        "last_key_id": Values(table.last_key_id, is_keyed & (table.last_key_id >= 0)),
         "state": (np.where(is_keyed, np.where(reached, 2 * table.is_inferred, 1), 0), STATES),
         "valid": (table.damaged | is_unreadable, VALIDITY),
         "condition": (np.where(file.used & ~file.readable, UNREAD, np.where(damaged, DAMAGED, SOUND)), CONDITIONS),
@@ -490,10 +487,6 @@ def add_locators(nodes: Table, extents: Table) -> Table:
         chosen = nodes["tree"].equals(tree) & (piece >= 0)
         locator[chosen] = extents["node_row"].data[found][order][piece[chosen]]
     return nodes.changed("locator_row", Values(locator, locator != NULL_ROW))
-
-
-def _nullable(values: I64, known: np.ndarray[Any, np.dtype[np.bool_]]) -> Values:
-    return Values(values, known)
 
 
 def _node_kinds(tree: Tree, damaged: Mask) -> I64:
@@ -771,12 +764,13 @@ def _tree_facts(tree: Tree) -> TreeFacts:
 def read_layout(request: VolumeRequest) -> VolumeLayout:
     """Read the layout of an HFS+ or HFSX volume."""
     opened, contents = open_contents(request)
-    kept = KeptVolume(opened, contents, opened.log.mark())
+    read = opened, contents
+    mark = opened.log.mark()
     check_contents(opened, contents)
     contents = replace(contents, catalog=contents.catalog.checked())
     # The last layer is the volume itself, which its header names better.
     layout = build_layout(opened, contents, request.stack[:-1], request.first_volume)
-    request.keep(kept)
+    request.keep(read, [mark])
     return layout
 
 

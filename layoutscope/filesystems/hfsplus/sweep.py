@@ -17,7 +17,7 @@ from layoutscope.filesystems.hfsplus.attributes import RECORD_SIZES as ATTRIBUTE
 from layoutscope.filesystems.hfsplus.btree import pieces_of
 from layoutscope.filesystems.hfsplus.catalog import RECORD_SIZES as CATALOG_SIZES
 from layoutscope.filesystems.hfsplus.forks import ForkPieces, locate, read_parts
-from layoutscope.filesystems.hfsplus.journal import read_list, unroll_ring
+from layoutscope.filesystems.hfsplus.journal import read_copies
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
@@ -39,8 +39,6 @@ from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.records import (
     ATTRIBUTE_KEY,
     ATTRIBUTE_RECORD_TYPE,
-    BLOCK_LIST_HEADER_BE,
-    BLOCK_LIST_HEADER_LE,
     CATALOG_KEY,
     CATALOG_RECORD_TYPE,
     EXTENT_KEY,
@@ -340,8 +338,11 @@ def read_write_ages(volume: Volume, journal: Journal | None, file: TreeFile, num
     if len(numbers) < 2:
         return np.full(len(numbers), UNKNOWN, np.int64)
     ages = np.full(len(numbers), UNKNOWN, np.int64)
-    target, length, start, ring = _journal_copies(volume, journal)
-    pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers[: MAX_COMPARED if len(target) else 0])
+    copies = read_copies(volume, journal) if journal is not None else None
+    if copies is None:
+        return ages
+    target, length = copies.volume_offset, copies.length_bytes
+    pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers[:MAX_COMPARED])
     rows = zip(pieces.part.tolist(), pieces.volume_offset.tolist(), pieces.length_bytes.tolist(), strict=True)
     for place, at, size in rows:
         covers = np.flatnonzero((target <= at) & (at < target + length))
@@ -351,55 +352,8 @@ def read_write_ages(volume: Volume, journal: Journal | None, file: TreeFile, num
         write = int(covers[-1])
         inside = at - int(target[write])
         known = min(size, int(length[write]) - inside)
-        first = int(start[write]) + inside
+        first = int(copies.data_start[write]) + inside
         piece = ForkPieces(*(np.array([value], np.int64) for value in (0, at, known)))
-        if (read_parts(volume, piece) == ring[first : first + known]).all():
+        if (read_parts(volume, piece) == copies.data[first : first + known]).all():
             ages[place] = max(int(ages[place]), write)
     return ages
-
-
-def _journal_copies(volume: Volume, journal: Journal | None) -> tuple[I64, I64, I64, U8]:
-    """Find the blocks in all sound block lists of a journal, written to their places or not, the oldest first.
-
-    Where each belongs on the volume, its length, its place in the ring, all in bytes, and the ring.
-    """
-    none = np.empty(0, np.int64)
-    ring = _ring(volume, journal)
-    if journal is None or journal.header is None or not len(ring):
-        return none, none, none, ring
-    found, end = [], 0
-    for start in _list_starts(journal, ring).tolist():
-        # Data inside a transaction are a block of some file, whatever they look like.
-        part = read_list(journal, ring, start) if start >= end else ""
-        if not isinstance(part, str):
-            found.append((start, part))
-            end = start + part.used_bytes
-    # The ring starts with the transactions that are not yet in their places; those after them are older.
-    pending, sector = journal.num_pending_bytes, int(journal.header.len_header)
-    parts = [part for _, part in sorted(found, key=lambda item: (item[0] < pending, item[0]))]
-    places = np.concatenate([none, *(part.bnum * sector for part in parts)])
-    sizes, starts = (np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("sizes", "starts"))
-    return places, sizes, starts, ring
-
-
-def _ring(volume: Volume, journal: Journal | None) -> U8:
-    """Read the journal's buffer; nothing where there is none, or where it cannot be read."""
-    if journal is not None and journal.header is not None:
-        try:
-            return unroll_ring(volume, journal)
-        except FormatError:
-            pass
-    return np.empty(0, np.uint8)
-
-
-def _list_starts(journal: Journal, ring: U8) -> I64:
-    """Where block lists may start, by their counts: at sectors of the ring, in order."""
-    if journal.header is None:
-        return np.empty(0, np.int64)
-    header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
-    list_size = int(journal.header.len_block_list)
-    starts = np.arange(0, max(len(ring) - list_size, 0), int(journal.header.len_header), dtype=np.int64)
-    head = decode_columns(header, ring, starts, (header.num_blocks, header.len_used))
-    count, used = head["num_blocks"].astype(np.int64), head["len_used"].astype(np.int64)
-    may_be: I64 = starts[(count >= 1) & (used >= list_size) & (used <= len(ring))]
-    return may_be

@@ -19,6 +19,7 @@ from layoutscope.errors import FormatError, TruncatedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+    from enum import IntEnum
 
     import numpy as np
     from numpy.typing import NDArray
@@ -61,6 +62,14 @@ def parse(
     except KaitaiStructError as error:
         raise _explain_error(error, parsed, structure, image_offset) from error
     return parsed
+
+
+def member_name(kinds: type[IntEnum], value: Any) -> str:
+    """Return the name of the member of an enumeration that has a value; empty if none has."""
+    try:
+        return kinds(value).name
+    except ValueError:
+        return ""
 
 
 @cache

@@ -148,9 +148,7 @@ def _types(data: bytes, tree: str, slot: _Slot) -> tuple[RecordType, RecordType,
     if tree in _FIXED:
         return (*_FIXED[tree], "")
     head = describe_structure(grammar.ApfsRecord.JKey, data, *slot.key, "key")
-    kind = head.value("record_type")
-    known = {int(member): member.name for member in grammar.ApfsRecord.RecordType}
-    name = known.get(int(str(kind)), "") if kind is not None else ""
+    name = grammar.member_name(grammar.ApfsRecord.RecordType, head.value("record_type"))
     if name not in SHAPES:
         return records.J_KEY, records.CHILD_VAL, " (unknown)"
     shape = SHAPES[name]
@@ -281,9 +279,7 @@ class ContainerView(Struct, frozen=True):
     def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (objects name their type)
         """Describe an object with a header, of a known type; nothing for blocks without one."""
         head = describe_structure(grammar.ApfsObject.ObjPhys, data, 0, records.OBJ_PHYS.width, "object header")
-        kind = head.value("type")
-        known = {int(member): member.name for member in grammar.ApfsObject.ObjectType}
-        name = known.get(int(str(kind)), "") if kind is not None else ""
+        name = grammar.member_name(grammar.ApfsObject.ObjectType, head.value("type"))
         if name not in _OBJECTS:
             return [head] if name and not head.error else []
         family, cls = _OBJECTS[name]

@@ -78,10 +78,7 @@ def tree_facts(trees: Sequence[NodeRows]) -> tuple[TreeFacts, ...]:
 
 def role_name(role: int) -> str:
     """Return the name of a volume's role."""
-    try:
-        return grammar.ApfsVolume.VolumeRole(role).name
-    except ValueError:
-        return f"{role:#x}"
+    return grammar.member_name(grammar.ApfsVolume.VolumeRole, role) or f"{role:#x}"
 
 
 def encryption_name(container: Container, superblock: grammar.ApfsVolume.ApfsSuperblock) -> str:

@@ -179,7 +179,7 @@ def _read_entries(container: Container, own: ApfsReaper.ReapListPhys, paddr: int
             break
         seen.add(slot)
         entry = own.entries[slot]
-        if not entry.is_valid or not _is_known(entry.object_type):
+        if not entry.is_valid or not grammar.member_name(KINDS, entry.object_type):
             log = container.log.at(name, paddr, plus=REAP_LIST_HEAD.width + slot * size)
             message = "an entry is unused, or of no known type of object"
             log.add("record-invalid", "warning", message, found=type_name(entry.object_type))
@@ -188,10 +188,6 @@ def _read_entries(container: Container, own: ApfsReaper.ReapListPhys, paddr: int
         log = container.log.at(name, paddr, plus=REAP_LIST_HEAD.num_entries.offset)
         log.add("count-differs", "warning", "it counts other entries", expected=len(seen), found=own.head.num_entries)
     return len(seen)
-
-
-def _is_known(kind: int) -> bool:
-    return any(int(member) == kind for member in KINDS)
 
 
 def _state(container: Container, reaper: ApfsReaper.ReaperPhys, paddr: int) -> Details:
@@ -225,6 +221,6 @@ def _state(container: Container, reaper: ApfsReaper.ReaperPhys, paddr: int) -> D
 def report_unknown(container: Container) -> None:
     """Find ephemeral objects of types that are not known: what they hold is not read."""
     for item in container.checkpoint.ephemerals.values():
-        if not _is_known(item.type):
+        if not grammar.member_name(KINDS, item.type):
             log, kind = container.log.at(f"ephemeral object {item.oid}", item.paddr), type_name(item.type)
             log.add("record-invalid", "warning", "object of an unknown type; it was not read", found=kind)

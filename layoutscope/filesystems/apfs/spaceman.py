@@ -50,10 +50,7 @@ class Region(NamedTuple):
 
 def type_name(kind: int) -> str:
     """Return the name of an object type, for regions."""
-    try:
-        return grammar.ApfsObject.ObjectType(kind).name.replace("_", "-")
-    except ValueError:
-        return f"type {kind:#x}"
+    return grammar.member_name(grammar.ApfsObject.ObjectType, kind).replace("_", "-") or f"type {kind:#x}"
 
 
 def inside(regions: Sequence[Region], store: Store) -> list[Region]:

@@ -378,16 +378,11 @@ _COPIED_FIELDS: Final = (
 
 
 def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> None:
-    at = _expected_copy_offset(volume)
-    if alternate is None and at is not None and not volume.is_readable(np.array([at]), np.array([HEADER_BYTES]))[0]:
-        volume.log.at("alternate volume header", at).add(
-            "alternate-header-missing", "warning", "the copy of the volume header could not be read"
-        )
-        return
     if alternate is None:
-        volume.log.at("alternate volume header", _expected_copy_offset(volume)).add(
-            "alternate-header-missing", "warning", "there is no copy of the volume header at the end of the volume"
-        )
+        at, message = _expected_copy_offset(volume), "there is no copy of the volume header at the end of the volume"
+        if at is not None and not volume.is_readable(np.array([at]), np.array([HEADER_BYTES]))[0]:
+            message = "the copy of the volume header could not be read"
+        volume.log.at("alternate volume header", at).add("alternate-header-missing", "warning", message)
         return
     first = {field.path: field.value for field in grammar.field_values(volume.header, 0)}
     fields = {field.path: field for field in grammar.field_values(alternate, volume.end_offset or 0)}

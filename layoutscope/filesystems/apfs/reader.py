@@ -16,10 +16,10 @@ from layoutscope.filesystems.apfs import snapshots
 from layoutscope.filesystems.apfs.check.extents import compare_extents
 from layoutscope.filesystems.apfs.check.inodes import compare_container, compare_volume
 from layoutscope.filesystems.apfs.container import open_container, report_changes
-from layoutscope.filesystems.apfs.contents import ContainerContents, account, read_volume_parts
+from layoutscope.filesystems.apfs.contents import ContainerContents, account, read_container_parts, read_volume_parts
 from layoutscope.filesystems.apfs.features import CONTAINER_INCOMPATIBLE, VOLUME_INCOMPATIBLE
 from layoutscope.filesystems.apfs.fsrecords import report_losses
-from layoutscope.filesystems.apfs.fusion import order_halves, read_container_parts, report_missing, use_cache
+from layoutscope.filesystems.apfs.fusion import order_halves, report_missing, use_cache
 from layoutscope.filesystems.apfs.layout import (
     add_stale_nodes,
     build_container_layout,
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.check.rules import CheckedContainer
     from layoutscope.filesystems.apfs.container import Container, Halves
-    from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.fusion import ContainerParts
+    from layoutscope.filesystems.apfs.contents import ContainerParts, VolumeParts
     from layoutscope.filesystems.apfs.source import Store
     from layoutscope.filesystems.apfs.sweep import Swept
     from layoutscope.filesystems.apfs.volume import Volume

@@ -10,17 +10,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import field
 from msgspec.structs import replace
 
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs import omap as omaps
-from layoutscope.filesystems.apfs.btree import open_omap, read_nodes
-from layoutscope.filesystems.apfs.objects import ObjectKind, Objects, objects_of
-from layoutscope.filesystems.apfs.source import TreeSource
-from layoutscope.filesystems.apfs.spaceman import Details, Region
+from layoutscope.filesystems.apfs.btree import open_omap
 from layoutscope.filesystems.apfs.verify import read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import (
     decode_stored_name,
@@ -32,20 +28,18 @@ from layoutscope.filesystems.apfs.volume import (
 from layoutscope.filesystems.contract import ReadableState
 from layoutscope.image.passes import read_alone
 from layoutscope.structs import grammar
-from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.bulk import decode_columns
 from layoutscope.structs.checksum import fletcher64
-from layoutscope.structs.records import ER_STATE_HEAD, GBITMAP_VAL, OBJ_PHYS
+from layoutscope.structs.records import OBJ_PHYS
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.fsrecords import RecordTables
     from layoutscope.filesystems.apfs.nodes import NodeRows
-    from layoutscope.filesystems.apfs.objects import ObjectPlace
+    from layoutscope.filesystems.apfs.spaceman import Details
     from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.structs.grammar import ApfsContainer, ApfsVolume
 
-    State = grammar.ApfsEncryption.ErStateV1 | grammar.ApfsEncryption.ErState
 
 LIVE: Final = "live"
 """Name of the view of the newest checkpoint."""
@@ -251,95 +245,3 @@ def no_such_state(
     wanted = f"snapshot {name!r}" if name is not None else f"state of transaction {xid}"
     known = ", ".join(f"{row.kind} {row.label}" for row in states_of(container)) or "none"
     return f"no {wanted}. Choose from: {known}"
-
-
-KINDS: Final = grammar.ApfsObject.ObjectType
-OWNER: Final = "encryption rolling"
-VALUE: Final = GBITMAP_VAL
-
-
-class Rolling(Struct, frozen=True):
-    """What an encryption under way holds: regions, trees, and facts for a report."""
-
-    regions: list[Region] = field(default_factory=list)
-    trees: list[NodeRows] = field(default_factory=list)
-    details: Details = field(default_factory=dict)
-
-
-def read_rolling(container: Container, volume: Volume) -> Rolling:
-    """Read the state of an encryption under way; nothing where there is none."""
-    oid, rolling = volume.superblock.er_state_oid, Rolling()
-    if not oid:
-        return rolling
-    objects = Objects(container, volume.view, volume.log)
-    try:
-        state, place = _read_state(objects, oid)
-    except FormatError as error:
-        volume.log.survive(error)
-        return rolling
-    rolling.regions.extend(place.regions("er-state", OWNER))
-    rolling.details["encryption under way"] = ", ".join(_flags(state.flags))
-    rolling.details["encryption progress"] = f"{state.progress:,} of {state.num_blocks_to_encrypt:,} blocks"
-    if state.blockmap_oid:
-        _read_bitmap(objects, volume, state.blockmap_oid, rolling)
-    # The list came with the second version of the state.
-    if isinstance(state, grammar.ApfsEncryption.ErState) and state.recovery_list_oid:
-        kind = ObjectKind(grammar.ApfsEncryption.ErRecoveryBlock, int(KINDS.er_recovery_block), "recovery block")
-        for _, place in objects.follow(kind, state.recovery_list_oid, lambda block: int(block.next_oid)):
-            rolling.regions.extend(place.regions("er-recovery-block", OWNER))
-    return rolling
-
-
-def _read_state(objects: Objects, oid: int) -> tuple[State, ObjectPlace]:
-    """Parse the state by its version."""
-    types, name = grammar.ApfsEncryption, "encryption rolling state"
-    kind = ObjectKind(types.ErStateHead, int(KINDS.er_state), name)
-    head, place = objects.read(kind, oid)
-    # The reference numbers one version (ER_VERSION, p. 171) and has two structures, of which one is called the first.
-    version = types.ErVersion
-    by_version: dict[int, type[State]] = {int(version.first): types.ErStateV1, int(version.second): types.ErState}
-    cls = by_version.get(int(head.version))
-    if cls is None:
-        where = objects.container.blocks.at(place.paddr) + ER_STATE_HEAD.version.offset
-        raise FormatError("of an unknown version", structure=name, image_offset=where, found=str(head.version))
-    return objects.read(ObjectKind(cls, kind.type, name), oid)
-
-
-def _flags(value: int) -> list[str]:
-    flags = grammar.ApfsEncryption.ErFlag
-    return [flag.name.replace("_", " ") for flag in flags if value & flag] or ["state unknown"]
-
-
-def _read_bitmap(objects: Objects, volume: Volume, oid: int, rolling: Rolling) -> None:
-    """Read the head of the bitmap of handled blocks, its tree, and locate its blocks."""
-    kind = ObjectKind(grammar.ApfsEncryption.Gbitmap, int(KINDS.gbitmap), "bitmap of encrypted blocks")
-    found = objects.try_read(kind, oid)
-    if found is None:
-        return
-    head, place = found
-    rolling.regions.extend(place.regions("gbitmap", OWNER))
-    if not head.tree_oid:
-        return
-    view = None if volume.view.find(np.array([head.tree_oid], np.uint64)).is_missing[0] else volume.view
-    nodes, leaves = read_nodes(TreeSource(volume.store, "gbitmap", head.tree_oid, volume.xid, view=view))
-    rolling.trees.append(nodes)
-    for batch in leaves:
-        rolling.regions.extend(_bitmap_blocks(objects.container, batch))
-
-
-def _bitmap_blocks(container: Container, batch: ReadNodes) -> list[Region]:
-    """Locate the blocks that a batch of leaves leads to."""
-    slots, regions = batch.slots, list[Region]()
-    kind = ObjectKind(grammar.ApfsEncryption.GbitmapBlock, int(KINDS.gbitmap_block), "bitmap block")
-    rows = np.flatnonzero(slots.val_len == VALUE.width)
-    found = decode_column(VALUE, batch.buffer, slots.val_start[rows], VALUE.paddr)
-    by_row = dict(zip(rows.tolist(), found.tolist(), strict=True))
-    for row in range(len(slots)):
-        try:
-            _, place = objects_of(container).read(kind, by_row.get(row, 0))
-        except FormatError:
-            log = batch.at(int(slots.node[row]), int(slots.key_start[row]))
-            log.add("record-invalid", "info", "record of a kind that is not documented")
-            continue
-        regions += place.regions("gbitmap-block", OWNER)
-    return regions

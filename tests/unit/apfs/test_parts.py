@@ -14,16 +14,15 @@ import pytest
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.btree import read_nodes
 from layoutscope.filesystems.apfs.checkpoint import Ephemeral
-from layoutscope.filesystems.apfs.fusion import (
+from layoutscope.filesystems.apfs.contents import (
     _checkpoint_regions,
-    _decode_cached_runs,
     _mark_pending_blocks,
     _pending,
     _superblock_regions,
-    middle_tree,
     read_evictions,
     read_jumpstart,
 )
+from layoutscope.filesystems.apfs.fusion import _decode_cached_runs, middle_tree
 from layoutscope.filesystems.apfs.nodes import join, rows_of
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.spaceman import Region, _internal_pool

@@ -16,7 +16,6 @@ from layoutscope.filesystems.apfs.snapshots import (
     Snapshot,
     _checkpoint_state,
     _count_mapped_nodes,
-    _flags,
     _is_whole,
     _snapshot_states,
     count_dropped_nodes,
@@ -25,6 +24,7 @@ from layoutscope.filesystems.apfs.snapshots import (
     no_such_state,
     snapshot_view,
 )
+from layoutscope.filesystems.apfs.volume import _flags
 from layoutscope.filesystems.contract import ReadableState
 from layoutscope.findings import FindingLog
 from layoutscope.structs import grammar

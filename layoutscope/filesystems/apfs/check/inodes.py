@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.check.subject import CheckedRows, Notes, Subject
     from layoutscope.filesystems.apfs.container import Container
-    from layoutscope.filesystems.apfs.contents import VolumeParts
+    from layoutscope.filesystems.apfs.contents import ContainerParts, VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
-    from layoutscope.filesystems.apfs.fusion import ContainerParts
     from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.findings import Level
 

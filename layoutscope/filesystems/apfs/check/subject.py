@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.btree import ReadNodes
     from layoutscope.filesystems.apfs.container import Container
-    from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
+    from layoutscope.filesystems.apfs.contents import ContainerContents, ContainerParts, VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
-    from layoutscope.filesystems.apfs.fusion import ContainerParts
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.snapshots import Snapshot
     from layoutscope.filesystems.apfs.source import Store

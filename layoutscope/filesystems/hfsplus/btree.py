@@ -167,16 +167,12 @@ def _read_tree_map(volume: Volume, place: TreePlace, node: HfsplusBtree.HeaderNo
     # Damage makes forks of more nodes than the image has room for.
     num_nodes = min(in_fork, volume.source.size_bytes // size + 1)
     if int(node.header.num_nodes) != num_nodes:
-        volume.log.at(
-            f"{tree} B-tree header node",
-            int(fork.start_blocks[0]) * volume.block_size_bytes + HEADER_NODE.header.num_nodes.offset,
-        ).add(
-            "tree-size-differs",
-            "warning",
+        at = int(fork.start_blocks[0]) * volume.block_size_bytes + HEADER_NODE.header.num_nodes.offset
+        log, message = (
+            volume.log.at(f"{tree} B-tree header node", at),
             "the header counts other nodes than the file holds",
-            expected=num_nodes,
-            found=int(node.header.num_nodes),
         )
+        log.add("tree-size-differs", "warning", message, expected=num_nodes, found=int(node.header.num_nodes))
     pieces = pieces_of(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
     readable = np.ones(num_nodes, np.bool_)
     readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
@@ -209,13 +205,9 @@ def _read_map(
         batch = decode_nodes(data, size, np.array([number]))
         if number and int(batch.kind[0]) != MAP:
             at = int(pieces_of(volume, fork, size, np.array([number])).volume_offset[0])
-            volume.log.at(f"{tree} node {number}", at + DESCRIPTOR.kind.offset).add(
-                "node-invalid",
-                "error",
-                "a node in the chain of map nodes is none",
-                expected=MAP,
-                found=int(batch.kind[0]),
-            )
+            log = volume.log.at(f"{tree} node {number}", at + DESCRIPTOR.kind.offset)
+            message, found = "a node in the chain of map nodes is none", int(batch.kind[0])
+            log.add("node-invalid", "error", message, expected=MAP, found=found)
             lost.append(number)
             break
         end = max(skip, _map_end(batch))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from layoutscope.filesystems.hfsplus.volume import Volume
-    from layoutscope.findings import FindingLog
+    from layoutscope.findings import FindingLog, Level
 
 
 class Reach(Struct, frozen=True):
@@ -348,7 +348,7 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
         late = reach.missing[file.readable[reach.missing] & ~file.used[reach.missing]]
         if not len(late):
             break
-        _report_map(volume, file, late[late < file.num_mapped])
+        _report_map(volume, file, late[late < file.num_mapped], "free", "used", "the tree uses")
         file.used[late] = True
         decode_tree(volume, file, late, leaves, decoded)
         reach = find_reach(file, nodes, decoded.pointers)
@@ -381,17 +381,12 @@ def order_by_key(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecod
     return decoded.leaves.give_up(starts[order], counts[order])
 
 
-def _report_map(volume: Volume, file: TreeFile, numbers: I64) -> None:
-    if not len(numbers):
-        return
-    first = int(numbers[0])
-    volume.log.at(f"{file.tree} B-tree map", map_offset(volume, file, first)).add(
-        "node-map-differs",
-        "warning",
-        f"the map calls {len(numbers):,} nodes free that the tree uses; the first is node {first}",
-        expected="used",
-        found="free",
-    )
+def _report_map(volume: Volume, file: TreeFile, numbers: I64, found: str, expected: str, which: str) -> None:
+    """Report nodes of which the map says something else than the tree."""
+    if len(numbers):
+        message = f"the map calls {len(numbers):,} nodes {found} that {which}; the first is node {numbers[0]}"
+        log = volume.log.at(f"{file.tree} B-tree map", map_offset(volume, file, int(numbers[0])))
+        log.add("node-map-differs", "warning", message, expected=expected, found=found)
 
 
 def _report_short_map(volume: Volume, file: TreeFile, nodes: NodeRows) -> None:
@@ -400,16 +395,11 @@ def _report_short_map(volume: Volume, file: TreeFile, nodes: NodeRows) -> None:
         return
     beyond = int(file.used[file.num_mapped :].sum())
     stray = np.setdiff1d(np.flatnonzero(nodes.kind == MAP), file.map_nodes)
-    is_harmless = not beyond and not len(stray)
-    volume.log.at(
-        f"{file.tree} B-tree map", node_offset(volume, file, int(file.map_nodes[-1]) if len(file.map_nodes) else 0)
-    ).add(
-        "node-map-short",
-        "info" if is_harmless else "warning",
-        f"the map of used nodes ends early; the tree uses {beyond:,} nodes after its end",
-        expected=file.num_nodes,
-        found=file.num_mapped,
-    )
+    level: Level = "warning" if beyond or len(stray) else "info"
+    message = f"the map of used nodes ends early; the tree uses {beyond:,} nodes after its end"
+    last = int(file.map_nodes[-1]) if len(file.map_nodes) else 0
+    log = volume.log.at(f"{file.tree} B-tree map", node_offset(volume, file, last))
+    log.add("node-map-short", level, message, expected=file.num_nodes, found=file.num_mapped)
 
 
 def map_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
@@ -428,12 +418,8 @@ def map_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
 def _report_unreadable(volume: Volume, file: TreeFile) -> None:
     lost = np.flatnonzero(file.used & ~file.readable)
     if len(lost):
-        first = int(lost[0])
-        node_log(volume, file, first).add(
-            "node-unreadable",
-            "error",
-            f"{len(lost):,} nodes in use are outside the image or in areas that could not be read",
-        )
+        message = f"{len(lost):,} nodes in use are outside the image or in areas that could not be read"
+        node_log(volume, file, int(lost[0])).add("node-unreadable", "error", message)
 
 
 def _report_unreached(volume: Volume, file: TreeFile, nodes: NodeRows, damaged: I64) -> None:
@@ -441,22 +427,9 @@ def _report_unreached(volume: Volume, file: TreeFile, nodes: NodeRows, damaged: 
     special[[0, *file.map_nodes.tolist(), *damaged.tolist()]] = True
     lost = np.flatnonzero(file.used & file.readable & ~special & (nodes.key_rank < 0))
     # A node without records was never part of the tree: its bit alone is wrong.
-    empty = lost[nodes.num_records[lost] <= 0]
-    if len(empty):
-        volume.log.at(f"{file.tree} B-tree map", map_offset(volume, file, int(empty[0]))).add(
-            "node-map-differs",
-            "warning",
-            f"the map calls {len(empty):,} nodes used that are empty; the first is node {empty[0]}",
-            expected="free",
-            found="used",
-        )
-    lost = lost[nodes.num_records[lost] > 0]
+    is_empty = nodes.num_records[lost] <= 0
+    _report_map(volume, file, lost[is_empty], "used", "free", "are empty")
+    lost = lost[~is_empty]
     if len(lost):
-        first = int(lost[0])
-        node_log(volume, file, first).add(
-            "node-unreached",
-            "warning",
-            f"the map calls {len(lost):,} nodes used that the tree does not reach",
-            expected="free",
-            found="used",
-        )
+        message = f"the map calls {len(lost):,} nodes used that the tree does not reach"
+        node_log(volume, file, int(lost[0])).add("node-unreached", "warning", message, expected="free", found="used")

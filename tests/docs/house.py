@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 LIMITS = Path(__file__).with_name("house.toml")
 
 FILE_SYSTEMS = ("hfsplus", "apfs")
-READERS = "layoutscope.filesystems"
 WORDS = re.compile(r"(?<!searc)(?<!squas)hfs|apfs", re.IGNORECASE)  # searchfs is a system call, squashfs another one
 IMAGES = re.compile(r"fixtures/images/[\w.-]+")  # examples open images, which bear the names of their file systems
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -100,9 +99,10 @@ def findings_handed_in() -> list[str]:
 
 
 def _outside() -> list[Module]:
-    """Return the modules outside the packages of the file systems."""
-    inside = tuple(f"{READERS}.{name}" for name in FILE_SYSTEMS)
-    return [module for module in modules().values() if not module.name.startswith(inside)]
+    """Return the modules outside the packages of the file systems, and outside the modules of their names."""
+    return [
+        module for module in modules().values() if module.name.split(".")[2:3] not in [[each] for each in FILE_SYSTEMS]
+    ]
 
 
 def literals() -> list[str]:

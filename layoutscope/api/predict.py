@@ -204,7 +204,7 @@ def _drive(case: Case, work: Predict) -> DriveCase:
 
 
 def _alternative(trial: Trial, name: str) -> Alternative:
-    """Describe what the work takes with one thing changed."""
+    """Predict the time of the work with one change."""
     found = trial.made(name)
     return Alternative(name, WHAT_IFS[name], trial.seconds(name), found if isinstance(found, str) else "")
 

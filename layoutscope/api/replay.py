@@ -158,7 +158,7 @@ class Serving(Struct, frozen=True):
 
 
 def served_by(asked: ReplayOptions, real: Real) -> Serving:
-    """Describe what serves reads; of the usual drives those that are too small for them are left out."""
+    """Return the drives that serve the reads; usual drives that are too small are left out."""
     profiles = profiles_of(asked["drives"], DEFAULT_DRIVES)
     start, think_us = asked["start_offset_bytes"], asked["think_us"]
     if asked["drives"] is None:

@@ -139,11 +139,11 @@ class Overview(TyperGroup):
         return [item for item in super().get_params(ctx) if item.name != "install_completion"]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002  (click calls it so)
-        """Describe what may follow: a verb, or an image alone."""
+        """Write the usage line: a verb, or an image alone."""
         return ["VERB IMAGE [OPTIONS]"]
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Describe what it is for, with the file systems that it knows."""
+        """Write the purpose of the program, with the file systems that it knows."""
         from layoutscope.filesystems.registry import labels
 
         known = " and ".join(labels())

@@ -384,7 +384,7 @@ class Command:
         for item in parameters:
             for mark in getattr(item.annotation, "__metadata__", ()):
                 if isinstance(mark, ParameterInfo):
-                    mark.readable = False  # anyone who opens a file says why it cannot, with one exit code
+                    mark.readable = False  # the code that opens a file reports the reason, with one exit code
         self._arguments = [item.name for item in parameters if _is_argument(item)]
         self.__signature__ = inspect.Signature(parameters)
         self.__annotations__ = {item.name: item.annotation for item in parameters}

@@ -134,7 +134,7 @@ class Case:
         return found and found.with_drive(self.drive)
 
     def forget(self) -> None:
-        """Let go of what is worked out of the layout; anyone who asks for it again waits again."""
+        """Let go of what is worked out of the layout; it is computed again when it is needed."""
         for name in ("model", "by_node", "descent"):
             self.__dict__.pop(name, None)
 
@@ -188,7 +188,7 @@ class Change(Protocol):
     __name__: str
 
     def __call__(self, case: Case, /) -> Changed | str:
-        """Describe what is read then."""
+        """Return the changed work, or why the change does not apply."""
 
 
 def no_effort(_: Case) -> float:
@@ -429,7 +429,7 @@ EMPTIER: Final = 1.68
 
 
 def leaves_as_full_as_now(case: Case, made: VolumeLayout) -> float:
-    """Describe how many leaves a new volume has for each one that is modelled, if they are as full as now."""
+    """Return the leaves of a new volume per modelled leaf, if they are as full as now."""
     if not is_own_work(case):
         return np.inf
     now, then = (_mean_used_bytes(layout) for layout in (case.layout, made))

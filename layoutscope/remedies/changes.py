@@ -100,7 +100,7 @@ def remedy(apply: Change) -> Change:
 
 
 def with_effort(changed: Changed | str, effort: Effort | None) -> Changed | str:
-    """Describe what it takes to make a change, if it applies."""
+    """Add the cost of making a change, if it applies."""
     return changed if isinstance(changed, str) else replace(changed, effort=effort)
 
 

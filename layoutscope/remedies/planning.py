@@ -87,7 +87,7 @@ class Trial:
         return self._tried[name]
 
     def seconds(self, name: str) -> float:
-        """Describe what the work takes with a change; as long as without it where that does not apply."""
+        """Return the time of the work with a change; the unchanged time if the change does not apply."""
         found = self.made(name)
         return self.now.seconds if isinstance(found, str) else found[0].seconds
 

@@ -122,8 +122,8 @@ class Apfs:
 
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
-        from layoutscope.filesystems.apfs.check.rules import CAUSES
-        from layoutscope.structs.fieldrules import name_causes_of
+        from layoutscope.checks.apfs.registry import CAUSES
+        from layoutscope.checks.fieldrules import name_causes_of
 
         return name_causes_of(findings, CAUSES, volumes)
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from layoutscope.checks.apfs.extents import compare_extents
+from layoutscope.checks.apfs.inodes import compare_container, compare_volume
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs import snapshots
-from layoutscope.filesystems.apfs.check.extents import compare_extents
-from layoutscope.filesystems.apfs.check.inodes import compare_container, compare_volume
 from layoutscope.filesystems.apfs.container import open_container, report_changes
 from layoutscope.filesystems.apfs.contents import ContainerContents, account, read_volume_parts
 from layoutscope.filesystems.apfs.features import CONTAINER_INCOMPATIBLE, VOLUME_INCOMPATIBLE
@@ -40,7 +40,7 @@ from layoutscope.tables import attach_containers
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from layoutscope.filesystems.apfs.check.rules import CheckedContainer
+    from layoutscope.checks.apfs.registry import CheckedContainer
     from layoutscope.filesystems.apfs.container import Container, Half, Halves
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fusion import ContainerParts
@@ -133,7 +133,7 @@ def check_container(
     kept: KeptContainer | None = None,
 ) -> CheckedContainer:
     """Check the structure of an APFS container."""
-    from layoutscope.filesystems.apfs.check.rules import LONE_HALF, CheckedContainer, run_checks
+    from layoutscope.checks.apfs.registry import LONE_HALF, CheckedContainer, run_checks
 
     if kept is not None:
         for forget in kept.forget:

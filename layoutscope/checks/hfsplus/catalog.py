@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.checks.hfsplus.records import CATALOG_TYPES, HEADER_FIELDS
+from layoutscope.checks.hfsplus.volume_fields import ENCODINGS
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.attributes import COMPRESSION_ATTRIBUTE, DECMPFS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import KEY, ROOT_FOLDER, THREAD, bear_a_links_type, unix_seconds
-from layoutscope.filesystems.hfsplus.check.subject import CATALOG_TYPES, HEADER_FIELDS
-from layoutscope.filesystems.hfsplus.check.volume_fields import ENCODINGS
 from layoutscope.filesystems.hfsplus.contents import count_entries_by_parent, find_without_thread
 from layoutscope.filesystems.hfsplus.tree import is_whole
 from layoutscope.structs import grammar
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, Kind, LeafRecords, Subject
+    from layoutscope.checks.hfsplus.records import CatalogRecords, Kind, LeafRecords, Subject
     from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.arrays import I64, Columns, Mask
 

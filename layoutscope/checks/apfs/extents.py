@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.btree import read_levels
-from layoutscope.filesystems.apfs.check.subject import (
+from layoutscope.checks.apfs.subject import (
     Report,
     get_extent_nodes,
     list_snapshots_with_logs,
     list_volume_sources,
 )
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.btree import read_levels
 from layoutscope.filesystems.apfs.contents import streams, stretches
 from layoutscope.filesystems.apfs.snapshots import LIVE, open_snapshot
 from layoutscope.filesystems.apfs.verify import hash_objects, read_object
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.blocks import Blocks
     from layoutscope.filesystems.apfs.btree import ReadNodes
-    from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
     from layoutscope.filesystems.apfs.source import TreeSource

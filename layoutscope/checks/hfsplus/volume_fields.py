@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.check.space import FORKS, SPECIAL_FILES, get_extents
+from layoutscope.checks.fieldrules import NOT_ZERO, Want, at_most, bits_set, check_fields, equals, rules
+from layoutscope.checks.hfsplus.volume import FORKS, SPECIAL_FILES, get_extents
 from layoutscope.filesystems.hfsplus.volume import HEADER_OFFSET, alternate_header, read_at
 from layoutscope.structs import grammar, records
-from layoutscope.structs.fieldrules import NOT_ZERO, Want, at_most, bits_set, check_fields, equals, rules
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, Subject
+    from layoutscope.checks.fieldrules import FieldRule
+    from layoutscope.checks.hfsplus.records import CatalogRecords, Subject
     from layoutscope.structs.arrays import I64, U32, Mask
-    from layoutscope.structs.fieldrules import FieldRule
 
 FAR_ENCODINGS: Final = {140: 49, 152: 48, 126: 0}
 """Bits of text encodings whose numbers are too large to be bits (TN1150, "Volume Header", encodingsBitmap).

@@ -10,20 +10,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.checks.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
+from layoutscope.checks.hfsplus import btree, catalog, volume, volume_fields
+from layoutscope.checks.hfsplus.records import Subject, read_subject
 from layoutscope.filesystems.contract import Checked, Unchecked
-from layoutscope.filesystems.hfsplus.check import catalog, nodes, space, volume_fields
-from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
 from layoutscope.filesystems.hfsplus.contents import reopened
 from layoutscope.findings import replace_refined
 from layoutscope.structs import grammar
-from layoutscope.structs.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
+    from layoutscope.checks.hfsplus.records import TreeRecords
     from layoutscope.filesystems.contract import VolumeRequest
-    from layoutscope.filesystems.hfsplus.check.subject import TreeRecords
     from layoutscope.findings import Finding
 
 
@@ -60,7 +60,7 @@ def list_unchecked(subject: Subject) -> Iterator[Unchecked]:
 
 
 def _find_lacking_parts(subject: Subject) -> dict[str, str]:
-    """Describe what is missing of each part of the volume that was not read completely."""
+    """Describe the missing data of each part of the volume that was not read completely."""
     reported = {(item.code, item.structure.partition(" ")[0]) for item in subject.volume.log.findings}
     reasons = {}
     for tree in _TREES:
@@ -82,7 +82,7 @@ def _find_lacking_parts(subject: Subject) -> dict[str, str]:
 
 
 def _describe_unread_part(located: TreeRecords) -> str:
-    """Describe what is missing of a tree; empty if it was read completely."""
+    """Describe the missing part of a tree; empty if it was read completely."""
     file, reach = located.tree.file, located.tree.reach
     if not len(reach.leaves) and int(file.header.leaf_records):
         return f"no leaf of the {located.name} B-tree can be reached"
@@ -225,24 +225,24 @@ CAUSES: Final = Causes(
 )
 
 CHECKS: Final[dict[str, tuple[Callable[..., None], tuple[str, ...], tuple[str, ...]]]] = {
-    "unmounted": (space.check_unmounted, (), ()),
-    "volume-counts": (space.check_volume_counts, ("catalog",), (_CATALOG,)),
+    "unmounted": (volume.check_unmounted, (), ()),
+    "volume-counts": (volume.check_volume_counts, ("catalog",), (_CATALOG,)),
     "volume-fields": (volume_fields.check_volume_fields, (), (_CATALOG, _OVERFLOW)),
-    "special-sizes": (space.check_special_sizes, (), ()),
-    "allocation-size": (space.check_allocation_size, (), ()),
-    "tree-headers": (space.check_tree_headers, (), (*_TREES, _HEADERS)),
-    "key-compare": (space.check_key_compare, ("catalog",), (_CATALOG,)),
-    "key-lengths": (space.check_key_lengths, (), (*_TREES, _HEADERS)),
-    "header-nodes": (nodes.check_header_nodes, (), (*_TREES, _HEADERS)),
-    "map-nodes": (nodes.check_map_nodes, (), (*_TREES, _HEADERS)),
-    "unused-nodes": (nodes.check_unused_nodes, (), (*_TREES, _UNUSED)),
-    "descriptors": (nodes.check_descriptors, (), _TREES),
-    "record-offsets": (nodes.check_record_offsets, (), _TREES),
-    "keys": (nodes.check_keys, (), _TREES),
-    "index-links": (nodes.check_index_links, (), _TREES),
-    "pointers": (nodes.check_pointers, (), _TREES),
-    "index-keys": (nodes.check_index_keys, (), _TREES),
-    "key-order": (nodes.check_key_order, (), _TREES),
+    "special-sizes": (volume.check_special_sizes, (), ()),
+    "allocation-size": (volume.check_allocation_size, (), ()),
+    "tree-headers": (volume.check_tree_headers, (), (*_TREES, _HEADERS)),
+    "key-compare": (volume.check_key_compare, ("catalog",), (_CATALOG,)),
+    "key-lengths": (volume.check_key_lengths, (), (*_TREES, _HEADERS)),
+    "header-nodes": (btree.check_header_nodes, (), (*_TREES, _HEADERS)),
+    "map-nodes": (btree.check_map_nodes, (), (*_TREES, _HEADERS)),
+    "unused-nodes": (btree.check_unused_nodes, (), (*_TREES, _UNUSED)),
+    "descriptors": (btree.check_descriptors, (), _TREES),
+    "record-offsets": (btree.check_record_offsets, (), _TREES),
+    "keys": (btree.check_keys, (), _TREES),
+    "index-links": (btree.check_index_links, (), _TREES),
+    "pointers": (btree.check_pointers, (), _TREES),
+    "index-keys": (btree.check_index_keys, (), _TREES),
+    "key-order": (btree.check_key_order, (), _TREES),
     "record-types": (catalog.check_record_types, (), (_CATALOG, _ATTRIBUTES, _OVERFLOW)),
     "ids": (catalog.check_ids, ("catalog",), (_CATALOG,)),
     "parents": (catalog.check_parents, ("catalog",), (_CATALOG,)),
@@ -254,18 +254,18 @@ CHECKS: Final[dict[str, tuple[Callable[..., None], tuple[str, ...], tuple[str, .
     "link-counts": (catalog.check_link_counts, ("catalog",), (_CATALOG,)),
     "link-chains": (catalog.check_link_chains, ("catalog",), (_CATALOG,)),
     "first-links": (catalog.check_first_links, ("catalog",), (_CATALOG,)),
-    "fork-sizes": (space.check_fork_sizes, ("catalog",), (_CATALOG, _OVERFLOW)),
-    "extents": (space.check_extents, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES)),
+    "fork-sizes": (volume.check_fork_sizes, ("catalog",), (_CATALOG, _OVERFLOW)),
+    "extents": (volume.check_extents, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES)),
     "unused-extents": (volume_fields.check_unused_extents, (), (_CATALOG, _OVERFLOW)),
-    "overflow-records": (space.check_overflow_records, ("overflow",), (_CATALOG, _OVERFLOW)),
-    "overflow-starts": (space.check_overflow_starts, ("catalog", "overflow"), (_CATALOG, _OVERFLOW)),
-    "attribute-values": (space.check_attribute_values, ("attributes",), (_ATTRIBUTES,)),
-    "attribute-owners": (space.check_attribute_owners, ("catalog", "attributes"), (_CATALOG, _ATTRIBUTES)),
-    "attribute-flags": (space.check_attribute_flags, ("catalog", "attributes"), (_CATALOG, _ATTRIBUTES)),
+    "overflow-records": (volume.check_overflow_records, ("overflow",), (_CATALOG, _OVERFLOW)),
+    "overflow-starts": (volume.check_overflow_starts, ("catalog", "overflow"), (_CATALOG, _OVERFLOW)),
+    "attribute-values": (volume.check_attribute_values, ("attributes",), (_ATTRIBUTES,)),
+    "attribute-owners": (volume.check_attribute_owners, ("catalog", "attributes"), (_CATALOG, _ATTRIBUTES)),
+    "attribute-flags": (volume.check_attribute_flags, ("catalog", "attributes"), (_CATALOG, _ATTRIBUTES)),
     "compressed-files": (catalog.check_compressed_files, ("catalog",), (_CATALOG, _ATTRIBUTES)),
     "hot-files": (catalog.check_hot_files, ("hot_files",), (_CATALOG, _HOT_FILES)),
-    "double-claims": (space.check_double_claims, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES)),
-    "allocation": (space.check_allocation, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES, _SPACE)),
+    "double-claims": (volume.check_double_claims, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES)),
+    "allocation": (volume.check_allocation, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES, _SPACE)),
 }
 """Checks by name, in the order in which they run.
 
@@ -279,14 +279,14 @@ CODES_BY_NODE: Final = ("records-invalid", "pointer-invalid", "node-invalid")
 
 def check_volume(request: VolumeRequest, without: Container[str] = ()) -> Checked:
     """Check the structure of an HFS+ or HFSX volume; `without` has the names of checks to skip."""
-    volume, contents = reopened(request)
-    num_read = len(volume.log.findings)
-    subject = read_subject(volume, contents)
+    opened, contents = reopened(request)
+    num_read = len(opened.log.findings)
+    subject = read_subject(opened, contents)
     for name, (check, takes, _) in CHECKS.items():
         records = [getattr(subject, each) for each in takes]
-        if name not in without and None not in records and not (volume.is_inferred and name in HEADER_CHECKS):
+        if name not in without and None not in records and not (opened.is_inferred and name in HEADER_CHECKS):
             check(subject, *records)
-    read, fine = volume.log.findings[:num_read], volume.log.findings[num_read:]
+    read, fine = opened.log.findings[:num_read], opened.log.findings[num_read:]
     # The reader reports for a whole node what a check reports for the byte in it.
     exact = {(item.code, item.structure) for item in fine if item.code in CODES_BY_NODE}
     places = {(item.code, item.image_offset) for item in fine}

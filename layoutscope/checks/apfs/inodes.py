@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.checks.apfs.names import compare_names
+from layoutscope.checks.apfs.subject import Report
 from layoutscope.display import Struct
-from layoutscope.filesystems.apfs.check.names import compare_names
-from layoutscope.filesystems.apfs.check.subject import Report
 from layoutscope.filesystems.apfs.contents import DECLARED, inodes_by_kind, is_converted, is_deleted, times_listed
 from layoutscope.filesystems.apfs.spaceman import to_runs
 from layoutscope.filesystems.apfs.verify import object_header, report_damaged
@@ -23,7 +23,7 @@ from layoutscope.structs.bulk import decode_column, decode_columns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.check.subject import CheckedRows, Notes, Subject
+    from layoutscope.checks.apfs.subject import CheckedRows, Notes, Subject
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.checks.hfsplus.records import TYPES
 from layoutscope.filesystems.hfsplus.attributes import EXTENT_FIELDS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
-from layoutscope.filesystems.hfsplus.check.subject import TYPES
 from layoutscope.filesystems.hfsplus.contents import (
     are_outside,
     check_counts,
@@ -30,7 +30,7 @@ from layoutscope.structs.records import HEADER_NODE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, LeafRecords, Subject
+    from layoutscope.checks.hfsplus.records import CatalogRecords, LeafRecords, Subject
     from layoutscope.findings import FindingLog
     from layoutscope.structs.arrays import I64, U32, Columns, Mask
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.checks.apfs.subject import list_container_sources, list_volume_roots
+from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, equals, one_of, only_bits, rules
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.btree import read_levels
-from layoutscope.filesystems.apfs.check.subject import list_container_sources, list_volume_roots
 from layoutscope.filesystems.apfs.container import NoMap
 from layoutscope.filesystems.apfs.fsrecords import find_losses, report_losses, tell_losses
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
@@ -24,20 +25,19 @@ from layoutscope.findings import MAX_CASES
 from layoutscope.structs import grammar, records
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.checksum import fletcher64
-from layoutscope.structs.fieldrules import NOT_ZERO, ZERO, Want, check_fields, equals, one_of, only_bits, rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from layoutscope.checks.apfs.subject import Subject
+    from layoutscope.checks.fieldrules import FieldRule
     from layoutscope.filesystems.apfs.btree import ReadNodes
-    from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.mapped import Mapped
     from layoutscope.filesystems.apfs.omap import ObjectMap
     from layoutscope.findings import FindingLog, Level
-    from layoutscope.structs.fieldrules import FieldRule
     from layoutscope.structs.grammar import ApfsContainer
 
     I64 = NDArray[np.int64]

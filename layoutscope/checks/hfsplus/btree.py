@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.checks.fieldrules import ZERO, Want, bits_set, check_fields, equals, rules
+from layoutscope.checks.hfsplus.records import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
 from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, pieces_of
-from layoutscope.filesystems.hfsplus.check.subject import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
 from layoutscope.filesystems.hfsplus.forks import read_parts
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR,
@@ -26,17 +27,16 @@ from layoutscope.filesystems.hfsplus.nodes import (
 from layoutscope.filesystems.hfsplus.rescue import InferredHeader
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import heads
-from layoutscope.structs.fieldrules import ZERO, Want, bits_set, check_fields, equals, rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.check.subject import Subject, TreeRecords
+    from layoutscope.checks.fieldrules import FieldRule
+    from layoutscope.checks.hfsplus.records import Subject, TreeRecords
     from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.arrays import I64, U8, Mask
-    from layoutscope.structs.fieldrules import FieldRule
     from layoutscope.structs.recordtypes import RecordType
 
 

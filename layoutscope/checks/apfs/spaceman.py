@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.btree import read_levels, read_nodes
-from layoutscope.filesystems.apfs.check.extents import mark_overlapping
-from layoutscope.filesystems.apfs.check.objects import (
+from layoutscope.checks.apfs.extents import mark_overlapping
+from layoutscope.checks.apfs.objects import (
     EPHEMERAL,
     PAST,
     RESERVED,
@@ -24,7 +23,9 @@ from layoutscope.filesystems.apfs.check.objects import (
     make_header_rules,
     read_block,
 )
-from layoutscope.filesystems.apfs.check.subject import list_queue_sources
+from layoutscope.checks.apfs.subject import list_queue_sources
+from layoutscope.checks.fieldrules import ZERO, Want, at_most, check_fields, equals, item_offset, only_bits, rules
+from layoutscope.filesystems.apfs.btree import read_levels, read_nodes
 from layoutscope.filesystems.apfs.contents import account
 from layoutscope.filesystems.apfs.spaceman import (
     BATCH_BITMAPS,
@@ -37,21 +38,20 @@ from layoutscope.filesystems.apfs.spaceman import (
 from layoutscope.findings import MAX_CASES
 from layoutscope.structs import arrays, records
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.fieldrules import ZERO, Want, at_most, check_fields, equals, item_offset, only_bits, rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
+    from layoutscope.checks.apfs.subject import Subject
+    from layoutscope.checks.fieldrules import FieldRule
     from layoutscope.filesystems.apfs.btree import ReadNodes
-    from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.findings import FindingLog
     from layoutscope.structs import grammar
-    from layoutscope.structs.fieldrules import FieldRule
     from layoutscope.structs.recordtypes import Field, RecordType
 
     Columns = dict[str, NDArray[Any]]

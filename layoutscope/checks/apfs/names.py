@@ -20,7 +20,7 @@ from layoutscope.structs.native import Kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.check.subject import CheckedRows, Report
+    from layoutscope.checks.apfs.subject import CheckedRows, Report
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
     from layoutscope.findings import FindingLog, Level

@@ -10,32 +10,32 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.checks.apfs.btree import TreeNodes
+from layoutscope.checks.apfs.extents import list_snapshot_sources
+from layoutscope.checks.apfs.inodes import FLAG, check_extended, check_inodes
+from layoutscope.checks.apfs.names import KEY_NAMES, check_names, check_texts
+from layoutscope.checks.apfs.objects import OTHER_TYPE, PAST, PHYSICAL_TREE, RESERVED, UNKNOWN, expect_past
+from layoutscope.checks.apfs.subject import INVALID, CheckedRows, list_container_sources, list_volume_sources
+from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, one_of, only_bits, rules
 from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
-from layoutscope.filesystems.apfs.check.extents import list_snapshot_sources
-from layoutscope.filesystems.apfs.check.inodes import FLAG, check_extended, check_inodes
-from layoutscope.filesystems.apfs.check.names import KEY_NAMES, check_names, check_texts
-from layoutscope.filesystems.apfs.check.nodes import TreeNodes
-from layoutscope.filesystems.apfs.check.objects import OTHER_TYPE, PAST, PHYSICAL_TREE, RESERVED, UNKNOWN, expect_past
-from layoutscope.filesystems.apfs.check.subject import INVALID, CheckedRows, list_container_sources, list_volume_sources
 from layoutscope.filesystems.apfs.fsrecords import SHAPES
 from layoutscope.filesystems.apfs.source import low_keys
 from layoutscope.findings import MAX_CASES
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import Index, index_of, match
 from layoutscope.structs.bulk import decode_column
-from layoutscope.structs.fieldrules import NOT_ZERO, ZERO, Want, check_fields, one_of, only_bits, rules
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.checks.apfs.subject import Notes, Subject
+    from layoutscope.checks.fieldrules import FieldRule
     from layoutscope.filesystems.apfs.btree import ReadNodes
-    from layoutscope.filesystems.apfs.check.subject import Notes, Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
     from layoutscope.filesystems.apfs.source import TreeSource
     from layoutscope.filesystems.apfs.volume import Volume
     from layoutscope.findings import FindingLog, Level
-    from layoutscope.structs.fieldrules import FieldRule
     from layoutscope.structs.grammar import ApfsVolume
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.check.objects import (
+from layoutscope.checks.apfs.objects import (
     OTHER_TYPE,
     PHYSICAL_TREE,
     RESERVED,
@@ -26,9 +26,7 @@ from layoutscope.filesystems.apfs.check.objects import (
     read_columns,
     read_numbers,
 )
-from layoutscope.filesystems.apfs.features import VOLUME_INCOMPATIBLE
-from layoutscope.structs import grammar, records
-from layoutscope.structs.fieldrules import (
+from layoutscope.checks.fieldrules import (
     NOT_ZERO,
     ZERO,
     Want,
@@ -39,14 +37,16 @@ from layoutscope.structs.fieldrules import (
     only_bits,
     rules,
 )
+from layoutscope.filesystems.apfs.features import VOLUME_INCOMPATIBLE
+from layoutscope.structs import grammar, records
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.checks.apfs.subject import Subject
+    from layoutscope.checks.fieldrules import FieldRule
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.structs.fieldrules import FieldRule
     from layoutscope.structs.grammar import ApfsVolume
 
 VOLUME, SEAL = records.APFS_SUPERBLOCK, records.INTEGRITY_META

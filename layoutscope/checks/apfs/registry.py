@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import field
 from msgspec.structs import replace
 
+from layoutscope.checks.apfs import btree, extents, inodes, names, objects, records, spaceman, volume_fields
+from layoutscope.checks.apfs.subject import open_subject
+from layoutscope.checks.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.display import Struct
 from layoutscope.filesystems import contract
-from layoutscope.filesystems.apfs.check import extents, inodes, names, nodes, objects, records, space, volume_fields
-from layoutscope.filesystems.apfs.check.subject import open_subject
 from layoutscope.filesystems.apfs.container import report_changes, uuid_text
 from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.filesystems.contract import Unchecked
 from layoutscope.findings import MAX_CASES, Finding, FindingLog, replace_refined
-from layoutscope.structs.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
 
@@ -229,8 +229,8 @@ def _extents(subject: Subject, parts: VolumeParts) -> None:
 
 
 def _container_trees(subject: Subject) -> None:
-    nodes.check_container_trees(subject)
-    nodes.check_container_map(subject)
+    btree.check_container_trees(subject)
+    btree.check_container_map(subject)
     records.check_container_keys(subject)
 
 
@@ -242,24 +242,24 @@ CONTAINER_CHECKS: Final[dict[str, tuple[Callable[[Subject], None], tuple[str, ..
     "map-fields": (objects.check_map_headers, ()),
     "reaper-fields": (objects.check_reaper, ()),
     "mapping-fields": (objects.check_mappings, ()),
-    "space-fields": (space.check_space, ("space",)),
-    "chunk-heads": (space.check_heads, ("space",)),
-    "pool-versions": (space.check_versions, ("space",)),
+    "space-fields": (spaceman.check_space, ("space",)),
+    "chunk-heads": (spaceman.check_heads, ("space",)),
+    "pool-versions": (spaceman.check_versions, ("space",)),
     "map-head": (objects.check_container_omap, ()),
     "jumpstart": (objects.check_jumpstart, ()),
     "key-bags": (objects.check_keybags, ()),
     "write-cache": (objects.check_write_cache, ()),
     "newer-superblocks": (lambda subject: inodes.check_newer(subject.reporting), ()),
     "chunk-checksums": (lambda subject: inodes.check_space_blocks(subject.container, subject.parts), ("space",)),
-    "checkpoints": (nodes.check_checkpoints, ()),
-    "volumes": (nodes.check_lost_volumes, ()),
-    "sizes": (space.check_sizes, ("space",)),
-    "internal-pool": (space.check_pool, ("space",)),
-    "chunks": (space.check_chunks, ("space",)),
-    "free-queues": (space.check_queues, ("space",)),
-    "double-claims": (space.check_double_claims, ("claims",)),
-    "file-claims": (space.check_file_claims, ("claims",)),
-    "bitmaps": (space.check_bitmaps, ("space", "claims")),
+    "checkpoints": (btree.check_checkpoints, ()),
+    "volumes": (btree.check_lost_volumes, ()),
+    "sizes": (spaceman.check_sizes, ("space",)),
+    "internal-pool": (spaceman.check_pool, ("space",)),
+    "chunks": (spaceman.check_chunks, ("space",)),
+    "free-queues": (spaceman.check_queues, ("space",)),
+    "double-claims": (spaceman.check_double_claims, ("claims",)),
+    "file-claims": (spaceman.check_file_claims, ("claims",)),
+    "bitmaps": (spaceman.check_bitmaps, ("space", "claims")),
     "container-trees": (_container_trees, ()),
 }
 """Every check of a container, in order, with the structures that it needs."""
@@ -271,13 +271,13 @@ STATE_CHECKS: Final = (
 """Checks of a volume that also run on its snapshots."""
 
 VOLUME_CHECKS: Final[dict[str, tuple[Callable[[Subject, VolumeParts], None], tuple[str, ...]]]] = {
-    "roots": (nodes.check_roots, _ALL_TREES),
+    "roots": (btree.check_roots, _ALL_TREES),
     # These check other objects; reading reports if they are missing.
     "map-heads": (objects.check_volume_omap, ()),
     "superblocks": (volume_fields.check_superblocks, ()),
     "integrity-metadata": (volume_fields.check_integrity, ()),
     "extended-metadata": (objects.check_extended_metadata, ()),
-    "object-maps": (nodes.check_object_map, _ALL_TREES),
+    "object-maps": (btree.check_object_map, _ALL_TREES),
     "keys": (records.check_keys, _ALL_TREES),
     "volume-identity": (
         lambda subject, parts: inodes.check_identity(parts, subject.slots[parts.state.number]),

@@ -8,8 +8,8 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 import layoutscope.filesystems.hfsplus  # noqa: F401  (declares the codes)
+from layoutscope.checks.fieldrules import About, Causes, Follows, deduplicate, name_causes_of
 from layoutscope.findings import CODES, Finding
-from layoutscope.structs.fieldrules import About, Causes, Follows, deduplicate, name_causes_of
 
 BROKEN = Finding("records-invalid", "error", "catalog node 3", 300, "a key has an impossible length")
 OTHER = Finding("records-invalid", "error", "attributes node 3", 900, "a key has an impossible length")

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES
-from layoutscope.filesystems.apfs.keybag import container_keybag, decrypt_bag, volume_keybag_run
-from layoutscope.filesystems.apfs.objects import Objects as Locator
-from layoutscope.structs import grammar, records
-from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.checksum import fletcher64
-from layoutscope.structs.fieldrules import (
+from layoutscope.checks.fieldrules import (
     NOT_ZERO,
     ZERO,
     Want,
@@ -28,6 +21,13 @@ from layoutscope.structs.fieldrules import (
     only_bits,
     rules,
 )
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES
+from layoutscope.filesystems.apfs.keybag import container_keybag, decrypt_bag, volume_keybag_run
+from layoutscope.filesystems.apfs.objects import Objects as Locator
+from layoutscope.structs import grammar, records
+from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.structs.checksum import fletcher64
 from layoutscope.structs.recordtypes import Field, RecordType
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.checks.apfs.subject import Subject
+    from layoutscope.checks.fieldrules import FieldRule
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.findings import FindingLog
-    from layoutscope.structs.fieldrules import FieldRule
 
     Rules = tuple[FieldRule, ...]
     Row = tuple[Field, Want | None, str]

@@ -10,7 +10,8 @@ import pytest
 from fixtures.apfs import locate as at
 from fixtures.fault import Fault, planted
 from layoutscope.checks.apfs import objects, spaceman
-from layoutscope.filesystems.apfs.reader import Options, check_container
+from layoutscope.checks.apfs.registry import check_container
+from layoutscope.filesystems.apfs.reader import Options
 from layoutscope.image import open_image
 from layoutscope.structs.records import NX_SUPERBLOCK
 

@@ -20,6 +20,7 @@ from layoutscope.checks.apfs.subject import (
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.btree import read_levels
 from layoutscope.filesystems.apfs.contents import streams, stretches
+from layoutscope.filesystems.apfs.fsrecords import no_records
 from layoutscope.filesystems.apfs.snapshots import LIVE, open_snapshot
 from layoutscope.filesystems.apfs.verify import hash_objects, read_object
 from layoutscope.filesystems.apfs.volume import fs_source, walk_fext_tree, walk_fs_tree
@@ -112,7 +113,7 @@ def check_seals(subject: Subject, parts: VolumeParts) -> None:
         log.add("seal-broken", "error", message, expected=found.hex(), found=stored)
 
 
-def check_snapshots(parts: VolumeParts) -> None:
+def check_snapshots(_: Subject, parts: VolumeParts) -> None:
     """Check that snapshot metadata, snapshot names and the object map list the same snapshots."""
     if parts.view != "live":
         return
@@ -141,35 +142,14 @@ _REFERENCE: Final = ("extent at block", "reference-differs")
 """Structure name and finding code for extent references."""
 
 
-def compare_extents(parts: VolumeParts) -> None:
-    """Run all checks of a volume's extents and snapshots, unless records are missing."""
-    if parts.is_locked or parts.log.has_errors:
-        return
-    extents, blocks = parts.file_extents(), parts.state.store.blocks
-    if len(extents["obj_id"]):
-        check_shape(blocks, extents, Report(parts.log, get_extent_nodes(parts)))
-    physical = parts.extentref.records.get("extent")
-    if "refcnt" in physical and parts.view == "live":
-        own = Report(parts.log, parts.extentref.nodes)
-        check_owners(parts, physical, own)
-        if not parts.snapshots:
-            check_extent_references(parts, physical, own)
-        elif len(parts.snapshots) == len(parts.snapshot_extents):
-            check_shared_references(parts, parts.log)
-    check_snapshots(parts)
-
-
-def check_shape(
-    blocks: Blocks,
-    # extents of files, one row each, in key order: `obj_id` is the data stream, `logical_addr` where the extent starts
-    # in it and `length_bytes` its length, both in bytes, `paddr` its first block
-    extents: Columns,
-    report: Report,
-) -> None:
+def check_shape(subject: Subject, parts: VolumeParts) -> None:
     """Check that extents are whole blocks, follow each other without gaps, and end inside the container."""
+    blocks, extents = subject.container.blocks, parts.file_extents()
+    if not len(extents["obj_id"]):
+        return
     # The view as signed integers changes no bytes.
     length, logical = (extents[name].view(np.int64) for name in ("len_extent", "logical_addr"))
-    add = report.for_table(extents, "extent of data stream", "extent-invalid")
+    add = subject.extents(parts).for_table(extents, "extent of data stream", "extent-invalid")
     add(length == 0, "it is empty", LENGTH)
     odd = _are_not_multiples(length, blocks.block_size) | _are_not_multiples(logical, blocks.block_size)
     add(odd, "it is not a whole number of blocks", LENGTH, found=length)
@@ -202,7 +182,22 @@ def _get_device_sizes(blocks: Blocks) -> NDArray[np.int64]:
     return np.array([*sizes, 2**62], np.int64)
 
 
-def check_extent_references(parts: VolumeParts, physical: Columns, report: Report) -> None:
+def check_references(subject: Subject, parts: VolumeParts) -> None:
+    """Check that blocks have as many extents as their references count; a snapshot's references are in its own tree."""
+    physical = _list_references(parts)
+    if physical is not None and not parts.snapshots:
+        _check_own_references(parts, physical, subject.references(parts))
+    elif physical is not None and len(parts.snapshots) == len(parts.snapshot_extents):
+        _check_shared_references(parts, subject.log, subject.most)
+
+
+def _list_references(parts: VolumeParts) -> Columns | None:
+    """Return the references of a live state; the table may be empty if all of them are in snapshots."""
+    physical = parts.extentref.records.get("extent")
+    return None if parts.view != "live" else physical if "refcnt" in physical else no_records("extent")
+
+
+def _check_own_references(parts: VolumeParts, physical: Columns, report: Report) -> None:
     """Check that each run of blocks has as many extents as its reference count says (volumes without snapshots)."""
     kinds = [int(kind) for kind in grammar.ApfsExtents.PhysExtKind]
     add = report.for_table(physical, *_REFERENCE)
@@ -240,7 +235,7 @@ def _is_used_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[
     return bool(is_once and np.array_equal(in_files, referenced))
 
 
-def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) -> None:
+def _check_shared_references(parts: VolumeParts, log: FindingLog, most: int) -> None:
     """Check that each block has as many extents of the live state as the references of all states add up to.
 
     Each snapshot keeps the references of its time; later states record only changes to them.
@@ -299,19 +294,17 @@ def mark_overlapping(
     return result
 
 
-def check_owners(
-    parts: VolumeParts,
-    # its extent references, one row a run of blocks: `owning_obj_id` is the data stream, unless `has_owner` is false
-    physical: Columns,
-    report: Report,
-) -> None:
+def check_owners(subject: Subject, parts: VolumeParts) -> None:
     """Check that each run of blocks names an existing data stream, or says that it has no owner."""
+    physical = _list_references(parts)
+    if physical is None:
+        return
     known = streams(parts.fs.records).index.find(physical["owning_obj_id"])[1] | ~physical["has_owner"]
     # The first owner of blocks that clones share may be deleted.
     is_new = physical["kind"] == int(grammar.ApfsExtents.PhysExtKind.new)
     is_future = physical["owning_obj_id"] >= np.uint64(parts.state.superblock.next_obj_id)
     lost = ~known & (((physical["refcnt"] == 1) & is_new) | is_future)
-    add, owner = report.for_table(physical, *_REFERENCE), physical["owning_obj_id"]
+    add, owner = subject.references(parts).for_table(physical, *_REFERENCE), physical["owning_obj_id"]
     add(lost, "its owner does not exist", "val.phys_ext_val.owning_obj_id", found=owner)
 
 

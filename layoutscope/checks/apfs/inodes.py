@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.checks.apfs.names import compare_names
-from layoutscope.checks.apfs.subject import Report
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.contents import DECLARED, inodes_by_kind, is_converted, is_deleted, times_listed
 from layoutscope.filesystems.apfs.spaceman import to_runs
@@ -23,11 +21,9 @@ from layoutscope.structs.bulk import decode_column, decode_columns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.checks.apfs.subject import CheckedRows, Notes, Subject
-    from layoutscope.filesystems.apfs.container import Container
+    from layoutscope.checks.apfs.subject import CheckedRows, Notes, Report, Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
-    from layoutscope.filesystems.apfs.fusion import ContainerParts
     from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.findings import Level
 
@@ -403,24 +399,7 @@ ENTRY_TYPE_SHIFT = 12
 """The type of a directory record is the format bits of a mode, shifted as by ``IFTODT`` of POSIX."""
 
 
-def compare_volume(parts: VolumeParts, slot: int) -> None:
-    """Run all checks of a volume; findings go to its own log.
-
-    If records are missing, only names are checked: other findings would just follow from the missing records.
-    """
-    check_identity(parts, slot)
-    report = Report(parts.log, parts.fs.nodes)
-    # The hash of a name is in the same record, so it can be checked even if other records are lost.
-    compare_names(parts, report, plain_alone=not parts.log.has_errors)
-    if parts.is_locked or parts.log.has_errors:
-        return
-    check_counts(parts)
-    check_links(parts, report)
-    check_streams(parts, report)
-    check_attributes(parts, report)
-
-
-def check_counts(parts: VolumeParts) -> None:
+def check_counts(_: Subject, parts: VolumeParts) -> None:
     """Compare the superblock's counts with the inodes and with the blocks that the volume uses."""
     superblock, inodes = parts.state.superblock, parts.fs.records.get("inode")
     if "format" not in inodes:
@@ -450,9 +429,9 @@ def _compare(parts: VolumeParts, message: str, found: int, field: str, *, is_los
         log.add("count-differs", "error" if is_lost else "warning", message, expected=found, found=declared)
 
 
-def check_links(parts: VolumeParts, report: Report) -> None:
+def check_links(subject: Subject, parts: VolumeParts) -> None:
     """Compare inodes with the directory records and sibling records that lead to them."""
-    records = parts.fs.records
+    records, report = parts.fs.records, subject.records(parts)
     inodes, drecs = records.get("inode"), records.get("dir_rec")
     if "format" not in inodes or "file_id" not in drecs:
         return
@@ -569,16 +548,16 @@ def _check_linked_names(report: Report, links: Columns, drecs: Columns) -> None:
     add(wrong, "its hard link has another name", "key.drec_key.hdr", level="error")
 
 
-def check_attributes(parts: VolumeParts, report: Report) -> None:
+def check_attributes(subject: Subject, parts: VolumeParts) -> None:
     """Check that each attribute is either embedded or has a stream."""
     xattrs = parts.fs.records.get("xattr")
     if "is_embedded" in xattrs:
         wrong = xattrs["is_embedded"] == xattrs["is_stream"]
         message, field = "it is not either embedded or streamed", "val.xattr_val.fixed.flags"
-        report.for_table(xattrs, "attribute of")(wrong, message, field)
+        subject.records(parts).for_table(xattrs, "attribute of")(wrong, message, field)
 
 
-def check_identity(parts: VolumeParts, slot: int) -> None:
+def check_identity(subject: Subject, parts: VolumeParts) -> None:
     """Compare the superblock with its slot in the container and with its own flags."""
     state = parts.state
     superblock, blocks = state.superblock, state.store.blocks
@@ -588,7 +567,7 @@ def check_identity(parts: VolumeParts, slot: int) -> None:
     empty = int((state.omap.size_bytes[~state.omap.is_deleted] == 0).sum())
     role = superblock.role if superblock.role in roles else "a known role"
     for message, expected, found, field in (
-        ("is in another slot", slot, superblock.fs_index, "fs_index"),
+        ("is in another slot", subject.slots[state.number], superblock.fs_index, "fs_index"),
         ("is younger than its container", state.xid, max(superblock.hdr.xid, state.xid), "hdr.xid"),
         ("has an unknown role", role, superblock.role, "role"),
         ("is not encrypted, but its object map says encrypted", 0, encrypted, "fs_flags"),
@@ -598,9 +577,9 @@ def check_identity(parts: VolumeParts, slot: int) -> None:
             state.at_superblock(field).add("superblock-differs", "warning", message, expected=expected, found=found)
 
 
-def check_streams(parts: VolumeParts, report: Report) -> None:
+def check_streams(subject: Subject, parts: VolumeParts) -> None:
     """Compare data streams with the inodes and attributes that own them."""
-    records = parts.fs.records
+    records, report = parts.fs.records, subject.records(parts)
     inodes, xattrs, streams = records.get("inode"), records.get("xattr"), records.get("dstream_id")
     if "has_dstream" not in inodes:
         return
@@ -624,18 +603,9 @@ def _is_one_to_one(owners: NDArray[np.uint64], streams: Columns) -> bool:
     return bool(is_same and "refcnt" in streams and (streams["refcnt"] == 1).all())
 
 
-def compare_container(container: Container, parts: ContainerParts) -> None:
-    """Run all checks of a container; findings go to its own log."""
-    check_numbers(container)
-    check_maps(container)
-    check_newer(container)
-    if parts.space is not None:
-        check_queue_counts(container, parts.space)
-        check_space_blocks(container, parts)
-
-
-def check_numbers(container: Container) -> None:
+def check_numbers(subject: Subject) -> None:
     """Check that the next transaction and object numbers are free."""
+    container = subject.reporting
     superblock, code = container.superblock, "superblock-differs"
     if superblock.next_xid <= container.xid:
         log, expected = container.at_superblock("next_xid"), f"more than {container.xid}"
@@ -648,8 +618,9 @@ def check_numbers(container: Container) -> None:
         log.add(code, "warning", "the next object number is taken", expected=expected, found=superblock.next_oid)
 
 
-def check_maps(container: Container) -> None:
+def check_maps(subject: Subject) -> None:
     """Check that mappings have the types of their objects, and that only the last map is marked as last."""
+    container = subject.reporting
     blocks, paddrs = container.blocks, np.array(container.checkpoint.map_paddrs, np.uint64)
     if len(paddrs):
         data = blocks.read(paddrs, blocks.block_size).reshape(-1)
@@ -667,8 +638,9 @@ def check_maps(container: Container) -> None:
             log.add("checkpoint-invalid", "warning", message, expected=expected, found=found)
 
 
-def check_newer(container: Container) -> None:
+def check_newer(subject: Subject) -> None:
     """Report a newer checkpoint than the one that was read: it is lost."""
+    container = subject.reporting
     newer = container.younger
     if newer is not None:
         message = f"transaction {newer.xid} cannot be read: {newer.why}; {container.xid} is shown"
@@ -676,8 +648,9 @@ def check_newer(container: Container) -> None:
         log.add("checkpoint-invalid", "error", message, expected=newer.xid, found=container.xid)
 
 
-def check_queue_counts(container: Container, space: Space) -> None:
+def check_queue_counts(subject: Subject, space: Space) -> None:
     """Check that free queues have as many blocks as they count, all of them inside the container."""
+    container = subject.reporting
     log, code = container.log.at("space manager"), "spaceman-invalid"
     for number, queue in enumerate(space.header.free_queues):
         found = space.queued.get(number, 0)
@@ -690,9 +663,10 @@ def check_queue_counts(container: Container, space: Space) -> None:
             log.add(code, "warning", f"block {item.paddr} waits to become free, but is outside")
 
 
-def check_space_blocks(container: Container, parts: ContainerParts) -> None:
+def check_space_blocks(subject: Subject) -> None:
     """Check the checksums of chunk-info blocks and of the blocks with their addresses."""
-    regions = [item for item in parts.regions if item.type in ("spaceman-cib", "spaceman-cab")]
+    container = subject.container
+    regions = [item for item in subject.parts.regions if item.type in ("spaceman-cib", "spaceman-cab")]
     paddrs = np.array([item.paddr for item in regions], np.uint64)
     readable = container.blocks.readable(paddrs, container.blocks.block_size)
     report_damaged(container.store, paddrs[readable], ["chunk information"] * int(readable.sum()))

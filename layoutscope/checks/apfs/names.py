@@ -20,7 +20,7 @@ from layoutscope.structs.native import Kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.checks.apfs.subject import CheckedRows, Report
+    from layoutscope.checks.apfs.subject import CheckedRows, Report, Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
     from layoutscope.findings import FindingLog, Level
@@ -74,8 +74,9 @@ def _normalize_name(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
     return np.array([ord(character) for character in text], np.uint32)
 
 
-def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = False) -> None:
+def compare_names(subject: Subject, parts: VolumeParts, *, plain_alone: bool = False) -> None:
     """Compare the hashes of directory entries with their names."""
+    report = subject.records(parts)
     drecs = parts.fs.records.get("dir_rec")
     if not len(drecs["obj_id"]):
         return

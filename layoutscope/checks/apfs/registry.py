@@ -21,9 +21,10 @@ from layoutscope.checks.fieldrules import About, Causes, Follows, deduplicate, f
 from layoutscope.display import Struct
 from layoutscope.filesystems import contract
 from layoutscope.filesystems.apfs.container import report_changes, uuid_text
-from layoutscope.filesystems.apfs.fsrecords import no_records
+from layoutscope.filesystems.apfs.layout import second_half
+from layoutscope.filesystems.apfs.reader import Options, read_container
 from layoutscope.filesystems.contract import Unchecked
-from layoutscope.findings import MAX_CASES, Finding, FindingLog, replace_refined
+from layoutscope.findings import Finding, FindingLog, replace_refined
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
     from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
-    from layoutscope.filesystems.apfs.fsrecords import Columns
+    from layoutscope.filesystems.apfs.reader import KeptContainer
+    from layoutscope.image.source import Source
 
 
 _MAP_TREES: Final = ("omap", "omap-snapshots")
@@ -201,33 +203,6 @@ CAUSES: Final = Causes(
 )
 
 
-def _references(subject: Subject, parts: VolumeParts) -> None:
-    physical = _list_references(parts)
-    if physical is None:
-        return
-    if not parts.snapshots:
-        extents.check_extent_references(parts, physical, subject.references(parts))
-    elif len(parts.snapshots) == len(parts.snapshot_extents):
-        extents.check_shared_references(parts, subject.log, MAX_CASES)
-
-
-def _owners(subject: Subject, parts: VolumeParts) -> None:
-    physical = _list_references(parts)
-    if physical is not None:
-        extents.check_owners(parts, physical, subject.references(parts))
-
-
-def _list_references(parts: VolumeParts) -> Columns | None:
-    """Return extent references of a live state; the table may be empty if all of them are in snapshots."""
-    physical = parts.extentref.records.get("extent")
-    return None if parts.view != "live" else physical if "refcnt" in physical else no_records("extent")
-
-
-def _extents(subject: Subject, parts: VolumeParts) -> None:
-    if len(parts.file_extents()["obj_id"]):
-        extents.check_shape(subject.container.blocks, parts.file_extents(), subject.extents(parts))
-
-
 def _container_trees(subject: Subject) -> None:
     btree.check_container_trees(subject)
     btree.check_container_map(subject)
@@ -235,8 +210,8 @@ def _container_trees(subject: Subject) -> None:
 
 
 CONTAINER_CHECKS: Final[dict[str, tuple[Callable[[Subject], None], tuple[str, ...]]]] = {
-    "numbers": (lambda subject: inodes.check_numbers(subject.reporting), ()),
-    "checkpoint-maps": (lambda subject: inodes.check_maps(subject.reporting), ()),
+    "numbers": (inodes.check_numbers, ()),
+    "checkpoint-maps": (inodes.check_maps, ()),
     "superblock-fields": (objects.check_superblock, ()),
     "superblock-copy": (objects.check_copy, ()),
     "map-fields": (objects.check_map_headers, ()),
@@ -249,8 +224,8 @@ CONTAINER_CHECKS: Final[dict[str, tuple[Callable[[Subject], None], tuple[str, ..
     "jumpstart": (objects.check_jumpstart, ()),
     "key-bags": (objects.check_keybags, ()),
     "write-cache": (objects.check_write_cache, ()),
-    "newer-superblocks": (lambda subject: inodes.check_newer(subject.reporting), ()),
-    "chunk-checksums": (lambda subject: inodes.check_space_blocks(subject.container, subject.parts), ("space",)),
+    "newer-superblocks": (inodes.check_newer, ()),
+    "chunk-checksums": (inodes.check_space_blocks, ("space",)),
     "checkpoints": (btree.check_checkpoints, ()),
     "volumes": (btree.check_lost_volumes, ()),
     "sizes": (spaceman.check_sizes, ("space",)),
@@ -279,25 +254,22 @@ VOLUME_CHECKS: Final[dict[str, tuple[Callable[[Subject, VolumeParts], None], tup
     "extended-metadata": (objects.check_extended_metadata, ()),
     "object-maps": (btree.check_object_map, _ALL_TREES),
     "keys": (records.check_keys, _ALL_TREES),
-    "volume-identity": (
-        lambda subject, parts: inodes.check_identity(parts, subject.slots[parts.state.number]),
-        (),
-    ),
-    "volume-counts": (lambda _, parts: inodes.check_counts(parts), _ALL_TREES),
+    "volume-identity": (inodes.check_identity, ()),
+    "volume-counts": (inodes.check_counts, _ALL_TREES),
     "entries": (records.check_entries, _FILE_TREES),
-    "links": (lambda subject, parts: inodes.check_links(parts, subject.records(parts)), _FILE_TREES),
+    "links": (inodes.check_links, _FILE_TREES),
     "sibling-links": (records.check_sibling_links, _FILE_TREES),
     "directories": (records.check_directories, _FILE_TREES),
-    "name-hashes": (lambda subject, parts: names.compare_names(parts, subject.records(parts)), _FILE_TREES),
+    "name-hashes": (names.compare_names, _FILE_TREES),
     "inodes": (inodes.check_inode_notes, (*_FILE_TREES, "fext")),
-    "streams": (lambda subject, parts: inodes.check_streams(parts, subject.records(parts)), _FILE_TREES),
+    "streams": (inodes.check_streams, _FILE_TREES),
     "stream-sizes": (records.check_stream_sizes, _FILE_TREES),
-    "attributes": (lambda subject, parts: inodes.check_attributes(parts, subject.records(parts)), _FILE_TREES),
+    "attributes": (inodes.check_attributes, _FILE_TREES),
     "lost-records": (records.check_lost_inodes, _FILE_TREES),
-    "extents": (_extents, (*_FILE_TREES, "fext")),
-    "references": (_references, _ALL_TREES),
-    "reference-owners": (_owners, _ALL_TREES),
-    "snapshots": (lambda _, parts: extents.check_snapshots(parts), ("snapmeta", *_MAP_TREES)),
+    "extents": (extents.check_shape, (*_FILE_TREES, "fext")),
+    "references": (extents.check_references, _ALL_TREES),
+    "reference-owners": (extents.check_owners, _ALL_TREES),
+    "snapshots": (extents.check_snapshots, ("snapmeta", *_MAP_TREES)),
     "snapshot-records": (extents.check_snapshot_records, ("snapmeta", *_MAP_TREES)),
     "seals": (extents.check_seals, ("fs",)),
     "states": (
@@ -370,6 +342,25 @@ def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Ch
         unchecked.setdefault(uuid, []).extend(list_unchecked(VOLUME_CHECKS, missing))
     report_changes(subject.reporting)
     return name_causes(CheckedContainer([*outside, *subject.log.findings[num_outside:]], volumes, unchecked))
+
+
+def check_container(
+    source: Source,
+    *,
+    image_offset: int = 0,  # where the container starts, in bytes
+    options: Options | None = None,
+    without: Collection[str] = (),
+    kept: KeptContainer | None = None,
+) -> CheckedContainer:
+    """Check the structure of an APFS container."""
+    if kept is not None:
+        for forget in kept.forget:
+            forget()
+        return run_checks(kept.contents, without)
+    options, alone = options or Options(), FindingLog()
+    if not options.second and second_half((source, image_offset), options.stack, alone):
+        return CheckedContainer(alone.findings, {}, {"": [LONE_HALF]})
+    return run_checks(read_container(source, image_offset, options), without)
 
 
 def _run(read: FindingLog, log: FindingLog, calls: Iterable[Callable[[], None]]) -> list[Finding]:

@@ -49,6 +49,7 @@ class Subject(Struct, frozen=True):
     slots: dict[int, int]  # place of each volume in the container's list, by its number
     is_whole: bool  # whether every structure could be read, so that what is not claimed belongs to nothing
     log: FindingLog  # receives the faults
+    most: int = MAX_CASES  # how many cases of each kind are listed
     # properties of inodes, noted while trees were read, by number of the volume and view
     inodes: dict[tuple[int, str], Notes] = field(default_factory=dict)
 
@@ -68,15 +69,15 @@ class Subject(Struct, frozen=True):
 
     def records(self, parts: VolumeParts) -> Report:
         """Return the report for records of a volume's file-system tree."""
-        return Report(self.log, parts.fs.nodes, MAX_CASES)
+        return Report(self.log, parts.fs.nodes, self.most)
 
     def extents(self, parts: VolumeParts) -> Report:
         """Return the report for a volume's extents."""
-        return Report(self.log, get_extent_nodes(parts), MAX_CASES)
+        return Report(self.log, get_extent_nodes(parts), self.most)
 
     def references(self, parts: VolumeParts) -> Report:
         """Return the report for a volume's extent references."""
-        return Report(self.log, parts.extentref.nodes, MAX_CASES)
+        return Report(self.log, parts.extentref.nodes, self.most)
 
 
 def get_extent_nodes(parts: VolumeParts) -> NodeRows:

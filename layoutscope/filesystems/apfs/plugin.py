@@ -103,14 +103,20 @@ class Apfs:
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:
         """Read a container with all its volumes."""
+        from layoutscope.checks.apfs.comparison import compare_contents
         from layoutscope.filesystems.apfs.reader import read_layouts
 
-        keep = None if request.kept is None else request.keep
-        return read_layouts(request.source, image_offset=request.image_offset, options=_options(request), keep=keep)
+        return read_layouts(
+            request.source,
+            image_offset=request.image_offset,
+            options=_options(request),
+            keep=None if request.kept is None else request.keep,
+            compare=compare_contents,
+        )
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check a container; old copies of nodes are counted where they are found, in reading."""
-        from layoutscope.filesystems.apfs.reader import check_container
+        from layoutscope.checks.apfs.registry import check_container
 
         kept = request.take_up()
         found = check_container(request.source, image_offset=request.image_offset, options=_options(request), kept=kept)

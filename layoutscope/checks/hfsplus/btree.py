@@ -29,13 +29,14 @@ from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import heads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from layoutscope.checks.engine import Table
     from layoutscope.checks.fieldrules import FieldRule
     from layoutscope.checks.hfsplus.records import Subject, TreeRecords
-    from layoutscope.findings import FindingLog, Level
+    from layoutscope.findings import Level
     from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.structs.recordtypes import RecordType
 
@@ -74,7 +75,8 @@ def _check_descriptors(subject: Subject, located: TreeRecords) -> None:
     compared = file.used & (table.kind != UNKNOWN_KIND)
     compared[[0, *file.map_nodes.tolist()]] = False
     wrong = np.flatnonzero(compared & ~fits & ~is_empty)
-    for number in subject.cases("node-invalid", wrong, f"{located.name} nodes"):
+    at = lambda number, _: located.at(number * file.node_size_bytes)  # noqa: E731
+    for number in subject.table("node-invalid", f"{located.name} nodes", at).cases(wrong):
         height, kind, expected = int(table.height[number]), int(table.kind[number]), int(expected_heights[number])
         # A leaf of height 0 is not a header or map node, because their places are known.
         by_height = not is_known[number] or height == expected or (height == 1 and kind == INDEX)
@@ -110,13 +112,11 @@ def check_keys(subject: Subject) -> None:
 
 def _report_flaws(subject: Subject, kinds: tuple[int, ...]) -> None:
     for located in subject.trees.values():
-        subject.report(
-            "records-invalid",
-            lambda row, kind=located.flaws["kind"]: _FLAWS[int(kind[row])],  # type: ignore[misc]
-            np.flatnonzero(np.isin(located.flaws["kind"], kinds)),
-            f"{located.name} nodes",
-            lambda row, located=located: located.at(int(located.flaws["at"][row])),  # type: ignore[misc]
-        )
+        flaws = located.flaws
+        at = lambda row, _, located=located: located.at(int(located.flaws["at"][row]))  # noqa: E731
+        table = subject.table("records-invalid", f"{located.name} nodes", at)
+        messages = np.array([_FLAWS[kind] for kind in sorted(_FLAWS)], object)[flaws["kind"]]
+        table.report(np.isin(flaws["kind"], kinds), messages)
 
 
 def check_index_links(subject: Subject) -> None:
@@ -136,31 +136,21 @@ def _list_index_levels(located: TreeRecords) -> Iterator[I64]:
 
 
 def _check_links(subject: Subject, located: TreeRecords, numbers: I64, field: str, neighbours: I64) -> None:
-    links, plus = getattr(located.tree.nodes, field)[numbers], DESCRIPTOR.offset_of(field)
-    subject.report(
-        "node-links-differ",
-        "an index node's neighbour by link is not its neighbour by key",
-        np.flatnonzero(links != neighbours),
-        f"{located.name} nodes",
-        lambda place: located.at(int(numbers[place]) * located.tree.file.node_size_bytes + plus),
-        expected=neighbours,
-        found=links,
-    )
+    links, size = getattr(located.tree.nodes, field)[numbers], located.tree.file.node_size_bytes
+    at = lambda place, _: located.at(int(numbers[place]) * size + DESCRIPTOR.offset_of(field))  # noqa: E731
+    table = subject.table("node-links-differ", f"{located.name} nodes", at)
+    message = "an index node's neighbour by link is not its neighbour by key"
+    table.report(links != neighbours, message, expected=neighbours, found=links)
 
 
 def check_pointers(subject: Subject) -> None:
     """Check that each pointer leads to a node of the next lower level, and no two lead to the same."""
     for located in subject.trees.values():
         rows = np.flatnonzero(located.rows["level"] > 0)
-        subject.report(
-            "pointer-invalid",
-            "a pointer leads to no node of the level below, or to one that another pointer leads to",
-            rows[_find_wrong_pointers(located, rows)],
-            f"{located.name} nodes",
-            located.row("data"),
-            found=located.rows["child"],
-            expected="a node of its own",
-        )
+        table = subject.table("pointer-invalid", f"{located.name} nodes", located.locate("data"))
+        message = "a pointer leads to no node of the level below, or to one that another pointer leads to"
+        wrong = rows[_find_wrong_pointers(located, rows)]
+        table.report(wrong, message, expected="a node of its own", found=located.rows["child"])
 
 
 def _find_wrong_pointers(located: TreeRecords, rows: I64) -> I64:
@@ -194,25 +184,20 @@ def check_index_keys(subject: Subject) -> None:
         index, first = _pair_pointers(located)
         above = index[~located.keys.not_after(first, index)]
         below = index[~located.keys.not_after(index, first)]
-        sides: tuple[tuple[I64, Level, str], ...] = (above, "error", "above"), (below, "warning", "below")
         # A search follows the last pointer whose key is not above the searched key. A pointer key above the first key
         # of its node hides the keys in between; one below it has no effect on a search.
-        for rows, level, side in sides:
-            words = f"the key of a pointer is {side} the first key of node"
-            subject.report(
-                "index-key-differs",
-                lambda row, words=words, child=located.rows["child"]: f"{words} {child[row]}",  # type: ignore[misc]
-                rows,
-                f"{located.name} nodes",
-                _locate_identifier(located),
-                level=level,
-            )
+        table, child = _table_of_keys(subject, located, "index-key-differs"), located.rows["child"]
+        words = "the key of a pointer is above the first key of node"
+        table.report(above, lambda row, words=words, child=child: f"{words} {child[row]}")
+        words = words.replace("above", "below")
+        table.report(below, lambda row, words=words, child=child: f"{words} {child[row]}", level="warning")
 
 
-def _locate_identifier(located: TreeRecords) -> Callable[[int], FindingLog]:
-    """Bind the log to the first field of a row's key."""
+def _table_of_keys(subject: Subject, located: TreeRecords, code: str) -> Table:
+    """Make a table of the rows of a tree, reported at the first field of their keys."""
     form = FORMS[located.name]
-    return located.row("key", form.key_type.offset_of(form.ident))
+    at = located.locate("key", form.key_type.offset_of(form.ident))
+    return subject.table(code, f"{located.name} nodes", at)
 
 
 def _pair_pointers(located: TreeRecords) -> tuple[I64, I64]:
@@ -241,8 +226,8 @@ def check_key_order(subject: Subject) -> None:
         level, keys = located.rows["level"], located.keys
         rows = np.flatnonzero(level[1:] == level[:-1]) + 1
         wrong = rows[keys.not_after(rows - 1, rows)]
-        noun, message = f"{located.name} nodes", "a key does not come between its neighbours"
-        subject.report("keys-unordered", message, _choose_wrong_keys(located, wrong), noun, _locate_identifier(located))
+        table = _table_of_keys(subject, located, "keys-unordered")
+        table.report(_choose_wrong_keys(located, wrong), "a key does not come between its neighbours")
 
 
 def _choose_wrong_keys(located: TreeRecords, wrong: I64) -> I64:
@@ -264,10 +249,10 @@ def check_unused_nodes(subject: Subject) -> None:
             continue
         free = np.flatnonzero(~file.used & file.readable & (located.tree.nodes.key_rank < 0))
         remains = _find_first_remains(located, free)
-        for case in subject.cases("node-not-zeroed", np.flatnonzero(remains >= 0), f"{located.name} nodes"):
-            located.at(int(free[case]) * file.node_size_bytes + int(remains[case])).add(
-                "node-not-zeroed", level, "an unused node is not all zeros", expected=0
-            )
+        places = free * file.node_size_bytes + remains
+        at = lambda case, _, located=located, places=places: located.at(int(places[case]))  # noqa: E731
+        table = subject.table("node-not-zeroed", f"{located.name} nodes", at, level)
+        table.report(remains >= 0, "an unused node is not all zeros", expected=0)
 
 
 def _find_first_remains(located: TreeRecords, numbers: I64) -> I64:

@@ -1,15 +1,18 @@
-"""Checks of space: each used block is claimed once, and is in use in the allocation file.
+"""Checks of the volume header, forks and space: each used block is claimed once, and is in use in the allocation file.
 
-TN1150, "Allocation File".
+TN1150, "Volume Header", "Fork Data Structure" and "Allocation File". Not checked are dates except that of creation,
+hints (next allocation), the write count, and the data of the Finder, because nothing on the volume determines them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.checks.fieldrules import NOT_ZERO, Want, at_most, bits_set, check_fields, equals, rules
 from layoutscope.checks.hfsplus.records import TYPES
+from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus.attributes import EXTENT_FIELDS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.filesystems.hfsplus.contents import (
@@ -22,19 +25,21 @@ from layoutscope.filesystems.hfsplus.contents import (
 from layoutscope.filesystems.hfsplus.forks import locate
 from layoutscope.filesystems.hfsplus.nodes import FORMS
 from layoutscope.filesystems.hfsplus.tree import is_whole
-from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
-from layoutscope.structs import arrays, grammar
+from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET, alternate_header, read_at
+from layoutscope.structs import arrays, grammar, records
 from layoutscope.structs.arrays import concatenate, find, is_head, starts_of
-from layoutscope.structs.records import HEADER_NODE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from layoutscope.checks.hfsplus.records import CatalogRecords, LeafRecords, Subject
+    from numpy.typing import NDArray
+
+    from layoutscope.checks.engine import Table
+    from layoutscope.checks.fieldrules import FieldRule
+    from layoutscope.checks.hfsplus.records import CatalogRecords, Kind, LeafRecords, Subject
     from layoutscope.findings import FindingLog
     from layoutscope.structs.arrays import I64, U32, Columns, Mask
 
-    LocateExtent = Callable[[int, int], FindingLog]
 
 CNID = grammar.HfsplusVolume.Cnid
 COMPARE = grammar.HfsplusBtree.KeyCompareType
@@ -126,7 +131,7 @@ def check_key_lengths(subject: Subject) -> None:
 
 
 def _locate_tree_header(subject: Subject, tree: str, field: str) -> FindingLog:
-    return subject.trees[tree].at(HEADER_NODE.offset_of(f"header.{field}"))
+    return subject.trees[tree].at(records.HEADER_NODE.offset_of(f"header.{field}"))
 
 
 FORKS: Final = {DATA_FORK: "data_fork", RESOURCE_FORK: "resource_fork"}
@@ -140,14 +145,14 @@ def get_extents(catalog: CatalogRecords, fork: str) -> tuple[U32, U32]:
 
 def check_fork_sizes(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that a fork counts the blocks of its extents, and is not longer than they are."""
-    block = np.uint64(subject.volume.block_size_bytes)
+    block, table = np.uint64(subject.volume.block_size_bytes), subject.files("fork-size-differs")
     for fork_type, name in FORKS.items():
         total = catalog.files[f"{name}.num_blocks"].astype(np.int64)
         counts = get_extents(catalog, name)[1]
         counted = counts.sum(axis=1, dtype=np.int64) + _sum_overflow_blocks(subject, catalog, fork_type)
         size = catalog.files[f"{name}.len_logical"]
         needed = np.minimum(-(-size.astype(np.float64) // float(block)), _MAX_INT64).astype(np.int64)
-        for place in subject.cases("fork-size-differs", np.flatnonzero(total != counted), "catalog files"):
+        for place in table.cases(np.flatnonzero(total != counted)):
             found, expected = int(total[place]), int(counted[place])
             slot = _find_wrong_extent(counts[place].astype(np.int64), found, expected, int(needed[place]))
             field, message = "num_blocks", "a fork counts other blocks than its extents hold"
@@ -155,18 +160,11 @@ def check_fork_sizes(subject: Subject, catalog: CatalogRecords) -> None:
                 message = "an extent has other blocks than its fork counts, and needs for its size"
                 has = int(counts[place, slot])
                 field, found, expected = f"extents.num_blocks#{slot}", has, has + found - expected
-            log = catalog.field(catalog.files["row"][place], f"{name}.{field}")
-            log.add("fork-size-differs", "error", message, expected=expected, found=found)
+            table.at(place, f"{name}.{field}").add(table.code, "error", message, expected=expected, found=found)
         # Blocks beyond the size do not contradict it: files grow by clumps, and the last may still be empty.
-        subject.report(
-            "fork-size-differs",
-            "a fork is longer than its blocks",
-            np.flatnonzero(size > total.astype(np.uint64) * block),
-            "catalog files",
-            catalog.at("files", f"{name}.len_logical"),
-            expected=lambda place, total=total: f"at most {int(total[place]) * int(block)}",
-            found=size,
-        )
+        wrong, message = size > total.astype(np.uint64) * block, "a fork is longer than its blocks"
+        most = lambda place, total=total: f"at most {int(total[place]) * int(block)}"  # noqa: E731
+        table.report(wrong, message, f"{name}.len_logical", expected=most, found=size)
 
 
 def _find_wrong_extent(counts: I64, total: int, counted: int, needed: int) -> int | None:
@@ -194,7 +192,6 @@ def _sum_overflow_blocks(subject: Subject, catalog: CatalogRecords, fork_type: i
 def check_extents(subject: Subject) -> None:
     """Check that extents are within the volume."""
     total = int(subject.volume.header.num_blocks)
-    catalog, overflow, attributes = subject.catalog, subject.overflow, subject.attributes
     for cnid, field in SPECIAL_FILES.items():
         fork = subject.contents.special[cnid]
         # Extents with a record node come from the overflow tree, where they are checked below.
@@ -203,69 +200,32 @@ def check_extents(subject: Subject) -> None:
             subject.volume.header_field(f"{field}.extents").add(
                 "extent-outside", "error", f"extent {slot} leaves the volume"
             )
-    if catalog is not None:
-        for name in FORKS.values():
-            _check_extents_of(subject, catalog, name, total)
-    if overflow is not None:
-        rows, slots = np.nonzero(
-            are_outside(overflow["data.extents.start_block"], overflow["data.extents.num_blocks"], total)
-        )
-        for case in subject.cases("extent-outside", np.arange(len(rows)), "extents-overflow records"):
+    for extents in list_extents(subject):
+        rows, slots = np.nonzero(are_outside(extents.starts, extents.counts, total))
+        for case in extents.table(subject, "extent-outside").cases(np.arange(len(rows))):
             row, slot = int(rows[case]), int(slots[case])
-            field = _choose_field(int(overflow["data.extents.start_block"][row, slot]), total)
-            message = f"an extent of file {overflow['key.file_id'][row]} leaves the volume"
-            overflow.field(row, f"data.extents.{field}#{slot}").add("extent-outside", "error", message)
-    if attributes is not None:
-        rows, slots = np.nonzero(are_outside(attributes["starts"], attributes["counts"], total))
-        for case in subject.cases("extent-outside", np.arange(len(rows)), "attribute records"):
-            row, slot = int(rows[case]), int(slots[case])
-            _, paths = EXTENT_FIELDS[int(attributes["kind"][row])]
-            path = paths[int(attributes["starts"][row, slot]) < total]
-            message = f"an extent of an attribute of file {attributes['file_id'][row]} leaves the volume"
-            attributes.field(row, f"{path}#{slot}").add("extent-outside", "error", message)
-
-
-def _check_extents_of(subject: Subject, catalog: CatalogRecords, name: str, total: int) -> None:
-    starts, counts = get_extents(catalog, name)
-    rows, slots = np.nonzero(are_outside(starts, counts, total))
-    for case in subject.cases("extent-outside", np.arange(len(rows)), "catalog files"):
-        row, slot = int(rows[case]), int(slots[case])
-        field = f"{name}.extents.{_choose_field(int(starts[row, slot]), total)}#{slot}"
-        message = f"an extent of file {catalog.files['file_id'][row]} leaves the volume"
-        expected, found = f"an end at or before block {total}", int(starts[row, slot]) + int(counts[row, slot])
-        log = catalog.field(catalog.files["row"][row], field)
-        log.add("extent-outside", "error", message, expected=expected, found=found)
-
-
-def _choose_field(start: int, total: int) -> str:
-    return "start_block" if start >= total else "num_blocks"
+            start, message = int(extents.starts[row, slot]), f"an extent of {extents.name(row)} leaves the volume"
+            stop, expected = start + int(extents.counts[row, slot]), f"an end at or before block {total}"
+            log = extents.at(row, slot, "start_block" if start >= total else "num_blocks")
+            if extents.num_blocks is None:
+                log.add("extent-outside", "error", message)
+            else:
+                log.add("extent-outside", "error", message, expected=expected, found=stop)
 
 
 def check_overflow_records(subject: Subject, records: LeafRecords) -> None:
     """Check that overflow records name an existing fork, have no gaps, and belong to a file."""
-    noun = "extents-overflow records"
-    subject.report(
-        "extents-invalid",
-        "a record names neither fork",
-        np.flatnonzero(~np.isin(records["key.fork_type"], list(FORKS))),
-        noun,
-        lambda row: records.field(row, "key.fork_type"),
-        expected=" or ".join(map(str, FORKS)),
-        found=records["key.fork_type"],
-    )
+    table = subject.table("extents-invalid", "extents-overflow records", records.field)
+    types, expected = records["key.fork_type"], " or ".join(map(str, FORKS))
+    wrong = ~np.isin(types, list(FORKS))
+    table.report(wrong, "a record names neither fork", "key.fork_type", expected=expected, found=types)
     # Unused descriptors are zeros and follow all others (TN1150, "Fork Data Structure").
     used = records["data.extents.num_blocks"] > 0
     gap = ~used[:, :-1] & np.maximum.accumulate(used[:, ::-1], axis=1)[:, ::-1][:, 1:]
     rows, slots = np.nonzero(gap)
-    subject.report(
-        "extents-invalid",
-        "an unused extent stands before a used one",
-        np.arange(len(rows)),
-        noun,
-        lambda case: records.field(int(rows[case]), f"data.extents.num_blocks#{slots[case]}"),
-        expected="at least 1",
-        found=0,
-    )
+    at = lambda case, _: records.field(int(rows[case]), f"data.extents.num_blocks#{slots[case]}")  # noqa: E731
+    table = subject.table("extents-invalid", "extents-overflow records", at)
+    table.report(np.arange(len(rows)), "an unused extent stands before a used one", expected="at least 1", found=0)
     if subject.catalog is None:
         return
     # Bad blocks have a CNID and overflow extents, but neither a catalog record nor a fork in the volume header (TN1150,
@@ -273,15 +233,8 @@ def check_overflow_records(subject: Subject, records: LeafRecords) -> None:
     owners = np.concatenate(
         [subject.catalog.files["file_id"].astype(np.int64), [*SPECIAL_FILES, int(CNID.bad_block_file)]]
     )
-    subject.report(
-        "extents-orphaned",
-        "overflow extents belong to no file",
-        np.flatnonzero(find(owners, records["key.file_id"]) < 0),
-        "extents",
-        lambda row: records.field(row, "key.file_id"),
-        found=records["key.file_id"],
-        level="warning",
-    )
+    ids, table = records["key.file_id"], subject.table("extents-orphaned", "extents", records.field, "warning")
+    table.report(find(owners, ids) < 0, "overflow extents belong to no file", "key.file_id", found=ids)
 
 
 def check_overflow_starts(subject: Subject, catalog: CatalogRecords, records: LeafRecords) -> None:
@@ -298,15 +251,10 @@ def check_overflow_starts(subject: Subject, catalog: CatalogRecords, records: Le
     ends = start + records["data.extents.num_blocks"][order].sum(axis=1)
     inline = _sum_inline_blocks(subject, catalog, file_id, fork_type)
     expected = np.where(is_head(file_id, fork_type), inline, np.append(-1, ends[:-1]))
-    subject.report(
-        "extents-gap",
-        "extents do not go on where those before them end",
-        np.flatnonzero((expected >= 0) & (expected != start)),
-        "extents-overflow records",
-        lambda case: records.field(int(order[case]), "key.start_block"),
-        expected=expected,
-        found=start,
-    )
+    at = lambda case, field: records.field(int(order[case]), field)  # noqa: E731
+    table = subject.table("extents-gap", "extents-overflow records", at)
+    wrong, message = (expected >= 0) & (expected != start), "extents do not go on where those before them end"
+    table.report(wrong, message, "key.start_block", expected=expected, found=start)
 
 
 def _sum_inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, fork_type: I64) -> I64:
@@ -328,9 +276,9 @@ def check_attribute_values(subject: Subject, records: LeafRecords) -> None:
     """Check that attribute values fit into their records, and that those in forks have the blocks that they count."""
 
     def report(wrong: Mask, field: str, message: str, expected: object = "", found: object = "") -> None:
-        rows, at = np.flatnonzero(wrong), lambda row: records.field(row, field)
-        subject.report("attribute-invalid", message, rows, "attributes", at, expected=expected, found=found)
+        table.report(wrong, message, field, expected=expected, found=found)
 
+    table = subject.table("attribute-invalid", "attributes", records.field)
     size, is_fork = records["size"], records["kind"] == TYPES.fork_data
     is_inline, is_extents = records["kind"] == TYPES.inline_data, records["kind"] == TYPES.extents
     room = records["stop"] - records["data"] - INLINE.width
@@ -371,10 +319,8 @@ def check_attribute_values(subject: Subject, records: LeafRecords) -> None:
 def check_attribute_owners(subject: Subject, catalog: CatalogRecords, records: LeafRecords) -> None:
     """Check that attributes belong to existing files and folders."""
     _, ids, _ = catalog.entries()
-    wrong, message = find(ids, records["file_id"]) < 0, "an attribute belongs to no file or folder"
-    at = lambda row: records.field(row, "key.file_id")  # noqa: E731
-    rows = np.flatnonzero(wrong)
-    subject.report("attribute-orphaned", message, rows, "attributes", at, found=records["file_id"])
+    table, owners = subject.table("attribute-orphaned", "attributes", records.field), records["file_id"]
+    table.report(find(ids, owners) < 0, "an attribute belongs to no file or folder", "key.file_id", found=owners)
 
 
 def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: LeafRecords) -> None:
@@ -382,28 +328,84 @@ def check_attribute_flags(subject: Subject, catalog: CatalogRecords, records: Le
     with_any, with_list = np.unique(records["file_id"]), np.unique(records["file_id"][records["is_access_list"]])
     # Attributes may be in leaves that were not reached.
     may_lack = is_whole(records.located.tree)
-    for holders, field in ((catalog.files, "file_id"), (catalog.folders, "folder_id")):
+    kinds: tuple[tuple[Kind, str], ...] = ("files", "file_id"), ("folders", "folder_id")
+    for kind, field in kinds:
+        holders = getattr(catalog, kind)
         ids = holders[field].astype(np.int64)
+        table = subject.table("attribute-flag-differs", "catalog records", catalog.locate(kind))
         for name, noun, owners in (
             ("has_attributes", "attributes", with_any),
             ("has_security", "an access list", with_list),
         ):
             has, claims_it = find(owners, ids) >= 0, holders[name]
-            wrong = (has & ~claims_it) | (claims_it & ~has & may_lack)
-            for place in subject.cases("attribute-flag-differs", np.flatnonzero(wrong), "catalog records"):
-                is_denied = bool(has[place])
-                what = f"denies {noun} that it has" if is_denied else f"claims {noun} that it lacks"
-                expected = f"{'has' if is_denied else 'does not have'} {noun}"
-                log, found = catalog.field(holders["row"][place], "flags"), f"{int(holders['flags'][place]):#06x}"
-                message = f"a file or folder {what}"
-                log.add("attribute-flag-differs", "error", message, expected=expected, found=found)
+            for place in table.cases(np.flatnonzero((has & ~claims_it) | (claims_it & ~has & may_lack))):
+                what = f"denies {noun} that it has" if has[place] else f"claims {noun} that it lacks"
+                expected = f"has {noun}" if has[place] else f"does not have {noun}"
+                log, found = table.at(place, "flags"), f"{int(holders['flags'][place]):#06x}"
+                log.add(table.code, "error", f"a file or folder {what}", expected=expected, found=found)
 
 
-_ClaimList = tuple["I64 | U32", "I64 | U32", "Callable[[int], str]", "LocateExtent | None"]
-"""A list of claims: starts and counts of blocks per record, a function to the name of the owner of a record, and one
-that binds the log to an extent of it, None for claims of the volume itself."""
+OVERFLOW_RECORDS: Final = "extents-overflow records"
+OVERFLOW_COLUMNS: Final = ("data.extents.start_block", "data.extents.num_blocks", "key.file_id")
 
-Claims = tuple["Columns", list[_ClaimList]]
+
+class Extents(Struct, frozen=True):
+    """Extents of the records of one kind, shape (n, number of extents)."""
+
+    starts: I64 | U32
+    counts: I64 | U32
+    # binds the log to the start or the length of an extent of a record
+    at: Callable[[int, int, str], FindingLog]
+    owner: str  # what has them; the number of the file follows it
+    file_id: NDArray[Any] | None = None
+    noun: str = ""  # the records in words
+    fork: str = ""  # the fork in words
+    num_blocks: NDArray[Any] | None = None  # blocks that each fork counts, if its other extents are elsewhere
+
+    def name(self, row: int) -> str:
+        """Name the owner of a record's extents."""
+        return self.owner if self.file_id is None else f"{self.owner} {self.file_id[row]}"
+
+    def table(self, subject: Subject, code: str) -> Table:
+        """Make a table of the records."""
+        return subject.table(code, self.noun, lambda row, field: self.at(row, 0, field))
+
+
+def list_extents(subject: Subject) -> list[Extents]:
+    """List the extents of files in the catalog, of those and others in the overflow file, and of attributes."""
+    catalog, overflow, attributes = subject.catalog, subject.overflow, subject.attributes
+    lists: list[Extents] = []
+    if catalog is not None:
+        locate, ids = catalog.locate("files"), catalog.files["file_id"]
+        for name in FORKS.values():
+
+            def locate_file(row: int, slot: int, field: str, name: str = name) -> FindingLog:
+                return locate(row, f"{name}.extents.{field}#{slot}")
+
+            starts, counts = get_extents(catalog, name)
+            fork, num_blocks = f"the {name.replace('_', ' ')} of ", catalog.files[f"{name}.num_blocks"]
+            lists.append(Extents(starts, counts, locate_file, "file", ids, "catalog files", fork, num_blocks))
+    if overflow is not None:
+
+        def locate_overflow(row: int, slot: int, field: str) -> FindingLog:
+            return overflow.field(row, f"data.extents.{field}#{slot}")
+
+        starts, counts, ids = (
+            overflow[name] for name in ("data.extents.start_block", "data.extents.num_blocks", "key.file_id")
+        )
+        lists.append(Extents(starts, counts, locate_overflow, "file", ids, OVERFLOW_RECORDS))
+    if attributes is not None:
+
+        def locate_attribute(row: int, slot: int, field: str) -> FindingLog:
+            _, paths = EXTENT_FIELDS[int(attributes["kind"][row])]
+            return attributes.field(row, f"{paths[field == 'num_blocks']}#{slot}")
+
+        starts, counts, ids = (attributes[name] for name in ("starts", "counts", "file_id"))
+        lists.append(Extents(starts, counts, locate_attribute, "an attribute of file", ids, "attribute records"))
+    return lists
+
+
+Claims = tuple["Columns", list[Extents]]
 """Claimed runs of blocks in order, and the lists that they come from.
 
 ``start, stop`` are in allocation blocks, within the volume; ``part, row, slot`` identify the list, its record, and the
@@ -421,9 +423,10 @@ def list_claims(subject: Subject) -> Claims:
 
 def _collect_claims(subject: Subject) -> Claims:
     fixed = _list_fixed_parts(subject)
-    parts = [*fixed, *_list_special_files(subject), *_list_files(subject), *_list_others(subject)]
+    parts = [*fixed, *_list_special_files(subject), *list_extents(subject)]
     total, tables = int(subject.volume.header.num_blocks), []
-    for number, (starts, counts, _, _) in enumerate(parts):
+    for number, part_extents in enumerate(parts):
+        starts, counts = part_extents.starts, part_extents.counts
         row, slot = np.nonzero((counts > 0) & (starts < total))
         start = starts[row, slot].astype(np.int64)
         stop = np.minimum(start + counts[row, slot], total)
@@ -448,95 +451,45 @@ def _drop_journal_files(claims: Columns, num_fixed: int) -> I64:
     return np.flatnonzero(is_kept)
 
 
-def _make_run(start: int, stop: int) -> tuple[I64, I64]:
-    return np.array([[start]], np.int64), np.array([[stop - start]], np.int64)
+def _make_run(subject: Subject, start: int, stop: int, name: str) -> Extents:
+    starts, counts = np.array([[start]], np.int64), np.array([[stop - start]], np.int64)
+    return Extents(starts, counts, _locate_block(subject, name, starts), name)
 
 
-def _list_fixed_parts(subject: Subject) -> list[_ClaimList]:
+def _locate_block(subject: Subject, name: str, starts: I64) -> Callable[[int, int, str], FindingLog]:
+    """Bind the log to the first block of an extent of the volume's own structures."""
+    size = subject.volume.block_size_bytes
+    return lambda row, slot, _: subject.volume.log.at(name, int(starts[row, slot]) * size)
+
+
+def _list_fixed_parts(subject: Subject) -> list[Extents]:
     """List the claims of the boot blocks with the volume header, of its copy, and of the journal."""
     volume, block, total = subject.volume, subject.volume.block_size_bytes, int(subject.volume.header.num_blocks)
-    parts: list[_ClaimList] = [
-        (*_make_run(0, -(-(HEADER_OFFSET + HEADER_BYTES) // block)), lambda _: "the volume header", None)
-    ]
+    parts = [_make_run(subject, 0, -(-(HEADER_OFFSET + HEADER_BYTES) // block), "the volume header")]
     # The copy is 1024 bytes before the end of the partition, which may be after the last whole block. That block is in
     # use anyway: newfs_hfs marks it, and fsck_hfs requires it.
     last = max(0, total - max(1, END_BYTES // block))
     copy = volume.end_offset // block if volume.end_offset is not None else last
     name = "the alternate volume header" if copy < total else "the end of the volume, which is always in use"
-    parts.append((*_make_run(min(copy, last), total), lambda _: name, None))
+    parts.append(_make_run(subject, min(copy, last), total, name))
     journal = subject.contents.journal
     if journal is not None:
         at = journal.info_offset // block
-        parts.append((*_make_run(at, at + 1), lambda _: "the journal info block", None))
+        parts.append(_make_run(subject, at, at + 1, "the journal info block"))
         if journal.size_bytes:
             start = journal.journal_offset // block
             stop = -(-(journal.journal_offset + journal.size_bytes) // block)
-            parts.append((*_make_run(start, stop), lambda _: "the journal", None))
+            parts.append(_make_run(subject, start, stop, "the journal"))
     return parts
 
 
-def _list_special_files(subject: Subject) -> list[_ClaimList]:
+def _list_special_files(subject: Subject) -> Iterator[Extents]:
     """List the claims of the first eight extents of the special files; others are overflow records."""
-    parts: list[_ClaimList] = []
     for cnid, field in SPECIAL_FILES.items():
         fork = subject.contents.special[cnid]
         inline = fork.record_nodes < 0
-        name = f"the {field.replace('_', ' ')}"
-        parts.append(
-            (fork.start_blocks[inline][:, None], fork.block_counts[inline][:, None], lambda _, name=name: name, None)  # type: ignore[misc]
-        )
-    return parts
-
-
-def _list_files(subject: Subject) -> list[_ClaimList]:
-    catalog = subject.catalog
-    if catalog is None:
-        return []
-    parts: list[_ClaimList] = []
-    for name in FORKS.values():
-
-        def owner(row: int, name: str = name) -> str:
-            return f"the {name.replace('_', ' ')} of file {catalog.files['file_id'][row]}"
-
-        def locate_extent(row: int, slot: int, name: str = name) -> FindingLog:
-            return catalog.field(int(catalog.files["row"][row]), f"{name}.extents.start_block#{slot}")
-
-        parts.append((*get_extents(catalog, name), owner, locate_extent))
-    return parts
-
-
-def _list_others(subject: Subject) -> list[_ClaimList]:
-    """List the claims of overflow extents of files and special files, bad blocks, and attributes."""
-    overflow, attributes = subject.overflow, subject.attributes
-    parts: list[_ClaimList] = []
-    if overflow is not None:
-
-        def locate_extent(row: int, slot: int) -> FindingLog:
-            return overflow.field(row, f"data.extents.start_block#{slot}")
-
-        parts.append(
-            (
-                overflow["data.extents.start_block"],
-                overflow["data.extents.num_blocks"],
-                lambda row: f"file {overflow['key.file_id'][row]}",
-                locate_extent,
-            )
-        )
-    if attributes is not None:
-
-        def locate_attribute(row: int, slot: int) -> FindingLog:
-            _, (start_block, _) = EXTENT_FIELDS[int(attributes["kind"][row])]
-            return attributes.field(row, f"{start_block}#{slot}")
-
-        parts.append(
-            (
-                attributes["starts"],
-                attributes["counts"],
-                lambda row: f"an attribute of file {attributes['file_id'][row]}",
-                locate_attribute,
-            )
-        )
-    return parts
+        starts, name = fork.start_blocks[inline][:, None], f"the {field.replace('_', ' ')}"
+        yield Extents(starts, fork.block_counts[inline][:, None], _locate_block(subject, name, starts), name)
 
 
 def check_double_claims(subject: Subject) -> None:
@@ -546,29 +499,21 @@ def check_double_claims(subject: Subject) -> None:
     if not len(starts):
         return
     later = np.flatnonzero(starts[1:] < np.maximum.accumulate(stops)[:-1]) + 1
-    for claim in subject.cases("block-claimed-twice", later, "extents"):
+    table = subject.table("block-claimed-twice", "extents", lambda claim, _: _locate_claim(subject, claim)[1])
+    for claim in table.cases(later):
         other = int(np.flatnonzero(stops[:claim] > starts[claim])[-1])
         start, stop = int(starts[claim]), int(min(stops[claim], stops[other]))
         for mine, his in ((claim, other), (other, claim)):
-            owners = f"{_name_owner(subject, mine)[0]} and to {_name_owner(subject, his)[0]}"
-            log = _locate_claim(subject, mine)
-            log.add("block-claimed-twice", "error", f"blocks {start} to {stop - 1} belong to {owners}")
+            (name, log, _), (other_name, _, _) = _locate_claim(subject, mine), _locate_claim(subject, his)
+            log.add(table.code, "error", f"blocks {start} to {stop - 1} belong to {name} and to {other_name}")
 
 
-def _name_owner(subject: Subject, claim: int) -> tuple[str, FindingLog | None]:
-    """Name the owner of a claim, and bind the log to its extent; None for claims of the volume itself."""
+def _locate_claim(subject: Subject, claim: int) -> tuple[str, FindingLog, bool]:
+    """Name the owner of a claim, bind the log to its extent, and return whether a record has it, not the volume."""
     claims, parts = list_claims(subject)
     number, row, slot = (int(claims[name][claim]) for name in ("part", "row", "slot"))
-    _, _, owner, locate_extent = parts[number]
-    return owner(row), None if locate_extent is None else locate_extent(row, slot)
-
-
-def _locate_claim(subject: Subject, claim: int) -> FindingLog:
-    owner, log = _name_owner(subject, claim)
-    if log is not None:
-        return log
-    start = int(list_claims(subject)[0]["start"][claim])
-    return subject.volume.log.at(owner, start * subject.volume.block_size_bytes)
+    extents = parts[number]
+    return extents.fork + extents.name(row), extents.at(row, slot, "start_block"), extents.file_id is not None
 
 
 def check_allocation(subject: Subject) -> None:
@@ -585,10 +530,10 @@ def check_allocation(subject: Subject) -> None:
     lost = set(unclaimed[:, 1].tolist())
     for start, stop in _list_cases(subject, "block-claimed-free", arrays.intersect(claimed, free)):
         claim = int(np.flatnonzero((starts <= start) & (stops > start))[0])
-        owner, own = _name_owner(subject, claim)
+        owner, own, is_of_record = _locate_claim(subject, claim)
         log, blocks = _locate_bits(subject, start, stop)
         # If as many unclaimed blocks are in use, the extent is wrong, not the bits.
-        if stop - start in lost and own is not None:
+        if stop - start in lost and is_of_record:
             log = own
         verb = "belongs" if stop - start == 1 else "belong"
         others = "is" if stop - start == 1 else "are"
@@ -611,8 +556,8 @@ def _make_first_blocks(count: int) -> I64:
 
 def _list_cases(subject: Subject, code: str, runs: I64) -> list[tuple[int, int]]:
     """Return the first block and the end of the first runs of a kind."""
-    rows = list(subject.cases(code, np.arange(len(runs)), "allocation file"))
-    return [(int(runs[row, 0]), int(runs[row].sum())) for row in rows]
+    table = subject.table(code, "allocation file", lambda row, _: _locate_bits(subject, int(runs[row, 0]), 0)[0])
+    return [(int(runs[row, 0]), int(runs[row].sum())) for row in table.cases(np.arange(len(runs)))]
 
 
 def _locate_bits(subject: Subject, start: int, stop: int) -> tuple[FindingLog, str]:
@@ -624,3 +569,160 @@ def _locate_bits(subject: Subject, start: int, stop: int) -> tuple[FindingLog, s
     byte = volume.image_offset + start * volume.block_size_bytes
     which = f"block {start}" if stop - start == 1 else f"blocks {start} to {stop - 1}"
     return volume.log.at("allocation file", at), f"{which}, from byte {byte:,} of the image"
+
+
+FAR_ENCODINGS: Final = {140: 49, 152: 48, 126: 0}
+"""Bits of text encodings whose numbers are too large to be bits (TN1150, "Volume Header", encodingsBitmap).
+
+126 is Unicode, which macOS uses for names that fit no other encoding; it shares the bit of Roman.
+"""
+
+ENCODINGS: Final = frozenset({*range(39), *FAR_ENCODINGS})
+"""Numbers of the Mac's text encodings (fsck_hfs: ValidMacEncoding)."""
+
+HEADER: Final = records.VOLUME_HEADER
+_SPARED_BLOCKS: Final = int(grammar.HfsplusVolume.VolumeAttribute.spared_blocks)
+_HFSPLUS_VERSION, _HFSX_VERSION = 4, 5
+_LARGEST_CLUMP: Final = 1 << 20
+_HALF: Final = "is half empty, or follows an empty one"
+_CLUMPS: Final = (HEADER.len_rsrc_clump, HEADER.len_data_clump)
+_SPECIAL_CLUMPS: Final = (
+    HEADER.allocation_file.len_clump,
+    HEADER.extents_file.len_clump,
+    HEADER.catalog_file.len_clump,
+    HEADER.attributes_file.len_clump,
+)
+
+
+def make_volume_header_rules(subject: Subject) -> tuple[FieldRule, ...]:
+    """Declare the rules of the volume header (TN1150, Volume Header; fsck_hfs).
+
+    Which errors of fsck_hfs: E_InvalidClumpSize of clumps, else E_VolumeHeaderDamaged.
+    """
+    volume, overflow, header = subject.volume, subject.overflow, subject.volume.header
+    size, num_blocks, copy = volume.block_size_bytes, int(header.num_blocks), alternate_header(volume)
+    has_bad_blocks = overflow is not None and bool((overflow["key.file_id"] == CNID.bad_block_file).any())
+    encodings = 0 if subject.catalog is None else _collect_encodings(subject.catalog)
+    whole_blocks = Want(lambda found: found % found.dtype.type(size) == 0, f"a multiple of {size}")
+    version = None
+    if not any(item.code == "version-unknown" for item in volume.log.findings):
+        version = equals(_HFSX_VERSION if volume.is_hfsx else _HFSPLUS_VERSION)
+    return (
+        # fsck_hfs uses the copy if the dates differ.
+        *rules(
+            "alternate-header-differs",
+            (
+                HEADER.create_date,
+                None if copy is None else equals(int(copy.create_date)),
+                "the date that identifies the volume differs from its copy's",
+            ),
+            level="error",
+        ),
+        *rules(
+            "clump-size-invalid",
+            *(
+                (field, whole_blocks, "a clump is not a whole number of blocks")
+                for field in (*_CLUMPS, *_SPECIAL_CLUMPS)
+            ),
+            *((field, NOT_ZERO, "files would not grow") for field in _CLUMPS),
+            # For the other special files, a clump of zero is ignored.
+            (
+                HEADER.attributes_file.len_clump,
+                NOT_ZERO if header.attributes_file.num_blocks else None,
+                "the attributes file would not grow",
+            ),
+            *((field, at_most(_LARGEST_CLUMP), "a clump is larger than drivers make them") for field in _CLUMPS),
+            # On a volume of few blocks, a quarter is less than one block, the smallest clump.
+            *(
+                (field, at_most(max(num_blocks // 4, 1) * size), "a clump is more than a quarter of the volume")
+                for field in _SPECIAL_CLUMPS
+            ),
+            level="error",
+        ),
+        *rules(
+            "volume-field-invalid",
+            # fsck_hfs looks for extents of that file only if this bit is set (SVerify1.c, BadBlockFileExtentCheck), and
+            # would otherwise give their blocks to files.
+            (
+                HEADER.attributes,
+                bits_set(_SPARED_BLOCKS) if has_bad_blocks else None,
+                "there are bad blocks that the header denies",
+            ),
+            (HEADER.version, version, "the version is not that of the signature"),
+            (
+                HEADER.next_allocation,
+                Want(lambda found: found < num_blocks, f"less than {num_blocks}"),
+                "a block that the volume does not have",
+            ),
+            level="error",
+        ),
+        *rules(
+            "encodings-differ",
+            (HEADER.encodings_bitmap, bits_set(encodings), "a name is in an encoding without bit"),
+            level="error",
+        ),
+    )
+
+
+def check_volume_fields(subject: Subject) -> None:
+    """Check the fields of the volume header against its copy, its blocks and the names."""
+    volume = subject.volume
+    declared = make_volume_header_rules(subject)
+    if any(item.code == "volume-header-invalid" for item in volume.log.findings):
+        return
+    data = np.frombuffer(read_at(volume.source, HEADER_OFFSET, HEADER.width, "volume header"), np.uint8)
+    at = lambda _, plus: volume.log.at("volume header", HEADER_OFFSET + plus)  # noqa: E731
+    check_fields(HEADER, data, np.zeros(1, np.int64), declared, at)
+
+
+def _collect_encodings(catalog: CatalogRecords) -> int:
+    encodings = np.unique(np.concatenate([catalog.files["text_encoding"], catalog.folders["text_encoding"]])).tolist()
+    # A number without an encoding has no bit, and is reported at its place.
+    return sum(1 << bit for bit in {FAR_ENCODINGS.get(number, number) for number in encodings if number in ENCODINGS})
+
+
+def check_unused_extents(subject: Subject) -> None:
+    """Check that unused extents are zero and follow all others (fsck_hfs: E_ExtEnt)."""
+    for cnid, name in SPECIAL_FILES.items():
+        fork = getattr(subject.volume.header, name)
+        starts = np.array([[int(extent.start_block) for extent in fork.extents]])
+        counts = np.array([[int(extent.num_blocks) for extent in fork.extents]])
+        for _, slot, field in _find_odd_extents(starts, counts):
+            plus = slot * records.HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width
+            at = HEADER_OFFSET + HEADER.offset_of(f"{name}.extents.{field}") + plus
+            message = f"extent {slot} of the file of CNID {cnid} {_HALF}"
+            subject.volume.log.at("volume header", at).add("extents-invalid", "error", message)
+    for extents in list_extents(subject):
+        counts = extents.counts
+        if extents.num_blocks is not None:
+            odd = _find_odd_extents(extents.starts, counts, extents.num_blocks > counts.sum(axis=1, dtype=np.int64))
+        elif extents.noun == OVERFLOW_RECORDS:
+            # The check of overflow records reports unused extents before a used one.
+            odd = [each for each in _find_odd_extents(extents.starts, counts) if not counts[each[0], each[1] :].any()]
+        else:
+            continue
+        for case in extents.table(subject, "extents-invalid").cases(np.arange(len(odd))):
+            row, slot, field = odd[case]
+            log = extents.at(row, slot, field)
+            if extents.num_blocks is not None:
+                log.add("extents-invalid", "error", f"extent {slot} of {extents.name(row)} {_HALF}")
+            else:
+                log.add("extents-invalid", "error", f"extent {slot} has a start but no blocks", expected=0)
+
+
+def _find_odd_extents(
+    starts: I64 | U32, counts: I64 | U32, is_lacking: Mask | None = None
+) -> list[tuple[int, int, str]]:
+    """Find the first extent of each row with a start but no blocks, or after an empty one: row, slot and field.
+
+    If the fork counts more blocks than its extents hold, an extent with a start lacks its blocks.
+    """
+    half = (starts != 0) & (counts == 0)
+    behind = np.zeros(counts.shape, np.bool_)
+    behind[:, 1:] = (counts[:, 1:] > 0) & (counts[:, :-1] == 0)
+    odd = half | behind
+    rows = np.flatnonzero(odd.any(axis=1))
+    slots = odd.argmax(axis=1)[rows]
+    has_start = half[rows, slots] if is_lacking is None else half[rows, slots] & ~is_lacking[rows]
+    fields = np.where(has_start, "start_block", "num_blocks")
+    return list(zip(rows.tolist(), slots.tolist(), fields.tolist(), strict=True))

@@ -1,6 +1,7 @@
-"""Check of inodes against other records: names, holes, attributes, clones, directory statistics, numbers.
+"""Comparison of a volume's records with each other: inodes, entries, hard links, attributes, streams, directories.
 
-Apple File System Reference, File-System Objects; rules from apfsck alone were confirmed on volumes made by macOS.
+Apple File System Reference, File-System Objects, Sibling Map Keys and Data Streams; rules from apfsck alone were
+confirmed on volumes made by macOS.
 """
 
 from __future__ import annotations
@@ -10,246 +11,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.display import Struct
-from layoutscope.filesystems.apfs.contents import DECLARED, inodes_by_kind, is_converted, is_deleted, times_listed
-from layoutscope.filesystems.apfs.spaceman import to_runs
-from layoutscope.filesystems.apfs.verify import object_header, report_damaged
-from layoutscope.structs import arrays, grammar, records
-from layoutscope.structs.arrays import index_of, is_strictly_ascending, match, ordinals, owners
-from layoutscope.structs.bulk import decode_column, decode_columns
+from layoutscope.checks.apfs.names import hash_texts
+from layoutscope.filesystems.apfs.contents import is_converted, is_deleted, times_listed
+from layoutscope.structs import grammar
+from layoutscope.structs.arrays import index_of, is_strictly_ascending, match
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.checks.apfs.subject import CheckedRows, Notes, Report, Subject
+    from layoutscope.checks.apfs.subject import Report, Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fsrecords import Columns
-    from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.findings import Level
 
 
-X_FIELD, XF_BLOB_HEAD, DSTREAM = records.X_FIELD, records.XF_BLOB_HEAD, records.DSTREAM
 FIELD: Final = grammar.ApfsXfields.InodeField
-_FLAG: Final = grammar.ApfsXfields.FieldFlag
-_KNOWN_TYPES: Final = {"inode": range(1, 18), "dir_rec": range(1, 2)}
-_EXTENDED_FLAGS: Final = 0x3B
-"""All flags except the reserved ones."""
-_USER_AND_SYSTEM: Final = int(_FLAG.user_field | _FLAG.system_field)
-_FIELD_FORMS: Final = {
-    ("inode", 4): ((2,), None),
-    ("inode", 8): ((0x20,), 40),
-    ("inode", 10): ((0x22,), 8),
-    ("inode", 13): ((0x28,), 8),
-    ("inode", 14): ((0, 0x22), 4),
-    ("dir_rec", 1): ((0, 2), 8),
-}
-"""Flags and size of extended fields by kind of record and type, as macOS and Linux write them."""
-
-
-class Extended(Struct, frozen=True):
-    """Extended fields of records, one row per field."""
-
-    rows: CheckedRows  # records whose fields could be separated
-    owner: NDArray[np.int64]  # position of each field's record in `rows`
-    # kind, flags: as stored
-    kind: NDArray[np.uint8]
-    flags: NDArray[np.uint8]
-    # start, length: position of the data in the batch, and its bytes without padding
-    start: NDArray[np.int64]
-    length: NDArray[np.int64]
-
-    def select_kind(self, kind: int) -> NDArray[np.int64]:
-        """Return the positions of fields of one type."""
-        return np.flatnonzero(self.kind == kind)
-
-
-def check_extended(rows: CheckedRows, name: str, width: int) -> Extended | None:
-    """Check the extended fields of records.
-
-    Returns the fields of records whose lengths are consistent, or None if there are no fields.
-    """
-    batch, size = rows.batch, rows.lengths("val") - width
-    long_enough = size >= XF_BLOB_HEAD.width
-    rows.report((size > 0) & ~long_enough, "val", f"{name}: its extended fields do not fill its value")
-    rows, size = rows.take(long_enough), size[long_enough]
-    if not len(size):
-        return None
-    start = rows.starts("val") + width
-    head = decode_columns(XF_BLOB_HEAD, batch.buffer, start, (XF_BLOB_HEAD.num_exts, XF_BLOB_HEAD.used_data))
-    count, used = head["num_exts"].astype(np.int64), head["used_data"].astype(np.int64)
-    rows.report(count == 0, "val", f"{name}: it announces extended fields, and has none")
-    front = XF_BLOB_HEAD.width + count * X_FIELD.width
-    wrong = front + used != size
-    rows.report(wrong, "val", f"{name}: its extended fields do not fill its value", (size - front, used))
-    rows, start, count, used = rows.take(~wrong), start[~wrong], count[~wrong], used[~wrong]
-    owner = owners(count)
-    spots = start[owner] + XF_BLOB_HEAD.width + ordinals(count) * X_FIELD.width
-    if not len(spots):
-        return None
-    found = decode_columns(X_FIELD, batch.buffer, spots, (X_FIELD.type, X_FIELD.flags, X_FIELD.len_data))
-    length = found["len_data"].astype(np.int64)
-    padded = -(-length // 8) * 8
-    total = np.bincount(owner, padded, len(count)).astype(np.int64)
-    message = f"{name}: the lengths of its extended fields do not add up to what they use"
-    rows.report(total != used, "val", message, (total, used))
-    # The data of a record's fields follow one another, after the descriptions of the fields.
-    ends = np.append(0, np.cumsum(padded))
-    begin = start[owner] + front[~wrong][owner] + ends[:-1] - ends[np.searchsorted(owner, owner)]
-    sound = (total == used)[owner]
-    _check_types(Extended(rows, owner, found["type"], found["flags"], begin, length), name)
-    fields = Extended(rows, owner[sound], found["type"][sound], found["flags"][sound], begin[sound], length[sound])
-    _check_padding(fields, name, padded[sound] - length[sound])
-    return fields
-
-
-def _check_types(fields: Extended, name: str) -> None:
-    kind, flags, length = fields.kind, fields.flags, fields.length
-    wrong = ~np.isin(kind, np.array(_KNOWN_TYPES[name])) | (flags & np.uint8(~_EXTENDED_FLAGS & 0xFF) != 0)
-    wrong |= flags & np.uint8(_USER_AND_SYSTEM) == _USER_AND_SYSTEM
-    for (record, number), (allowed, size) in _FIELD_FORMS.items():
-        if record == name:
-            here = kind == number
-            wrong |= here & ~np.isin(flags, np.array(allowed))
-            if size is not None:
-                wrong |= here & (length != size)
-    broken = np.bincount(fields.owner, wrong, len(fields.rows.row)) > 0
-    message = f"{name}: an extended field has a type, flags or a size that it cannot have"
-    fields.rows.report(broken, "val", message)
-    order = np.lexsort((kind, fields.owner))
-    again = (np.diff(fields.owner[order]) == 0) & (np.diff(kind[order].astype(np.int64)) == 0)
-    twice = fields.rows.mark(fields.owner[order][1:][again])
-    fields.rows.report(twice, "val", f"{name}: it has two extended fields of one type")
-
-
-def _check_padding(fields: Extended, name: str, gap: NDArray[np.int64]) -> None:
-    """Check that the padding of fields to eight bytes is zero."""
-    chosen = np.flatnonzero(gap > 0)
-    item, step = owners(gap[chosen]), ordinals(gap[chosen])
-    places = fields.start[chosen][item] + fields.length[chosen][item] + step
-    wrong = fields.rows.mark(fields.owner[chosen][item][fields.rows.batch.buffer[places] != 0])
-    fields.rows.report(wrong, "val", f"{name}: the padding of an extended field is not zero")
-
-
-def get_last_bytes(fields: Extended, chosen: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return the last byte of each chosen field's data; none of the fields may be empty."""
-    last: NDArray[np.uint8] = fields.rows.batch.buffer[fields.start[chosen] + fields.length[chosen] - 1]
-    return last
-
-
-INODE: Final = records.INODE_VAL_FIXED
 FLAG: Final = grammar.ApfsInode.InodeFlag
-_FORMAT: Final = grammar.ApfsInode.ModeFormat
-_CLONED: Final = int(FLAG.was_cloned | FLAG.was_ever_cloned)
-_HAS_PURGEABLE_FLAGS: Final = 0x0200_0000
+FORMAT: Final = grammar.ApfsInode.ModeFormat
+HAS_PURGEABLE_FLAGS: Final = 0x0200_0000
 """A flag that is not in the reference; apfsck and macOS use it."""
-_DEVICES: Final = (int(_FORMAT.char_device), int(_FORMAT.block_device))
-_UNASSIGNED: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-_FLAGGED_FIELDS: Final = (
-    (int(FLAG.maintain_dir_stats), int(FIELD.dir_stats_key), "statistics of the directory"),
-    (int(FLAG.is_sparse), int(FIELD.sparse_bytes), "a count of sparse bytes"),
-    (_HAS_PURGEABLE_FLAGS, int(FIELD.purgeable_flags), "flags of what may be purged"),
-)
-"""Inode flags that announce an extended field."""
-_EXCLUSIVE_FLAGS: Final = (
-    (int(FLAG.has_rsrc_fork), int(FLAG.no_rsrc_fork), "it has a resource fork, and has none"),
-    (int(FLAG.pinned_to_main), int(FLAG.pinned_to_tier2), "it is pinned to both devices"),
-)
-"""Flags that exclude each other."""
-_MULTIPLIER: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
-_ROUNDS: Final = 1 << 16
-"""Number of names hashed at once."""
-
-
-def hash_texts(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return a number for each text that is equal for equal bytes, and 0 for empty texts.
-
-    >>> one, two, other = hash_texts(np.frombuffer(b"abcabcabd", np.uint8), np.array([0, 3, 6]), np.array([3, 3, 3]))
-    >>> bool(one == two), bool(one == other)
-    (True, False)
-    """
-    sums = np.zeros(len(start), np.uint64)
-    powers = np.multiply.accumulate(np.full(int(length.max(initial=0)) + 1, _MULTIPLIER, np.uint64))
-    for first in range(0, len(start), _ROUNDS):
-        rows = slice(first, first + _ROUNDS)
-        counts, step = length[rows], ordinals(length[rows])
-        values = data[np.repeat(start[rows], counts) + step].astype(np.uint64) + np.uint64(1)
-        values *= powers[step]
-        some = np.flatnonzero(counts > 0)
-        begins = np.cumsum(counts)[some] - counts[some]
-        if len(some):
-            sums[first + some] = np.add.reduceat(values, begins)
-    return sums
-
-
-def check_inodes(rows: CheckedRows, fields: Extended | None, notes: Notes | None, *, is_plain: bool) -> None:
-    """Compare the flags, kind and numbers of inodes with their extended fields."""
-    found = {name: rows.column("val", INODE, name) for name in (INODE.internal_flags, INODE.mode, INODE.private_id)}
-    flags, form = found[INODE.internal_flags], found[INODE.mode] & 0xF000
-    number = rows.column("key", records.J_KEY, records.J_KEY.obj_id)
-    kinds = np.zeros(len(rows.row), np.uint32)
-    if fields is not None:
-        place = np.searchsorted(rows.row, fields.rows.row)[fields.owner]
-        np.bitwise_or.at(kinds, place, np.uint32(1) << (fields.kind & 31).astype(np.uint32))
-    _check_flags(rows, flags, kinds)
-    has = {kind: kinds >> np.uint32(kind) & np.uint32(1) != 0 for kind in map(int, FIELD)}
-    wrong = np.isin(form, _DEVICES) != has[int(FIELD.rdev)]
-    rows.report(wrong, "val", "inode: a device's number is there without a device, or a device without it")
-    wrong = has[int(FIELD.dstream)] & (form != int(_FORMAT.file))
-    rows.report(wrong, "val", "inode: it has a data stream, but is not a regular file")
-    wrong = (found[INODE.private_id] != number) & (flags & _CLONED == 0)
-    sides = (number, found[INODE.private_id])
-    rows.report(wrong, "val", "inode: it has the stream of another, but is not a clone", sides, INODE.private_id)
-    sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
-    if fields is not None:
-        _check_streams(rows, fields, place, flags, is_plain=is_plain)
-        sparse, name = _read_sparse_and_names(rows, fields, place)
-    if notes is not None:
-        columns = {"obj_id": number, "flags": flags, "kinds": kinds, "sparse": sparse, "name": name}
-        for column, values in columns.items():
-            notes.setdefault(column, []).append(values)
-
-
-def _check_flags(rows: CheckedRows, flags: NDArray[np.uint64], kinds: NDArray[np.uint32]) -> None:
-    at = INODE.internal_flags
-    for flag, kind, what in _FLAGGED_FIELDS:
-        wrong = (flags & flag != 0) != (kinds >> np.uint32(kind) & np.uint32(1) != 0)
-        rows.report(wrong, "val", f"inode: flags and extended fields disagree about {what}", field=at)
-    for first, second, message in _EXCLUSIVE_FLAGS:
-        rows.report((flags & first != 0) & (flags & second != 0), "val", f"inode: {message}", field=at)
-    wrong = (flags & int(FLAG.dir_stats_origin) != 0) & (flags & int(FLAG.maintain_dir_stats) == 0)
-    rows.report(wrong, "val", "inode: statistics begin here that it does not keep", field=at)
-
-
-def _check_streams(
-    rows: CheckedRows, fields: Extended, place: NDArray[np.int64], flags: NDArray[np.uint64], *, is_plain: bool
-) -> None:
-    """Check that streams have keys only in encrypted volumes; a clone may have no key yet."""
-    chosen = fields.select_kind(int(FIELD.dstream))
-    chosen = chosen[fields.length[chosen] >= DSTREAM.width]
-    key = decode_column(DSTREAM, rows.batch.buffer, fields.start[chosen], DSTREAM.default_crypto_id)
-    is_clone = flags[place[chosen]] & int(FLAG.was_cloned) != 0
-    wrong = (key == _UNASSIGNED) & ~is_clone | is_plain & (key != 0) & (key != _UNASSIGNED)
-    rows.report(rows.mark(place[chosen[wrong]]), "val", "inode: its stream has a key that it cannot have")
-
-
-def _read_sparse_and_names(
-    rows: CheckedRows, fields: Extended, place: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the sparse bytes and the hashes of names, and check that names end with a zero byte."""
-    buffer = rows.batch.buffer
-    sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
-    chosen = fields.select_kind(int(FIELD.sparse_bytes))
-    chosen = chosen[fields.length[chosen] >= records.SPARSE_BYTES.width]
-    sparse[place[chosen]] = decode_column(
-        records.SPARSE_BYTES, buffer, fields.start[chosen], records.SPARSE_BYTES.num_bytes
-    )
-    chosen = fields.select_kind(int(FIELD.entry_name))
-    chosen = chosen[fields.length[chosen] > 0]
-    ends = get_last_bytes(fields, chosen) == 0
-    rows.report(rows.mark(place[chosen[~ends]]), "val", "inode: its name does not end with a zero byte")
-    chosen = chosen[ends]
-    name[place[chosen]] = hash_texts(buffer, fields.start[chosen], fields.length[chosen] - 1)
-    return sparse, name
 
 
 _NUMBER: Final = grammar.ApfsInode.InodeNumber
@@ -339,7 +119,7 @@ class _InodeChecks:
         wrong = is_compressed != self._have_attribute(b"com.apple.decmpfs")
         message = "it is called compressed and has no header of compression, or the other way round"
         self.cases(wrong, message, "val.inode_val_fixed.bsd_flags")
-        is_link = self.inodes["format"][self.rows] == int(_FORMAT.symlink)
+        is_link = self.inodes["format"][self.rows] == int(FORMAT.symlink)
         wrong = is_link != self._have_attribute(b"com.apple.fs.symlink")
         self.cases(wrong, "it is a symbolic link without a target, or has one and is none", "val.inode_val_fixed.mode")
 
@@ -397,36 +177,6 @@ def _check_numbers(parts: VolumeParts, report: Report) -> None:
 NUM_CHILDREN = "val.inode_val_fixed.num_children_or_links"
 ENTRY_TYPE_SHIFT = 12
 """The type of a directory record is the format bits of a mode, shifted as by ``IFTODT`` of POSIX."""
-
-
-def check_counts(_: Subject, parts: VolumeParts) -> None:
-    """Compare the superblock's counts with the inodes and with the blocks that the volume uses."""
-    superblock, inodes = parts.state.superblock, parts.fs.records.get("inode")
-    if "format" not in inodes:
-        return
-    for what, found in inodes_by_kind(inodes).items():
-        _compare(parts, f"counts other {what} than the volume holds", found, DECLARED[what], is_loss_error=True)
-    if parts.view == "live":
-        # The copy of the superblock in a snapshot has the counts of the snapshot's time.
-        snapshots = len(parts.snapshots)
-        _compare(parts, "counts other snapshots than the volume holds", snapshots, "num_snapshots", is_loss_error=True)
-        # Superblocks and key bag belong to the container.
-        foreign = to_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
-        used = arrays.total(arrays.subtract(parts.claimed(parts.state.store.blocks.block_size), foreign))
-        _compare(parts, "counts other blocks than the volume uses", used, "num_alloced_blocks")
-    last = int(inodes["obj_id"].max(initial=0))
-    if last >= superblock.next_obj_id:
-        _compare(parts, "gives a next object number that is taken", last + 1, "next_obj_id")
-
-
-def _compare(parts: VolumeParts, message: str, found: int, field: str, *, is_loss_error: bool = False) -> None:
-    """Compare a count of the superblock; if a higher count means that something is missing, that is an error."""
-    declared = getattr(parts.state.superblock, field)
-    if found != declared:
-        is_lost = is_loss_error and declared > found
-        message = f"{message}: {declared - found:,} are missing" if is_lost else message
-        log = parts.state.at_superblock(field)
-        log.add("count-differs", "error" if is_lost else "warning", message, expected=found, found=declared)
 
 
 def check_links(subject: Subject, parts: VolumeParts) -> None:
@@ -557,26 +307,6 @@ def check_attributes(subject: Subject, parts: VolumeParts) -> None:
         subject.records(parts).for_table(xattrs, "attribute of")(wrong, message, field)
 
 
-def check_identity(subject: Subject, parts: VolumeParts) -> None:
-    """Compare the superblock with its slot in the container and with its own flags."""
-    state = parts.state
-    superblock, blocks = state.superblock, state.store.blocks
-    roles = [int(role) for role in grammar.ApfsVolume.VolumeRole]
-    encrypted = int(state.omap.is_encrypted.sum()) if superblock.is_unencrypted else 0
-    odd = int((state.omap.size_bytes[~state.omap.is_deleted] % blocks.block_size != 0).sum())
-    empty = int((state.omap.size_bytes[~state.omap.is_deleted] == 0).sum())
-    role = superblock.role if superblock.role in roles else "a known role"
-    for message, expected, found, field in (
-        ("is in another slot", subject.slots[state.number], superblock.fs_index, "fs_index"),
-        ("is younger than its container", state.xid, max(superblock.hdr.xid, state.xid), "hdr.xid"),
-        ("has an unknown role", role, superblock.role, "role"),
-        ("is not encrypted, but its object map says encrypted", 0, encrypted, "fs_flags"),
-        ("has an object map with impossible sizes", 0, odd + empty, "omap_oid"),
-    ):
-        if expected != found:
-            state.at_superblock(field).add("superblock-differs", "warning", message, expected=expected, found=found)
-
-
 def check_streams(subject: Subject, parts: VolumeParts) -> None:
     """Compare data streams with the inodes and attributes that own them."""
     records, report = parts.fs.records, subject.records(parts)
@@ -603,70 +333,105 @@ def _is_one_to_one(owners: NDArray[np.uint64], streams: Columns) -> bool:
     return bool(is_same and "refcnt" in streams and (streams["refcnt"] == 1).all())
 
 
-def check_numbers(subject: Subject) -> None:
-    """Check that the next transaction and object numbers are free."""
-    container = subject.reporting
-    superblock, code = container.superblock, "superblock-differs"
-    if superblock.next_xid <= container.xid:
-        log, expected = container.at_superblock("next_xid"), f"more than {container.xid}"
-        message = "the next transaction is not younger than this one"
-        log.add(code, "warning", message, expected=expected, found=superblock.next_xid)
-    # Ephemeral and virtual objects are numbered in one sequence; the number of a physical object is its address.
-    highest = max([*container.checkpoint.ephemerals, int(container.omap.oid.max(initial=0))])
-    if superblock.next_oid <= highest:
-        log, expected = container.at_superblock("next_oid"), f"more than {highest}"
-        log.add(code, "warning", "the next object number is taken", expected=expected, found=superblock.next_oid)
+MAX_DEPTH: Final = 64
+"""Steps of doubling length, more than any chain of directories needs."""
 
 
-def check_maps(subject: Subject) -> None:
-    """Check that mappings have the types of their objects, and that only the last map is marked as last."""
-    container = subject.reporting
-    blocks, paddrs = container.blocks, np.array(container.checkpoint.map_paddrs, np.uint64)
-    if len(paddrs):
-        data = blocks.read(paddrs, blocks.block_size).reshape(-1)
-        starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
-        heads = decode_columns(records.CHECKPOINT_MAP_HEAD, data, starts, (records.CHECKPOINT_MAP_HEAD.is_last,))
-        if heads["is_last"].tolist() != [0] * (len(paddrs) - 1) + [1]:
-            message = "the checkpoint's last map, and no other, must be marked as the last"
-            container.log.at("checkpoint map", int(paddrs[-1])).add("checkpoint-invalid", "warning", message)
-    for item in container.checkpoint.ephemerals.values():
-        head = object_header(blocks.read_object(item.paddr, blocks.block_size), blocks.at(item.paddr))
-        expected, found = (item.type, item.subtype), (int(head.type), int(head.subtype))
-        if found != expected:
-            log = container.log.at(f"ephemeral object {item.oid}", item.paddr)
-            message = "the checkpoint map says another type"
-            log.add("checkpoint-invalid", "warning", message, expected=expected, found=found)
+def check_entries(subject: Subject, parts: VolumeParts) -> None:
+    """Check that every directory entry leads to an inode."""
+    inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
+    if "file_id" in drecs:
+        add, found = subject.records(parts).for_table(drecs, "entry of directory", "inode-missing"), drecs["file_id"]
+        wrong, field = ~match(inodes["obj_id"], found)[1], "val.drec_val_fixed.file_id"
+        add(wrong, "its inode does not exist", field, level="error", found=found)
 
 
-def check_newer(subject: Subject) -> None:
-    """Report a newer checkpoint than the one that was read: it is lost."""
-    container = subject.reporting
-    newer = container.younger
-    if newer is not None:
-        message = f"transaction {newer.xid} cannot be read: {newer.why}; {container.xid} is shown"
-        log = container.log.at("checkpoint", newer.paddr)
-        log.add("checkpoint-invalid", "error", message, expected=newer.xid, found=container.xid)
+def check_sibling_links(subject: Subject, parts: VolumeParts) -> None:
+    """Check that each hard link has both of its records, and that directory entries name existing links."""
+    records, report = parts.fs.records, subject.records(parts)
+    links, maps, drecs = records.get("sibling_link"), records.get("sibling_map"), records.get("dir_rec")
+    known = np.sort(links["sibling_id"]) if "sibling_id" in links else np.empty(0, np.uint64)
+    if "sibling_id" in links:
+        wrong = ~match(maps["obj_id"], links["sibling_id"])[1]
+        message = "no record leads from its number to its inode"
+        # Pre-releases of macOS 10.13 wrote none of these records.
+        level: Level = "warning" if len(maps["obj_id"]) else "info"
+        report.for_table(links, "hard link of inode")(wrong, message, "key.sibling_key.sibling_id", level=level)
+    if "sibling_id" in drecs:
+        found = drecs["sibling_id"]
+        wrong = (found != 0) & ~match(known, found)[1]
+        message, field = "it names a hard link that does not exist", "val.drec_val_fixed.file_id"
+        report.for_table(drecs, "entry of directory")(wrong, message, field, found=found)
 
 
-def check_queue_counts(subject: Subject, space: Space) -> None:
-    """Check that free queues have as many blocks as they count, all of them inside the container."""
-    container = subject.reporting
-    log, code = container.log.at("space manager"), "spaceman-invalid"
-    for number, queue in enumerate(space.header.free_queues):
-        found = space.queued.get(number, 0)
-        if found != queue.num_blocks:
-            message = f"free queue {number} counts other blocks than it holds"
-            log.add(code, "warning", message, expected=found, found=queue.num_blocks)
-    limit = container.device_blocks[0]
-    for item in space.pending:
-        if item.paddr < container.blocks.tier2_mark and item.paddr + item.num_blocks > limit:
-            log.add(code, "warning", f"block {item.paddr} waits to become free, but is outside")
+def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
+    """Check that streams are not longer than their extents, and that the allocated sizes match."""
+    inodes, extents = parts.fs.records.get("inode"), parts.file_extents()
+    if "has_dstream" not in inodes or parts.state.superblock.is_sealed:
+        return
+    # The key of extents is the number of their stream, which may differ from the inode's (reference, private_id).
+    numbers, ends = _find_stream_ends(extents)
+    spot, found = match(numbers, inodes["private_id"])
+    allocated = np.where(found, ends[spot], 0) if len(ends) else np.zeros(len(found), np.uint64)
+    has, room, size = inodes["has_dstream"], inodes["alloced_size"], inodes["data_size"]
+    add, field = subject.records(parts).for_table(inodes, "inode", "count-differs"), "val.inode_val_fixed.private_id"
+    message = "its extents hold other bytes than its stream allocates"
+    add(has & (room != allocated), message, field, expected=room, found=allocated)
+    # A file whose contents a file provider evicted keeps its size and allocates nothing.
+    wrong = has & (size > room) & ~inodes["is_dataless"]
+    add(wrong, "its stream is longer than what it allocates", field, expected=room, found=size)
 
 
-def check_space_blocks(subject: Subject) -> None:
-    """Check the checksums of chunk-info blocks and of the blocks with their addresses."""
-    container = subject.container
-    regions = [item for item in subject.parts.regions if item.type in ("spaceman-cib", "spaceman-cab")]
-    paddrs = np.array([item.paddr for item in regions], np.uint64)
-    readable = container.blocks.readable(paddrs, container.blocks.block_size)
-    report_damaged(container.store, paddrs[readable], ["chunk information"] * int(readable.sum()))
+def _find_stream_ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return each stream's number and where its last extent ends, in bytes."""
+    if not len(extents["obj_id"]):
+        return np.empty(0, np.uint64), np.empty(0, np.uint64)
+    last = np.flatnonzero(extents["obj_id"] != np.append(extents["obj_id"][1:], np.uint64(0)))
+    ends = extents["logical_addr"] + extents["len_extent"]
+    return extents["obj_id"][last], ends[last]
+
+
+def check_directories(subject: Subject, parts: VolumeParts) -> None:
+    """Check that there is a root directory, and that no directory is its own ancestor."""
+    inodes = parts.fs.records.get("inode")
+    if "format" not in inodes:
+        return
+    rows = np.flatnonzero(inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory))
+    up, known = match(inodes["obj_id"][rows], inodes["parent_id"][rows])
+    top = len(rows)
+    step = np.append(np.where(known, up, top), top)
+    for _ in range(MAX_DEPTH):
+        if (step == top).all():
+            break
+        step = step[step]
+    wrong = np.zeros(len(inodes["obj_id"]), bool)
+    wrong[rows[step[:-1] != top]] = True
+    add = subject.records(parts).for_table(inodes, "directory")
+    add(wrong, "it is in a directory that is in it", "val.inode_val_fixed.parent_id")
+    root = int(grammar.ApfsInode.InodeNumber.root_dir)
+    if not match(inodes["obj_id"], np.array([root], np.uint64))[1][0]:
+        log = subject.log.at(f"inode {root}", parts.state.paddr)
+        log.add("record-differs", "error", "there is no root directory")
+
+
+def check_lost_inodes(subject: Subject, parts: VolumeParts) -> None:
+    """Check that records belong to an existing inode: none may remain of a deleted file."""
+    records, report = parts.fs.records, subject.records(parts)
+    inodes = records.get("inode")["obj_id"]
+    for kind, key in (("xattr", "xattr_key"), ("dir_rec", "drec_key"), ("sibling_link", "sibling_key")):
+        table = records.get(kind)
+        # Directory 1 has entries for the root and the private directory, but no inode.
+        is_top = table["obj_id"] == int(grammar.ApfsInode.InodeNumber.root_dir_parent)
+        wrong = ~match(inodes, table["obj_id"])[1] & ~is_top
+        report.for_table(table, f"{kind} of inode")(
+            wrong, "the inode that it belongs to does not exist", f"key.{key}.hdr"
+        )
+    attributes, extents = records.get("xattr"), parts.file_extents()
+    streams = records.get("dstream_id")["obj_id"]
+    if "stream_id" in attributes:
+        streams = np.sort(np.concatenate([streams, attributes["stream_id"]]))
+    add, wrong = (
+        subject.extents(parts).for_table(extents, "extent of data stream"),
+        ~match(streams, extents["obj_id"])[1],
+    )
+    add(wrong, "the stream that it belongs to does not exist", "key.file_extent_key.hdr")

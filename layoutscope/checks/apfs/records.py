@@ -1,29 +1,25 @@
-"""Comparison of a volume's records with each other, beyond that of a scan: hard links, streams, directories.
+"""Rules of records, each from its own bytes: fixed fields, extended fields, names, flags of inodes.
 
-Apple File System Reference, File-System Objects, Sibling Map Keys and Data Streams.
+Apple File System Reference, File-System Objects and Extended Fields; rules from apfsck alone were confirmed on volumes
+made by macOS.
 """
 
 from __future__ import annotations
 
-from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.checks.apfs.btree import TreeNodes
-from layoutscope.checks.apfs.extents import list_snapshot_sources
-from layoutscope.checks.apfs.inodes import FLAG, check_extended, check_inodes
-from layoutscope.checks.apfs.names import KEY_NAMES, check_names, check_texts
+from layoutscope.checks.apfs.inodes import FIELD, FLAG, FORMAT, HAS_PURGEABLE_FLAGS
+from layoutscope.checks.apfs.names import hash_names, hash_texts, is_utf8
 from layoutscope.checks.apfs.objects import OTHER_TYPE, PAST, PHYSICAL_TREE, RESERVED, UNKNOWN, expect_past
-from layoutscope.checks.apfs.subject import INVALID, CheckedRows, list_container_sources, list_volume_sources
+from layoutscope.checks.apfs.subject import INVALID, CheckedRows
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, one_of, only_bits, rules
-from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
-from layoutscope.filesystems.apfs.fsrecords import SHAPES
-from layoutscope.filesystems.apfs.source import low_keys
-from layoutscope.findings import MAX_CASES
+from layoutscope.display import Struct
+from layoutscope.filesystems.apfs.fsrecords import SHAPES, Names
 from layoutscope.structs import grammar, records
-from layoutscope.structs.arrays import Index, index_of, match
-from layoutscope.structs.bulk import decode_column
+from layoutscope.structs.arrays import ordinals, owners
+from layoutscope.structs.bulk import decode_column, decode_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,119 +27,10 @@ if TYPE_CHECKING:
     from layoutscope.checks.apfs.subject import Notes, Subject
     from layoutscope.checks.fieldrules import FieldRule
     from layoutscope.filesystems.apfs.btree import ReadNodes
-    from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.fsrecords import Columns
-    from layoutscope.filesystems.apfs.source import TreeSource
-    from layoutscope.filesystems.apfs.volume import Volume
-    from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.grammar import ApfsVolume
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
     Superblock = ApfsVolume.ApfsSuperblock
-
-
-MAX_DEPTH: Final = 64
-"""Steps of doubling length, more than any chain of directories needs."""
-
-
-def check_entries(subject: Subject, parts: VolumeParts) -> None:
-    """Check that every directory entry leads to an inode."""
-    inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
-    if "file_id" in drecs:
-        add, found = subject.records(parts).for_table(drecs, "entry of directory", "inode-missing"), drecs["file_id"]
-        wrong, field = ~match(inodes["obj_id"], found)[1], "val.drec_val_fixed.file_id"
-        add(wrong, "its inode does not exist", field, level="error", found=found)
-
-
-def check_sibling_links(subject: Subject, parts: VolumeParts) -> None:
-    """Check that each hard link has both of its records, and that directory entries name existing links."""
-    records, report = parts.fs.records, subject.records(parts)
-    links, maps, drecs = records.get("sibling_link"), records.get("sibling_map"), records.get("dir_rec")
-    known = np.sort(links["sibling_id"]) if "sibling_id" in links else np.empty(0, np.uint64)
-    if "sibling_id" in links:
-        wrong = ~match(maps["obj_id"], links["sibling_id"])[1]
-        message = "no record leads from its number to its inode"
-        # Pre-releases of macOS 10.13 wrote none of these records.
-        level: Level = "warning" if len(maps["obj_id"]) else "info"
-        report.for_table(links, "hard link of inode")(wrong, message, "key.sibling_key.sibling_id", level=level)
-    if "sibling_id" in drecs:
-        found = drecs["sibling_id"]
-        wrong = (found != 0) & ~match(known, found)[1]
-        message, field = "it names a hard link that does not exist", "val.drec_val_fixed.file_id"
-        report.for_table(drecs, "entry of directory")(wrong, message, field, found=found)
-
-
-def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
-    """Check that streams are not longer than their extents, and that the allocated sizes match."""
-    inodes, extents = parts.fs.records.get("inode"), parts.file_extents()
-    if "has_dstream" not in inodes or parts.state.superblock.is_sealed:
-        return
-    # The key of extents is the number of their stream, which may differ from the inode's (reference, private_id).
-    numbers, ends = _find_stream_ends(extents)
-    spot, found = match(numbers, inodes["private_id"])
-    allocated = np.where(found, ends[spot], 0) if len(ends) else np.zeros(len(found), np.uint64)
-    has, room, size = inodes["has_dstream"], inodes["alloced_size"], inodes["data_size"]
-    add, field = subject.records(parts).for_table(inodes, "inode", "count-differs"), "val.inode_val_fixed.private_id"
-    message = "its extents hold other bytes than its stream allocates"
-    add(has & (room != allocated), message, field, expected=room, found=allocated)
-    # A file whose contents a file provider evicted keeps its size and allocates nothing.
-    wrong = has & (size > room) & ~inodes["is_dataless"]
-    add(wrong, "its stream is longer than what it allocates", field, expected=room, found=size)
-
-
-def _find_stream_ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return each stream's number and where its last extent ends, in bytes."""
-    if not len(extents["obj_id"]):
-        return np.empty(0, np.uint64), np.empty(0, np.uint64)
-    last = np.flatnonzero(extents["obj_id"] != np.append(extents["obj_id"][1:], np.uint64(0)))
-    ends = extents["logical_addr"] + extents["len_extent"]
-    return extents["obj_id"][last], ends[last]
-
-
-def check_directories(subject: Subject, parts: VolumeParts) -> None:
-    """Check that there is a root directory, and that no directory is its own ancestor."""
-    inodes = parts.fs.records.get("inode")
-    if "format" not in inodes:
-        return
-    rows = np.flatnonzero(inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory))
-    up, known = match(inodes["obj_id"][rows], inodes["parent_id"][rows])
-    top = len(rows)
-    step = np.append(np.where(known, up, top), top)
-    for _ in range(MAX_DEPTH):
-        if (step == top).all():
-            break
-        step = step[step]
-    wrong = np.zeros(len(inodes["obj_id"]), bool)
-    wrong[rows[step[:-1] != top]] = True
-    add = subject.records(parts).for_table(inodes, "directory")
-    add(wrong, "it is in a directory that is in it", "val.inode_val_fixed.parent_id")
-    root = int(grammar.ApfsInode.InodeNumber.root_dir)
-    if not match(inodes["obj_id"], np.array([root], np.uint64))[1][0]:
-        log = subject.log.at(f"inode {root}", parts.state.paddr)
-        log.add("record-differs", "error", "there is no root directory")
-
-
-def check_lost_inodes(subject: Subject, parts: VolumeParts) -> None:
-    """Check that records belong to an existing inode: none may remain of a deleted file."""
-    records, report = parts.fs.records, subject.records(parts)
-    inodes = records.get("inode")["obj_id"]
-    for kind, key in (("xattr", "xattr_key"), ("dir_rec", "drec_key"), ("sibling_link", "sibling_key")):
-        table = records.get(kind)
-        # Directory 1 has entries for the root and the private directory, but no inode.
-        is_top = table["obj_id"] == int(grammar.ApfsInode.InodeNumber.root_dir_parent)
-        wrong = ~match(inodes, table["obj_id"])[1] & ~is_top
-        report.for_table(table, f"{kind} of inode")(
-            wrong, "the inode that it belongs to does not exist", f"key.{key}.hdr"
-        )
-    attributes, extents = records.get("xattr"), parts.file_extents()
-    streams = records.get("dstream_id")["obj_id"]
-    if "stream_id" in attributes:
-        streams = np.sort(np.concatenate([streams, attributes["stream_id"]]))
-    add, wrong = (
-        subject.extents(parts).for_table(extents, "extent of data stream"),
-        ~match(streams, extents["obj_id"])[1],
-    )
-    add(wrong, "the stream that it belongs to does not exist", "key.file_extent_key.hdr")
 
 
 INODE, EXTENT, ATTRIBUTE = records.INODE_VAL_FIXED, records.FILE_EXTENT_VAL, records.XATTR_VAL.fixed
@@ -160,6 +47,51 @@ _INODE_FLAGS: Final = sum(int(flag) for flag in FLAG if flag != FLAG.flag_unused
 _FIRST_NUMBER: Final = np.uint64(grammar.ApfsInode.InodeNumber.min_user)
 _NO_OWNER: Final = 0xFFFF_FFFF_FFFF_FFFF
 _UPDATE: Final = int(grammar.ApfsExtents.PhysExtKind.update)
+X_FIELD, XF_BLOB_HEAD, DSTREAM = records.X_FIELD, records.XF_BLOB_HEAD, records.DSTREAM
+_FIELD_FLAG: Final = grammar.ApfsXfields.FieldFlag
+_KNOWN_TYPES: Final = {"inode": range(1, 18), "dir_rec": range(1, 2)}
+_EXTENDED_FLAGS: Final = 0x3B
+"""All flags except the reserved ones."""
+_USER_AND_SYSTEM: Final = int(_FIELD_FLAG.user_field | _FIELD_FLAG.system_field)
+_FIELD_FORMS: Final = {
+    ("inode", 4): ((2,), None),
+    ("inode", 8): ((0x20,), 40),
+    ("inode", 10): ((0x22,), 8),
+    ("inode", 13): ((0x28,), 8),
+    ("inode", 14): ((0, 0x22), 4),
+    ("dir_rec", 1): ((0, 2), 8),
+}
+"""Flags and size of extended fields by kind of record and type, as macOS and Linux write them."""
+_CLONED: Final = int(FLAG.was_cloned | FLAG.was_ever_cloned)
+_DEVICES: Final = (int(FORMAT.char_device), int(FORMAT.block_device))
+_UNASSIGNED: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+_FLAGGED_FIELDS: Final = (
+    (int(FLAG.maintain_dir_stats), int(FIELD.dir_stats_key), "statistics of the directory"),
+    (int(FLAG.is_sparse), int(FIELD.sparse_bytes), "a count of sparse bytes"),
+    (HAS_PURGEABLE_FLAGS, int(FIELD.purgeable_flags), "flags of what may be purged"),
+)
+"""Inode flags that announce an extended field."""
+_EXCLUSIVE_FLAGS: Final = (
+    (int(FLAG.has_rsrc_fork), int(FLAG.no_rsrc_fork), "it has a resource fork, and has none"),
+    (int(FLAG.pinned_to_main), int(FLAG.pinned_to_tier2), "it is pinned to both devices"),
+)
+"""Flags that exclude each other."""
+VALUE_NAMES: Final = {"sibling_link": records.SIBLING_VAL_FIXED, "snap_metadata": records.SNAP_METADATA_VAL}
+"""Records whose values end with a name."""
+KEY_NAMES: Final = ("dir_rec", "xattr", "snap_name")
+"""Records whose keys end with a name."""
+_XATTR_FLAG: Final = grammar.ApfsXattr.XattrFlag
+_MAX_EMBEDDED_BYTES: Final = 3804
+_MAX_NAME_BYTES: Final = 256
+_FINDER_BYTES: Final = 32
+_IS_SYSTEM_OWNED: Final = {
+    b"com.apple.fs.symlink": True,
+    b"com.apple.ResourceFork": False,
+    b"com.apple.system.Security": False,
+    b"com.apple.FinderInfo": False,
+    b"com.apple.decmpfs": False,
+}
+"""Whether attributes with these names belong to the file system."""
 
 VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
     "inode": rules(
@@ -324,215 +256,222 @@ def _check_length(rows: CheckedRows, part: str, name: str, kind: RecordType, tai
     rows.report(found != expected, part, f"{name}: its {what} has another length than it says", (expected, found))
 
 
-UNORDERED: Final = "keys-unordered"
-RECORD: Final = grammar.ApfsRecord.RecordType
-SECOND: Final = {
-    "omap": records.OMAP_KEY.xid,
-    "container-omap": records.OMAP_KEY.xid,
-    "spaceman": records.FREE_QUEUE_KEY.paddr,
-    "fext": records.FEXT_KEY.logical_addr,
-}
-"""The second field by which keys are sorted, in trees with one kind of record."""
+class Extended(Struct, frozen=True):
+    """Extended fields of records, one row per field."""
 
-NUMBERED: Final[dict[str, tuple[RecordType, RecordColumn]]] = {
-    "file_extent": (records.FILE_EXTENT_KEY, records.FILE_EXTENT_KEY.logical_addr),
-    "sibling_link": (records.SIBLING_KEY, records.SIBLING_KEY.sibling_id),
-    "file_info": (records.FILE_INFO_KEY, records.FILE_INFO_KEY.lba),
-}
-"""The second field by which keys are sorted, in records of volumes."""
+    rows: CheckedRows  # records whose fields could be separated
+    owner: NDArray[np.int64]  # position of each field's record in `rows`
+    # kind, flags: as stored
+    kind: NDArray[np.uint8]
+    flags: NDArray[np.uint8]
+    # start, length: position of the data in the batch, and its bytes without padding
+    start: NDArray[np.int64]
+    length: NDArray[np.int64]
 
-NAMED: Final = {"xattr": records.XATTR_KEY, "snap_name": records.SNAP_NAME_KEY, "dir_rec": records.DREC_KEY}
-"""Records whose keys end with a name."""
+    def select_kind(self, kind: int) -> NDArray[np.int64]:
+        """Return the positions of fields of one type."""
+        return np.flatnonzero(self.kind == kind)
 
 
-class DecodedKeys(NamedTuple):
-    """Keys of consecutive records: two numbers that sort as the tree does, the position of the name, and the address.
+def check_extended(rows: CheckedRows, name: str, width: int) -> Extended | None:
+    """Check the extended fields of records.
 
-    `name` is where the name begins in the buffer, `stop` where the key ends; both are equal if there is no name.
-    `child` is the node that an index record leads to.
+    Returns the fields of records whose lengths are consistent, or None if there are no fields.
     """
+    batch, size = rows.batch, rows.lengths("val") - width
+    long_enough = size >= XF_BLOB_HEAD.width
+    rows.report((size > 0) & ~long_enough, "val", f"{name}: its extended fields do not fill its value")
+    rows, size = rows.take(long_enough), size[long_enough]
+    if not len(size):
+        return None
+    start = rows.starts("val") + width
+    head = decode_columns(XF_BLOB_HEAD, batch.buffer, start, (XF_BLOB_HEAD.num_exts, XF_BLOB_HEAD.used_data))
+    count, used = head["num_exts"].astype(np.int64), head["used_data"].astype(np.int64)
+    rows.report(count == 0, "val", f"{name}: it announces extended fields, and has none")
+    front = XF_BLOB_HEAD.width + count * X_FIELD.width
+    wrong = front + used != size
+    rows.report(wrong, "val", f"{name}: its extended fields do not fill its value", (size - front, used))
+    rows, start, count, used = rows.take(~wrong), start[~wrong], count[~wrong], used[~wrong]
+    owner = owners(count)
+    spots = start[owner] + XF_BLOB_HEAD.width + ordinals(count) * X_FIELD.width
+    if not len(spots):
+        return None
+    found = decode_columns(X_FIELD, batch.buffer, spots, (X_FIELD.type, X_FIELD.flags, X_FIELD.len_data))
+    length = found["len_data"].astype(np.int64)
+    padded = -(-length // 8) * 8
+    total = np.bincount(owner, padded, len(count)).astype(np.int64)
+    message = f"{name}: the lengths of its extended fields do not add up to what they use"
+    rows.report(total != used, "val", message, (total, used))
+    # The data of a record's fields follow one another, after the descriptions of the fields.
+    ends = np.append(0, np.cumsum(padded))
+    begin = start[owner] + front[~wrong][owner] + ends[:-1] - ends[np.searchsorted(owner, owner)]
+    sound = (total == used)[owner]
+    _check_types(Extended(rows, owner, found["type"], found["flags"], begin, length), name)
+    fields = Extended(rows, owner[sound], found["type"][sound], found["flags"][sound], begin[sound], length[sound])
+    _check_padding(fields, name, padded[sound] - length[sound])
+    return fields
 
-    lead: NDArray[np.uint64]
-    second: NDArray[np.uint64]
-    name: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    image_offset: NDArray[np.int64]
-    child: NDArray[np.uint64]
+
+def _check_types(fields: Extended, name: str) -> None:
+    kind, flags, length = fields.kind, fields.flags, fields.length
+    wrong = ~np.isin(kind, np.array(_KNOWN_TYPES[name])) | (flags & np.uint8(~_EXTENDED_FLAGS & 0xFF) != 0)
+    wrong |= flags & np.uint8(_USER_AND_SYSTEM) == _USER_AND_SYSTEM
+    for (record, number), (allowed, size) in _FIELD_FORMS.items():
+        if record == name:
+            here = kind == number
+            wrong |= here & ~np.isin(flags, np.array(allowed))
+            if size is not None:
+                wrong |= here & (length != size)
+    broken = np.bincount(fields.owner, wrong, len(fields.rows.row)) > 0
+    message = f"{name}: an extended field has a type, flags or a size that it cannot have"
+    fields.rows.report(broken, "val", message)
+    order = np.lexsort((kind, fields.owner))
+    again = (np.diff(fields.owner[order]) == 0) & (np.diff(kind[order].astype(np.int64)) == 0)
+    twice = fields.rows.mark(fields.owner[order][1:][again])
+    fields.rows.report(twice, "val", f"{name}: it has two extended fields of one type")
 
 
-def check_container_keys(subject: Subject) -> None:
-    """Compare all keys of the container's own trees."""
-    for source in list_container_sources(subject):
-        check_tree(subject, source)
+def _check_padding(fields: Extended, name: str, gap: NDArray[np.int64]) -> None:
+    """Check that the padding of fields to eight bytes is zero."""
+    chosen = np.flatnonzero(gap > 0)
+    item, step = owners(gap[chosen]), ordinals(gap[chosen])
+    places = fields.start[chosen][item] + fields.length[chosen][item] + step
+    wrong = fields.rows.mark(fields.owner[chosen][item][fields.rows.batch.buffer[places] != 0])
+    fields.rows.report(wrong, "val", f"{name}: the padding of an extended field is not zero")
 
 
-def check_keys(subject: Subject, parts: VolumeParts) -> None:
-    """Compare all keys of a volume's trees."""
-
-    def notes(view: str) -> Notes:
-        return subject.inodes.setdefault((parts.state.number, view), {})
-
-    for source in list_volume_sources(subject, parts):
-        check_tree(subject, source, parts.state, notes=notes(parts.view) if source.tree == "fs" else None)
-    # States of a volume share most of their leaves, which are checked once.
-    known = parts.fs.nodes.paddr
-    for view, state, source in list_snapshot_sources(subject, parts):
-        check_tree(subject, source, state, known=known, notes=notes(view))
-        known = np.union1d(known, parts.views[view].paddr)
+def get_last_bytes(fields: Extended, chosen: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the last byte of each chosen field's data; none of the fields may be empty."""
+    last: NDArray[np.uint8] = fields.rows.batch.buffer[fields.start[chosen] + fields.length[chosen] - 1]
+    return last
 
 
-def check_tree(
-    # the container under check; its log records which keys are out of order and which nodes are empty
-    subject: Subject,
-    source: TreeSource,
-    state: Volume | None = None,
-    known: NDArray[np.uint64] | None = None,
-    notes: Notes | None = None,
+def check_inodes(rows: CheckedRows, fields: Extended | None, notes: Notes | None, *, is_plain: bool) -> None:
+    """Compare the flags, kind and numbers of inodes with their extended fields."""
+    found = {name: rows.column("val", INODE, name) for name in (INODE.internal_flags, INODE.mode, INODE.private_id)}
+    flags, form = found[INODE.internal_flags], found[INODE.mode] & 0xF000
+    number = rows.column("key", records.J_KEY, records.J_KEY.obj_id)
+    kinds = np.zeros(len(rows.row), np.uint32)
+    if fields is not None:
+        place = np.searchsorted(rows.row, fields.rows.row)[fields.owner]
+        np.bitwise_or.at(kinds, place, np.uint32(1) << (fields.kind & 31).astype(np.uint32))
+    _check_flags(rows, flags, kinds)
+    has = {kind: kinds >> np.uint32(kind) & np.uint32(1) != 0 for kind in map(int, FIELD)}
+    wrong = np.isin(form, _DEVICES) != has[int(FIELD.rdev)]
+    rows.report(wrong, "val", "inode: a device's number is there without a device, or a device without it")
+    wrong = has[int(FIELD.dstream)] & (form != int(FORMAT.file))
+    rows.report(wrong, "val", "inode: it has a data stream, but is not a regular file")
+    wrong = (found[INODE.private_id] != number) & (flags & _CLONED == 0)
+    sides = (number, found[INODE.private_id])
+    rows.report(wrong, "val", "inode: it has the stream of another, but is not a clone", sides, INODE.private_id)
+    sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
+    if fields is not None:
+        _check_streams(rows, fields, place, flags, is_plain=is_plain)
+        sparse, name = _read_sparse_and_names(rows, fields, place)
+    if notes is not None:
+        columns = {"obj_id": number, "flags": flags, "kinds": kinds, "sparse": sparse, "name": name}
+        for column, values in columns.items():
+            notes.setdefault(column, []).append(values)
+
+
+def _check_flags(rows: CheckedRows, flags: NDArray[np.uint64], kinds: NDArray[np.uint32]) -> None:
+    at = INODE.internal_flags
+    for flag, kind, what in _FLAGGED_FIELDS:
+        wrong = (flags & flag != 0) != (kinds >> np.uint32(kind) & np.uint32(1) != 0)
+        rows.report(wrong, "val", f"inode: flags and extended fields disagree about {what}", field=at)
+    for first, second, message in _EXCLUSIVE_FLAGS:
+        rows.report((flags & first != 0) & (flags & second != 0), "val", f"inode: {message}", field=at)
+    wrong = (flags & int(FLAG.dir_stats_origin) != 0) & (flags & int(FLAG.maintain_dir_stats) == 0)
+    rows.report(wrong, "val", "inode: statistics begin here that it does not keep", field=at)
+
+
+def _check_streams(
+    rows: CheckedRows, fields: Extended, place: NDArray[np.int64], flags: NDArray[np.uint64], *, is_plain: bool
 ) -> None:
-    """Compare the keys of one tree, level by level."""
-    volume = None if state is None else state.superblock
-    nodes = TreeNodes(subject)
-    above: tuple[DecodedKeys, Index] | None = None
-    for _, batches in groupby(read_levels(source, known=known), key=lambda batch: batch.level):
-        own: list[DecodedKeys] = []
-        last: tuple[int, int, bytes] | None = None
-        for batch in batches:
-            keys = decode_keys(batch, hashed_names=volume is not None and bool(volume.has_hashed_names))
-            _check_order(subject, batch, keys, last)
-            if above is not None:
-                _check_bounds(subject, batch, keys, *above)
-            _check_empty(subject, batch)
-            nodes.add(batch)
-            check_records(subject, batch, volume, notes)
-            own += [keys] if batch.level else []
-            last = _get_key(batch.buffer, keys, -1) if len(keys.lead) else last
-        if own:
-            whole = DecodedKeys(*(np.concatenate(column) for column in zip(*own, strict=True)))
-            above = whole, index_of(whole.child)
-    nodes.close()
+    """Check that streams have keys only in encrypted volumes; a clone may have no key yet."""
+    chosen = fields.select_kind(int(FIELD.dstream))
+    chosen = chosen[fields.length[chosen] >= DSTREAM.width]
+    key = decode_column(DSTREAM, rows.batch.buffer, fields.start[chosen], DSTREAM.default_crypto_id)
+    is_clone = flags[place[chosen]] & int(FLAG.was_cloned) != 0
+    wrong = (key == _UNASSIGNED) & ~is_clone | is_plain & (key != 0) & (key != _UNASSIGNED)
+    rows.report(rows.mark(place[chosen[wrong]]), "val", "inode: its stream has a key that it cannot have")
 
 
-def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
-    """Decode the keys of a batch of nodes."""
-    source, slots = batch.tree.source, batch.slots
-    # Keys do not sort by their bytes: numbers are little-endian, and the record type is in the high bits of the object
-    # number, but sorts after it (reference, j_key_t).
-    lead = low_keys(source, batch.buffer, slots.key_start)
-    second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
-    if source.kind.key_type is records.J_KEY:
-        _decode_volume_keys(batch, second, name, hashed_names=hashed_names)
-    elif source.tree in SECOND:
-        second = batch.column("key", source.kind.key_type, SECOND[source.tree])
-    within = slots.key_start - slots.node * batch.size_bytes
-    where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
-    child = np.zeros(len(slots), np.uint64)
-    if batch.level:
-        child[slots.val_len >= batch.tree.shape.sizes.child] = decode_children(batch)[1]
-    return DecodedKeys(lead, second, name, slots.key_start + slots.key_len, where, child)
-
-
-def _decode_volume_keys(
-    batch: ReadNodes, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool
-) -> None:
-    """Fill in the parts after object number and type in keys of file-system records."""
-    slots = batch.slots
-    kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
-    forms = dict(NUMBERED)
-    if hashed_names:
-        # Neither linux-apfs-rw nor apfsck compares the length in the lower bits.
-        forms["dir_rec"] = (records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
-    for record, (key_type, column) in forms.items():
-        rows = _choose_kind(kinds, slots.key_len, record, key_type)
-        second[rows] = decode_column(key_type, batch.buffer, slots.key_start[rows], column)
-    for record, plain in NAMED.items():
-        form = records.DREC_HASHED_KEY if record in forms else plain
-        rows = _choose_kind(kinds, slots.key_len, record, form)
-        name[rows] = slots.key_start[rows] + form.width
-
-
-def _choose_kind(
-    kinds: NDArray[np.uint64], length: NDArray[np.int32], record: str, key_type: RecordType
-) -> NDArray[np.int64]:
-    return np.flatnonzero((kinds == int(RECORD[record])) & (length >= key_type.width))
-
-
-def _get_key(buffer: NDArray[np.uint8], keys: DecodedKeys, row: int) -> tuple[int, int, bytes]:
-    name = buffer[int(keys.name[row]) : int(keys.stop[row])].tobytes()
-    return int(keys.lead[row]), int(keys.second[row]), name
-
-
-def _check_order(subject: Subject, batch: ReadNodes, keys: DecodedKeys, last: tuple[int, int, bytes] | None) -> None:
-    """Check that the keys are in order."""
-    if not len(keys.lead):
-        return
-    before, after = (keys.lead[:-1], keys.second[:-1]), (keys.lead[1:], keys.second[1:])
-    same = (before[0] == after[0]) & (before[1] == after[1])
-    wrong = (after[0] < before[0]) | ((after[0] == before[0]) & (after[1] < before[1]))
-    pairs = [(row + 1, _get_key(batch.buffer, keys, row), _get_key(batch.buffer, keys, row + 1)) for row in _rows(same)]
-    if last is not None:
-        pairs.insert(0, (0, last, _get_key(batch.buffer, keys, 0)))
-    rows = sorted(
-        {row + 1 for row in _rows(wrong)}
-        | {row for row, *both in pairs if _is_unordered(batch.tree.source.tree, *both)}
+def _read_sparse_and_names(
+    rows: CheckedRows, fields: Extended, place: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return the sparse bytes and the hashes of names, and check that names end with a zero byte."""
+    buffer = rows.batch.buffer
+    sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
+    chosen = fields.select_kind(int(FIELD.sparse_bytes))
+    chosen = chosen[fields.length[chosen] >= records.SPARSE_BYTES.width]
+    sparse[place[chosen]] = decode_column(
+        records.SPARSE_BYTES, buffer, fields.start[chosen], records.SPARSE_BYTES.num_bytes
     )
-    for row in rows[:MAX_CASES]:
-        _locate_key(subject, batch, row).add(
-            UNORDERED, level_of_disorder(batch.tree.source.tree), "key is out of order"
-        )
-    ties = [
-        row for row, earlier, later in pairs if earlier[:2] == later[:2] and later[2] < earlier[2] and row not in rows
-    ]
-    for row in ties[:MAX_CASES]:
-        message = "of names with one hash, this one is after one with greater bytes"
-        _locate_key(subject, batch, row).add(UNORDERED, "info", message)
+    chosen = fields.select_kind(int(FIELD.entry_name))
+    chosen = chosen[fields.length[chosen] > 0]
+    ends = get_last_bytes(fields, chosen) == 0
+    rows.report(rows.mark(place[chosen[~ends]]), "val", "inode: its name does not end with a zero byte")
+    chosen = chosen[ends]
+    name[place[chosen]] = hash_texts(buffer, fields.start[chosen], fields.length[chosen] - 1)
+    return sparse, name
 
 
-def _rows(chosen: NDArray[np.bool_]) -> list[int]:
-    return np.flatnonzero(chosen).tolist()
+def check_names(rows: CheckedRows, name: str, kind: RecordType, volume: ApfsVolume.ApfsSuperblock | None) -> None:
+    """Check the names in keys of one kind."""
+    start, stop = rows.starts("key") + kind.width, rows.starts("key") + rows.lengths("key")
+    _check_ends(rows, "key", name, start, stop)
+    if name == "xattr":
+        rows.report(stop - start > _MAX_NAME_BYTES, "key", "xattr: its name is longer than any may be")
+    elif name == "dir_rec" and volume is not None and volume.has_hashed_names and rows.batch.level:
+        # Keys of leaves are compared with all names of the volume.
+        _check_hashes(rows, start, stop, folded=bool(volume.is_case_insensitive))
 
 
-def _is_unordered(tree: str, before: tuple[int, int, bytes], after: tuple[int, int, bytes]) -> bool:
-    """Return whether a key does not sort after the one before it.
-
-    Names with one hash may be in any order: apfsck demands that of their bytes, while linux-apfs-rw leaves them in the
-    order of creation and searches by the hash alone. The behaviour of macOS is not documented.
-    """
-    is_hashed = before[1] != 0 or tree not in {"fs", "snapmeta"}
-    return after == before if is_hashed and after[:2] == before[:2] else after <= before
-
-
-def _check_bounds(subject: Subject, batch: ReadNodes, keys: DecodedKeys, above: DecodedKeys, children: Index) -> None:
-    """Check that the first key of a node is not before the key that leads to it."""
-    lead, second, where = above.lead, above.second, above.image_offset
-    firsts = np.flatnonzero(np.diff(batch.slots.node, prepend=-1) != 0)
-    node = batch.slots.node[firsts]
-    entry, known = children.find(batch.places.node_id[node])
-    known &= lead[entry] == batch.places.low_key[node]
-    firsts, node, entry = firsts[known], node[known], entry[known]
-    wrong = (keys.lead[firsts] < lead[entry]) | (
-        (keys.lead[firsts] == lead[entry]) & (keys.second[firsts] < second[entry])
-    )
-    # Drivers keep the keys of an index exact (apfsck demands that), though a search needs only a lower bound.
-    other = ~wrong & ((keys.lead[firsts] != lead[entry]) | (keys.second[firsts] != second[entry]))
-    for chosen, how_bad, message in (
-        (wrong, level_of_disorder(batch.tree.source.tree), "the key that leads to it is after its first key"),
-        (other, "warning", "the key that leads to it is not its first key"),
-    ):
-        for number, row in zip(node[chosen].tolist(), entry[chosen].tolist(), strict=True):
-            log = batch.at(number, log=subject.log)
-            # The finding is about the node; the key that may be wrong is in its parent.
-            at = log.at_byte(log.structure, int(where[row]), log.device)
-            at.add(UNORDERED, how_bad, message)
+def check_texts(rows: CheckedRows, name: str) -> None:
+    """Check the names in values of one kind."""
+    if name in VALUE_NAMES:
+        start = rows.starts("val") + VALUE_NAMES[name].width
+        _check_ends(rows, "val", name, start, rows.starts("val") + rows.lengths("val"))
+    elif name == "xattr":
+        _check_attributes(rows)
 
 
-def _check_empty(subject: Subject, batch: ReadNodes) -> None:
-    """Check that no node except a root is empty: drivers free such nodes."""
-    wrong = batch.check.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
-    for number in np.flatnonzero(wrong)[:MAX_CASES].tolist():
-        at = number * batch.size_bytes + records.BTREE_NODE.num_keys.offset
-        log = batch.at(number, at, log=subject.log)
-        log.add("node-header-differs", "error", "a node that is not a root is empty")
+def _check_ends(rows: CheckedRows, part: str, name: str, start: NDArray[np.int64], stop: NDArray[np.int64]) -> None:
+    """Check that each name ends with its first zero byte."""
+    zeros = np.flatnonzero(rows.batch.buffer == 0)
+    spot = np.minimum(np.searchsorted(zeros, start), max(len(zeros) - 1, 0))
+    wrong = (stop <= start) | (zeros[spot] != stop - 1 if len(zeros) else np.ones(len(start), bool))
+    rows.report(wrong, part, f"{name}: its name does not end with its first zero byte")
 
 
-def _locate_key(subject: Subject, batch: ReadNodes, row: int) -> FindingLog:
-    return batch.at(int(batch.slots.node[row]), int(batch.slots.key_start[row]), log=subject.log)
+def _check_hashes(rows: CheckedRows, start: NDArray[np.int64], stop: NDArray[np.int64], *, folded: bool) -> None:
+    buffer, length = rows.batch.buffer, np.maximum(stop - start - 1, 0)
+    data = [buffer[first : first + size] for first, size in zip(start.tolist(), length.tolist(), strict=True)]
+    names = Names(np.concatenate(data), length)
+    found, known = hash_names(names, folded=folded)
+    stored = rows.column("key", records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
+    message = "dir_rec: the hash in an index is not that of its name"
+    rows.report(known & (found != stored), "key", message, (found, stored))
+    if not names.is_text():
+        wrong = np.array([not is_utf8(raw) for raw in names.raw()])
+        rows.report(wrong, "key", "dir_rec: a name in an index is not UTF-8")
+
+
+def _check_attributes(rows: CheckedRows) -> None:
+    fixed = records.XATTR_VAL.fixed
+    flags, size = (rows.column("val", records.XATTR_VAL, field) for field in (fixed.flags, fixed.len_xdata))
+    is_stream = flags & np.uint16(_XATTR_FLAG.data_stream) != 0
+    wrong = is_stream & (size != records.XATTR_DSTREAM.width) | ~is_stream & (size > _MAX_EMBEDDED_BYTES)
+    rows.report(wrong, "val", "xattr: more data than it may embed, or no stream", field=fixed.len_xdata)
+    head = records.XATTR_KEY.width
+    start, length = rows.starts("key") + head, rows.lengths("key") - head - 1
+    for name, is_system in _IS_SYSTEM_OWNED.items():
+        here = np.flatnonzero(length == len(name))
+        here = here[(rows.batch.buffer[start[here][:, None] + np.arange(len(name))] == list(name)).all(axis=1)]
+        is_owned = flags & np.uint16(_XATTR_FLAG.file_system_owned) != 0
+        wrong = rows.mark(here) & (is_owned != is_system)
+        rows.report(wrong, "val", "xattr: it belongs to the file system or not, against its name", field=fixed.flags)
+        if name == b"com.apple.FinderInfo":
+            wrong = rows.mark(here) & ~is_stream & (size != _FINDER_BYTES)
+            rows.report(wrong, "val", "xattr: information of the Finder has 32 bytes", field=fixed.len_xdata)

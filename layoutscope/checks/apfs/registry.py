@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import field
 
-from layoutscope.checks.apfs import btree, extents, inodes, names, objects, records, spaceman, volume_fields
+from layoutscope.checks.apfs import btree, comparison, extents, inodes, names, objects, spaceman
 from layoutscope.checks.apfs.subject import open_subject
 from layoutscope.checks.engine import Check, choose_checks, list_unchecked
 from layoutscope.checks.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
@@ -195,12 +195,12 @@ CAUSES: Final = Causes(
 def _container_trees(subject: Subject) -> None:
     btree.check_container_trees(subject)
     btree.check_container_map(subject)
-    records.check_container_keys(subject)
+    btree.check_container_keys(subject)
 
 
 CONTAINER_CHECKS: Final[dict[str, Check]] = {
-    "numbers": Check(inodes.check_numbers),
-    "checkpoint-maps": Check(inodes.check_maps),
+    "numbers": Check(comparison.check_numbers),
+    "checkpoint-maps": Check(comparison.check_maps),
     "superblock-fields": Check(objects.check_superblock),
     "superblock-copy": Check(objects.check_copy),
     "map-fields": Check(objects.check_map_headers),
@@ -213,8 +213,8 @@ CONTAINER_CHECKS: Final[dict[str, Check]] = {
     "jumpstart": Check(objects.check_jumpstart),
     "key-bags": Check(objects.check_keybags),
     "write-cache": Check(objects.check_write_cache),
-    "newer-superblocks": Check(inodes.check_newer),
-    "chunk-checksums": Check(inodes.check_space_blocks, ("space",)),
+    "newer-superblocks": Check(comparison.check_newer),
+    "chunk-checksums": Check(comparison.check_space_blocks, ("space",)),
     "checkpoints": Check(btree.check_checkpoints),
     "volumes": Check(btree.check_lost_volumes),
     "sizes": Check(spaceman.check_sizes, ("space",)),
@@ -243,23 +243,23 @@ VOLUME_CHECKS: Final[dict[str, Check]] = {
     "roots": Check(btree.check_roots, _ALL_TREES),
     # These check other objects; reading reports if they are missing.
     "map-heads": Check(objects.check_volume_omap),
-    "superblocks": Check(volume_fields.check_superblocks),
-    "integrity-metadata": Check(volume_fields.check_integrity),
+    "superblocks": Check(objects.check_superblocks),
+    "integrity-metadata": Check(objects.check_integrity),
     "extended-metadata": Check(objects.check_extended_metadata),
     "object-maps": Check(btree.check_object_map, _ALL_TREES),
-    "keys": Check(records.check_keys, _ALL_TREES),
-    "volume-identity": Check(inodes.check_identity),
-    "volume-counts": Check(inodes.check_counts, requires=_ALL_TREES),
-    "entries": Check(records.check_entries, requires=_FILE_TREES),
+    "keys": Check(btree.check_keys, _ALL_TREES),
+    "volume-identity": Check(comparison.check_identity),
+    "volume-counts": Check(comparison.check_counts, requires=_ALL_TREES),
+    "entries": Check(inodes.check_entries, requires=_FILE_TREES),
     "links": Check(inodes.check_links, requires=_FILE_TREES),
-    "sibling-links": Check(records.check_sibling_links, requires=_FILE_TREES),
-    "directories": Check(records.check_directories, requires=_FILE_TREES),
+    "sibling-links": Check(inodes.check_sibling_links, requires=_FILE_TREES),
+    "directories": Check(inodes.check_directories, requires=_FILE_TREES),
     "name-hashes": Check(names.compare_names, _FILE_TREES),
     "inodes": Check(inodes.check_inode_notes, requires=(*_FILE_TREES, "fext")),
     "streams": Check(inodes.check_streams, requires=_FILE_TREES),
-    "stream-sizes": Check(records.check_stream_sizes, requires=_FILE_TREES),
+    "stream-sizes": Check(inodes.check_stream_sizes, requires=_FILE_TREES),
     "attributes": Check(inodes.check_attributes, requires=_FILE_TREES),
-    "lost-records": Check(records.check_lost_inodes, requires=_FILE_TREES),
+    "lost-records": Check(inodes.check_lost_inodes, requires=_FILE_TREES),
     "extents": Check(extents.check_shape, requires=(*_FILE_TREES, "fext")),
     "references": Check(extents.check_references, requires=_ALL_TREES),
     "reference-owners": Check(extents.check_owners, requires=_ALL_TREES),

@@ -7,13 +7,14 @@ space from the header, and would overwrite records if that is wrong.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from layoutscope.checks.apfs.extents import list_snapshot_sources
 from layoutscope.checks.apfs.records import check_records
 from layoutscope.checks.apfs.subject import list_container_sources, list_volume_roots, list_volume_sources
+from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, equals, one_of, only_bits, rules
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.mapped import Mapped
     from layoutscope.filesystems.apfs.omap import ObjectMap
     from layoutscope.filesystems.apfs.volume import Volume
-    from layoutscope.findings import FindingLog, Level
+    from layoutscope.findings import FindingLog
     from layoutscope.structs.grammar import ApfsContainer
     from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
@@ -231,18 +232,11 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
 
 
 def _report(
-    subject: Subject,
-    batch: ReadNodes,
-    wrong: Mask,
-    plus: int,
-    message: str,
-    expected: NDArray[Any] | None = None,
-    found: NDArray[Any] | None = None,
+    subject: Subject, batch: ReadNodes, wrong: Mask, plus: int, message: str, expected: object = "", found: object = ""
 ) -> None:
-    def at(node: int) -> FindingLog:
-        return batch.at(node, node * batch.size_bytes + plus, log=subject.log)
-
-    subject.log.cases(wrong, DIFFERS, message, at, expected=expected, found=found, most=MAX_CASES)
+    """Report nodes of a batch, each at a byte."""
+    at = lambda node, _: batch.at(node, node * batch.size_bytes + plus, log=subject.log)  # noqa: E731
+    Table(at, DIFFERS, "warning").report(wrong, message, expected=expected, found=found)
 
 
 def _check_area(
@@ -479,39 +473,27 @@ def _check_entries(
     alone = deleted & ~_has_older(entry["oid"])
     strange = ~deleted & entry["is_encrypted"] & (not may_encrypt)
 
-    def report(
-        wrong: Mask,
-        field: str,
-        message: str,
-        expected: NDArray[Any] | None = None,
-        found: NDArray[Any] | None = None,
-        level: Level = "warning",
-    ) -> None:
+    def at(row: int, field: str) -> FindingLog:
         part, _, path = field.partition(".")
-        starts, plus = getattr(batch.slots, f"{part}_start"), (KEY if part == "key" else VALUE).offset_of(path)
+        plus = (KEY if part == "key" else VALUE).offset_of(path)
+        start = int(getattr(batch.slots, f"{part}_start")[row]) + plus
+        return batch.at(int(batch.slots.node[row]), start, name=f"entry of object {entry['oid'][row]}", log=subject.log)
 
-        def at(row: int) -> FindingLog:
-            name, start = f"entry of object {entry['oid'][row]}", int(starts[row]) + plus
-            return batch.at(int(batch.slots.node[row]), start, name=name, log=subject.log)
-
-        most = MAX_CASES
-        subject.log.cases(
-            wrong, "object-map-differs", message, at, level=level, expected=expected, found=found, most=most
-        )
-
+    report = Table(at, "object-map-differs", "warning").report
     # An error loses the object that the entry names; what a warning is about was read all the same.
-    report(future, "key.xid", "its transaction is younger than the container", found=entry["xid"], level="error")
+    report(future, "its transaction is younger than the container", "key.xid", found=entry["xid"], level="error")
     message = "its size is not a whole number of blocks"
-    report(odd, "val.len_object", message, found=entry["len_object"], level="error")
+    report(odd, message, "val.len_object", found=entry["len_object"], level="error")
     row, is_sound = mapped.of(entry["paddr"])
     is_sound &= ~(deleted | outside)
     stored = size.copy()
     stored[is_sound] = mapped.size_bytes[row[is_sound]]
-    report(~odd & (stored != size), "val.len_object", "the node there has another size", stored, size)
-    report(outside, "val.paddr", "it leads out of the image", found=entry["paddr"], level="error")
+    message = "the node there has another size"
+    report(~odd & (stored != size), message, "val.len_object", expected=stored, found=size)
+    report(outside, "it leads out of the image", "val.paddr", found=entry["paddr"], level="error")
     message = "it says deleted, but no older entry is there to delete"
-    report(alone, "val.flags", message, level="error")
-    report(strange, "val.flags", "it says encrypted on a volume that is not")
+    report(alone, message, "val.flags", level="error")
+    report(strange, "it says encrypted on a volume that is not", "val.flags")
     # Contents of a block with a wrong checksum do not count as contradictions.
     found = {name: entry[name].copy() for name in ("oid", "xid")}
     plain = np.flatnonzero(is_sound & ~(future | odd))
@@ -519,10 +501,10 @@ def _check_entries(
     other = found["oid"] != entry["oid"]
     message = "the object there has another number"
     is_misled = other & np.isin(entry["paddr"], wrong)
-    report(is_misled, "key.oid", message, entry["oid"], found["oid"], level="error")
-    report(other & ~is_misled, "key.oid", message, entry["oid"], found["oid"])
-    later = (found["xid"] != entry["xid"]) & ~other
-    report(later, "key.xid", "the object there is of another transaction", entry["xid"], found["xid"])
+    report(is_misled, message, "key.oid", expected=entry["oid"], found=found["oid"], level="error")
+    report(other & ~is_misled, message, "key.oid", expected=entry["oid"], found=found["oid"])
+    later, message = (found["xid"] != entry["xid"]) & ~other, "the object there is of another transaction"
+    report(later, message, "key.xid", expected=entry["xid"], found=found["xid"])
 
 
 def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -24,6 +24,7 @@ from layoutscope.checks.apfs.objects import (
     read_block,
 )
 from layoutscope.checks.apfs.subject import list_queue_sources
+from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import ZERO, Want, at_most, check_fields, equals, item_offset, only_bits, rules
 from layoutscope.filesystems.apfs.btree import read_levels, read_nodes
 from layoutscope.filesystems.apfs.contents import account
@@ -165,11 +166,11 @@ def check_chunks(subject: Subject) -> None:
 def _report_heads(subject: Subject, heads: Columns, path: str, message: str, expected: NDArray[Any]) -> None:
     """Report chunk-info blocks in which a field has an unexpected value."""
 
-    def at(row: int) -> FindingLog:
+    def at(row: int, path: str) -> FindingLog:
         return subject.log.at("chunk information", int(heads["paddr"][row]), plus=CIB.offset_of(path))
 
-    found = heads[path]
-    subject.log.cases(found != expected, INVALID, message, at, expected=expected, found=found, most=MAX_CASES)
+    table, found = Table(at, INVALID, "warning"), heads[path]
+    table.report(found != expected, message, path, expected=expected, found=found)
 
 
 def _check_geometry(subject: Subject, space: Space, chunks: Columns, number: int) -> None:
@@ -226,22 +227,24 @@ _MASKED: Final = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "n
 """Decoded numbers of fields that hold a number and flags."""
 
 
+def _locate_chunk(subject: Subject, chunks: Columns) -> Callable[[int, int], FindingLog]:
+    """Bind the log to a byte of a chunk."""
+    place, paddr = chunks["plus"], chunks["cib_paddr"]
+    return lambda row, plus: subject.log.at(f"chunk {row}", int(paddr[row]), plus=int(place[row]) + plus)
+
+
 def _report_chunks(
     subject: Subject,
     chunks: Columns,
     field: str,
     wrong: NDArray[np.bool_],
     message: str,
-    expected: NDArray[np.int64] | None = None,
+    expected: object = "",
 ) -> None:
     """Report chunks, each at one of its fields."""
-    found = chunks[_MASKED.get(field, field)]
-
-    def at(row: int) -> FindingLog:
-        plus = int(chunks["plus"][row]) + CHUNK.offset_of(field)
-        return subject.log.at(f"chunk {row}", int(chunks["cib_paddr"][row]), plus=plus)
-
-    subject.log.cases(wrong, INVALID, message, at, expected=expected, found=found, most=MAX_CASES)
+    locate = _locate_chunk(subject, chunks)
+    table = Table(lambda row, field: locate(row, CHUNK.offset_of(field)), INVALID, "warning")
+    table.report(wrong, message, field, expected=expected, found=chunks[_MASKED.get(field, field)])
 
 
 def read_chunks(subject: Subject, device: int) -> tuple[Columns, Columns]:
@@ -515,11 +518,7 @@ def _check_chunks(subject: Subject, device: int) -> None:
         (CHUNK.num_free_and_flags, only_bits(_COUNT_BITS), RESERVED),
     )
 
-    def at(number: int, plus: int) -> FindingLog:
-        where = int(chunks["plus"][number]) + plus
-        return subject.log.at(f"chunk {number}", int(chunks["cib_paddr"][number]), plus=where)
-
-    check_fields(CHUNK, buffer, row * size + chunks["plus"], declared, at)
+    check_fields(CHUNK, buffer, row * size + chunks["plus"], declared, _locate_chunk(subject, chunks))
     newest = np.zeros(len(heads["paddr"]), np.uint64)
     np.maximum.at(newest, row, chunks["xid"])
     # A chunk-info block is rewritten when one of its chunks changes, and only then.

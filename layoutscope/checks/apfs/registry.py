@@ -16,8 +16,8 @@ from msgspec import field
 
 from layoutscope.checks.apfs import btree, comparison, extents, inodes, names, objects, spaceman
 from layoutscope.checks.apfs.subject import open_subject
+from layoutscope.checks.causes import About, Causes, Follows, deduplicate, from_one, name_causes
 from layoutscope.checks.engine import Check, choose_checks, list_unchecked
-from layoutscope.checks.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.display import Struct
 from layoutscope.filesystems import contract
 from layoutscope.filesystems.apfs.container import report_changes, uuid_text
@@ -314,7 +314,7 @@ def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Ch
     # A cause may be in another part of the container.
     unique = {uuid: deduplicate(findings) for uuid, findings in volumes.items()}
     owners = [uuid for uuid, findings in unique.items() for _ in findings]
-    named = iter(name_causes_of([item for findings in unique.values() for item in findings], CAUSES, owners))
+    named = iter(name_causes([item for findings in unique.values() for item in findings], CAUSES, owners))
     return CheckedContainer({uuid: list(islice(named, len(each))) for uuid, each in unique.items()}, unchecked)
 
 

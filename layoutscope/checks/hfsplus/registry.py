@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.checks.causes import About, Causes, Follows, deduplicate, from_one, name_causes
 from layoutscope.checks.engine import Check, choose_checks, list_unchecked
-from layoutscope.checks.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.checks.hfsplus import btree, catalog, volume
 from layoutscope.checks.hfsplus.records import Subject, read_subject
 from layoutscope.filesystems.contract import Checked
@@ -276,4 +276,4 @@ def check_volume(request: VolumeRequest, without: Container[str] = ()) -> Checke
     combined = replace_refined(
         read, fine, lambda item: (item.code, item.structure) in exact or (item.code, item.image_offset) in places
     )
-    return Checked(name_causes_of(deduplicate(combined), CAUSES), len(CHECKS), tuple(list_unchecked(CHECKS, unread)))
+    return Checked(name_causes(deduplicate(combined), CAUSES), len(CHECKS), tuple(list_unchecked(CHECKS, unread)))

@@ -129,9 +129,9 @@ class Apfs:
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
         from layoutscope.checks.apfs.registry import CAUSES
-        from layoutscope.checks.fieldrules import name_causes_of
+        from layoutscope.checks.causes import name_causes
 
-        return name_causes_of(findings, CAUSES, volumes)
+        return name_causes(findings, CAUSES, volumes)
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a container; a password unlocks the nodes of the volume."""

@@ -156,10 +156,10 @@ class Hfsplus:
 
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
-        from layoutscope.checks.fieldrules import name_causes_of
+        from layoutscope.checks.causes import name_causes
         from layoutscope.checks.hfsplus.registry import CAUSES
 
-        return name_causes_of(findings, CAUSES, volumes)
+        return name_causes(findings, CAUSES, volumes)
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a volume, after the journal's replay if that was asked for."""

@@ -1,0 +1,219 @@
+"""What follows from what: findings are linked to the findings that may have caused them.
+
+A file system declares its rows of causes and consequences, and says which object each finding is about.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from layoutscope.display import Struct
+from layoutscope.findings import RANK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from layoutscope.findings import Finding
+
+
+class About(NamedTuple):
+    """Which object a finding is about, by identity."""
+
+    tree: str = ""  # its tree, or the kind of object; empty where it is about none
+    number: int | None = None  # the node or object in it
+    # other objects that it is about, such as the node that a pointer leads to, each as a tree and a number
+    names: tuple[tuple[str, int], ...] = ()
+
+
+class Follows(Struct, frozen=True):
+    """What may follow from findings of some codes."""
+
+    causes: frozenset[str]  # codes of the cause
+    consequences: frozenset[str]  # codes of what may follow
+    where: str = ""  # pattern of the structures that a cause may be about; empty for all
+    what: str = ""  # pattern of the structures that a consequence may be about; empty for all
+    is_of_one_tree: bool = False  # whether cause and consequence are about the same tree
+    is_of_named: bool = False  # whether the consequence is about the very object that the cause names
+
+
+def from_one(cause: str, consequences: frozenset[str], *, of_tree: bool = False) -> Follows:
+    """Make a row of one cause, which does not follow from itself."""
+    return Follows(frozenset({cause}), consequences - {cause}, is_of_one_tree=of_tree)
+
+
+class Causes(Struct, frozen=True):
+    """What follows from what in a file system."""
+
+    rows: tuple[Follows, ...]  # from the deepest cause to the shallowest
+    # codes of errors that say that the bytes of one node are damaged, the gravest first: each such node is one cause
+    damage: tuple[str, ...]
+    doubtful: tuple[str, ...]  # codes that say the same of a node, and may as well follow from damage of another one
+    # codes of errors of a field that leads to an object, which are the cause of what is wrong with that
+    fields: tuple[str, ...]
+    about: Callable[[Finding], About]  # which object a finding is about
+
+
+def deduplicate(findings: Iterable[Finding]) -> list[Finding]:
+    """Leave out repeated findings on a byte, or those at a lower level, where reading and a check report the same."""
+    every = list(dict.fromkeys(findings))
+    worst: dict[tuple[str, int, int | None], int] = {}
+    for item in every:
+        place = item.code, item.device, item.image_offset
+        worst[place] = max(worst.get(place, 0), RANK[item.level])
+    return [
+        item
+        for item in every
+        if item.image_offset is None or RANK[item.level] == worst[item.code, item.device, item.image_offset]
+    ]
+
+
+def name_causes(
+    findings: Sequence[Finding],
+    causes: Causes,
+    # the volume that each finding is of, empty for the container; findings of one volume without it
+    volumes: Sequence[str] = (),
+) -> tuple[Finding, ...]:
+    """Name the causes of each finding that may follow from others."""
+    found = _Links(findings, causes, volumes or [""] * len(findings))
+    found.join_nodes()
+    for row in causes.rows:
+        found.apply(row)
+    # Many findings have the same causes, such as all that a lost tree left unknown: those are followed once.
+    named = {links: tuple(findings[root] for root in found.roots(links)) for links in set(found.links.values())}
+    named[()] = ()
+    return tuple(replace(item, causes=named[found.links.get(number, ())]) for number, item in enumerate(findings))
+
+
+Key = tuple[str, str, int]
+"""A volume, a tree of it, and a node of that."""
+
+
+class _Links:
+    """What leads from consequences to causes, by their places among the findings."""
+
+    def __init__(self, findings: Sequence[Finding], causes: Causes, volumes: Sequence[str]) -> None:
+        self.findings, self.causes, self.volumes = findings, causes, volumes
+        self.about = [causes.about(item) for item in findings]
+        self.codes: dict[str, list[int]] = {}
+        for number, item in enumerate(findings):
+            if item.level != "info":
+                self.codes.setdefault(item.code, []).append(number)
+        self.links: dict[int, tuple[int, ...]] = {}
+        self.heads: set[int] = set()
+
+    def roots(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Follow links to the causes that follow from nothing, each finding once."""
+        found, seen = dict[int, None](), set[int]()
+        waiting = [*numbers][::-1]
+        while waiting:
+            number = waiting.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            if number in self.links:
+                waiting += self.links[number][::-1]
+            else:
+                found[number] = None
+        return tuple(found)
+
+    def own(self, number: int) -> Key | None:
+        tree, node, _ = self.about[number]
+        return None if node is None else (self.volumes[number], tree, node)
+
+    def named(self, number: int) -> list[Key]:
+        return [(self.volumes[number], *name) for name in self.about[number].names]
+
+    def _record(self, number: int) -> tuple[str, str, str]:
+        """Name the record or object that a finding is about, as precisely as it says."""
+        item = self.findings[number]
+        # Two findings of one node are about the same only where the node is damaged itself, or where the record is one.
+        record = item.field.partition("/")[0] if item.field.startswith("record ") else ""
+        own = "" if record or self.about[number].number is None else str(number)
+        return self.volumes[number], item.structure, record or own
+
+    def join_nodes(self) -> None:
+        """Make each damaged node one cause, whatever else is wrong in it, or with what leads to it."""
+        heads = dict[Key, int]()
+        places = dict[tuple[int, int], int]()
+        for number in self._all((*self.causes.damage, *self.causes.doubtful)):
+            item, own = self.findings[number], self.own(number)
+            if item.level == "error" and item.image_offset is not None and own is not None:
+                # Several states and trees may share a block.
+                heads.setdefault(own, places.setdefault((item.device, item.image_offset), number))
+        self.heads.update(number for number in heads.values() if self.findings[number].code in self.causes.damage)
+        # A field that leads to the wrong object says so as an error: what was found there is no node of this tree.
+        for number in self._all(self.causes.fields):
+            for key in self.named(number) if self.findings[number].level == "error" else ():
+                if key in heads:
+                    self.link(heads[key], (number,))
+        for number in self._all(self.codes):
+            for named in (self.own(number), *self.named(number)):
+                if named is not None and named in heads:
+                    self.link(number, (heads[named],))
+
+    def apply(self, row: Follows) -> None:
+        """Link what a row says, as far as nothing else explains it yet."""
+        causes = [n for n in self._all(sorted(row.causes)) if re.match(row.where, self.findings[n].structure)]
+        if not causes:
+            return
+        causes.sort()
+        same = dict[object, int]()
+        groups = dict[tuple[str, str], list[int]]()
+        for number in causes:
+            for key in self.named(number) if row.is_of_named else (self._record(number),):
+                same.setdefault(key, number)
+            groups.setdefault((self.volumes[number], self._tree(number, row)), []).append(number)
+        # A node whose own bytes are damaged does not follow from damage of others.
+        kept = {*causes} | (self.heads if row.causes & {*self.causes.damage} else set())
+        # No cause of this row is linked here, so what they follow from stays the same meanwhile.
+        known = dict[tuple[str, str, bool, str], tuple[int, ...]]()
+        for number in self._all(sorted(row.consequences)):
+            if number in self.links or number in kept or not re.match(row.what, self.findings[number].structure):
+                continue
+            keys = (self.own(number), *self.named(number)) if row.is_of_named else (self._record(number),)
+            near = next((same[key] for key in keys if key in same), None)
+            if near is not None:
+                self.link(number, (near,))
+            if not row.is_of_named:
+                # Bytes that are damaged themselves follow from what is wrong at the bottom alone.
+                is_head, item = number in self.heads, self.findings[number]
+                group = self.volumes[number], self._tree(number, row), is_head, item.level
+                if group not in known:
+                    found = self._candidates(number, row, groups)
+                    known[group] = self._gravest((n for n in found if not (is_head and n in self.links)), item)
+                self._set(number, known[group])
+
+    def _candidates(self, number: int, row: Follows, groups: dict[tuple[str, str], list[int]]) -> Iterator[int]:
+        """List the causes of the same volume or its container, and of the same tree where a row asks for that."""
+        volume, tree = self.volumes[number], self._tree(number, row)
+        for (other, of), causes in groups.items():
+            if of == tree and (other in ("", volume) or not volume):
+                yield from causes
+
+    def _tree(self, number: int, row: Follows) -> str:
+        return self.about[number].tree if row.is_of_one_tree else ""
+
+    def _all(self, codes: Iterable[str]) -> list[int]:
+        return [number for code in codes for number in self.codes.get(code, ())]
+
+    def link(self, number: int, causes: tuple[int, ...]) -> bool:
+        """Link a finding to its causes, the gravest alone; nothing follows from less than an error of its own level."""
+        return self._set(number, self._gravest(causes, self.findings[number]))
+
+    def _gravest(self, causes: Iterable[int], item: Finding) -> tuple[int, ...]:
+        """Choose the gravest of what some causes follow from; none where they are all less grave than a finding."""
+        ranks = {root: RANK[self.findings[root].level] for root in self.roots(causes)}
+        worst = max(ranks.values(), default=-1)
+        return tuple(root for root, rank in ranks.items() if rank == worst) if worst >= RANK[item.level] else ()
+
+    def _set(self, number: int, roots: tuple[int, ...]) -> bool:
+        if number in self.links:
+            return False
+        if number in roots:
+            roots = tuple(root for root in roots if root != number)
+        if roots:
+            self.links[number] = roots
+        return bool(roots)

@@ -31,15 +31,19 @@ class Check(NamedTuple):
         return [why for part, why in unread.items() if named and (not part or part in named)]
 
 
-def choose_checks(
+def run_checks(
     checks: Mapping[str, Check],
     unread: Mapping[str, str],  # reasons by part
-    without: Container[str] = (),
-) -> Iterator[Check]:
-    """Yield the checks that run."""
+    without: Container[str],  # names of checks to skip
+    subject: object,
+    *parts: object,
+) -> None:
+    """Run the checks whose required parts were read, on a subject and parts of it."""
     for name, check in checks.items():
-        if name not in without and not check.explain_lack(unread, check.requires):
-            yield check
+        tables = [getattr(subject, each) for each in check.takes]
+        is_missing = any(table is None for table in tables) or check.explain_lack(unread, check.requires)
+        if name not in without and not is_missing:
+            check.run(subject, *parts, *tables)
 
 
 def list_unchecked(checks: Mapping[str, Check], unread: Mapping[str, str]) -> list[Unchecked]:

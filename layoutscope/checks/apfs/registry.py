@@ -17,7 +17,7 @@ from msgspec import field
 from layoutscope.checks.apfs import btree, comparison, extents, inodes, names, objects, spaceman
 from layoutscope.checks.apfs.subject import open_subject
 from layoutscope.checks.causes import About, Causes, Follows, deduplicate, from_one, name_causes
-from layoutscope.checks.engine import Check, choose_checks, list_unchecked
+from layoutscope.checks.engine import Check, list_unchecked, run_checks
 from layoutscope.display import Struct
 from layoutscope.filesystems import contract
 from layoutscope.filesystems.apfs.container import report_changes, uuid_text
@@ -28,7 +28,7 @@ from layoutscope.findings import Finding, FindingLog, replace_refined
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
@@ -206,9 +206,9 @@ CONTAINER_CHECKS: Final[dict[str, Check]] = {
     "map-fields": Check(objects.check_map_headers),
     "reaper-fields": Check(objects.check_reaper),
     "mapping-fields": Check(objects.check_mappings),
-    "space-fields": Check(spaceman.check_space, ("space",)),
-    "chunk-heads": Check(spaceman.check_heads, ("space",)),
-    "pool-versions": Check(spaceman.check_versions, ("space",)),
+    "space-fields": Check(spaceman.check_space, ("space",), takes=("space",)),
+    "chunk-heads": Check(spaceman.check_heads, ("space",), takes=("space",)),
+    "pool-versions": Check(spaceman.check_versions, ("space",), takes=("space",)),
     "map-head": Check(objects.check_container_omap),
     "jumpstart": Check(objects.check_jumpstart),
     "key-bags": Check(objects.check_keybags),
@@ -217,13 +217,13 @@ CONTAINER_CHECKS: Final[dict[str, Check]] = {
     "chunk-checksums": Check(comparison.check_space_blocks, ("space",)),
     "checkpoints": Check(btree.check_checkpoints),
     "volumes": Check(btree.check_lost_volumes),
-    "sizes": Check(spaceman.check_sizes, ("space",)),
-    "internal-pool": Check(spaceman.check_pool, ("space",)),
-    "chunks": Check(spaceman.check_chunks, ("space",)),
-    "free-queues": Check(spaceman.check_queues, ("space",)),
+    "sizes": Check(spaceman.check_sizes, ("space",), takes=("space",)),
+    "internal-pool": Check(spaceman.check_pool, ("space",), takes=("space",)),
+    "chunks": Check(spaceman.check_chunks, ("space",), takes=("space",)),
+    "free-queues": Check(spaceman.check_queues, ("space",), takes=("space",)),
     "double-claims": Check(spaceman.check_double_claims, ("claims",)),
     "file-claims": Check(spaceman.check_file_claims, ("claims",)),
-    "bitmaps": Check(spaceman.check_bitmaps, ("space", "claims")),
+    "bitmaps": Check(spaceman.check_bitmaps, ("space", "claims"), takes=("space",)),
     "container-trees": Check(_container_trees),
 }
 """Every check of a container, in order, with the structures that it needs."""
@@ -294,20 +294,20 @@ class CheckedContainer(Struct, frozen=True):
         return contract.Checked(tuple(findings), len(checks), tuple(unchecked))
 
 
-def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> CheckedContainer:
+def check_contents(contents: ContainerContents, without: Collection[str] = ()) -> CheckedContainer:
     """Check the structure of a container that was read."""
     subject = open_subject(contents)
     unread = {parts.state.number: explain_unread_trees(parts) for parts in contents.volumes}
     unread_parts = explain_unread_parts(contents, unread)
     unchecked = {"": list_unchecked(dict(sorted(CONTAINER_CHECKS.items())), unread_parts)}
-    calls = [partial(check.run, subject) for check in choose_checks(CONTAINER_CHECKS, unread_parts, without)]
-    volumes = {"": _run(contents.container.log, subject.log, calls)}
+    run = partial(run_checks, CONTAINER_CHECKS, unread_parts, without, subject)
+    volumes = {"": _run(contents.container.log, subject.log, run)}
     num_outside = len(subject.log.findings)
     for parts in contents.volumes:
         missing, own = unread[parts.state.number], subject.branch()
-        calls = [partial(check.run, own, parts) for check in choose_checks(VOLUME_CHECKS, missing, without)]
+        run = partial(run_checks, VOLUME_CHECKS, missing, without, own, parts)
         uuid = uuid_text(bytes(parts.state.superblock.vol_uuid))
-        volumes.setdefault(uuid, []).extend(_run(parts.log, own.log, calls))
+        volumes.setdefault(uuid, []).extend(_run(parts.log, own.log, run))
         unchecked.setdefault(uuid, []).extend(list_unchecked(VOLUME_CHECKS, missing))
     report_changes(subject.reporting)
     volumes[""] += subject.log.findings[num_outside:]
@@ -330,18 +330,17 @@ def check_container(
     if kept is not None:
         for forget in kept.forget:
             forget()
-        return run_checks(kept.contents, without)
+        return check_contents(kept.contents, without)
     options, alone = options or Options(), FindingLog()
     if not options.second and second_half((source, image_offset), options.stack, alone):
         return CheckedContainer({"": alone.findings}, {"": [LONE_HALF]})
-    return run_checks(read_container(source, image_offset, options), without)
+    return check_contents(read_container(source, image_offset, options), without)
 
 
-def _run(read: FindingLog, log: FindingLog, calls: Iterable[Callable[[], None]]) -> list[Finding]:
+def _run(read: FindingLog, log: FindingLog, run: Callable[[], None]) -> list[Finding]:
     """Run checks that write into a log; `read` has the findings of reading, and some checks add to it."""
     coarse = list(read.findings)
-    for call in calls:
-        call()
+    run()
     fine = [*read.findings[len(coarse) :], *log.findings]
     # Reading reports a structure, a check the exact byte; a finding without address only summarizes others.
     exact = {(item.code, item.structure) for item in fine if item.image_offset is not None}

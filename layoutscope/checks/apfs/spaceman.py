@@ -98,12 +98,10 @@ def compare_numbers(
         log.add(INVALID, "warning", f"{what} differs", expected=expected, found=found)
 
 
-def check_sizes(subject: Subject) -> None:
+def check_sizes(subject: Subject, space: Space) -> None:
     """Check that superblock and space manager agree on the number of blocks, and the numbers of chunks that follow."""
-    container, space = subject.container, subject.parts.space
-    if space is None:
-        return
-    superblock, header = container.superblock, space.header
+    container, header = subject.container, space.header
+    superblock = container.superblock
     num_blocks = superblock.num_blocks
     expected = sum(int(device.num_blocks) for device in header.devices)
     if num_blocks != expected:
@@ -132,11 +130,8 @@ def _compute_device_sizes(
         yield "num_cabs", -(-cibs // max(int(header.cibs_per_cab), 1))
 
 
-def check_pool(subject: Subject) -> None:
+def check_pool(subject: Subject, space: Space) -> None:
     """Check that the internal pool has room for three versions of its contents, and its bitmap a bit for each block."""
-    space = subject.parts.space
-    if space is None:
-        return
     # Bitmaps are copied on write too, and cannot record their own allocation: they are in a separate pool, which has
     # its own bitmap.
     header = space.header
@@ -146,11 +141,10 @@ def check_pool(subject: Subject) -> None:
     compare_numbers(subject, "size of the internal pool's bitmap", "num_ip_bm_used", needed, header.num_ip_bm_used)
 
 
-def check_chunks(subject: Subject) -> None:
+def check_chunks(subject: Subject, space: Space) -> None:
     """Check that chunks follow each other without gaps, have their bitmap in the pool, and count their free blocks."""
-    space = subject.parts.space
-    for number, device in enumerate(space.header.devices if space is not None else ()):
-        if space is None or not device.num_blocks:
+    for number, device in enumerate(space.header.devices):
+        if not device.num_blocks:
             continue
         chunks, heads = read_chunks(subject, number)
         for path, expected, message in (
@@ -441,11 +435,11 @@ def _is_last_zero(found: NDArray[Any]) -> NDArray[np.bool_]:
     return is_zero
 
 
-def check_space(subject: Subject) -> None:
+def check_space(subject: Subject, space: Space) -> None:
     """Check fields of the space manager against the block size, the volumes and the checkpoint."""
-    container, space = subject.container, subject.parts.space
+    container = subject.container
     item = container.checkpoint.ephemerals.get(container.superblock.spaceman_oid)
-    if item is None or space is None:
+    if item is None:
         return
     volumes = [parts.state.superblock for parts in subject.volumes if parts.view == "live"]
     is_known = len(volumes) == len([oid for oid in container.superblock.fs_oid if oid])
@@ -476,11 +470,9 @@ def check_space(subject: Subject) -> None:
         check_zones(subject, item.paddr)
 
 
-def check_heads(subject: Subject) -> None:
+def check_heads(subject: Subject, space: Space) -> None:
     """Check the headers of chunk-info blocks and of blocks with their addresses, and check chunks."""
-    space, container = subject.parts.space, subject.container
-    if space is None:
-        return
+    container = subject.container
     kinds: tuple[tuple[str, Any, int], ...] = (
         ("spaceman-cib", CIB, TYPES.spaceman_cib),
         ("spaceman-cab", records.CAB_HEAD, TYPES.spaceman_cab),
@@ -526,11 +518,11 @@ def _check_chunks(subject: Subject, device: int) -> None:
     _report_heads(subject, heads, "hdr.xid", "hdr.xid: not that of its youngest chunk", newest)
 
 
-def check_versions(subject: Subject) -> None:
+def check_versions(subject: Subject, space: Space) -> None:
     """Check that the pool's bitmap is one of sixteen versions, and that the free list contains the others."""
-    container, space = subject.container, subject.parts.space
+    container = subject.container
     item = container.checkpoint.ephemerals.get(container.superblock.spaceman_oid)
-    if item is None or space is None:
+    if item is None:
         return
     header = space.header
     data = np.frombuffer(container.blocks.read_object(item.paddr, item.size_bytes), np.uint8)
@@ -714,10 +706,8 @@ def _find_shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
     return shared
 
 
-def check_bitmaps(subject: Subject) -> None:
+def check_bitmaps(subject: Subject, _: Space) -> None:
     """Check that blocks in use are marked as used, and that blocks marked as used belong to a structure."""
-    if subject.parts.space is None:
-        return
     found = account(subject.container, subject.parts, subject.volumes)
     _report_bits(subject, found.disputed, "block-claimed-free", "used, but free in the bitmap")
     if subject.is_whole:
@@ -749,11 +739,8 @@ def _find_bit(chunks: dict[str, NDArray[Any]], paddr: int) -> tuple[int, int] | 
     return int(chunks["bitmap_paddr"][row]), (paddr - int(first[row])) // 8
 
 
-def check_queues(subject: Subject) -> None:
+def check_queues(subject: Subject, space: Space) -> None:
     """Check that free queues count their blocks, which must be in the container and not in use."""
-    space = subject.parts.space
-    if space is None:
-        return
     claims = arrays.union([runs for _, runs in list_claims(subject)])
     for number, source in list_queue_sources(subject):
         queue = space.header.free_queues[number]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.snapshots import Snapshot
     from layoutscope.filesystems.apfs.source import Store
+    from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.findings import FindingLog
     from layoutscope.structs.recordtypes import Field, RecordType
 
@@ -57,6 +58,11 @@ class Subject(Struct, frozen=True):
     def reporting(self) -> Container:
         """The container with the check's log, for checks that write into the container's log."""
         return replace(self.container, store=replace(self.container.store, log=self.log))
+
+    @property
+    def space(self) -> Space | None:
+        """The space manager."""
+        return self.parts.space
 
     @property
     def silent_store(self) -> Store:

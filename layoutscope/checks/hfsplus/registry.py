@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.checks.causes import About, Causes, Follows, deduplicate, from_one, name_causes
-from layoutscope.checks.engine import Check, choose_checks, list_unchecked
+from layoutscope.checks.engine import Check, list_unchecked, run_checks
 from layoutscope.checks.hfsplus import btree, catalog, volume
 from layoutscope.checks.hfsplus.records import Subject, read_subject
 from layoutscope.filesystems.contract import Checked
@@ -265,10 +265,7 @@ def check_volume(request: VolumeRequest, without: Container[str] = ()) -> Checke
     num_read = len(opened.log.findings)
     subject = read_subject(opened, contents)
     unread = _find_lacking_parts(subject)
-    for check in choose_checks(CHECKS, unread, without):
-        records = [getattr(subject, each) for each in check.takes]
-        if None not in records:
-            check.run(subject, *records)
+    run_checks(CHECKS, unread, without, subject)
     read, fine = opened.log.findings[:num_read], opened.log.findings[num_read:]
     # The reader reports for a whole node what a check reports for the byte in it.
     exact = {(item.code, item.structure) for item in fine if item.code in CODES_BY_NODE}

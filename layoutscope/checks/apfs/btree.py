@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.checks.apfs.extents import list_snapshot_sources
 from layoutscope.checks.apfs.records import check_records
+from layoutscope.checks.apfs.snapshots import list_snapshot_sources
 from layoutscope.checks.apfs.subject import list_container_sources, list_volume_roots, list_volume_sources
 from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, equals, one_of, only_bits, rules

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.checks.apfs import extents, inodes
+from layoutscope.checks.apfs import extents, inodes, snapshots
 from layoutscope.checks.apfs.names import compare_names
 from layoutscope.checks.apfs.subject import open_subject
 from layoutscope.filesystems.apfs.contents import DECLARED, inodes_by_kind
@@ -52,7 +52,7 @@ def compare_contents(contents: ContainerContents, parts: VolumeParts | None) -> 
         if "refcnt" in parts.extentref.records.get("extent"):
             extents.check_owners(subject, parts)
             extents.check_references(subject, parts)
-        extents.check_snapshots(subject, parts)
+        snapshots.check_snapshots(subject, parts)
 
 
 def check_counts(_: Subject, parts: VolumeParts) -> None:

@@ -29,6 +29,7 @@ from layoutscope.filesystems.apfs.checkpoint import MAX_OBJECT_BYTES
 from layoutscope.filesystems.apfs.features import VOLUME_INCOMPATIBLE
 from layoutscope.filesystems.apfs.keybag import container_keybag, decrypt_bag, volume_keybag_run
 from layoutscope.filesystems.apfs.objects import Objects as Locator
+from layoutscope.filesystems.apfs.verify import hash_objects, read_object
 from layoutscope.structs import grammar, records
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.checksum import fletcher64
@@ -764,3 +765,19 @@ def check_integrity(subject: Subject, parts: VolumeParts) -> None:
         log = subject.log.at("integrity metadata", seal.paddr, plus=SEAL.broken_xid.offset)
         message = f"{SEAL.broken_xid}: set where the seal is broken, and only there"
         log.add("seal-broken", "warning", message, found=xid)
+
+
+def check_seals(subject: Subject, parts: VolumeParts) -> None:
+    """Check that the hash of a sealed volume's root node matches its integrity metadata."""
+    blocks, seal, nodes = subject.container.blocks, parts.state.seal, parts.fs.nodes
+    if seal is None or not seal.hash_type or not len(nodes):
+        return
+    # A node's hash is in its parent; the root has no parent, so its hash is stored outside the tree.
+    data = blocks.read(nodes.paddr[:1], int(nodes.size_bytes[0]))
+    found = hash_objects(seal.hash_type, data).tobytes()
+    if found != seal.root_hash:
+        cls, oid = grammar.ApfsSealed.IntegrityMeta, parts.state.superblock.integrity_meta_oid
+        meta = read_object(blocks, cls, seal.paddr, "integrity metadata", oid=oid)
+        log = subject.log.at("integrity metadata", seal.paddr, plus=int(meta.ofs_root_hash))
+        message, stored = "the hash of the root is another", seal.root_hash.hex()
+        log.add("seal-broken", "error", message, expected=found.hex(), found=stored)

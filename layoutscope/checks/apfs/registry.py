@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import field
 
-from layoutscope.checks.apfs import btree, comparison, extents, inodes, names, objects, spaceman
+from layoutscope.checks.apfs import btree, comparison, extents, inodes, names, objects, snapshots, spaceman
 from layoutscope.checks.apfs.subject import open_subject
 from layoutscope.checks.causes import About, Causes, Follows, deduplicate, from_one, name_causes
 from layoutscope.checks.engine import Check, list_unchecked, run_checks
@@ -236,7 +236,7 @@ STATE_CHECKS: Final = (
 
 
 def _states(subject: Subject, parts: VolumeParts) -> None:
-    extents.check_states(subject, parts, [VOLUME_CHECKS[name].run for name in STATE_CHECKS])
+    snapshots.check_states(subject, parts, [VOLUME_CHECKS[name].run for name in STATE_CHECKS])
 
 
 VOLUME_CHECKS: Final[dict[str, Check]] = {
@@ -263,9 +263,9 @@ VOLUME_CHECKS: Final[dict[str, Check]] = {
     "extents": Check(extents.check_shape, requires=(*_FILE_TREES, "fext")),
     "references": Check(extents.check_references, requires=_ALL_TREES),
     "reference-owners": Check(extents.check_owners, requires=_ALL_TREES),
-    "snapshots": Check(extents.check_snapshots, requires=("snapmeta", *_MAP_TREES)),
-    "snapshot-records": Check(extents.check_snapshot_records, ("snapmeta", *_MAP_TREES)),
-    "seals": Check(extents.check_seals, ("fs",)),
+    "snapshots": Check(snapshots.check_snapshots, requires=("snapmeta", *_MAP_TREES)),
+    "snapshot-records": Check(snapshots.check_snapshot_records, ("snapmeta", *_MAP_TREES)),
+    "seals": Check(objects.check_seals, ("fs",)),
     "states": Check(_states, requires=_ALL_TREES),
 }
 """Every check of one volume; findings of reading come before all of them.

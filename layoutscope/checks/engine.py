@@ -24,6 +24,7 @@ class Check(NamedTuple):
     needs: tuple[str, ...] = ()  # parts that must be read completely for a full check
     requires: tuple[str, ...] = ()  # parts without which it does not run
     takes: tuple[str, ...] = ()  # tables that it takes in addition to the subject, without which it does not run
+    each: str = ""  # mapping of the subject; the check runs once for each of its values, which it takes
 
     def explain_lack(self, unread: Mapping[str, str], parts: tuple[str, ...] | None = None) -> list[str]:
         """List why parts, by default all that it names, were not read completely; "" is about every part."""
@@ -43,7 +44,10 @@ def run_checks(
         tables = [getattr(subject, each) for each in check.takes]
         is_missing = any(table is None for table in tables) or check.explain_lack(unread, check.requires)
         if name not in without and not is_missing:
-            check.run(subject, *parts, *tables)
+            for item in getattr(subject, check.each).values() if check.each else ():
+                check.run(subject, item)
+            if not check.each:
+                check.run(subject, *parts, *tables)
 
 
 def list_unchecked(checks: Mapping[str, Check], unread: Mapping[str, str]) -> list[Unchecked]:

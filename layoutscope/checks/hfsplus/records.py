@@ -46,6 +46,7 @@ from layoutscope.filesystems.hfsplus.nodes import (
     read_keys,
     record_bounds,
 )
+from layoutscope.filesystems.hfsplus.rescue import InferredHeader
 from layoutscope.filesystems.hfsplus.tree import Tree, is_case_sensitive
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import (
@@ -157,7 +158,7 @@ def read_records(volume: Volume, tree: Tree, decode: Callable[[Batch], Leaves]) 
         np.empty(0, np.uint8), none, dict.fromkeys(BATCH_COLUMNS, none), Keys(none, np.empty(0, np.uint16), none, none)
     )
     leaves = {name: GrowingTable() for name in decode(nothing)}
-    for level, numbers in _list_levels(tree):
+    for level, numbers in list_levels(tree):
         for nodes, to_come in _read_batches(volume, tree, numbers):
             batch = _locate_records(tree, nodes, level, len(rows), flaws)
             rows.add(batch.rows, to_come)
@@ -180,7 +181,7 @@ def read_records(volume: Volume, tree: Tree, decode: Callable[[Batch], Leaves]) 
     return located, {name: table.values or decode(nothing)[name] for name, table in leaves.items()}
 
 
-def _list_levels(tree: Tree) -> Iterator[tuple[int, I64]]:
+def list_levels(tree: Tree) -> Iterator[tuple[int, I64]]:
     """Yield each level with the numbers of its nodes, in key order."""
     yield 0, tree.reach.leaves
     reached = np.flatnonzero((tree.nodes.key_rank >= 0) & (tree.nodes.kind == INDEX))
@@ -627,6 +628,19 @@ class Subject(Struct, frozen=True):
     def table(self, code: str, noun: str, at: Callable[[int, str], FindingLog], level: Level = "error") -> Table:
         """Make a table of rows that `noun` names, whose rules have a code and level in common."""
         return Table(at, code, level, rest=self.volume.log.at(noun))
+
+    @property
+    def headed_trees(self) -> dict[str, TreeRecords]:
+        """The trees with a header node; faults of other trees are reported for their headers."""
+        lost = {item.structure for item in self.volume.log.findings if item.code == "tree-header-invalid"}
+        # The file of a tree from a sweep consists of its leaves, so its node 0 is not a header.
+        return {
+            name: located
+            for name, located in self.trees.items()
+            if f"{name} B-tree header node" not in lost
+            and located.tree.file.readable[0]
+            and not isinstance(located.tree.file.header, InferredHeader)
+        }
 
     def files(self, code: str, level: Level = "error") -> Table:
         """Make a table of the files in the catalog."""

@@ -68,7 +68,7 @@ class Table(NamedTuple):
 
     def report(
         self,
-        wrong: NDArray[Any],  # a mask over the rows, or their numbers
+        wrong: NDArray[Any] | bool,  # a mask over the rows, or their numbers; of one row, whether it is wrong
         # message, field, expected, found: one for all rows, an array of them, or a function of the row
         message: object,
         field: object = "",
@@ -79,6 +79,7 @@ class Table(NamedTuple):
         level: Level | None = None,
     ) -> None:
         """Report the rows that break a rule: the first ones each at its field, and the number of others."""
+        wrong = np.asarray(wrong)
         rows = np.flatnonzero(wrong) if wrong.dtype == np.bool_ else wrong
         last = int(rows[self.most - 1]) if self.rest is None and len(rows) > self.most else -1
         for row in self.cases(rows, code):

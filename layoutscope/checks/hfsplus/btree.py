@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.checks.engine import Table
 from layoutscope.checks.fieldrules import ZERO, Want, bits_set, check_fields, equals, rules
 from layoutscope.checks.hfsplus.records import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW, list_levels
 from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, pieces_of
+from layoutscope.filesystems.hfsplus.contents import check_leaf_count, check_tree_header
 from layoutscope.filesystems.hfsplus.forks import read_parts
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR,
@@ -30,9 +32,8 @@ from layoutscope.structs.arrays import heads
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.checks.engine import Table
     from layoutscope.checks.fieldrules import FieldRule
-    from layoutscope.checks.hfsplus.records import Subject, TreeRecords
+    from layoutscope.checks.hfsplus.records import CatalogRecords, Subject, TreeRecords
     from layoutscope.findings import Level
     from layoutscope.structs.arrays import I64, U8, Mask
     from layoutscope.structs.recordtypes import RecordType
@@ -305,6 +306,37 @@ def make_chain_rules(following: int) -> tuple[FieldRule, ...]:
 
 _MAP_SLACK: Final = 4
 """newfs_hfs makes the records of map nodes a multiple of four bytes long, which leaves two bytes unused."""
+
+
+COMPARE = grammar.HfsplusBtree.KeyCompareType
+
+
+def check_tree_headers(subject: Subject, located: TreeRecords) -> None:
+    """Compare the header record of a tree with its nodes."""
+    check_leaf_count(subject.volume, located.tree)
+    check_tree_header(subject.volume, located.tree)
+
+
+def _table_of_header(located: TreeRecords) -> Table:
+    at = lambda _, field: located.at(NODE.offset_of(f"header.{field}"))  # noqa: E731
+    return Table(at, "tree-header-differs")
+
+
+def check_key_compare(subject: Subject, catalog: CatalogRecords) -> None:
+    """Check the kind of name comparison in the catalog of HFSX volumes; on others, the field has no meaning."""
+    found, known = int(catalog.located.tree.file.header.key_compare_type), [int(kind) for kind in COMPARE]
+    is_wrong, expected = subject.volume.is_hfsx and found not in known, " or ".join(map(str, known))
+    table, message = _table_of_header(catalog.located), "names compare in no known way"
+    table.report(is_wrong, message, "key_compare_type", expected=expected, found=found)
+
+
+def check_key_lengths(_: Subject, located: TreeRecords) -> None:
+    """Check that the longest key in each tree header is that of the format."""
+    # In index nodes with fixed-length keys, each key takes the space of the longest, so a wrong length here moves all
+    # pointers.
+    expected, found = FORMS[located.name].max_length, int(located.tree.file.header.len_key_max)
+    is_wrong, message = expected not in (None, found), "the header allows other keys than the format"
+    _table_of_header(located).report(is_wrong, message, "len_key_max", expected=expected, found=found)
 
 
 def check_header_nodes(_: Subject, located: TreeRecords) -> None:

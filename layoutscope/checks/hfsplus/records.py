@@ -629,6 +629,10 @@ class Subject(Struct, frozen=True):
         """Make a table of rows that `noun` names, whose rules have a code and level in common."""
         return Table(at, code, level, rest=self.volume.log.at(noun))
 
+    def header(self, code: str, level: Level = "error") -> Table:
+        """Make a table of the volume header alone."""
+        return Table(lambda _, field: self.volume.header_field(field), code, level)
+
     @property
     def headed_trees(self) -> dict[str, TreeRecords]:
         """The trees with a header node; faults of other trees are reported for their headers."""

@@ -18,12 +18,9 @@ from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.filesystems.hfsplus.contents import (
     are_outside,
     check_counts,
-    check_leaf_count,
-    check_tree_header,
     overflow_blocks,
 )
 from layoutscope.filesystems.hfsplus.forks import locate
-from layoutscope.filesystems.hfsplus.nodes import FORMS
 from layoutscope.filesystems.hfsplus.tree import is_whole
 from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET, alternate_header, read_at
 from layoutscope.structs import arrays, grammar, records
@@ -42,7 +39,6 @@ if TYPE_CHECKING:
 
 
 CNID = grammar.HfsplusVolume.Cnid
-COMPARE = grammar.HfsplusBtree.KeyCompareType
 
 SPECIAL_FILES: Final = {
     int(CNID.allocation_file): "allocation_file",
@@ -58,10 +54,9 @@ def check_unmounted(subject: Subject) -> None:
     """Report a volume that was not unmounted, which is not damage if its journal was replayed."""
     header = subject.volume.header
     # A clean unmount sets one bit and clears another (TN1150, "Volume Attributes").
-    if not header.is_unmounted or header.is_boot_inconsistent:
-        subject.volume.header_field("attributes").add(
-            "not-unmounted", "info", "the volume was not cleanly unmounted, or is mounted now"
-        )
+    is_mounted = not header.is_unmounted or header.is_boot_inconsistent
+    message = "the volume was not cleanly unmounted, or is mounted now"
+    subject.header("not-unmounted", "info").report(is_mounted, message, "attributes")
 
 
 def check_volume_counts(subject: Subject, _: CatalogRecords) -> None:
@@ -71,67 +66,24 @@ def check_volume_counts(subject: Subject, _: CatalogRecords) -> None:
 
 def check_special_sizes(subject: Subject) -> None:
     """Check that each special file is as long as its extents."""
+    report = subject.header("fork-size-differs").report
     for cnid, name in SPECIAL_FILES.items():
         fork, blocks = getattr(subject.volume.header, name), subject.contents.special[cnid].num_blocks
-        max_bytes = blocks * subject.volume.block_size_bytes
-        words = name.replace("_", " ")
-        for is_wrong, field, message, expected in (
-            (int(fork.num_blocks) != blocks, "num_blocks", "counts other blocks than its extents hold", blocks),
-            (int(fork.len_logical) > max_bytes, "len_logical", "is longer than its extents", f"at most {max_bytes}"),
-        ):
-            if is_wrong:
-                log, found = subject.volume.header_field(f"{name}.{field}"), getattr(fork, field)
-                log.add("fork-size-differs", "error", f"the {words} {message}", expected=expected, found=found)
+        found, length, file = int(fork.num_blocks), int(fork.len_logical), f"the {name.replace('_', ' ')}"
+        message = f"{file} counts other blocks than its extents hold"
+        report(found != blocks, message, f"{name}.num_blocks", expected=blocks, found=found)
+        limit, message = blocks * subject.volume.block_size_bytes, f"{file} is longer than its extents"
+        report(length > limit, message, f"{name}.len_logical", expected=f"at most {limit}", found=length)
 
 
 def check_allocation_size(subject: Subject) -> None:
     """Check that the allocation file has a bit for each block."""
     header = subject.volume.header
-    needed, found = -(-int(header.num_blocks) // 8), int(header.allocation_file.len_logical)
     # It may have more bits, which are unused (TN1150, "Allocation File").
-    if found < needed:
-        subject.volume.header_field("allocation_file.len_logical").add(
-            "allocation-file-short",
-            "error",
-            "the allocation file has fewer bits than the volume has blocks",
-            expected=f"at least {needed}",
-            found=found,
-        )
-
-
-def check_tree_headers(subject: Subject) -> None:
-    """Compare the header record of each tree with its nodes."""
-    for tree in subject.contents.trees.values():
-        check_leaf_count(subject.volume, tree)
-        check_tree_header(subject.volume, tree)
-
-
-def check_key_compare(subject: Subject, catalog: CatalogRecords) -> None:
-    """Check the kind of name comparison in the catalog of HFSX volumes; on others, the field has no meaning."""
-    if not subject.volume.is_hfsx:
-        return
-    found = int(catalog.located.tree.file.header.key_compare_type)
-    if found not in {int(kind) for kind in COMPARE}:
-        expected, message = " or ".join(str(int(kind)) for kind in COMPARE), "names compare in no known way"
-        log = _locate_tree_header(subject, "catalog", "key_compare_type")
-        log.add("tree-header-differs", "error", message, expected=expected, found=found)
-
-
-def check_key_lengths(subject: Subject) -> None:
-    """Check that the longest key in each tree header is that of the format."""
-    for name, located in subject.trees.items():
-        # In index nodes with fixed-length keys, each key takes the space of the longest, so a wrong length here moves
-        # all pointers.
-        expected, found = FORMS[name].max_length, int(located.tree.file.header.len_key_max)
-        if expected is not None and found != expected:
-            message = "the header allows other keys than the format"
-            _locate_tree_header(subject, name, "len_key_max").add(
-                "tree-header-differs", "error", message, expected=expected, found=found
-            )
-
-
-def _locate_tree_header(subject: Subject, tree: str, field: str) -> FindingLog:
-    return subject.trees[tree].at(records.HEADER_NODE.offset_of(f"header.{field}"))
+    least, found = -(-int(header.num_blocks) // 8), int(header.allocation_file.len_logical)
+    message, field = "the allocation file has fewer bits than the volume has blocks", "allocation_file.len_logical"
+    table = subject.header("allocation-file-short")
+    table.report(found < least, message, field, expected=f"at least {least}", found=found)
 
 
 FORKS: Final = {DATA_FORK: "data_fork", RESOURCE_FORK: "resource_fork"}
@@ -390,9 +342,7 @@ def list_extents(subject: Subject) -> list[Extents]:
         def locate_overflow(row: int, slot: int, field: str) -> FindingLog:
             return overflow.field(row, f"data.extents.{field}#{slot}")
 
-        starts, counts, ids = (
-            overflow[name] for name in ("data.extents.start_block", "data.extents.num_blocks", "key.file_id")
-        )
+        starts, counts, ids = (overflow[name] for name in OVERFLOW_COLUMNS)
         lists.append(Extents(starts, counts, locate_overflow, "file", ids, OVERFLOW_RECORDS))
     if attributes is not None:
 

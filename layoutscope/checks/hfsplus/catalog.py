@@ -7,7 +7,7 @@ determines them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -472,11 +472,15 @@ def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entr
     row = threads["row"][known]
     table = subject.table("thread-differs", "catalog threads", lambda case, field: at(known[case], field))
     folder, file = (np.uint8(kind) for kind in (CATALOG_TYPES.folder_thread, CATALOG_TYPES.file_thread))
-    for field, message, expected, found in (
-        ("record_type", "a thread has the type of another kind", np.where(is_folder, folder, file), catalog.kind[row]),
-        ("parent_id", "a thread names another folder", catalog.parent_id[entry], threads["parent_id"][known]),
-    ):
+
+    def compare(field: str, message: str, expected: NDArray[Any], found: NDArray[Any]) -> None:
+        """Report the threads in which a field differs; arrays of a row per thread are let go afterwards."""
         table.report(expected != found, message, field, expected=expected, found=found)
+
+    compare(
+        "record_type", "a thread has the type of another kind", np.where(is_folder, folder, file), catalog.kind[row]
+    )
+    compare("parent_id", "a thread names another folder", catalog.parent_id[entry], threads["parent_id"][known])
 
     def at_name(case: int, _: str) -> FindingLog:
         is_longer = threads["num_name_units"][known[case]] != catalog.count[entry[case]]

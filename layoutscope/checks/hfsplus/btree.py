@@ -311,10 +311,11 @@ _MAP_SLACK: Final = 4
 COMPARE = grammar.HfsplusBtree.KeyCompareType
 
 
-def check_tree_headers(subject: Subject, located: TreeRecords) -> None:
-    """Compare the header record of a tree with its nodes."""
-    check_leaf_count(subject.volume, located.tree)
-    check_tree_header(subject.volume, located.tree)
+def check_tree_headers(subject: Subject) -> None:
+    """Compare the header record of each tree with its nodes."""
+    for tree in subject.contents.trees.values():
+        check_leaf_count(subject.volume, tree)
+        check_tree_header(subject.volume, tree)
 
 
 def _table_of_header(located: TreeRecords) -> Table:

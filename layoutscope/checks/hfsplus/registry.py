@@ -214,7 +214,7 @@ CHECKS: Final[dict[str, Check]] = {
     "volume-fields": Check(volume.check_volume_fields, (_CATALOG, _OVERFLOW), requires=(_HEADER,)),
     "special-sizes": Check(volume.check_special_sizes, requires=(_HEADER,)),
     "allocation-size": Check(volume.check_allocation_size, requires=(_HEADER,)),
-    "tree-headers": Check(btree.check_tree_headers, (*_TREES, _HEADERS), each="trees"),
+    "tree-headers": Check(btree.check_tree_headers, (*_TREES, _HEADERS)),
     "key-compare": Check(btree.check_key_compare, (_CATALOG,), takes=("catalog",)),
     "key-lengths": Check(btree.check_key_lengths, (*_TREES, _HEADERS), each="trees"),
     "header-nodes": Check(btree.check_header_nodes, (*_TREES, _HEADERS), each="headed_trees"),

@@ -21,8 +21,8 @@ from fixtures.canvas import Canvas
 from fixtures.hfsplus.scenarios import SCENARIOS as HFSPLUS
 from fixtures.hfsplus.writer import render
 from fixtures.partitions import HFS_PLUS_TYPE, gpt
-from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import MemorySource, open_image
+from tests.apfs import read_layouts
 from tests.hfsplus import read_layout
 
 KSY = Path(__file__).resolve().parents[2] / "ksy"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LIMITS = Path(__file__).with_name("house.toml")
 
 FILE_SYSTEMS = ("hfsplus", "apfs")
-READERS = "layoutscope.filesystems"
+ROOMS = ("layoutscope.filesystems", "layoutscope.checks", "layoutscope.plugins")
 WORDS = re.compile(r"(?<!searc)(?<!squas)hfs|apfs", re.IGNORECASE)  # searchfs is a system call, squashfs another one
 IMAGES = re.compile(r"fixtures/images/[\w.-]+")  # examples open images, which bear the names of their file systems
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -101,7 +101,7 @@ def findings_handed_in() -> list[str]:
 
 def _outside() -> list[Module]:
     """Return the modules outside the packages of the file systems."""
-    inside = tuple(f"{READERS}.{name}" for name in FILE_SYSTEMS)
+    inside = tuple(f"{room}.{name}" for room in ROOMS for name in FILE_SYSTEMS)
     return [module for module in modules().values() if not module.name.startswith(inside)]
 
 

@@ -79,8 +79,10 @@ def _repaired(base: Base, changes: tuple[Change, ...]) -> list[Change]:
 
 def run(path: Path, base: Base) -> int:
     """Scan, check and sweep an image."""
-    from layoutscope.filesystems.apfs.reader import Options, check_container, read_layouts
+    from layoutscope.checks.apfs.registry import check_container
+    from layoutscope.filesystems.apfs.reader import Options
     from layoutscope.image import open_image
+    from tests.apfs import read_layouts
 
     options = Options(password=PASSWORD if base.name == "encrypted" else None)
     with open_image(path) as source:

@@ -66,8 +66,9 @@ def run(path: Path, base: Base) -> int:
 
 def _secret(path: Path) -> int:
     from layoutscope.cli.options import read_secret
-    from layoutscope.filesystems.apfs.reader import Options, read_layouts
+    from layoutscope.filesystems.apfs.reader import Options
     from layoutscope.image import open_image
+    from tests.apfs import read_layouts
 
     with open_image(locked()) as source:
         layouts = read_layouts(source, options=Options(password=read_secret(path)))

@@ -11,9 +11,10 @@ from fixtures.apfs.plan import EncryptionPlan, TreeShape, VolumePlan
 from fixtures.apfs.scenarios import PASSWORD
 from fixtures.apfs.writer import write
 from layoutscope.filesystems.apfs import btree
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options
 from layoutscope.image.raw import RawFile
 from layoutscope.tables.schema import TABLES
+from tests.apfs import read_layouts
 from tests.images.test_apfs_snapshots import FILES, PLAN
 
 SHAPE = TreeShape(12, 6)

@@ -10,10 +10,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options
 from layoutscope.image.raw import RawFile
 from layoutscope.metrics import measure
 from tests.agreement import node_differences
+from tests.apfs import read_layouts
 from tests.layouts import FIND_LETTERS
 
 DRIVER = ("apfs-ci", "apfs-empty", "apfs-frag", "apfs-normsens", "apfs-snap")

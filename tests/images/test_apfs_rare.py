@@ -15,8 +15,9 @@ from fixtures.apfs.structures import objects as disk
 from fixtures.apfs.structures import space
 from fixtures.apfs.structures import underway as work
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options
 from layoutscope.image.raw import RawFile
+from tests.apfs import read_layouts
 from tests.sparse import write_sparse
 
 HEADER = disk.OBJECT_HEADER_SIZE

@@ -12,9 +12,10 @@ import layoutscope
 from fixtures.apfs import scenarios
 from fixtures.apfs.writer import write
 from layoutscope.errors import UsageError
-from layoutscope.filesystems.apfs.reader import Options, list_states, read_layouts
+from layoutscope.filesystems.apfs.reader import Options, list_states
 from layoutscope.image.raw import RawFile
 from layoutscope.tables.schema import FLAG_PRIVATE
+from tests.apfs import read_layouts
 
 ROOT_PARENT = 1
 NAMES = {"free-queue-ip": "spaceman", "free-queue-main": "spaceman", "free-queue-tier2": "spaceman"}

@@ -25,7 +25,7 @@ from fixtures.apfs.writer import write
 from layoutscope.filesystems.apfs.btree import Pool, as_rows, read_levels, walk_shared
 from layoutscope.filesystems.apfs.container import open_container
 from layoutscope.filesystems.apfs.nodes import join
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options
 from layoutscope.filesystems.apfs.snapshots import list_snapshots, open_all
 from layoutscope.filesystems.apfs.volume import (
     fs_source,
@@ -37,6 +37,7 @@ from layoutscope.filesystems.apfs.volume import (
 from layoutscope.findings import FindingLog
 from layoutscope.image.passes import read_alone
 from layoutscope.image.raw import RawFile
+from tests.apfs import read_layouts
 
 NUM_SNAPSHOTS = 8
 FILES = tuple(FilePlan(f"file {number:03}", (ExtentPlan(1),)) for number in range(200))

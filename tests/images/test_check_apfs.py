@@ -16,9 +16,9 @@ from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
-from layoutscope.filesystems.apfs.check.rules import CONTAINER_CHECKS, VOLUME_CHECKS
+from layoutscope.checks.apfs.registry import CONTAINER_CHECKS, VOLUME_CHECKS, check_container
 from layoutscope.filesystems.apfs.container import open_container, report_changes
-from layoutscope.filesystems.apfs.reader import Options, check_container
+from layoutscope.filesystems.apfs.reader import Options
 from layoutscope.findings import FindingLog
 from layoutscope.image import open_image
 from layoutscope.image.source import MemorySource

@@ -16,12 +16,13 @@ from fixtures.apfs.scenarios import SCENARIOS as APFS
 from fixtures.apfs.writer import write
 from fixtures.hfsplus.scenarios import SCENARIOS as HFSPLUS
 from fixtures.hfsplus.writer import render
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import Window
 from layoutscope.report.map.page import disk_data, disk_shares
 from layoutscope.report.map.pyramid import from_layouts
 from layoutscope.report.map.scans import disks
+from tests.apfs import read_layouts
 from tests.hfsplus import read_layout
 from tests.pages import unpacked
 

@@ -8,9 +8,10 @@ import pytest
 from fixtures.apfs.scenarios import PASSWORD, RECOVERY_KEY, SCENARIOS
 from fixtures.apfs.structures.records import ROOT_PARENT
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.reader import Options, list_states, read_layouts
+from layoutscope.filesystems.apfs.reader import Options, list_states
 from layoutscope.image import open_image
 from tests.agreement import node_differences
+from tests.apfs import read_layouts
 
 REGIONS = {
     "object-map": "object-map",

@@ -8,7 +8,7 @@ import pytest
 import layoutscope
 from fixtures import large
 from fixtures.apfs.large import LargePlan, write_large
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options
 from layoutscope.image import open_image
 from layoutscope.metrics.history import (
     AS_LISTED,
@@ -18,6 +18,7 @@ from layoutscope.metrics.history import (
     infer_creation_order,
     writing_metrics,
 )
+from tests.apfs import read_layouts
 
 FILES = 20_000
 

@@ -10,8 +10,9 @@ import pytest
 from fixtures.apfs.random_plans import random_plan
 from fixtures.apfs.structures.records import ROOT_PARENT
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options
 from layoutscope.image import open_image
+from tests.apfs import read_layouts
 
 SEEDS = range(12)
 

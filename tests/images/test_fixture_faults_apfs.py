@@ -9,9 +9,10 @@ from fixtures.apfs.victims import VICTIMS
 from fixtures.fault import planted
 from fixtures.faults_apfs import FAULTS
 from layoutscope.errors import LayoutscopeError
-from layoutscope.filesystems.apfs.reader import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options
 from layoutscope.image import open_image
 from tests.agreement import node_differences
+from tests.apfs import read_layouts
 
 NOT_IN_THE_WAY = {"index-key-order"}
 """Contradictions that keep nothing from being read, and that reading does not look for; the structure check does."""

@@ -18,11 +18,11 @@ import pytest
 from rich.console import Console
 
 import layoutscope
-from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.report.json import result_json
 from layoutscope.walk import host_profile, trace
 from layoutscope.zstd import zstd
+from tests.apfs import read_layouts
 from tests.hfsplus import read_layout
 
 TRACES = Path(__file__).parent / "traces"

@@ -16,8 +16,8 @@ from layoutscope.drive import load_profile, service
 from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host
 from layoutscope.filesystems.hfsplus import writing
-from layoutscope.filesystems.hfsplus.plugin import HFSPLUS
 from layoutscope.filesystems.hfsplus.writing import FILL, FIRST_NODE, fill_catalogs, has_names, remade
+from layoutscope.plugins.hfsplus import HFSPLUS
 from layoutscope.remedies.case import Case, change_reads, in_walk_order, number_entries, serve_change
 from layoutscope.remedies.planning import Trial
 from layoutscope.walk import trace

@@ -15,13 +15,15 @@ from fixtures.apfs.structures.objects import ObjectType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.faults_apfs import FAULTS
+from layoutscope.checks.apfs.registry import check_container
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import sweep as sweep_module
-from layoutscope.filesystems.apfs.reader import Options, check_container, read_layouts
+from layoutscope.filesystems.apfs.reader import Options
 from layoutscope.filesystems.apfs.sweep import sweep as sweep_blocks
 from layoutscope.image import open_image
 from layoutscope.structs import arrays
 from layoutscope.tables import coverage_of
+from tests.apfs import read_layouts
 from tests.layouts import listing
 
 BLOCK_BYTES = 4096

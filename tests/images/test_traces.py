@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Work, host_profile, random_records, score, trace
+from tests.apfs import read_layouts
 from tests.hfsplus import read_layout
 from tests.layouts import file_id
 

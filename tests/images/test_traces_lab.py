@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Work, host_profile, trace
 from layoutscope.zstd import zstd
+from tests.apfs import read_layouts
 from tests.hfsplus import read_layout
 from tests.validation.remedies import Aged, Lab, proven
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Score, Work, score, trace
 from layoutscope.zstd import zstd
+from tests.apfs import read_layouts
 from tests.hfsplus import read_layout
 from tests.layouts import file_id as number_of
 

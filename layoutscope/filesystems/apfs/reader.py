@@ -1,4 +1,4 @@
-"""APFS containers, opened as a caller asks: read into tables, checked, or their states listed.
+"""APFS containers, opened as a caller asks: read into tables, or their states listed.
 
 Tables are one layout of the container itself, then one of each volume. What belongs to no volume (checkpoint areas, the
 container's object map, the space manager, free space) is in the first one, whose ``facts.volume`` is None.
@@ -14,8 +14,6 @@ from msgspec.structs import replace
 from layoutscope.display import Struct
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs import snapshots
-from layoutscope.filesystems.apfs.check.extents import compare_extents
-from layoutscope.filesystems.apfs.check.inodes import compare_container, compare_volume
 from layoutscope.filesystems.apfs.container import open_container, report_changes
 from layoutscope.filesystems.apfs.contents import ContainerContents, account, read_volume_parts
 from layoutscope.filesystems.apfs.features import CONTAINER_INCOMPATIBLE, VOLUME_INCOMPATIBLE
@@ -38,9 +36,8 @@ from layoutscope.findings import FindingLog
 from layoutscope.tables import attach_containers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
-    from layoutscope.filesystems.apfs.check.rules import CheckedContainer
     from layoutscope.filesystems.apfs.container import Container, Half, Halves
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.fusion import ContainerParts
@@ -78,6 +75,8 @@ def read_layouts(
     image_offset: int = 0,  # where the container starts, in bytes
     options: Options | None = None,
     keep: Callable[[KeptContainer], None] | None = None,
+    # compares the container's own structures (without a volume) and each volume's; their logs receive what differs
+    compare: Callable[[ContainerContents, VolumeParts | None], None] | None = None,
 ) -> list[VolumeLayout]:
     """Read a container with all its volumes."""
     options = options or Options()
@@ -87,10 +86,11 @@ def read_layouts(
     found = read_container(source, image_offset, options)
     container, parts = found.container, found.parts
     kept = KeptContainer(found, [log.mark() for log in (container.log, *(volume.log for volume in found.volumes))])
-    compare_container(container, parts)
+    if compare is not None:
+        compare(found, None)
     for volume in found.volumes:
-        compare_volume(volume, found.slots[volume.state.number])
-        compare_extents(volume)
+        if compare is not None:
+            compare(found, volume)
         _bound_losses(volume, container.xid)
         for tree in (volume.fs, volume.extentref) if keep is None else ():
             tree.records.let_go()
@@ -122,27 +122,6 @@ def _bound_losses(parts: VolumeParts, max_xid: int) -> None:
         return
     report_losses(TreeSource(state.store, "omap", state.omap_header.tree_oid, max_xid), None, log)
     report_losses(fs_source(state.store, state, parts.cipher), parts.fs.records, log)
-
-
-def check_container(
-    source: Source,
-    *,
-    image_offset: int = 0,  # where the container starts, in bytes
-    options: Options | None = None,
-    without: Collection[str] = (),
-    kept: KeptContainer | None = None,
-) -> CheckedContainer:
-    """Check the structure of an APFS container."""
-    from layoutscope.filesystems.apfs.check.rules import LONE_HALF, CheckedContainer, run_checks
-
-    if kept is not None:
-        for forget in kept.forget:
-            forget()
-        return run_checks(kept.contents, without)
-    options, alone = options or Options(), FindingLog()
-    if not options.second and second_half((source, image_offset), options.stack, alone):
-        return CheckedContainer(alone.findings, {}, {"": [LONE_HALF]})
-    return run_checks(read_container(source, image_offset, options), without)
 
 
 def is_second(half: Half, other: Half | None) -> bool:

@@ -5,7 +5,7 @@ Readers add findings to a :class:`FindingLog` and continue with the rest; ``--st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import field
 from msgspec.structs import astuple, replace
@@ -14,9 +14,6 @@ from layoutscope.display import Displayed, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
 
     from layoutscope.errors import FormatError
 
@@ -223,28 +220,6 @@ class FindingLog(Struct, frozen=True):
         sides = str(expected), str(found)
         where = self.structure, self.image_offset
         self.findings.append(Finding(code, level, *where, message, *sides, device=self.device, field=self.field_path))
-
-    def cases(
-        self,
-        wrong: NDArray[np.bool_],
-        code: str,
-        message: str,
-        at: Callable[[int], FindingLog],
-        *,
-        level: Level = "warning",
-        # expected, found: both sides, in the rows of `wrong`
-        expected: NDArray[Any] | None = None,
-        found: NDArray[Any] | None = None,
-        most: int = 1,
-    ) -> None:
-        """Add findings for the first wrong rows, with the number of further ones; `at` binds the log to a row."""
-        rows = wrong.nonzero()[0]
-        listed = rows[:most].tolist()
-        for row in listed:
-            num_others = len(rows) - most if row == listed[-1] else 0
-            text = f"{message}; {num_others} more cases" if num_others > 0 else message
-            expected_value, found_value = ("" if side is None else side[row] for side in (expected, found))
-            at(row).add(code, level, text, expected=expected_value, found=found_value)
 
     def survive(self, error: FormatError, *, code: str = "structure-invalid", level: Level = "error") -> None:
         """Add a finding for an error after which reading continues; its address counts from the base of this log."""

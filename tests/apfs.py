@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope.checks.apfs import registry
+from layoutscope.checks.apfs.comparison import compare_contents
 from layoutscope.filesystems.apfs import reader
-from layoutscope.filesystems.apfs.plugin import TRAITS
 from layoutscope.filesystems.contract import VolumeRequest
+from layoutscope.plugins.apfs import TRAITS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from layoutscope.filesystems.apfs.check.rules import CheckedContainer
+    from layoutscope.checks.apfs.registry import CheckedContainer
     from layoutscope.filesystems.contract import ReadableState
     from layoutscope.image.source import Source
     from layoutscope.tables import VolumeLayout
@@ -26,13 +28,13 @@ def request_of(source: Source, **asked: Any) -> VolumeRequest:
 
 
 def read_layouts(source: Source, **asked: Any) -> list[VolumeLayout]:
-    """Read a container with all its volumes."""
-    return reader.read_layouts(request_of(source, **asked))
+    """Read a container with all its volumes, and compare what a scan compares."""
+    return reader.read_layouts(request_of(source, **asked), compare_contents)
 
 
 def check_container(source: Source, *, without: Collection[str] = (), **asked: Any) -> CheckedContainer:
     """Check a container."""
-    return reader.check_container(request_of(source, **asked), without)
+    return registry.check_container(request_of(source, **asked), without)
 
 
 def list_states(source: Source, **asked: Any) -> list[ReadableState]:

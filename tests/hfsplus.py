@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
+from layoutscope.checks.hfsplus import registry
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.hfsplus import layout
-from layoutscope.filesystems.hfsplus.check import rules
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -26,7 +26,7 @@ def read_layout(source: Source, **asked: Any) -> VolumeLayout:
 
 def check_volume(source: Source, *, without: Container[str] = (), **asked: Any) -> list[Finding]:
     """Check a volume; what is asked for are fields of a request."""
-    return list(rules.check_volume(VolumeRequest(source, **asked), without).findings)
+    return list(registry.check_volume(VolumeRequest(source, **asked), without).findings)
 
 
 @cache

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 GROUP: Final = "layoutscope.filesystems"
 
-BUILT_IN: Final = ("layoutscope.filesystems.apfs.plugin:APFS", "layoutscope.filesystems.hfsplus.plugin:HFSPLUS")
+BUILT_IN: Final = ("layoutscope.plugins.apfs:APFS", "layoutscope.plugins.hfsplus:HFSPLUS")
 """In the order in which they are asked what a stretch holds.
 
 A volume that was converted from HFS+ to APFS keeps the old copy of the volume header at its end, by which HFS+ is

@@ -202,7 +202,14 @@ ONE_DISK = {"tracks", "stream", "paced", "skips", "late", "behind", "pairs"}
 def test_the_steps_of_a_disk_are_those_of_the_plan(mac, changes, steps):
     """With a disk's times perl reads what `drives measure` reads: of one disk, one that keeps its track, a set."""
     script = layoutscope.kit()
-    for old, new in ({"< 0.002": "< 0", "sleep(0.025)": "1", "> 1.2 * $best": ">= 0"} | changes).items():
+    # The length of a track is measured by the clock, which a busy computer makes too short to take two places of.
+    fixed = {
+        "< 0.002": "< 0",
+        "sleep(0.025)": "1",
+        "> 1.2 * $best": ">= 0",
+        "@{$place[$number]};": "($place[$number][0], 1 << 20);",
+    }
+    for old, new in (fixed | changes).items():
         assert old in script
         script = script.replace(old, new)
     begin, end = script.index("<<'PERL'\n") + 8, script.index("\nPERL\n")

@@ -11,9 +11,9 @@ from typing import Final
 from layoutscope.aging import hfsplus as writing
 from layoutscope.api.alike import VOLUMES
 from layoutscope.api.replay import SURE
+from layoutscope.checks.apfs.names import MAX_SLOW_HASHES
 from layoutscope.drive import load_profile
 from layoutscope.drive.uncertain import num_draws
-from layoutscope.filesystems.apfs.check.names import MAX_SLOW_HASHES
 from layoutscope.filesystems.apfs.rescue import SEARCHED_BYTES
 from layoutscope.results import explanation
 from layoutscope.results.predict import NAMED_SHARE

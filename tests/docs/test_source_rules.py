@@ -54,7 +54,7 @@ def test_format_numbers_stand_only_in_grammars():
 
 def test_file_systems_are_named_in_their_packages_alone():
     """Outside, no text of the code is the name of a file system, but where a reason is given; ten may have one."""
-    names = {path.parent.name for path in PACKAGE.glob("filesystems/*/plugin.py")}
+    names = {path.stem for path in PACKAGE.glob("plugins/[a-z]*.py")}
     # Each room that knows formats has a package or module of a file system's name.
     outside = [path for path in modules() if not names & {*path.relative_to(PACKAGE).with_suffix("").parts[1:2]}]
     assert len(names) == 2

@@ -32,7 +32,7 @@ def main() -> None:
     with atheris.instrument_imports(include=["layoutscope"]):
         import layoutscope.api.scan
         import layoutscope.filesystems.apfs.reader
-        import layoutscope.filesystems.hfsplus.plugin  # noqa: F401
+        import layoutscope.plugins.hfsplus  # noqa: F401
     from tests.fuzz.runner import Runner, keep, work_folder
     from tests.fuzz.targets import TARGETS
 

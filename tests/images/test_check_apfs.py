@@ -16,7 +16,7 @@ from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
-from layoutscope.filesystems.apfs.check.rules import CONTAINER_CHECKS, VOLUME_CHECKS
+from layoutscope.checks.apfs.registry import CONTAINER_CHECKS, VOLUME_CHECKS
 from layoutscope.filesystems.apfs.container import open_container, report_changes
 from layoutscope.findings import FindingLog
 from layoutscope.image import open_image

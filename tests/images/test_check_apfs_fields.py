@@ -9,7 +9,7 @@ import pytest
 
 from fixtures.apfs import locate as at
 from fixtures.fault import Fault, planted
-from layoutscope.filesystems.apfs.check import objects, space
+from layoutscope.checks.apfs import objects, spaceman
 from layoutscope.image import open_image
 from layoutscope.structs.records import NX_SUPERBLOCK
 from tests.apfs import check_container
@@ -46,7 +46,7 @@ PLACES = {
     "superblock": (at.superblock, objects.make_superblock_rules(ONES)),
     "checkpoint map": (at.checkpoint_map, objects.make_map_rules(np.zeros(1, np.uint64))),
     "reaper": (at.ephemeral("nx_reaper_oid"), objects.make_reaper_rules(1, 1, 0, is_idle=True)),
-    "space manager": (at.ephemeral("nx_spaceman_oid"), space.make_space_rules(ONES, ONES, None, [])),
+    "space manager": (at.ephemeral("nx_spaceman_oid"), spaceman.make_space_rules(ONES, ONES, None, [])),
     "container object map": (container_map, objects.make_omap_rules(is_own=True)),
     "volume object map": (at.region("object-map"), objects.make_omap_rules(is_own=False)[:5]),
 }

@@ -11,7 +11,7 @@ from fixtures.apfs.structures.objects import OMAP_VALUE
 from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
 from layoutscope import check, read_layouts
-from layoutscope.filesystems.apfs.check import nodes as rules
+from layoutscope.checks.apfs import btree as rules
 from layoutscope.structs.records import BTREE_INFO, BTREE_NODE
 from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
 

@@ -10,8 +10,8 @@ from fixtures.apfs.encryption import encrypt_keybag
 from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from fixtures.fault import Fault, planted
+from layoutscope.checks.apfs import objects
 from layoutscope.filesystems.apfs.blocks import decrypt_blocks
-from layoutscope.filesystems.apfs.check import objects
 from layoutscope.structs.records import ENTRY_HEAD, KEYBAG, NX_SUPERBLOCK, SPACEMAN_PHYS
 from tests.fields.faults import found_on, outcomes
 from tests.fields.places import fields_in_use

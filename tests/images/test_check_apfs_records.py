@@ -8,7 +8,7 @@ import pytest
 from fixtures.apfs import locate as at
 from fixtures.apfs.structures.records import RecordType
 from fixtures.fault import Fault, planted
-from layoutscope.filesystems.apfs.check import records as rules
+from layoutscope.checks.apfs import records as rules
 from layoutscope.structs.records import KVLOC, X_FIELD, XF_BLOB_HEAD
 from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
 

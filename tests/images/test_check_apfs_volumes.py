@@ -11,7 +11,7 @@ from fixtures.apfs.structures.records import RecordType
 from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
 from layoutscope import check
-from layoutscope.filesystems.apfs.check import volume_fields as rules
+from layoutscope.checks.apfs import objects as rules
 from layoutscope.structs.records import APFS_SUPERBLOCK
 from tests.images.test_check_apfs_fields import BLOCK_BYTES, ONES, findings
 

@@ -11,10 +11,10 @@ import pytest
 import layoutscope
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
+from layoutscope.checks.apfs import registry as apfs_registry
+from layoutscope.checks.hfsplus import registry
 from layoutscope.filesystems.apfs import reader
-from layoutscope.filesystems.apfs.check import rules as apfs_rules
 from layoutscope.filesystems.hfsplus import contents, layout
-from layoutscope.filesystems.hfsplus.check import rules
 from layoutscope.zstd import zstd
 from tests.unit.partition.builders import HFS, gpt_disk, gpt_entry
 
@@ -24,9 +24,11 @@ IMAGES = Path(__file__).parents[2] / "fixtures" / "images"
 
 def test_every_rule_says_what_it_needs():
     """No check is without its needs, and no needs are of a check that there is not."""
-    assert set(rules.CHECKS) >= rules.HEADER_CHECKS
-    assert set(apfs_rules.VOLUME_CHECKS) >= {*apfs_rules.ALWAYS, *apfs_rules.STATE_CHECKS}
-    needs = {need for _, own in apfs_rules.CONTAINER_CHECKS.values() for need in own}
+    assert {name for name, check in registry.CHECKS.items() if not check.needs} <= {
+        *("unmounted", "special-sizes", "allocation-size")
+    }
+    assert set(apfs_registry.VOLUME_CHECKS) >= set(apfs_registry.STATE_CHECKS)
+    needs = {need for check in apfs_registry.CONTAINER_CHECKS.values() for need in check.needs}
     assert needs == {"space", "claims"}
 
 
@@ -39,7 +41,7 @@ def volume(tmp_path):
     leaves = {tree: nodes.filter(tree=tree, level=0)["image_offset"].to_list() for tree in ("catalog", "attributes")}
     result = layoutscope.check(path)
     assert (result.is_clean, result.volumes[0].skipped) == (True, ())
-    assert result.volumes[0].num_rules == len(rules.CHECKS)
+    assert result.volumes[0].num_rules == len(registry.CHECKS)
     return path, leaves
 
 
@@ -176,6 +178,7 @@ def test_a_check_reads_once_and_finds_what_it_finds_in_an_open_image(tmp_path, m
     opened, real = [], getattr(module, name)
     monkeypatch.setattr(module, name, lambda *given: opened.append(1) or real(*given))
     monkeypatch.setattr(layout, "open_contents", contents.open_contents)
+    monkeypatch.setattr(apfs_registry, "read_container", reader.read_container)
     found = layoutscope.check(path)
     assert len(opened) == 1
     with layoutscope.open(path) as image:

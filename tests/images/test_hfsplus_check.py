@@ -9,9 +9,9 @@ import pytest
 from fixtures.faults_hfsplus import FAULTS
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
+from layoutscope.checks.hfsplus.registry import CHECKS
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import btree, forks, journal, tree, volume
-from layoutscope.filesystems.hfsplus.check.rules import CHECKS
 from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import find_volumes
 from tests.hfsplus import check_volume, read_layout, rendered

@@ -13,7 +13,7 @@ from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.structures.records import RecordType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs.check import names
+from layoutscope.checks.apfs import names
 from layoutscope.filesystems.apfs.fsrecords import Names
 
 HEAD = 12

@@ -17,7 +17,7 @@ from layoutscope.aging.hfsplus import FILL, FIRST_NODE, fill_catalogs, has_names
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host
-from layoutscope.filesystems.hfsplus.plugin import HFSPLUS
+from layoutscope.plugins.hfsplus import HFSPLUS
 from layoutscope.remedies.case import Case, change_reads, in_walk_order, number_entries, serve_change
 from layoutscope.remedies.planning import Trial
 from layoutscope.walk import trace

@@ -1,6 +1,3 @@
-import numpy as np
-import pytest
-
 from layoutscope.errors import FormatError
 from layoutscope.findings import Finding, FindingLog, from_error
 
@@ -49,29 +46,6 @@ def test_survived_error_knows_its_device():
     log = FindingLog()
     log.survive(error)
     assert log.findings[0].device == 2
-
-
-@pytest.mark.parametrize(
-    ("most", "expected"),
-    [
-        (1, [("row 1", "odd; 2 more cases", "10", "11")]),
-        (2, [("row 1", "odd", "10", "11"), ("row 2", "odd; 1 more cases", "20", "21")]),
-        (3, [("row 1", "odd", "10", "11"), ("row 2", "odd", "20", "21"), ("row 4", "odd", "40", "41")]),
-    ],
-)
-def test_cases_are_listed_up_to_a_number(most, expected):
-    """Rows 1, 2 and 4 of five are wrong; what is not listed is counted with the last that is."""
-    log, tens = FindingLog(), np.arange(5) * 10
-    wrong, at = np.array([False, True, True, False, True]), lambda row: log.at(f"row {row}")
-    log.cases(wrong, "structure-invalid", "odd", at, expected=tens, found=tens + 1, most=most)
-    assert [(item.structure, item.message, item.expected, item.found) for item in log.findings] == expected
-
-
-def test_nothing_wrong_is_no_finding():
-    """A check that nothing contradicts writes nothing."""
-    log = FindingLog()
-    log.cases(np.zeros(3, bool), "structure-invalid", "odd", lambda _: log)
-    assert log.findings == []
 
 
 def test_what_was_written_after_a_mark_can_be_dropped():

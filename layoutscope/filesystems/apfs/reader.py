@@ -1,4 +1,4 @@
-"""APFS containers, opened as a caller asks: read into tables, checked, or their states listed.
+"""APFS containers, opened as a caller asks: read into tables, or their states listed.
 
 Tables are one layout of the container itself, then one of each volume. What belongs to no volume (checkpoint areas, the
 container's object map, the space manager, free space) is in the first one, whose ``facts.volume`` is None.
@@ -13,8 +13,6 @@ from msgspec.structs import replace
 
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs import snapshots
-from layoutscope.filesystems.apfs.check.extents import compare_extents
-from layoutscope.filesystems.apfs.check.inodes import compare_container, compare_volume
 from layoutscope.filesystems.apfs.container import open_container, report_changes
 from layoutscope.filesystems.apfs.contents import ContainerContents, account, read_container_parts, read_volume_parts
 from layoutscope.filesystems.apfs.features import CONTAINER_INCOMPATIBLE, VOLUME_INCOMPATIBLE
@@ -43,9 +41,8 @@ from layoutscope.findings import FindingLog
 from layoutscope.tables import attach_containers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable
 
-    from layoutscope.filesystems.apfs.check.rules import CheckedContainer
     from layoutscope.filesystems.apfs.container import Container, Halves
     from layoutscope.filesystems.apfs.contents import ContainerParts, VolumeParts
     from layoutscope.filesystems.apfs.source import Store
@@ -55,7 +52,11 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-def read_layouts(request: VolumeRequest) -> list[VolumeLayout]:
+def read_layouts(
+    request: VolumeRequest,
+    # compares the container's own structures (without a volume) and each volume's; their logs receive what differs
+    compare: Callable[[ContainerContents, VolumeParts | None], None] | None = None,
+) -> list[VolumeLayout]:
     """Read a container with all its volumes."""
     stack = request.stack
     if not request.second and (alone := lone_half_layout(request, FindingLog())):
@@ -63,10 +64,11 @@ def read_layouts(request: VolumeRequest) -> list[VolumeLayout]:
     found = read_container(request)
     container, parts = found.container, found.parts
     marks = [log.mark() for log in (container.log, *(volume.log for volume in found.volumes))]
-    compare_container(container, parts)
+    if compare is not None:
+        compare(found, None)
     for volume in found.volumes:
-        compare_volume(volume, found.slots[volume.state.number])
-        compare_extents(volume)
+        if compare is not None:
+            compare(found, volume)
         _bound_losses(volume, container.xid)
         for tree in (volume.fs, volume.extentref) if request.kept is None else ():
             tree.records.drop_check_columns()
@@ -93,19 +95,6 @@ def _bound_losses(parts: VolumeParts, max_xid: int) -> None:
         return
     report_losses(TreeSource(state.store, "omap", state.omap_header.tree_oid, max_xid), None, log)
     report_losses(fs_source(state.store, state, parts.cipher), parts.fs.records, log)
-
-
-def check_container(request: VolumeRequest, without: Collection[str] = ()) -> CheckedContainer:
-    """Check the structure of an APFS container, as reading left it or read again."""
-    from layoutscope.filesystems.apfs.check.rules import LONE_HALF, CheckedContainer, run_checks
-
-    kept: ContainerContents | None = request.take_up()
-    if kept is not None:
-        return run_checks(kept, without)
-    alone = FindingLog()
-    if not request.second and lone_half_layout(replace(request, sweep=False), alone):
-        return CheckedContainer(alone.findings, {}, {"": [LONE_HALF]})
-    return run_checks(read_container(request), without)
 
 
 def is_second(request: VolumeRequest) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.check.names import MASK
+from layoutscope.checks.apfs.names import MASK
 from layoutscope.structs.arrays import distinct
 from layoutscope.structs.checksum import crc32c_of_words
 

@@ -10,28 +10,28 @@ from __future__ import annotations
 import re
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from msgspec import field
-from msgspec.structs import replace
+from msgspec import field, structs
 
+from layoutscope.checks.apfs import btree, comparison, extents, inodes, names, objects, snapshots, spaceman
+from layoutscope.checks.apfs.subject import open_subject
+from layoutscope.checks.causes import About, Causes, Follows, deduplicate, from_one, name_causes
+from layoutscope.checks.engine import Check, list_unchecked, run_checks
 from layoutscope.display import Struct
 from layoutscope.filesystems import contract
-from layoutscope.filesystems.apfs.check import extents, inodes, names, nodes, objects, records, space, volume_fields
-from layoutscope.filesystems.apfs.check.subject import open_subject
 from layoutscope.filesystems.apfs.container import report_changes, uuid_text
-from layoutscope.filesystems.apfs.fsrecords import no_records
+from layoutscope.filesystems.apfs.layout import lone_half_layout
+from layoutscope.filesystems.apfs.reader import read_container
 from layoutscope.filesystems.contract import Unchecked
-from layoutscope.findings import MAX_CASES, Finding, FindingLog, replace_refined
-from layoutscope.structs.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
+from layoutscope.findings import Finding, FindingLog, replace_refined
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
-    from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.checks.apfs.subject import Subject
     from layoutscope.filesystems.apfs.contents import ContainerContents, VolumeParts
-    from layoutscope.filesystems.apfs.fsrecords import Columns
 
 
 _MAP_TREES: Final = ("omap", "omap-snapshots")
@@ -52,17 +52,6 @@ def explain_unread_trees(parts: VolumeParts) -> dict[str, str]:
             reasons.setdefault(name, f"{what} has errors ({item.code})")
     # Only the tree with names and extents of files is encrypted; the maps are not.
     return {"fs": "the volume is locked"} | reasons if parts.is_locked else reasons
-
-
-def explain_skip(needs: tuple[str, ...], unread: Mapping[str, str]) -> list[str]:
-    """Return why a check that needs some trees cannot cover them completely; empty if it can."""
-    return [reason for tree, reason in unread.items() if needs and (not tree or tree in needs)]
-
-
-def list_unchecked(checks: Mapping[str, tuple[Any, tuple[str, ...]]], unread: Mapping[str, str]) -> list[Unchecked]:
-    """List the checks that could not cover everything, with the reasons."""
-    skipped = {name: explain_skip(needs, unread) for name, (_, needs) in checks.items()}
-    return [Unchecked(name, ", ".join(reasons)) for name, reasons in skipped.items() if reasons]
 
 
 def explain_unread_parts(contents: ContainerContents, unread: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
@@ -201,66 +190,39 @@ CAUSES: Final = Causes(
 )
 
 
-def _references(subject: Subject, parts: VolumeParts) -> None:
-    physical = _list_references(parts)
-    if physical is None:
-        return
-    if not parts.snapshots:
-        extents.check_extent_references(parts, physical, subject.references(parts))
-    elif len(parts.snapshots) == len(parts.snapshot_extents):
-        extents.check_shared_references(parts, subject.log, MAX_CASES)
-
-
-def _owners(subject: Subject, parts: VolumeParts) -> None:
-    physical = _list_references(parts)
-    if physical is not None:
-        extents.check_owners(parts, physical, subject.references(parts))
-
-
-def _list_references(parts: VolumeParts) -> Columns | None:
-    """Return extent references of a live state; the table may be empty if all of them are in snapshots."""
-    physical = parts.extentref.records.get("extent")
-    return None if parts.view != "live" else physical if "refcnt" in physical else no_records("extent")
-
-
-def _extents(subject: Subject, parts: VolumeParts) -> None:
-    if len(parts.file_extents()["obj_id"]):
-        extents.check_shape(subject.container.blocks, parts.file_extents(), subject.extents(parts))
-
-
 def _container_trees(subject: Subject) -> None:
-    nodes.check_container_trees(subject)
-    nodes.check_container_map(subject)
-    records.check_container_keys(subject)
+    btree.check_container_trees(subject)
+    btree.check_container_map(subject)
+    btree.check_container_keys(subject)
 
 
-CONTAINER_CHECKS: Final[dict[str, tuple[Callable[[Subject], None], tuple[str, ...]]]] = {
-    "numbers": (lambda subject: inodes.check_numbers(subject.reporting), ()),
-    "checkpoint-maps": (lambda subject: inodes.check_maps(subject.reporting), ()),
-    "superblock-fields": (objects.check_superblock, ()),
-    "superblock-copy": (objects.check_copy, ()),
-    "map-fields": (objects.check_map_headers, ()),
-    "reaper-fields": (objects.check_reaper, ()),
-    "mapping-fields": (objects.check_mappings, ()),
-    "space-fields": (space.check_space, ("space",)),
-    "chunk-heads": (space.check_heads, ("space",)),
-    "pool-versions": (space.check_versions, ("space",)),
-    "map-head": (objects.check_container_omap, ()),
-    "jumpstart": (objects.check_jumpstart, ()),
-    "key-bags": (objects.check_keybags, ()),
-    "write-cache": (objects.check_write_cache, ()),
-    "newer-superblocks": (lambda subject: inodes.check_newer(subject.reporting), ()),
-    "chunk-checksums": (lambda subject: inodes.check_space_blocks(subject.container, subject.parts), ("space",)),
-    "checkpoints": (nodes.check_checkpoints, ()),
-    "volumes": (nodes.check_lost_volumes, ()),
-    "sizes": (space.check_sizes, ("space",)),
-    "internal-pool": (space.check_pool, ("space",)),
-    "chunks": (space.check_chunks, ("space",)),
-    "free-queues": (space.check_queues, ("space",)),
-    "double-claims": (space.check_double_claims, ("claims",)),
-    "file-claims": (space.check_file_claims, ("claims",)),
-    "bitmaps": (space.check_bitmaps, ("space", "claims")),
-    "container-trees": (_container_trees, ()),
+CONTAINER_CHECKS: Final[dict[str, Check]] = {
+    "numbers": Check(comparison.check_numbers),
+    "checkpoint-maps": Check(comparison.check_maps),
+    "superblock-fields": Check(objects.check_superblock),
+    "superblock-copy": Check(objects.check_copy),
+    "map-fields": Check(objects.check_map_headers),
+    "reaper-fields": Check(objects.check_reaper),
+    "mapping-fields": Check(objects.check_mappings),
+    "space-fields": Check(spaceman.check_space, ("space",), takes=("space",)),
+    "chunk-heads": Check(spaceman.check_heads, ("space",), takes=("space",)),
+    "pool-versions": Check(spaceman.check_versions, ("space",), takes=("space",)),
+    "map-head": Check(objects.check_container_omap),
+    "jumpstart": Check(objects.check_jumpstart),
+    "key-bags": Check(objects.check_keybags),
+    "write-cache": Check(objects.check_write_cache),
+    "newer-superblocks": Check(comparison.check_newer),
+    "chunk-checksums": Check(comparison.check_space_blocks, ("space",)),
+    "checkpoints": Check(btree.check_checkpoints),
+    "volumes": Check(btree.check_lost_volumes),
+    "sizes": Check(spaceman.check_sizes, ("space",), takes=("space",)),
+    "internal-pool": Check(spaceman.check_pool, ("space",), takes=("space",)),
+    "chunks": Check(spaceman.check_chunks, ("space",), takes=("space",)),
+    "free-queues": Check(spaceman.check_queues, ("space",), takes=("space",)),
+    "double-claims": Check(spaceman.check_double_claims, ("claims",)),
+    "file-claims": Check(spaceman.check_file_claims, ("claims",)),
+    "bitmaps": Check(spaceman.check_bitmaps, ("space", "claims"), takes=("space",)),
+    "container-trees": Check(_container_trees),
 }
 """Every check of a container, in order, with the structures that it needs."""
 
@@ -270,113 +232,105 @@ STATE_CHECKS: Final = (
 )
 """Checks of a volume that also run on its snapshots."""
 
-VOLUME_CHECKS: Final[dict[str, tuple[Callable[[Subject, VolumeParts], None], tuple[str, ...]]]] = {
-    "roots": (nodes.check_roots, _ALL_TREES),
-    # These check other objects; reading reports if they are missing.
-    "map-heads": (objects.check_volume_omap, ()),
-    "superblocks": (volume_fields.check_superblocks, ()),
-    "integrity-metadata": (volume_fields.check_integrity, ()),
-    "extended-metadata": (objects.check_extended_metadata, ()),
-    "object-maps": (nodes.check_object_map, _ALL_TREES),
-    "keys": (records.check_keys, _ALL_TREES),
-    "volume-identity": (
-        lambda subject, parts: inodes.check_identity(parts, subject.slots[parts.state.number]),
-        (),
-    ),
-    "volume-counts": (lambda _, parts: inodes.check_counts(parts), _ALL_TREES),
-    "entries": (records.check_entries, _FILE_TREES),
-    "links": (lambda subject, parts: inodes.check_links(parts, subject.records(parts)), _FILE_TREES),
-    "sibling-links": (records.check_sibling_links, _FILE_TREES),
-    "directories": (records.check_directories, _FILE_TREES),
-    "name-hashes": (lambda subject, parts: names.compare_names(parts, subject.records(parts)), _FILE_TREES),
-    "inodes": (inodes.check_inode_notes, (*_FILE_TREES, "fext")),
-    "streams": (lambda subject, parts: inodes.check_streams(parts, subject.records(parts)), _FILE_TREES),
-    "stream-sizes": (records.check_stream_sizes, _FILE_TREES),
-    "attributes": (lambda subject, parts: inodes.check_attributes(parts, subject.records(parts)), _FILE_TREES),
-    "lost-records": (records.check_lost_inodes, _FILE_TREES),
-    "extents": (_extents, (*_FILE_TREES, "fext")),
-    "references": (_references, _ALL_TREES),
-    "reference-owners": (_owners, _ALL_TREES),
-    "snapshots": (lambda _, parts: extents.check_snapshots(parts), ("snapmeta", *_MAP_TREES)),
-    "snapshot-records": (extents.check_snapshot_records, ("snapmeta", *_MAP_TREES)),
-    "seals": (extents.check_seals, ("fs",)),
-    "states": (
-        lambda subject, parts: extents.check_states(subject, parts, [VOLUME_CHECKS[name][0] for name in STATE_CHECKS]),
-        _ALL_TREES,
-    ),
-}
-"""Every check of one volume, with the trees that it needs; findings of reading come before all of them."""
 
-ALWAYS: Final = frozenset(
-    {
-        *("roots", "map-heads", "superblocks", "integrity-metadata", "extended-metadata", "object-maps", "keys"),
-        *("volume-identity", "name-hashes", "snapshot-records", "seals"),
-    }
-)
-"""Checks of a volume that run even on incomplete trees, because they report nothing as missing."""
+def _states(subject: Subject, parts: VolumeParts) -> None:
+    snapshots.check_states(subject, parts, [VOLUME_CHECKS[name].run for name in STATE_CHECKS])
+
+
+VOLUME_CHECKS: Final[dict[str, Check]] = {
+    "roots": Check(btree.check_roots, _ALL_TREES),
+    # These check other objects; reading reports if they are missing.
+    "map-heads": Check(objects.check_volume_omap),
+    "superblocks": Check(objects.check_superblocks),
+    "integrity-metadata": Check(objects.check_integrity),
+    "extended-metadata": Check(objects.check_extended_metadata),
+    "object-maps": Check(btree.check_object_map, _ALL_TREES),
+    "keys": Check(btree.check_keys, _ALL_TREES),
+    "volume-identity": Check(comparison.check_identity),
+    "volume-counts": Check(comparison.check_counts, requires=_ALL_TREES),
+    "entries": Check(inodes.check_entries, requires=_FILE_TREES),
+    "links": Check(inodes.check_links, requires=_FILE_TREES),
+    "sibling-links": Check(inodes.check_sibling_links, requires=_FILE_TREES),
+    "directories": Check(inodes.check_directories, requires=_FILE_TREES),
+    "name-hashes": Check(names.compare_names, _FILE_TREES),
+    "inodes": Check(inodes.check_inode_notes, requires=(*_FILE_TREES, "fext")),
+    "streams": Check(inodes.check_streams, requires=_FILE_TREES),
+    "stream-sizes": Check(inodes.check_stream_sizes, requires=_FILE_TREES),
+    "attributes": Check(inodes.check_attributes, requires=_FILE_TREES),
+    "lost-records": Check(inodes.check_lost_inodes, requires=_FILE_TREES),
+    "extents": Check(extents.check_shape, requires=(*_FILE_TREES, "fext")),
+    "references": Check(extents.check_references, requires=_ALL_TREES),
+    "reference-owners": Check(extents.check_owners, requires=_ALL_TREES),
+    "snapshots": Check(snapshots.check_snapshots, requires=("snapmeta", *_MAP_TREES)),
+    "snapshot-records": Check(snapshots.check_snapshot_records, ("snapmeta", *_MAP_TREES)),
+    "seals": Check(objects.check_seals, ("fs",)),
+    "states": Check(_states, requires=_ALL_TREES),
+}
+"""Every check of one volume; findings of reading come before all of them.
+
+A check that would report records of unread trees as missing requires these trees.
+"""
 
 
 class CheckedContainer(Struct, frozen=True):
-    """Findings of a container and its volumes."""
+    """Findings of a container and its volumes, and the checks that did not run in full, by UUID of a volume as text.
 
-    outside: list[Finding]  # outside of volumes
-    volumes: dict[str, list[Finding]]  # of each volume, by its UUID as text
-    # rules that could be applied only in part, by the same UUIDs; "" for the container itself
+    The container's own are listed under "".
+    """
+
+    volumes: dict[str, list[Finding]]
     unchecked: dict[str, list[Unchecked]] = field(default_factory=dict)
 
     def findings(self) -> list[Finding]:
         """Return all findings."""
-        return [*self.outside, *(item for found in self.volumes.values() for item in found)]
+        return [item for found in self.volumes.values() for item in found]
 
     def select(self, uuid: str | None) -> contract.Checked:
         """Return the result for one volume, or for the container itself."""
-        if uuid is None:
-            return contract.Checked(tuple(self.outside), len(CONTAINER_CHECKS), tuple(self.unchecked.get("", ())))
-        findings, unchecked = self.volumes.get(uuid, ()), self.unchecked.get(uuid, ())
-        return contract.Checked(tuple(findings), len(VOLUME_CHECKS), tuple(unchecked))
+        checks = CONTAINER_CHECKS if uuid is None else VOLUME_CHECKS
+        findings, unchecked = self.volumes.get(uuid or "", ()), self.unchecked.get(uuid or "", ())
+        return contract.Checked(tuple(findings), len(checks), tuple(unchecked))
 
 
-def name_causes(found: CheckedContainer) -> CheckedContainer:
-    """Drop duplicates and name the causes of findings, which may be in another part of the container."""
-    outside, *volumes = [deduplicate(findings) for findings in (found.outside, *found.volumes.values())]
-    owners = ["" for _ in outside] + [uuid for uuid, each in zip(found.volumes, volumes, strict=True) for _ in each]
-    named = iter(name_causes_of([*outside, *(item for each in volumes for item in each)], CAUSES, owners))
-    first = list(islice(named, len(outside)))
-    return replace(
-        found,
-        outside=first,
-        volumes={uuid: list(islice(named, len(each))) for uuid, each in zip(found.volumes, volumes, strict=True)},
-    )
-
-
-def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> CheckedContainer:
+def check_contents(contents: ContainerContents, without: Collection[str] = ()) -> CheckedContainer:
     """Check the structure of a container that was read."""
     subject = open_subject(contents)
     unread = {parts.state.number: explain_unread_trees(parts) for parts in contents.volumes}
-    checks = dict(sorted(CONTAINER_CHECKS.items()))
-    unchecked = {"": list_unchecked(checks, explain_unread_parts(contents, unread))}
-    calls = [partial(check, subject) for name, (check, _) in CONTAINER_CHECKS.items() if name not in without]
-    outside = _run(contents.container.log, subject.log, calls)
-    volumes, num_outside = dict[str, list[Finding]](), len(subject.log.findings)
+    unread_parts = explain_unread_parts(contents, unread)
+    unchecked = {"": list_unchecked(dict(sorted(CONTAINER_CHECKS.items())), unread_parts)}
+    run = partial(run_checks, CONTAINER_CHECKS, unread_parts, without, subject)
+    volumes = {"": _run(contents.container.log, subject.log, run)}
+    num_outside = len(subject.log.findings)
     for parts in contents.volumes:
-        missing, volume_subject = unread[parts.state.number], subject.branch()
-        calls = [
-            partial(check, volume_subject, parts)
-            for name, (check, needs) in VOLUME_CHECKS.items()
-            if name not in without and (name in ALWAYS or not explain_skip(needs, missing))
-        ]
+        missing, own = unread[parts.state.number], subject.branch()
+        run = partial(run_checks, VOLUME_CHECKS, missing, without, own, parts)
         uuid = uuid_text(bytes(parts.state.superblock.vol_uuid))
-        volumes.setdefault(uuid, []).extend(_run(parts.log, volume_subject.log, calls))
+        volumes.setdefault(uuid, []).extend(_run(parts.log, own.log, run))
         unchecked.setdefault(uuid, []).extend(list_unchecked(VOLUME_CHECKS, missing))
     report_changes(subject.reporting)
-    return name_causes(CheckedContainer([*outside, *subject.log.findings[num_outside:]], volumes, unchecked))
+    volumes[""] += subject.log.findings[num_outside:]
+    # A cause may be in another part of the container.
+    unique = {uuid: deduplicate(findings) for uuid, findings in volumes.items()}
+    owners = [uuid for uuid, findings in unique.items() for _ in findings]
+    named = iter(name_causes([item for findings in unique.values() for item in findings], CAUSES, owners))
+    return CheckedContainer({uuid: list(islice(named, len(each))) for uuid, each in unique.items()}, unchecked)
 
 
-def _run(read: FindingLog, log: FindingLog, calls: Iterable[Callable[[], None]]) -> list[Finding]:
+def check_container(request: contract.VolumeRequest, without: Collection[str] = ()) -> CheckedContainer:
+    """Check the structure of an APFS container, as reading left it or read again."""
+    kept: ContainerContents | None = request.take_up()
+    if kept is not None:
+        return check_contents(kept, without)
+    alone = FindingLog()
+    if not request.second and lone_half_layout(structs.replace(request, sweep=False), alone):
+        return CheckedContainer({"": alone.findings}, {"": [LONE_HALF]})
+    return check_contents(read_container(request), without)
+
+
+def _run(read: FindingLog, log: FindingLog, run: Callable[[], None]) -> list[Finding]:
     """Run checks that write into a log; `read` has the findings of reading, and some checks add to it."""
     coarse = list(read.findings)
-    for call in calls:
-        call()
+    run()
     fine = [*read.findings[len(coarse) :], *log.findings]
     # Reading reports a structure, a check the exact byte; a finding without address only summarizes others.
     exact = {(item.code, item.structure) for item in fine if item.image_offset is not None}

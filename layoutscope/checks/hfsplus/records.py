@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from msgspec import field
 
+from layoutscope.checks.engine import Table
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import extents, names, rootfiles
 from layoutscope.filesystems.hfsplus.attributes import (
@@ -45,8 +46,8 @@ from layoutscope.filesystems.hfsplus.nodes import (
     read_keys,
     record_bounds,
 )
+from layoutscope.filesystems.hfsplus.rescue import InferredHeader
 from layoutscope.filesystems.hfsplus.tree import Tree, is_case_sensitive
-from layoutscope.findings import MAX_CASES
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import (
     I64,
@@ -118,9 +119,9 @@ class TreeRecords(Struct, frozen=True):
         node = place // self.tree.file.node_size_bytes
         return self.volume.log.at(f"{self.name} node {node}", self.volume_offset(place))
 
-    def row(self, part: str, plus: int = 0) -> Callable[[int], FindingLog]:
+    def locate(self, part: str, plus: int = 0) -> Callable[[int, str], FindingLog]:
         """Bind the log to a byte of the key or data of a row."""
-        return lambda row: self.at(int(self.rows[part][row]) + plus)
+        return lambda row, _: self.at(int(self.rows[part][row]) + plus)
 
     def field(self, row: int, path: str, part: str, record_type: RecordType) -> FindingLog:
         """Bind the log to a field of the key or data of a row, by its path in the record type.
@@ -157,7 +158,7 @@ def read_records(volume: Volume, tree: Tree, decode: Callable[[Batch], Leaves]) 
         np.empty(0, np.uint8), none, dict.fromkeys(BATCH_COLUMNS, none), Keys(none, np.empty(0, np.uint16), none, none)
     )
     leaves = {name: GrowingTable() for name in decode(nothing)}
-    for level, numbers in _list_levels(tree):
+    for level, numbers in list_levels(tree):
         for nodes, to_come in _read_batches(volume, tree, numbers):
             batch = _locate_records(tree, nodes, level, len(rows), flaws)
             rows.add(batch.rows, to_come)
@@ -180,7 +181,7 @@ def read_records(volume: Volume, tree: Tree, decode: Callable[[Batch], Leaves]) 
     return located, {name: table.values or decode(nothing)[name] for name, table in leaves.items()}
 
 
-def _list_levels(tree: Tree) -> Iterator[tuple[int, I64]]:
+def list_levels(tree: Tree) -> Iterator[tuple[int, I64]]:
     """Yield each level with the numbers of its nodes, in key order."""
     yield 0, tree.reach.leaves
     reached = np.flatnonzero((tree.nodes.key_rank >= 0) & (tree.nodes.kind == INDEX))
@@ -508,7 +509,7 @@ FOLDER_FIELDS: Final[tuple[RecordColumn, ...]] = (
 )
 THREAD_FIELDS: Final[tuple[RecordColumn, ...]] = (THREAD.parent_id, THREAD.num_name_units)
 
-Kind = Literal["files", "folders"]
+Kind = Literal["files", "folders", "threads"]
 
 
 class CatalogRecords(Struct, frozen=True):
@@ -536,15 +537,15 @@ class CatalogRecords(Struct, frozen=True):
         record_types = {int(CATALOG_TYPES.folder): FOLDER, int(CATALOG_TYPES.file): FILE}
         return self.located.field(int(row), name, "data", record_types.get(int(self.kind[row]), THREAD))
 
-    def at(self, kind: Kind, field: str) -> Callable[[int], FindingLog]:
-        """Bind the log to a field of a file or folder by its position among them."""
-        rows = self.files["row"] if kind == "files" else self.folders["row"]
-        return lambda place: self.field(rows[place], field)
+    def locate(self, kind: Kind) -> Callable[[int, str], FindingLog]:
+        """Bind the log to a field of a file, folder or thread by its position among them."""
+        rows: I64 = getattr(self, kind)["row"]
+        return lambda place, field: self.field(rows[place], field)
 
-    def locate_ids(self) -> Callable[[int], FindingLog]:
+    def locate_ids(self) -> Callable[[int, str], FindingLog]:
         """Bind the log to the CNID of a file or folder by its position among the entries."""
         rows, _, is_folder = self.entries()
-        return lambda place: self.field(rows[place], "folder_id" if is_folder[place] else "file_id")
+        return lambda place, _: self.field(rows[place], "folder_id" if is_folder[place] else "file_id")
 
     def entries(self) -> tuple[I64, I64, Mask]:
         """Return the rows of files and folders in key order, their IDs, and whether they are folders."""
@@ -624,35 +625,31 @@ class Subject(Struct, frozen=True):
     hot_files: LeafRecords | None = None
     known: dict[str, Any] = field(default_factory=dict)  # cached values that several checks use
 
-    def cases(self, code: str, rows: I64, noun: str) -> Iterator[int]:
-        """Yield the first cases of a kind, and report the number of others."""
-        yield from rows[:MAX_CASES].tolist()
-        if len(rows) > MAX_CASES:
-            message = f"{len(rows) - MAX_CASES:,} further cases of the same kind"
-            self.volume.log.at(noun).add(code, "warning", message)
+    def table(self, code: str, noun: str, at: Callable[[int, str], FindingLog], level: Level = "error") -> Table:
+        """Make a table of rows that `noun` names, whose rules have a code and level in common."""
+        return Table(at, code, level, rest=self.volume.log.at(noun))
 
-    def report(
-        self,
-        code: str,
-        message: str | Callable[[int], str],
-        rows: I64,
-        noun: str,  # the rows in words
-        at: Callable[[int], FindingLog],  # binds the log to the wrong field of a row
-        *,
-        # expected, found: a value for all rows, an array with one per row, or a function of the row
-        expected: object = "",
-        found: object = "",
-        level: Level = "error",
-    ) -> None:
-        """Report rows that break a rule: the first ones each at its place, and the number of others."""
-        for row in self.cases(code, rows, noun):
-            text, expected_value, found_value = (_get_value(each, row) for each in (message, expected, found))
-            at(row).add(code, level, text, expected=expected_value, found=found_value)
+    def header(self, code: str, level: Level = "error") -> Table:
+        """Make a table of the volume header alone."""
+        return Table(lambda _, field: self.volume.header_field(field), code, level)
 
+    @property
+    def headed_trees(self) -> dict[str, TreeRecords]:
+        """The trees with a header node; faults of other trees are reported for their headers."""
+        lost = {item.structure for item in self.volume.log.findings if item.code == "tree-header-invalid"}
+        # The file of a tree from a sweep consists of its leaves, so its node 0 is not a header.
+        return {
+            name: located
+            for name, located in self.trees.items()
+            if f"{name} B-tree header node" not in lost
+            and located.tree.file.readable[0]
+            and not isinstance(located.tree.file.header, InferredHeader)
+        }
 
-def _get_value(values: Any, row: int) -> Any:
-    """Return the value for a row from a function, an array, or a value for all rows."""
-    return values(row) if callable(values) else values[row] if isinstance(values, np.ndarray) else values
+    def files(self, code: str, level: Level = "error") -> Table:
+        """Make a table of the files in the catalog."""
+        assert self.catalog is not None  # noqa: S101  (for the type checker)
+        return self.table(code, "catalog files", self.catalog.locate("files"), level)
 
 
 def read_subject(volume: Volume, contents: Contents) -> Subject:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.checks.hfsplus.records import CATALOG_TYPES, HEADER_FIELDS
+from layoutscope.checks.hfsplus.volume import ENCODINGS
 from layoutscope.display import Struct
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.attributes import COMPRESSION_ATTRIBUTE, DECMPFS, INLINE
 from layoutscope.filesystems.hfsplus.catalog import KEY, ROOT_FOLDER, THREAD, bear_a_links_type, unix_seconds
-from layoutscope.filesystems.hfsplus.check.subject import CATALOG_TYPES, HEADER_FIELDS
-from layoutscope.filesystems.hfsplus.check.volume_fields import ENCODINGS
 from layoutscope.filesystems.hfsplus.contents import count_entries_by_parent, find_without_thread
 from layoutscope.filesystems.hfsplus.tree import is_whole
 from layoutscope.structs import grammar
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.check.subject import CatalogRecords, Kind, LeafRecords, Subject
+    from layoutscope.checks.hfsplus.records import CatalogRecords, Kind, LeafRecords, Subject
     from layoutscope.findings import FindingLog, Level
     from layoutscope.structs.arrays import I64, Columns, Mask
 
@@ -36,6 +36,9 @@ CODE: Final = "link-chain-broken"
 _FORK_BITS: Final = 8
 FORWARD, BACKWARD = "permissions.group_id", "permissions.owner_id"
 """Fields of a link's record that name the next link and the one before it."""
+
+SPECIAL: Final = "permissions.special"
+"""A union: the inode number of a link, the link count of an inode, or a device number (TN1150, HFSPlusBSDInfo)."""
 
 
 def mark_links(catalog: CatalogRecords) -> tuple[Mask, Mask]:
@@ -66,6 +69,10 @@ class LinkGroup(Struct, frozen=True):
     inode_rows: I64  # catalog records of the inodes
     inode_ids: I64  # CNIDs of the inodes
     declared: I64  # number of links that each inode counts
+
+    def locate_inodes(self, catalog: CatalogRecords) -> Callable[[int, str], FindingLog]:
+        """Bind the log to a field of an inode."""
+        return lambda row, field: catalog.field(self.inode_rows[row], field)
 
 
 def group_links(catalog: CatalogRecords) -> tuple[LinkGroup, LinkGroup]:
@@ -110,31 +117,20 @@ def _parse_inode_number(name: str, prefix: str) -> int:
 
 def check_link_targets(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that each link leads to an inode."""
+    number = catalog.files[SPECIAL]
     for family in group_links(catalog):
-        subject.report(
-            "hard-link-broken",
-            f"a link leads to no {family.noun} inode",
-            family.links[family.target < 0],
-            f"{family.noun} links",
-            catalog.at("files", "permissions.special"),
-            found=catalog.files["permissions.special"],
-            expected="the number of an inode",
-        )
+        links = subject.table("hard-link-broken", f"{family.noun} links", catalog.locate("files"))
+        message, expected = f"a link leads to no {family.noun} inode", "the number of an inode"
+        links.report(family.links[family.target < 0], message, SPECIAL, expected=expected, found=number)
 
 
 def check_link_counts(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that inodes count the links to them."""
     for family in group_links(catalog):
         counted = np.bincount(family.target[family.target >= 0], minlength=len(family.declared))
-        subject.report(
-            "link-count-differs",
-            f"a {family.noun} inode counts other links than lead to it",
-            np.flatnonzero(counted != family.declared),
-            "inodes",
-            lambda place, rows=family.inode_rows: catalog.field(rows[place], "permissions.special"),  # type: ignore[misc]
-            expected=counted,
-            found=family.declared,
-        )
+        inodes = subject.table("link-count-differs", "inodes", family.locate_inodes(catalog))
+        wrong, message = counted != family.declared, f"a {family.noun} inode counts other links than lead to it"
+        inodes.report(wrong, message, SPECIAL, expected=counted, found=family.declared)
 
 
 def _find_chains(catalog: CatalogRecords, family: LinkGroup) -> tuple[I64, I64, I64, dict[str, I64]]:
@@ -185,8 +181,8 @@ def _find_one_sided_links(place: dict[str, I64], field: str) -> I64:
 
 
 def _report_links(subject: Subject, catalog: CatalogRecords, field: str, links: I64, message: str) -> None:
-    expected, found, at = "a link of the same inode", catalog.files[field], catalog.at("files", field)
-    subject.report(CODE, message, links, "links", at, expected=expected, found=found)
+    table = subject.table(CODE, "links", catalog.locate("files"))
+    table.report(links, message, field, expected="a link of the same inode", found=catalog.files[field])
 
 
 def check_first_links(subject: Subject, catalog: CatalogRecords) -> None:
@@ -202,12 +198,12 @@ def check_first_links(subject: Subject, catalog: CatalogRecords) -> None:
         mine = (at >= 0) & (np.append(target, -2)[at] == np.arange(len(first)))
         _check_first_link_fields(subject, catalog, family, target, first)
         second = mine & (np.append(place[BACKWARD], -1)[at] >= 0)
+        inodes = subject.table(CODE, "inodes", _locate_first_link(subject, catalog, family))
         for wrong, message in (
             ((first >= 0) & ~mine, "the first link of an inode is none of its links"),
             (second, "the first link of an inode has one before it"),
         ):
-            expected, where = "the head of the chain of its links", _locate_first_link(subject, catalog, family)
-            subject.report(CODE, message, np.flatnonzero(wrong), "inodes", where, expected=expected, found=first)
+            inodes.report(wrong, message, expected="the head of the chain of its links", found=first)
         named = np.append(np.where(mine & ~second, first, -1), -1)[target]
         is_head = (catalog.files[BACKWARD][links] == 0) & ~np.isin(np.arange(len(ids)), place[FORWARD])
         headless = np.flatnonzero(is_head & (named >= 0) & (ids != named))
@@ -238,20 +234,22 @@ def _check_first_link_fields(
     """Check that inodes in a chain name its first link; inodes of folders do so in an attribute, if there are any."""
     if family.noun == "folder" and subject.attributes is None:
         return
-    field = "reserved1" if family.noun == "file" else "folder_id"
-    lost = np.flatnonzero(np.isin(np.arange(len(first)), target) & (first < 0))
+    lost = np.isin(np.arange(len(first)), target) & (first < 0)
     message = f"the inode of a {family.noun} does not say which its first link is"
-    subject.report(CODE, message, lost, "inodes", lambda row: catalog.field(family.inode_rows[row], field))
+    inodes = subject.table(CODE, "inodes", family.locate_inodes(catalog))
+    inodes.report(lost, message, "reserved1" if family.noun == "file" else "folder_id")
 
 
-def _locate_first_link(subject: Subject, catalog: CatalogRecords, family: LinkGroup) -> Callable[[int], FindingLog]:
+def _locate_first_link(
+    subject: Subject, catalog: CatalogRecords, family: LinkGroup
+) -> Callable[[int, str], FindingLog]:
     """Bind the log to the name of an inode's first link: a field of a file's record, or a folder's attribute."""
     attributes = subject.attributes
     if family.noun == "file" or attributes is None:
-        return lambda row: catalog.field(family.inode_rows[row], "reserved1")
+        return lambda row, _: catalog.field(family.inode_rows[row], "reserved1")
     places = attributes["data"] + INLINE.width
     holders = np.where(attributes["first_link"] >= 0, attributes["file_id"], -1)
-    return lambda row: attributes.located.at(places[np.flatnonzero(holders == family.inode_ids[row])[0]])
+    return lambda row, _: attributes.located.at(places[np.flatnonzero(holders == family.inode_ids[row])[0]])
 
 
 FLAG = grammar.HfsplusCatalog.CatalogFlag
@@ -285,17 +283,8 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
     def report(
         kind: Kind, field: str, broken: Mask, message: str, expected: str, code: str, level: Level = "error"
     ) -> None:
-        at, column_values = catalog.at(kind, field), getattr(catalog, kind).get(field, "")
-        subject.report(
-            code,
-            message,
-            np.flatnonzero(broken),
-            f"catalog {kind}",
-            at,
-            expected=expected,
-            found=column_values,
-            level=level,
-        )
+        table = subject.table(code, f"catalog {kind}", catalog.locate(kind), level)
+        table.report(broken, message, field, expected=expected, found=getattr(catalog, kind).get(field, ""))
 
     def lacks(columns: Columns, field: str, bit: int) -> Mask:
         broken: Mask = columns[field] & bit == 0
@@ -399,20 +388,20 @@ def check_record_types(subject: Subject) -> None:
     code, unknown = "records-invalid", "a record is of no known type, or shorter than it"
     if catalog is not None:
         noun, located = "catalog records", catalog.located
-        subject.report(code, unknown, np.flatnonzero(catalog.kind == 0), noun, located.row("data"))
-        longer = np.flatnonzero(catalog.excess)
-        subject.report(code, "a record is longer than its type", longer, noun, located.row("data"))
+        data = subject.table(code, noun, located.locate("data"))
+        data.report(catalog.kind == 0, unknown)
+        data.report(catalog.excess, "a record is longer than its type")
         rows, _, _ = catalog.entries()
         # Only the key of a thread has an empty name (TN1150, "Catalog File Key").
-        nameless, at = rows[catalog.count[rows] == 0], located.row("key", KEY.num_name_units.offset)
-        subject.report(code, "a file or folder has a name without letters", nameless, noun, at)
+        names = subject.table(code, noun, located.locate("key", KEY.num_name_units.offset))
+        names.report(rows[catalog.count[rows] == 0], "a file or folder has a name without letters")
     if attributes is not None:
-        wrong, at = np.flatnonzero(attributes["kind"] == 0), attributes.located.row("data")
-        subject.report(code, unknown, wrong, "attribute records", at)
+        data = subject.table(code, "attribute records", attributes.located.locate("data"))
+        data.report(attributes["kind"] == 0, unknown)
     if overflow is not None:
         leaf = np.flatnonzero(overflow.located.rows["level"] == 0)
-        message, at = "a record is shorter than eight extents", overflow.located.row("key")
-        subject.report(code, message, np.setdiff1d(leaf, overflow["row"]), "extents-overflow records", at)
+        keys = subject.table(code, "extents-overflow records", overflow.located.locate("key"))
+        keys.report(np.setdiff1d(leaf, overflow["row"]), "a record is shorter than eight extents")
 
 
 def check_ids(subject: Subject, catalog: CatalogRecords) -> None:
@@ -420,32 +409,25 @@ def check_ids(subject: Subject, catalog: CatalogRecords) -> None:
     _, ids, is_folder = catalog.entries()
     is_root = is_folder & (ids == CNID.root_folder)
     # CNIDs below 16 belong to the root folder and to special files, which are not in the catalog.
-    reserved = np.flatnonzero((ids < CNID.first_user) & ~is_root)
+    reserved = (ids < CNID.first_user) & ~is_root
     order = np.argsort(ids, kind="stable")
     same = np.zeros(len(ids), np.bool_)
     same[order[1:]] |= ids[order[1:]] == ids[order[:-1]]
     same[order[:-1]] |= ids[order[1:]] == ids[order[:-1]]
-    least = f"at least {int(CNID.first_user)}"
-    for code, rows, message, expected in (
-        ("cnid-reserved", reserved, "a file or folder has a reserved CNID", least),
-        ("cnid-duplicate", np.flatnonzero(same), "two files or folders have the same CNID", "a CNID of its own"),
-    ):
-        subject.report(code, message, rows, "catalog records", catalog.locate_ids(), expected=expected, found=ids)
+    table, least = subject.table("cnid-reserved", "catalog records", catalog.locate_ids()), int(CNID.first_user)
+    table.report(reserved, "a file or folder has a reserved CNID", expected=f"at least {least}", found=ids)
+    message, expected = "two files or folders have the same CNID", "a CNID of its own"
+    table.report(same, message, expected=expected, found=ids, code="cnid-duplicate")
 
 
 def check_parents(subject: Subject, catalog: CatalogRecords) -> None:
     """Check that each file and folder is in an existing folder."""
     rows, ids, is_folder = catalog.entries()
     parent = catalog.parent_id[rows]
-    key = catalog.located.row("key", KEY.parent_id.offset)
-    subject.report(
-        "parent-missing",
-        lambda place: f"the folder of CNID {ids[place]} does not exist",
-        np.flatnonzero((find(ids[is_folder], parent) < 0) & (parent != CNID.root_parent)),
-        "catalog records",
-        lambda place: key(rows[place]),
-        found=parent,
-    )
+    key = catalog.located.locate("key", KEY.parent_id.offset)
+    table = subject.table("parent-missing", "catalog records", lambda place, _: key(rows[place], ""))
+    wrong = (find(ids[is_folder], parent) < 0) & (parent != CNID.root_parent)
+    table.report(wrong, lambda place: f"the folder of CNID {ids[place]} does not exist", found=parent)
 
 
 def check_threads(subject: Subject, catalog: CatalogRecords) -> None:
@@ -457,16 +439,14 @@ def check_threads(subject: Subject, catalog: CatalogRecords) -> None:
     # "Catalog File"); this reports threads that the flag promises.
     claims = is_folder.copy()
     claims[~is_folder] = catalog.files["has_thread"]
-    lost, expected = find_without_thread(ids, claims, owner), "the CNID of a thread"
-    message, noun = "a file or folder has no thread", "catalog records"
-    subject.report(
-        "thread-differs", message, np.flatnonzero(lost), noun, catalog.locate_ids(), expected=expected, found=ids
-    )
+    entries = subject.table("thread-differs", "catalog records", catalog.locate_ids())
+    lost = find_without_thread(ids, claims, owner)
+    entries.report(lost, "a file or folder has no thread", expected="the CNID of a thread", found=ids)
     # If two entries share a CNID, the thread belongs to the one in the folder that it names.
     place = _match_entries(catalog, owner)
-    key, message = catalog.located.row("key", KEY.parent_id.offset), "a thread belongs to no file or folder"
-    orphaned, noun = np.flatnonzero(place < 0), "catalog threads"
-    subject.report("thread-orphaned", message, orphaned, noun, lambda row: key(threads["row"][row]), found=owner)
+    key = catalog.located.locate("key", KEY.parent_id.offset)
+    orphans = subject.table("thread-orphaned", "catalog threads", lambda row, _: key(threads["row"][row], ""))
+    orphans.report(place < 0, "a thread belongs to no file or folder", found=owner)
     known = np.flatnonzero(place >= 0)
     _compare_threads(subject, catalog, known, rows[place[known]], is_folder[place[known]])
 
@@ -488,32 +468,27 @@ def _match_entries(catalog: CatalogRecords, owner: I64) -> I64:
 
 def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entry: I64, is_folder: Mask) -> None:
     """Compare threads with the entries of their CNIDs."""
-    threads, noun = catalog.threads, "catalog threads"
+    threads, at = catalog.threads, catalog.locate("threads")
     row = threads["row"][known]
+    table = subject.table("thread-differs", "catalog threads", lambda case, field: at(known[case], field))
+    folder, file = (np.uint8(kind) for kind in (CATALOG_TYPES.folder_thread, CATALOG_TYPES.file_thread))
 
     def compare(field: str, message: str, expected: NDArray[Any], found: NDArray[Any]) -> None:
         """Report the threads in which a field differs; arrays of a row per thread are let go afterwards."""
-        subject.report(
-            "thread-differs",
-            message,
-            np.flatnonzero(expected != found),
-            noun,
-            lambda case: catalog.field(int(row[case]), field),
-            expected=expected,
-            found=found,
-        )
+        table.report(expected != found, message, field, expected=expected, found=found)
 
-    kinds = (np.uint8(kind) for kind in (CATALOG_TYPES.folder_thread, CATALOG_TYPES.file_thread))
-    compare("record_type", "a thread has the type of another kind", np.where(is_folder, *kinds), catalog.kind[row])
+    compare(
+        "record_type", "a thread has the type of another kind", np.where(is_folder, folder, file), catalog.kind[row]
+    )
     compare("parent_id", "a thread names another folder", catalog.parent_id[entry], threads["parent_id"][known])
 
-    def at_name(case: int) -> FindingLog:
+    def at_name(case: int, _: str) -> FindingLog:
         is_longer = threads["num_name_units"][known[case]] != catalog.count[entry[case]]
         plus = THREAD.num_name_units.offset if is_longer else THREAD.width
         return catalog.located.at(int(catalog.located.rows["data"][row[case]]) + plus)
 
-    others = _find_other_names(catalog, known, entry)
-    subject.report("thread-differs", "a thread has another name", others, noun, at_name)
+    names = subject.table("thread-differs", "catalog threads", at_name)
+    names.report(_find_other_names(catalog, known, entry), "a thread has another name")
 
 
 NAMES_PER_BATCH: Final = 1 << 16
@@ -541,9 +516,9 @@ def check_valence(subject: Subject, catalog: CatalogRecords) -> None:
     # Hidden entries count as well: the journal's files and the private directories in the root folder.
     counted = count_entries_by_parent(catalog.parent_id[rows], catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["valence"].astype(np.int64)
-    wrong, message = np.flatnonzero(counted != declared), "a folder counts other entries than it has"
-    at = catalog.at("folders", "valence")
-    subject.report("valence-differs", message, wrong, "catalog folders", at, expected=counted, found=declared)
+    folders = subject.table("valence-differs", "catalog folders", catalog.locate("folders"))
+    message = "a folder counts other entries than it has"
+    folders.report(counted != declared, message, "valence", expected=counted, found=declared)
 
 
 def check_subfolders(subject: Subject, catalog: CatalogRecords) -> None:
@@ -552,9 +527,10 @@ def check_subfolders(subject: Subject, catalog: CatalogRecords) -> None:
     inside = catalog.parent_id[np.concatenate([catalog.folders["row"], links])]
     counted = count_entries_by_parent(inside, catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["num_folders"].astype(np.int64)
-    wrong = np.flatnonzero(catalog.folders["has_folder_count"] & (counted != declared))
-    message, at = "a folder counts other subfolders than it has", catalog.at("folders", "num_folders")
-    subject.report("folder-count-differs", message, wrong, "catalog folders", at, expected=counted, found=declared)
+    wrong = catalog.folders["has_folder_count"] & (counted != declared)
+    folders = subject.table("folder-count-differs", "catalog folders", catalog.locate("folders"))
+    message = "a folder counts other subfolders than it has"
+    folders.report(wrong, message, "num_folders", expected=counted, found=declared)
 
 
 def check_hot_files(subject: Subject, hot: LeafRecords) -> None:
@@ -565,19 +541,18 @@ def check_hot_files(subject: Subject, hot: LeafRecords) -> None:
     # The fork is one byte on disk: none of its bits for data, all of them for resources.
     fork = cnid << _FORK_BITS | hot["key.fork_type"]
 
+    table = subject.table("hot-file-differs", "hot files", hot.field, "warning")
+
     def report(own: I64, wrong: Mask, field: str, message: str, expected: object = "") -> None:
-        rows, at = np.flatnonzero(wrong), lambda row: hot.field(int(own[row]), field)
-        found = hot[field][own]
-        subject.report(
-            "hot-file-differs", message, rows, "hot files", at, expected=expected, found=found, level="warning"
-        )
+        table.report(own[wrong], message, field, expected=expected, found=hot[field])
 
     thread, file = find(fork[threads], fork[files]), find(fork[files], fork[threads])
     report(files, thread < 0, "key.file_id", "a hot file has no thread record")
     report(threads, file < 0, "key.file_id", "a thread record leads to no hot file")
-    expected = np.append(hot["key.temperature"][files], 0)[file]
-    wrong, message = (file >= 0) & (temperature != expected), "a thread record has another temperature than the file"
-    report(threads, wrong, "data", message, expected)
+    expected = np.zeros(len(hot), np.int64)
+    expected[threads] = np.append(hot["key.temperature"][files], 0)[file]
+    wrong = (file >= 0) & (temperature != expected[threads])
+    report(threads, wrong, "data", "a thread record has another temperature than the file", expected)
     order = np.argsort(fork[files], kind="stable")
     again = np.zeros(len(files), np.bool_)
     again[order[1:][np.diff(fork[files][order]) == 0]] = True
@@ -601,28 +576,18 @@ def check_compressed_files(subject: Subject, catalog: CatalogRecords) -> None:
     files, attributes = catalog.files, subject.attributes
     ids = files["file_id"].astype(np.int64)
     is_compressed = (files["permissions.owner_flags"] & _FLAG) != 0
-    claims = np.flatnonzero(is_compressed)
-    subject.report(
-        _CODE,
-        lambda row: f"file {ids[row]} is compressed, but has a data fork",
-        claims[files["data_fork.len_logical"][claims] != 0],
-        "catalog files",
-        catalog.at("files", "data_fork.len_logical"),
-        expected=0,
-        found=files["data_fork.len_logical"],
-        level="warning",
-    )
+    claims, table, length = np.flatnonzero(is_compressed), subject.files(_CODE, "warning"), "data_fork.len_logical"
+    wrong = claims[files[length][claims] != 0]
+    message = lambda row: f"file {ids[row]} is compressed, but has a data fork"  # noqa: E731
+    table.report(wrong, message, length, expected=0, found=files[length])
     if attributes is None or not is_whole(attributes.located.tree):
         return
     rows = np.flatnonzero(attributes["compression_type"] >= 0)
-    subject.report(
-        _CODE,
-        lambda row: f"file {ids[row]} is compressed, but has no {COMPRESSION_ATTRIBUTE}",
+    table.report(
         claims[find(attributes["file_id"][rows], ids[claims]) < 0],
-        "catalog files",
-        catalog.at("files", "permissions.owner_flags"),
+        lambda row: f"file {ids[row]} is compressed, but has no {COMPRESSION_ATTRIBUTE}",
+        "permissions.owner_flags",
         expected="an attribute with a header",
-        level="warning",
     )
     place = find(ids, attributes["file_id"][rows])
     # Without the flag, the attribute has no special meaning, and the file is read as stored.
@@ -636,43 +601,25 @@ def _check_headers(subject: Subject, attributes: LeafRecords, rows: I64, resourc
     kind, length = header["compression_type"], header["len_uncompressed"]
     behind = attributes["size"][rows] - DECMPFS.width
     is_used = length > 0
-    for field, wrong, message, expected in (
-        (
-            "compression_magic",
-            header["compression_magic"] != _MAGIC,
-            "the header does not begin as one",
-            _MAGIC,
-        ),
-        ("compression_type", ~np.isin(kind, KINDS), "the file is compressed in no known way", f"1 to {max(KINDS)}"),
-        (
-            "compression_type",
-            is_used & np.isin(kind, IN_RESOURCE) & (resource == 0),
-            "the bytes should be in the resource fork, which is empty",
-            "a resource fork",
-        ),
-        (
-            "compression_type",
-            is_used & np.isin(kind, IN_ATTRIBUTE) & (behind <= 0),
-            "the bytes should follow the header, but nothing is there",
-            "bytes after the header",
-        ),
-        (
-            "len_uncompressed",
-            (kind == int(_KIND.uncompressed_attribute)) & (behind != length),
-            "the file is stored uncompressed, but not with the size that is stated",
-            "the bytes after the header",
-        ),
-    ):
-        at = attributes["data"][rows] + INLINE.width + DECMPFS.offset_of(field)
-        subject.report(
-            _CODE,
-            message,
-            np.flatnonzero(wrong),
-            "attributes",
-            lambda case, at=at, field=field: attributes.located.at(at[case]).within(  # type: ignore[misc]
-                attributes.located.path(int(rows[case]), f"attribute_data.{field}")
-            ),
-            expected=expected,
-            found=header[field],
-            level="warning",
-        )
+
+    def at(case: int, field: str) -> FindingLog:
+        log = attributes.located.at(int(attributes["data"][rows[case]]) + INLINE.width + DECMPFS.offset_of(field))
+        return log.within(attributes.located.path(int(rows[case]), f"attribute_data.{field}"))
+
+    def report(wrong: Mask, field: str, message: str, expected: object) -> None:
+        table.report(wrong, message, field, expected=expected, found=header[field])
+
+    table = subject.table(_CODE, "attributes", at, "warning")
+    wrong = header["compression_magic"] != _MAGIC
+    report(wrong, "compression_magic", "the header does not begin as one", _MAGIC)
+    wrong = ~np.isin(kind, KINDS)
+    report(wrong, "compression_type", "the file is compressed in no known way", f"1 to {max(KINDS)}")
+    wrong = is_used & np.isin(kind, IN_RESOURCE) & (resource == 0)
+    message = "the bytes should be in the resource fork, which is empty"
+    report(wrong, "compression_type", message, "a resource fork")
+    wrong = is_used & np.isin(kind, IN_ATTRIBUTE) & (behind <= 0)
+    message = "the bytes should follow the header, but nothing is there"
+    report(wrong, "compression_type", message, "bytes after the header")
+    wrong = (kind == int(_KIND.uncompressed_attribute)) & (behind != length)
+    message = "the file is stored uncompressed, but not with the size that is stated"
+    report(wrong, "len_uncompressed", message, "the bytes after the header")

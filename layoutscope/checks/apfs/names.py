@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.filesystems.apfs import compared_form
-from layoutscope.filesystems.apfs.fsrecords import Names
-from layoutscope.structs import grammar, records
+from layoutscope.structs import records
+from layoutscope.structs.arrays import ordinals
 from layoutscope.structs.checksum import crc32c_of_words
 from layoutscope.structs.native import Kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.check.subject import CheckedRows, Report
+    from layoutscope.checks.apfs.subject import Report, Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
-    from layoutscope.filesystems.apfs.fsrecords import Columns
+    from layoutscope.filesystems.apfs.fsrecords import Columns, Names
     from layoutscope.findings import FindingLog, Level
-    from layoutscope.structs.grammar import ApfsVolume
-    from layoutscope.structs.recordtypes import RecordType
 
 
 MASK: Final = (1 << 22) - 1
@@ -35,6 +33,30 @@ HASH_PLAIN_NAMES: Final = Kernel("hash_plain_names", "blnnIB")
 _HASH_FIELD: Final = "key.drec_hashed_key.len_name_and_hash"
 MAX_WRONG_SHARE: Final = 0.5
 """Above this share of wrong hashes, the rule for case is wrong and not the names."""
+_MULTIPLIER: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
+_ROUNDS: Final = 1 << 16
+"""Number of names hashed at once."""
+
+
+def hash_texts(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return a number for each text that is equal for equal bytes, and 0 for empty texts.
+
+    >>> one, two, other = hash_texts(np.frombuffer(b"abcabcabd", np.uint8), np.array([0, 3, 6]), np.array([3, 3, 3]))
+    >>> bool(one == two), bool(one == other)
+    (True, False)
+    """
+    sums = np.zeros(len(start), np.uint64)
+    powers = np.multiply.accumulate(np.full(int(length.max(initial=0)) + 1, _MULTIPLIER, np.uint64))
+    for first in range(0, len(start), _ROUNDS):
+        rows = slice(first, first + _ROUNDS)
+        counts, step = length[rows], ordinals(length[rows])
+        values = data[np.repeat(start[rows], counts) + step].astype(np.uint64) + np.uint64(1)
+        values *= powers[step]
+        some = np.flatnonzero(counts > 0)
+        begins = np.cumsum(counts)[some] - counts[some]
+        if len(some):
+            sums[first + some] = np.add.reduceat(values, begins)
+    return sums
 
 
 def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
@@ -74,8 +96,9 @@ def _normalize_name(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
     return np.array([ord(character) for character in text], np.uint32)
 
 
-def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = False) -> None:
+def compare_names(subject: Subject, parts: VolumeParts, *, plain_alone: bool = False) -> None:
     """Compare the hashes of directory entries with their names."""
+    report = subject.records(parts)
     drecs = parts.fs.records.get("dir_rec")
     if not len(drecs["obj_id"]):
         return
@@ -145,81 +168,3 @@ def _report_rule(log: FindingLog, parts: VolumeParts) -> None:
     rule = "case does not count" if superblock.is_case_insensitive else "case counts"
     message = f"says that {rule} in names, but their hashes say otherwise"
     log.at("volume superblock", parts.state.paddr, plus=plus).add("superblock-differs", "error", message)
-
-
-VALUE_NAMES: Final = {"sibling_link": records.SIBLING_VAL_FIXED, "snap_metadata": records.SNAP_METADATA_VAL}
-"""Records whose values end with a name."""
-KEY_NAMES: Final = ("dir_rec", "xattr", "snap_name")
-"""Records whose keys end with a name."""
-_FLAG: Final = grammar.ApfsXattr.XattrFlag
-_MAX_EMBEDDED_BYTES: Final = 3804
-_MAX_NAME_BYTES: Final = 256
-_FINDER_BYTES: Final = 32
-_IS_SYSTEM_OWNED: Final = {
-    b"com.apple.fs.symlink": True,
-    b"com.apple.ResourceFork": False,
-    b"com.apple.system.Security": False,
-    b"com.apple.FinderInfo": False,
-    b"com.apple.decmpfs": False,
-}
-"""Whether attributes with these names belong to the file system."""
-
-
-def check_names(rows: CheckedRows, name: str, kind: RecordType, volume: ApfsVolume.ApfsSuperblock | None) -> None:
-    """Check the names in keys of one kind."""
-    start, stop = rows.starts("key") + kind.width, rows.starts("key") + rows.lengths("key")
-    _check_ends(rows, "key", name, start, stop)
-    if name == "xattr":
-        rows.report(stop - start > _MAX_NAME_BYTES, "key", "xattr: its name is longer than any may be")
-    elif name == "dir_rec" and volume is not None and volume.has_hashed_names and rows.batch.level:
-        # Keys of leaves are compared with all names of the volume.
-        _check_hashes(rows, start, stop, folded=bool(volume.is_case_insensitive))
-
-
-def check_texts(rows: CheckedRows, name: str) -> None:
-    """Check the names in values of one kind."""
-    if name in VALUE_NAMES:
-        start = rows.starts("val") + VALUE_NAMES[name].width
-        _check_ends(rows, "val", name, start, rows.starts("val") + rows.lengths("val"))
-    elif name == "xattr":
-        _check_attributes(rows)
-
-
-def _check_ends(rows: CheckedRows, part: str, name: str, start: NDArray[np.int64], stop: NDArray[np.int64]) -> None:
-    """Check that each name ends with its first zero byte."""
-    zeros = np.flatnonzero(rows.batch.buffer == 0)
-    spot = np.minimum(np.searchsorted(zeros, start), max(len(zeros) - 1, 0))
-    wrong = (stop <= start) | (zeros[spot] != stop - 1 if len(zeros) else np.ones(len(start), bool))
-    rows.report(wrong, part, f"{name}: its name does not end with its first zero byte")
-
-
-def _check_hashes(rows: CheckedRows, start: NDArray[np.int64], stop: NDArray[np.int64], *, folded: bool) -> None:
-    buffer, length = rows.batch.buffer, np.maximum(stop - start - 1, 0)
-    data = [buffer[first : first + size] for first, size in zip(start.tolist(), length.tolist(), strict=True)]
-    names = Names(np.concatenate(data), length)
-    found, known = hash_names(names, folded=folded)
-    stored = rows.column("key", records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
-    message = "dir_rec: the hash in an index is not that of its name"
-    rows.report(known & (found != stored), "key", message, (found, stored))
-    if not names.is_text():
-        wrong = np.array([not is_utf8(raw) for raw in names.raw()])
-        rows.report(wrong, "key", "dir_rec: a name in an index is not UTF-8")
-
-
-def _check_attributes(rows: CheckedRows) -> None:
-    fixed = records.XATTR_VAL.fixed
-    flags, size = (rows.column("val", records.XATTR_VAL, field) for field in (fixed.flags, fixed.len_xdata))
-    is_stream = flags & np.uint16(_FLAG.data_stream) != 0
-    wrong = is_stream & (size != records.XATTR_DSTREAM.width) | ~is_stream & (size > _MAX_EMBEDDED_BYTES)
-    rows.report(wrong, "val", "xattr: more data than it may embed, or no stream", field=fixed.len_xdata)
-    head = records.XATTR_KEY.width
-    start, length = rows.starts("key") + head, rows.lengths("key") - head - 1
-    for name, is_system in _IS_SYSTEM_OWNED.items():
-        here = np.flatnonzero(length == len(name))
-        here = here[(rows.batch.buffer[start[here][:, None] + np.arange(len(name))] == list(name)).all(axis=1)]
-        is_owned = flags & np.uint16(_FLAG.file_system_owned) != 0
-        wrong = rows.mark(here) & (is_owned != is_system)
-        rows.report(wrong, "val", "xattr: it belongs to the file system or not, against its name", field=fixed.flags)
-        if name == b"com.apple.FinderInfo":
-            wrong = rows.mark(here) & ~is_stream & (size != _FINDER_BYTES)
-            rows.report(wrong, "val", "xattr: information of the Finder has 32 bytes", field=fixed.len_xdata)

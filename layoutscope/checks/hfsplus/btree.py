@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.checks.engine import Table
+from layoutscope.checks.fieldrules import ZERO, Want, bits_set, check_fields, equals, rules
+from layoutscope.checks.hfsplus.records import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW, list_levels
 from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, pieces_of
-from layoutscope.filesystems.hfsplus.check.subject import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
+from layoutscope.filesystems.hfsplus.contents import check_leaf_count, check_tree_header
 from layoutscope.filesystems.hfsplus.forks import read_parts
 from layoutscope.filesystems.hfsplus.nodes import (
     DESCRIPTOR,
@@ -23,20 +26,16 @@ from layoutscope.filesystems.hfsplus.nodes import (
     OFFSET_BYTES,
     UNKNOWN_KIND,
 )
-from layoutscope.filesystems.hfsplus.rescue import InferredHeader
 from layoutscope.structs import grammar, records
 from layoutscope.structs.arrays import heads
-from layoutscope.structs.fieldrules import ZERO, Want, bits_set, check_fields, equals, rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.check.subject import Subject, TreeRecords
-    from layoutscope.findings import FindingLog, Level
+    from layoutscope.checks.fieldrules import FieldRule
+    from layoutscope.checks.hfsplus.records import CatalogRecords, Subject, TreeRecords
+    from layoutscope.findings import Level
     from layoutscope.structs.arrays import I64, U8, Mask
-    from layoutscope.structs.fieldrules import FieldRule
     from layoutscope.structs.recordtypes import RecordType
 
 
@@ -48,13 +47,8 @@ _FLAWS: Final = {
 }
 
 
-def check_descriptors(subject: Subject) -> None:
+def check_descriptors(subject: Subject, located: TreeRecords) -> None:
     """Check the kinds of nodes and their heights; header and map nodes are compared while a tree is read."""
-    for located in subject.trees.values():
-        _check_descriptors(subject, located)
-
-
-def _check_descriptors(subject: Subject, located: TreeRecords) -> None:
     table, file = located.tree.nodes, located.tree.file
     expected_heights = _find_expected_heights(located)
     # On the disk, leaves have height 1, index nodes one more than their children, and header and map nodes 0.
@@ -74,7 +68,8 @@ def _check_descriptors(subject: Subject, located: TreeRecords) -> None:
     compared = file.used & (table.kind != UNKNOWN_KIND)
     compared[[0, *file.map_nodes.tolist()]] = False
     wrong = np.flatnonzero(compared & ~fits & ~is_empty)
-    for number in subject.cases("node-invalid", wrong, f"{located.name} nodes"):
+    at = lambda number, _: located.at(number * file.node_size_bytes)  # noqa: E731
+    for number in subject.table("node-invalid", f"{located.name} nodes", at).cases(wrong):
         height, kind, expected = int(table.height[number]), int(table.kind[number]), int(expected_heights[number])
         # A leaf of height 0 is not a header or map node, because their places are known.
         by_height = not is_known[number] or height == expected or (height == 1 and kind == INDEX)
@@ -98,69 +93,45 @@ def _find_expected_heights(located: TreeRecords) -> I64:
     return heights
 
 
-def check_record_offsets(subject: Subject) -> None:
+def check_record_offsets(subject: Subject, located: TreeRecords) -> None:
     """Check that record offsets ascend between the descriptor and the offset table, and match the record count."""
-    _report_flaws(subject, (OFFSET_FLAW, COUNT_FLAW))
+    _report_flaws(subject, located, (OFFSET_FLAW, COUNT_FLAW))
 
 
-def check_keys(subject: Subject) -> None:
+def check_keys(subject: Subject, located: TreeRecords) -> None:
     """Check that the lengths of keys agree with the format and their names."""
-    _report_flaws(subject, (KEY_FLAW, NAME_FLAW))
+    _report_flaws(subject, located, (KEY_FLAW, NAME_FLAW))
 
 
-def _report_flaws(subject: Subject, kinds: tuple[int, ...]) -> None:
-    for located in subject.trees.values():
-        subject.report(
-            "records-invalid",
-            lambda row, kind=located.flaws["kind"]: _FLAWS[int(kind[row])],  # type: ignore[misc]
-            np.flatnonzero(np.isin(located.flaws["kind"], kinds)),
-            f"{located.name} nodes",
-            lambda row, located=located: located.at(int(located.flaws["at"][row])),  # type: ignore[misc]
-        )
+def _report_flaws(subject: Subject, located: TreeRecords, kinds: tuple[int, ...]) -> None:
+    at, kind = located.flaws["at"], located.flaws["kind"]
+    table = subject.table("records-invalid", f"{located.name} nodes", lambda row, _: located.at(int(at[row])))
+    table.report(np.isin(kind, kinds), lambda row: _FLAWS[int(kind[row])])
 
 
-def check_index_links(subject: Subject) -> None:
+def check_index_links(subject: Subject, located: TreeRecords) -> None:
     """Check that the index nodes of a level are linked in key order; leaves are compared while a tree is read."""
-    for located in subject.trees.values():
-        for numbers in _list_index_levels(located):
+    for level, numbers in list_levels(located.tree):
+        if level:
             _check_links(subject, located, numbers, "f_link", np.append(numbers[1:], 0))
             _check_links(subject, located, numbers, "b_link", np.append(0, numbers[:-1]))
 
 
-def _list_index_levels(located: TreeRecords) -> Iterator[I64]:
-    table = located.tree.nodes
-    reached = np.flatnonzero((table.key_rank >= 0) & (table.kind == INDEX))
-    for height in sorted(set(table.height[reached].tolist())):
-        numbers = reached[table.height[reached] == height]
-        yield numbers[np.argsort(table.key_rank[numbers], kind="stable")]
-
-
 def _check_links(subject: Subject, located: TreeRecords, numbers: I64, field: str, neighbours: I64) -> None:
-    links, plus = getattr(located.tree.nodes, field)[numbers], DESCRIPTOR.offset_of(field)
-    subject.report(
-        "node-links-differ",
-        "an index node's neighbour by link is not its neighbour by key",
-        np.flatnonzero(links != neighbours),
-        f"{located.name} nodes",
-        lambda place: located.at(int(numbers[place]) * located.tree.file.node_size_bytes + plus),
-        expected=neighbours,
-        found=links,
-    )
+    links, size = getattr(located.tree.nodes, field)[numbers], located.tree.file.node_size_bytes
+    at = lambda place, _: located.at(int(numbers[place]) * size + DESCRIPTOR.offset_of(field))  # noqa: E731
+    table = subject.table("node-links-differ", f"{located.name} nodes", at)
+    message = "an index node's neighbour by link is not its neighbour by key"
+    table.report(links != neighbours, message, expected=neighbours, found=links)
 
 
-def check_pointers(subject: Subject) -> None:
+def check_pointers(subject: Subject, located: TreeRecords) -> None:
     """Check that each pointer leads to a node of the next lower level, and no two lead to the same."""
-    for located in subject.trees.values():
-        rows = np.flatnonzero(located.rows["level"] > 0)
-        subject.report(
-            "pointer-invalid",
-            "a pointer leads to no node of the level below, or to one that another pointer leads to",
-            rows[_find_wrong_pointers(located, rows)],
-            f"{located.name} nodes",
-            located.row("data"),
-            found=located.rows["child"],
-            expected="a node of its own",
-        )
+    rows = np.flatnonzero(located.rows["level"] > 0)
+    table = subject.table("pointer-invalid", f"{located.name} nodes", located.locate("data"))
+    wrong = rows[_find_wrong_pointers(located, rows)]
+    message = "a pointer leads to no node of the level below, or to one that another pointer leads to"
+    table.report(wrong, message, expected="a node of its own", found=located.rows["child"])
 
 
 def _find_wrong_pointers(located: TreeRecords, rows: I64) -> I64:
@@ -188,31 +159,24 @@ def _find_wrong_pointers(located: TreeRecords, rows: I64) -> I64:
     return np.flatnonzero(~inside | elsewhere | (inside & is_repeated))
 
 
-def check_index_keys(subject: Subject) -> None:
+def check_index_keys(subject: Subject, located: TreeRecords) -> None:
     """Check that the key of a pointer is the first key of its node."""
-    for located in subject.trees.values():
-        index, first = _pair_pointers(located)
-        above = index[~located.keys.not_after(first, index)]
-        below = index[~located.keys.not_after(index, first)]
-        sides: tuple[tuple[I64, Level, str], ...] = (above, "error", "above"), (below, "warning", "below")
-        # A search follows the last pointer whose key is not above the searched key. A pointer key above the first key
-        # of its node hides the keys in between; one below it has no effect on a search.
-        for rows, level, side in sides:
-            words = f"the key of a pointer is {side} the first key of node"
-            subject.report(
-                "index-key-differs",
-                lambda row, words=words, child=located.rows["child"]: f"{words} {child[row]}",  # type: ignore[misc]
-                rows,
-                f"{located.name} nodes",
-                _locate_identifier(located),
-                level=level,
-            )
+    index, first = _pair_pointers(located)
+    above = index[~located.keys.not_after(first, index)]
+    below = index[~located.keys.not_after(index, first)]
+    # A search follows the last pointer whose key is not above the searched key. A pointer key above the first key of
+    # its node hides the keys in between; one below it has no effect on a search.
+    table, child = _table_of_keys(subject, located, "index-key-differs"), located.rows["child"]
+    words = "the key of a pointer is {} the first key of node {}"
+    table.report(above, lambda row: words.format("above", child[row]))
+    table.report(below, lambda row: words.format("below", child[row]), level="warning")
 
 
-def _locate_identifier(located: TreeRecords) -> Callable[[int], FindingLog]:
-    """Bind the log to the first field of a row's key."""
+def _table_of_keys(subject: Subject, located: TreeRecords, code: str) -> Table:
+    """Make a table of the rows of a tree, reported at the first field of their keys."""
     form = FORMS[located.name]
-    return located.row("key", form.key_type.offset_of(form.ident))
+    at = located.locate("key", form.key_type.offset_of(form.ident))
+    return subject.table(code, f"{located.name} nodes", at)
 
 
 def _pair_pointers(located: TreeRecords) -> tuple[I64, I64]:
@@ -235,14 +199,13 @@ def _find_first_rows(located: TreeRecords) -> I64:
     return first
 
 
-def check_key_order(subject: Subject) -> None:
+def check_key_order(subject: Subject, located: TreeRecords) -> None:
     """Check that the keys of a level ascend, within nodes and between nodes."""
-    for located in subject.trees.values():
-        level, keys = located.rows["level"], located.keys
-        rows = np.flatnonzero(level[1:] == level[:-1]) + 1
-        wrong = rows[keys.not_after(rows - 1, rows)]
-        noun, message = f"{located.name} nodes", "a key does not come between its neighbours"
-        subject.report("keys-unordered", message, _choose_wrong_keys(located, wrong), noun, _locate_identifier(located))
+    level = located.rows["level"]
+    rows = np.flatnonzero(level[1:] == level[:-1]) + 1
+    wrong = rows[located.keys.not_after(rows - 1, rows)]
+    table = _table_of_keys(subject, located, "keys-unordered")
+    table.report(_choose_wrong_keys(located, wrong), "a key does not come between its neighbours")
 
 
 def _choose_wrong_keys(located: TreeRecords, wrong: I64) -> I64:
@@ -253,21 +216,20 @@ def _choose_wrong_keys(located: TreeRecords, wrong: I64) -> I64:
     return np.where(has_other & fits, wrong - 1, wrong)
 
 
-def check_unused_nodes(subject: Subject) -> None:
+def check_unused_nodes(subject: Subject, located: TreeRecords) -> None:
     """Check that unused nodes are zero (fsck_hfs: E_UnusedNodeNotZeroed)."""
+    file = located.tree.file
+    if file.num_mapped < file.num_nodes:
+        return
     # A bit of the volume header states that the volume follows this rule (hfs_format.h, kHFSUnusedNodeFixBit). On other
     # volumes, fsck_hfs clears the nodes and sets the bit, but drivers do not need it.
     level: Level = "error" if subject.volume.header.is_unused_node_fix else "warning"
-    for located in subject.trees.values():
-        file = located.tree.file
-        if file.num_mapped < file.num_nodes:
-            continue
-        free = np.flatnonzero(~file.used & file.readable & (located.tree.nodes.key_rank < 0))
-        remains = _find_first_remains(located, free)
-        for case in subject.cases("node-not-zeroed", np.flatnonzero(remains >= 0), f"{located.name} nodes"):
-            located.at(int(free[case]) * file.node_size_bytes + int(remains[case])).add(
-                "node-not-zeroed", level, "an unused node is not all zeros", expected=0
-            )
+    free = np.flatnonzero(~file.used & file.readable & (located.tree.nodes.key_rank < 0))
+    remains = _find_first_remains(located, free)
+    places = free * file.node_size_bytes + remains
+    at = lambda case, _: located.at(int(places[case]))  # noqa: E731
+    table = subject.table("node-not-zeroed", f"{located.name} nodes", at, level)
+    table.report(remains >= 0, "an unused node is not all zeros", expected=0)
 
 
 def _find_first_remains(located: TreeRecords, numbers: I64) -> I64:
@@ -346,37 +308,58 @@ _MAP_SLACK: Final = 4
 """newfs_hfs makes the records of map nodes a multiple of four bytes long, which leaves two bytes unused."""
 
 
-def check_header_nodes(subject: Subject) -> None:
+COMPARE = grammar.HfsplusBtree.KeyCompareType
+
+
+def check_tree_headers(subject: Subject) -> None:
+    """Compare the header record of each tree with its nodes."""
+    for tree in subject.contents.trees.values():
+        check_leaf_count(subject.volume, tree)
+        check_tree_header(subject.volume, tree)
+
+
+def _table_of_header(located: TreeRecords) -> Table:
+    at = lambda _, field: located.at(NODE.offset_of(f"header.{field}"))  # noqa: E731
+    return Table(at, "tree-header-differs")
+
+
+def check_key_compare(subject: Subject, catalog: CatalogRecords) -> None:
+    """Check the kind of name comparison in the catalog of HFSX volumes; on others, the field has no meaning."""
+    found, known = int(catalog.located.tree.file.header.key_compare_type), [int(kind) for kind in COMPARE]
+    is_wrong, expected = subject.volume.is_hfsx and found not in known, " or ".join(map(str, known))
+    table, message = _table_of_header(catalog.located), "names compare in no known way"
+    table.report(is_wrong, message, "key_compare_type", expected=expected, found=found)
+
+
+def check_key_lengths(_: Subject, located: TreeRecords) -> None:
+    """Check that the longest key in each tree header is that of the format."""
+    # In index nodes with fixed-length keys, each key takes the space of the longest, so a wrong length here moves all
+    # pointers.
+    expected, found = FORMS[located.name].max_length, int(located.tree.file.header.len_key_max)
+    is_wrong, message = expected not in (None, found), "the header allows other keys than the format"
+    _table_of_header(located).report(is_wrong, message, "len_key_max", expected=expected, found=found)
+
+
+def check_header_nodes(_: Subject, located: TreeRecords) -> None:
     """Check the fields and record offsets of header nodes."""
-    for located in _list_readable_trees(subject):
-        reserved = () if located.name == HOT_FILES else _RESERVED_RECORD
-        _check_node(located, 0, NODE, make_header_node_rules(located.name) + reserved)
-        end = located.tree.file.node_size_bytes - 4 * OFFSET_BYTES
-        _check_offsets(located, 0, [DESCRIPTOR_BYTES, NODE.user_data.offset, NODE.width], (end, end))
+    reserved = () if located.name == HOT_FILES else _RESERVED_RECORD
+    _check_node(located, 0, NODE, make_header_node_rules(located.name) + reserved)
+    end = located.tree.file.node_size_bytes - 4 * OFFSET_BYTES
+    _check_offsets(located, 0, [DESCRIPTOR_BYTES, NODE.user_data.offset, NODE.width], (end, end))
 
 
-def check_map_nodes(subject: Subject) -> None:
+def check_map_nodes(_: Subject, located: TreeRecords) -> None:
     """Check the fields and record offsets of map nodes, and that no bit is set for a node that does not exist."""
-    for located in _list_readable_trees(subject):
-        file = located.tree.file
-        # The reader follows the chain of map nodes until each node has its bit, and reports an earlier break.
-        if file.num_mapped == file.num_nodes:
-            numbers = file.map_nodes.tolist()
-            _check_node(located, 0, DESCRIPTOR, make_chain_rules([*numbers, 0][0]))
-            end = file.node_size_bytes - 2 * OFFSET_BYTES
-            for number, following in zip(numbers, [*numbers[1:], 0], strict=False):
-                _check_node(located, number, DESCRIPTOR, make_chain_rules(following) + MAP_NODE_RULES)
-                _check_offsets(located, number, [DESCRIPTOR_BYTES], (end - _MAP_SLACK, end))
-        _check_map_end(located)
-
-
-def _list_readable_trees(subject: Subject) -> list[TreeRecords]:
-    """List the trees with a header node; faults of other trees are reported for their headers."""
-    lost = {item.structure for item in subject.volume.log.findings if item.code == "tree-header-invalid"}
-    trees = subject.trees.items()
-    readable = [each for name, each in trees if f"{name} B-tree header node" not in lost and each.tree.file.readable[0]]
-    # The file of a tree from a sweep consists of its leaves, so its node 0 is not a header.
-    return [each for each in readable if not isinstance(each.tree.file.header, InferredHeader)]
+    file = located.tree.file
+    # The reader follows the chain of map nodes until each node has its bit, and reports an earlier break.
+    if file.num_mapped == file.num_nodes:
+        numbers = file.map_nodes.tolist()
+        _check_node(located, 0, DESCRIPTOR, make_chain_rules([*numbers, 0][0]))
+        end = file.node_size_bytes - 2 * OFFSET_BYTES
+        for number, following in zip(numbers, [*numbers[1:], 0], strict=False):
+            _check_node(located, number, DESCRIPTOR, make_chain_rules(following) + MAP_NODE_RULES)
+            _check_offsets(located, number, [DESCRIPTOR_BYTES], (end - _MAP_SLACK, end))
+    _check_map_end(located)
 
 
 def _check_map_end(located: TreeRecords) -> None:

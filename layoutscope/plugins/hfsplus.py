@@ -97,17 +97,17 @@ class Hfsplus:
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check a volume, once for each of its layouts."""
-        from layoutscope.filesystems.hfsplus.check.rules import check_volume
+        from layoutscope.checks.hfsplus.registry import check_volume
 
         checked = check_volume(request)
         return [checked for _ in layouts]
 
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
-        from layoutscope.filesystems.hfsplus.check.rules import CAUSES
-        from layoutscope.structs.fieldrules import name_causes_of
+        from layoutscope.checks.causes import name_causes
+        from layoutscope.checks.hfsplus.registry import CAUSES
 
-        return name_causes_of(findings, CAUSES, volumes)
+        return name_causes(findings, CAUSES, volumes)
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a volume, after the journal's replay if that was asked for."""

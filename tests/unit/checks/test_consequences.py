@@ -8,8 +8,8 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 import layoutscope.filesystems.hfsplus  # noqa: F401  (declares the codes)
+from layoutscope.checks.causes import About, Causes, Follows, deduplicate, name_causes
 from layoutscope.findings import CODES, Finding
-from layoutscope.structs.fieldrules import About, Causes, Follows, deduplicate, name_causes_of
 
 BROKEN = Finding("records-invalid", "error", "catalog node 3", 300, "a key has an impossible length")
 OTHER = Finding("records-invalid", "error", "attributes node 3", 900, "a key has an impossible length")
@@ -39,12 +39,12 @@ CAUSES = Causes(ROWS, ("records-invalid",), (), ("pointer-invalid",), about)
 
 
 def causes(*findings, volumes=()):
-    return [item.causes for item in name_causes_of(findings, CAUSES, volumes)]
+    return [item.causes for item in name_causes(findings, CAUSES, volumes)]
 
 
 def test_a_chain_of_causes_ends_at_the_first():
     """The count follows from the chain, which follows from the record: both name the record."""
-    told = name_causes_of((COUNT, CHAIN, BROKEN), CAUSES)
+    told = name_causes((COUNT, CHAIN, BROKEN), CAUSES)
     assert [item.cause for item in told] == [BROKEN, BROKEN, None]
     assert [item.code for item in told] == ["valence-differs", "leaf-chain-broken", "records-invalid"]
 
@@ -70,8 +70,8 @@ SECOND = Finding("records-invalid", "error", "catalog node 5", 500, "a key has a
 def test_what_several_causes_explain_names_all_of_them():
     """Two broken nodes of the catalog, and a chain that either may have broken: it is assigned to neither alone."""
     assert causes(BROKEN, SECOND, CHAIN) == [(), (), (BROKEN, SECOND)]
-    assert name_causes_of((BROKEN, SECOND, CHAIN), CAUSES)[2].cause is None
-    assert name_causes_of((BROKEN, CHAIN), CAUSES)[1].cause == BROKEN
+    assert name_causes((BROKEN, SECOND, CHAIN), CAUSES)[2].cause is None
+    assert name_causes((BROKEN, CHAIN), CAUSES)[1].cause == BROKEN
 
 
 def test_what_names_an_object_follows_from_that_object_alone():
@@ -100,9 +100,9 @@ def test_a_field_is_the_cause_of_the_object_that_it_loses():
     field = Finding("pointer-invalid", "error", "catalog node 1", 90, "leads elsewhere")
     leads = Causes(ROWS, ("records-invalid",), (), ("pointer-invalid",), lambda item: (
         About(names=(("catalog", 3),)) if item.code == "pointer-invalid" else about(item)))  # fmt: skip
-    assert [item.causes for item in name_causes_of((field, BROKEN), leads)] == [(), (field,)]
+    assert [item.causes for item in name_causes((field, BROKEN), leads)] == [(), (field,)]
     weak = replace(field, level="warning")
-    assert [item.causes for item in name_causes_of((weak, BROKEN), leads)] == [(BROKEN,), ()]
+    assert [item.causes for item in name_causes((weak, BROKEN), leads)] == [(BROKEN,), ()]
 
 
 def test_one_volume_explains_nothing_of_another():
@@ -118,6 +118,6 @@ def test_causes_that_share_causes_are_followed_once():
     findings = [Finding(code, "error", f"catalog node {at}", at, "wrong") for code in codes for at in (1, 2)]
     rows = tuple(Follows(frozenset({low}), frozenset({high})) for low, high in pairwise(codes))
     # What is linked first follows from what is linked later: the highest row comes first.
-    told = name_causes_of(findings, replace(CAUSES, rows=rows[::-1], damage=()))
+    told = name_causes(findings, replace(CAUSES, rows=rows[::-1], damage=()))
     assert [len(item.causes) for item in told[:2]] == [0, 0]
     assert {item.causes for item in told[2:]} == {tuple(findings[:2])}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import field
 from msgspec.structs import replace
 
+from layoutscope.checks.engine import Table
 from layoutscope.display import Struct
 from layoutscope.filesystems.apfs.source import TreeSource
 from layoutscope.filesystems.apfs.spaceman import queue_source
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.nodes import NodeRows
     from layoutscope.filesystems.apfs.snapshots import Snapshot
     from layoutscope.filesystems.apfs.source import Store
-    from layoutscope.findings import FindingLog, Level
+    from layoutscope.filesystems.apfs.spaceman import Space
+    from layoutscope.findings import FindingLog
     from layoutscope.structs.recordtypes import Field, RecordType
 
 
@@ -48,6 +49,7 @@ class Subject(Struct, frozen=True):
     slots: dict[int, int]  # place of each volume in the container's list, by its number
     is_whole: bool  # whether every structure could be read, so that what is not claimed belongs to nothing
     log: FindingLog  # receives the faults
+    most: int = MAX_CASES  # how many cases of each kind are listed
     # properties of inodes, noted while trees were read, by number of the volume and view
     inodes: dict[tuple[int, str], Notes] = field(default_factory=dict)
 
@@ -55,6 +57,11 @@ class Subject(Struct, frozen=True):
     def reporting(self) -> Container:
         """The container with the check's log, for checks that write into the container's log."""
         return replace(self.container, store=replace(self.container.store, log=self.log))
+
+    @property
+    def space(self) -> Space | None:
+        """The space manager."""
+        return self.parts.space
 
     @property
     def silent_store(self) -> Store:
@@ -67,15 +74,15 @@ class Subject(Struct, frozen=True):
 
     def records(self, parts: VolumeParts) -> Report:
         """Return the report for records of a volume's file-system tree."""
-        return Report(self.log, parts.fs.nodes, MAX_CASES)
+        return Report(self.log, parts.fs.nodes, self.most)
 
     def extents(self, parts: VolumeParts) -> Report:
         """Return the report for a volume's extents."""
-        return Report(self.log, get_extent_nodes(parts), MAX_CASES)
+        return Report(self.log, get_extent_nodes(parts), self.most)
 
     def references(self, parts: VolumeParts) -> Report:
         """Return the report for a volume's extent references."""
-        return Report(self.log, parts.extentref.nodes, MAX_CASES)
+        return Report(self.log, parts.extentref.nodes, self.most)
 
 
 def get_extent_nodes(parts: VolumeParts) -> NodeRows:
@@ -162,32 +169,15 @@ class Report(Struct, frozen=True):
     most: int = 1  # how many cases of each kind are listed
 
     def for_table(self, table: Columns, what: str, code: str = "record-differs") -> Callable[..., None]:
-        """Return :meth:`cases` of one table."""
-        return partial(self.cases, table, what, code)
-
-    def cases(
-        self,
-        table: Columns,
-        what: str,
-        code: str,
-        wrong: NDArray[np.bool_],
-        message: str,
-        field: str = "",
-        *,
-        level: Level = "warning",
-        # expected, found: both sides, a row of each per row of the table
-        expected: NDArray[Any] | None = None,
-        found: NDArray[Any] | None = None,
-    ) -> None:
-        """Report wrong rows of a table: the first ones with their fields, and the number of the others."""
-        at = lambda row: self.at(table, row, field, f"{what} {table['obj_id'][row]}")  # noqa: E731
-        self.log.cases(wrong, code, message, at, level=level, expected=expected, found=found, most=self.most)
+        """Return what reports the rows of a table; `what` precedes the number of a row's object."""
+        at = lambda row, field: self.at(table, row, field, f"{what} {table['obj_id'][row]}")  # noqa: E731
+        return Table(at, code, "warning", self.most).report
 
     def at(
         self,
         table: Columns,
         row: int,
-        field: str,  # as of `cases`; empty for the leaf
+        field: str,  # path of the field, after its part and type; empty for the leaf
         structure: str,
     ) -> FindingLog:
         """Bind the log to a field of a record, or to its leaf where the table has no positions of records."""
@@ -229,14 +219,14 @@ class CheckedRows(Struct, frozen=True):
         wrong: NDArray[np.bool_],
         part: str,
         message: str,
-        sides: tuple[Any, Any] = (None, None),
+        sides: tuple[Any, Any] = ("", ""),
         field: Field | None = None,
     ) -> None:
         """Report which of the records are wrong."""
-        bind, path, plus = self.at(part), str(field or ""), 0 if field is None else field.offset
-        at = lambda row: bind(row, plus).within(path)  # noqa: E731
+        bind, plus = self.at(part), 0 if field is None else field.offset
+        at = lambda row, path: bind(row, plus).within(path)  # noqa: E731
         expected, found = sides
-        self.subject.log.cases(wrong, INVALID, message, at, expected=expected, found=found, most=MAX_CASES)
+        Table(at, INVALID, "warning").report(wrong, message, str(field or ""), expected=expected, found=found)
 
     def mark(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Mark the records at some positions."""

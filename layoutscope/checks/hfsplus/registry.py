@@ -10,35 +10,30 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.contract import Checked, Unchecked
-from layoutscope.filesystems.hfsplus.check import catalog, nodes, space, volume_fields
-from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
+from layoutscope.checks.causes import About, Causes, Follows, deduplicate, from_one, name_causes
+from layoutscope.checks.engine import Check, list_unchecked, run_checks
+from layoutscope.checks.hfsplus import btree, catalog, volume
+from layoutscope.checks.hfsplus.records import Subject, read_subject
+from layoutscope.filesystems.contract import Checked
 from layoutscope.filesystems.hfsplus.contents import reopened
 from layoutscope.findings import replace_refined
 from layoutscope.structs import grammar
-from layoutscope.structs.fieldrules import About, Causes, Follows, deduplicate, from_one, name_causes_of
 from layoutscope.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
+    from collections.abc import Container
 
+    from layoutscope.checks.hfsplus.records import TreeRecords
     from layoutscope.filesystems.contract import VolumeRequest
-    from layoutscope.filesystems.hfsplus.check.subject import TreeRecords
     from layoutscope.findings import Finding
 
 
 CNID = grammar.HfsplusVolume.Cnid
 
-HEADER_CHECKS: Final = frozenset(
-    {
-        *("unmounted", "volume-counts", "volume-fields", "special-sizes", "allocation-size", "overflow-starts"),
-        *("double-claims", "allocation"),
-    }
-)
-"""Checks of the volume header, which do not apply if it was inferred or is an old copy."""
-
 _CATALOG, _ATTRIBUTES, _OVERFLOW, _HOT_FILES = "catalog", "attributes", "extents-overflow", "hot-files"
 _SPACE, _UNUSED, _HEADERS = "allocation file", "unused nodes", "header nodes"
+# The volume header does not count if it was inferred or is an old copy.
+_HEADER: Final = "volume header"
 _TREES: Final = (_CATALOG, _ATTRIBUTES, _OVERFLOW, _HOT_FILES)
 
 _FILES: Final = {
@@ -48,21 +43,10 @@ _FILES: Final = {
 }
 
 
-def list_unchecked(subject: Subject) -> Iterator[Unchecked]:
-    """Yield the checks that did not run in full, with the reasons."""
-    lacking = _find_lacking_parts(subject)
-    for name, (_, _, needs) in CHECKS.items():
-        reasons = [lacking[need] for need in needs if need in lacking]
-        if subject.volume.is_inferred and name in HEADER_CHECKS:
-            reasons.insert(0, "the volume header is lost")
-        if reasons:
-            yield Unchecked(name, ", ".join(reasons))
-
-
 def _find_lacking_parts(subject: Subject) -> dict[str, str]:
     """Describe the missing data of each part of the volume that was not read completely."""
     reported = {(item.code, item.structure.partition(" ")[0]) for item in subject.volume.log.findings}
-    reasons = {}
+    reasons = {_HEADER: "the volume header is lost"} if subject.volume.is_inferred else {}
     for tree in _TREES:
         fork = subject.contents.special.get(_FILES.get(tree, 0))
         if tree not in subject.trees:
@@ -224,54 +208,52 @@ CAUSES: Final = Causes(
     locate_node,
 )
 
-CHECKS: Final[dict[str, tuple[Callable[..., None], tuple[str, ...], tuple[str, ...]]]] = {
-    "unmounted": (space.check_unmounted, (), ()),
-    "volume-counts": (space.check_volume_counts, ("catalog",), (_CATALOG,)),
-    "volume-fields": (volume_fields.check_volume_fields, (), (_CATALOG, _OVERFLOW)),
-    "special-sizes": (space.check_special_sizes, (), ()),
-    "allocation-size": (space.check_allocation_size, (), ()),
-    "tree-headers": (space.check_tree_headers, (), (*_TREES, _HEADERS)),
-    "key-compare": (space.check_key_compare, ("catalog",), (_CATALOG,)),
-    "key-lengths": (space.check_key_lengths, (), (*_TREES, _HEADERS)),
-    "header-nodes": (nodes.check_header_nodes, (), (*_TREES, _HEADERS)),
-    "map-nodes": (nodes.check_map_nodes, (), (*_TREES, _HEADERS)),
-    "unused-nodes": (nodes.check_unused_nodes, (), (*_TREES, _UNUSED)),
-    "descriptors": (nodes.check_descriptors, (), _TREES),
-    "record-offsets": (nodes.check_record_offsets, (), _TREES),
-    "keys": (nodes.check_keys, (), _TREES),
-    "index-links": (nodes.check_index_links, (), _TREES),
-    "pointers": (nodes.check_pointers, (), _TREES),
-    "index-keys": (nodes.check_index_keys, (), _TREES),
-    "key-order": (nodes.check_key_order, (), _TREES),
-    "record-types": (catalog.check_record_types, (), (_CATALOG, _ATTRIBUTES, _OVERFLOW)),
-    "ids": (catalog.check_ids, ("catalog",), (_CATALOG,)),
-    "parents": (catalog.check_parents, ("catalog",), (_CATALOG,)),
-    "threads": (catalog.check_threads, ("catalog",), (_CATALOG,)),
-    "valence": (catalog.check_valence, ("catalog",), (_CATALOG,)),
-    "subfolders": (catalog.check_subfolders, ("catalog",), (_CATALOG,)),
-    "catalog-fields": (catalog.check_catalog_fields, ("catalog",), (_CATALOG,)),
-    "link-targets": (catalog.check_link_targets, ("catalog",), (_CATALOG,)),
-    "link-counts": (catalog.check_link_counts, ("catalog",), (_CATALOG,)),
-    "link-chains": (catalog.check_link_chains, ("catalog",), (_CATALOG,)),
-    "first-links": (catalog.check_first_links, ("catalog",), (_CATALOG,)),
-    "fork-sizes": (space.check_fork_sizes, ("catalog",), (_CATALOG, _OVERFLOW)),
-    "extents": (space.check_extents, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES)),
-    "unused-extents": (volume_fields.check_unused_extents, (), (_CATALOG, _OVERFLOW)),
-    "overflow-records": (space.check_overflow_records, ("overflow",), (_CATALOG, _OVERFLOW)),
-    "overflow-starts": (space.check_overflow_starts, ("catalog", "overflow"), (_CATALOG, _OVERFLOW)),
-    "attribute-values": (space.check_attribute_values, ("attributes",), (_ATTRIBUTES,)),
-    "attribute-owners": (space.check_attribute_owners, ("catalog", "attributes"), (_CATALOG, _ATTRIBUTES)),
-    "attribute-flags": (space.check_attribute_flags, ("catalog", "attributes"), (_CATALOG, _ATTRIBUTES)),
-    "compressed-files": (catalog.check_compressed_files, ("catalog",), (_CATALOG, _ATTRIBUTES)),
-    "hot-files": (catalog.check_hot_files, ("hot_files",), (_CATALOG, _HOT_FILES)),
-    "double-claims": (space.check_double_claims, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES)),
-    "allocation": (space.check_allocation, (), (_CATALOG, _OVERFLOW, _ATTRIBUTES, _SPACE)),
+CHECKS: Final[dict[str, Check]] = {
+    "unmounted": Check(volume.check_unmounted, requires=(_HEADER,)),
+    "volume-counts": Check(volume.check_volume_counts, (_CATALOG,), requires=(_HEADER,), takes=("catalog",)),
+    "volume-fields": Check(volume.check_volume_fields, (_CATALOG, _OVERFLOW), requires=(_HEADER,)),
+    "special-sizes": Check(volume.check_special_sizes, requires=(_HEADER,)),
+    "allocation-size": Check(volume.check_allocation_size, requires=(_HEADER,)),
+    "tree-headers": Check(btree.check_tree_headers, (*_TREES, _HEADERS)),
+    "key-compare": Check(btree.check_key_compare, (_CATALOG,), takes=("catalog",)),
+    "key-lengths": Check(btree.check_key_lengths, (*_TREES, _HEADERS), each="trees"),
+    "header-nodes": Check(btree.check_header_nodes, (*_TREES, _HEADERS), each="headed_trees"),
+    "map-nodes": Check(btree.check_map_nodes, (*_TREES, _HEADERS), each="headed_trees"),
+    "unused-nodes": Check(btree.check_unused_nodes, (*_TREES, _UNUSED), each="trees"),
+    "descriptors": Check(btree.check_descriptors, _TREES, each="trees"),
+    "record-offsets": Check(btree.check_record_offsets, _TREES, each="trees"),
+    "keys": Check(btree.check_keys, _TREES, each="trees"),
+    "index-links": Check(btree.check_index_links, _TREES, each="trees"),
+    "pointers": Check(btree.check_pointers, _TREES, each="trees"),
+    "index-keys": Check(btree.check_index_keys, _TREES, each="trees"),
+    "key-order": Check(btree.check_key_order, _TREES, each="trees"),
+    "record-types": Check(catalog.check_record_types, (_CATALOG, _ATTRIBUTES, _OVERFLOW)),
+    "ids": Check(catalog.check_ids, (_CATALOG,), takes=("catalog",)),
+    "parents": Check(catalog.check_parents, (_CATALOG,), takes=("catalog",)),
+    "threads": Check(catalog.check_threads, (_CATALOG,), takes=("catalog",)),
+    "valence": Check(catalog.check_valence, (_CATALOG,), takes=("catalog",)),
+    "subfolders": Check(catalog.check_subfolders, (_CATALOG,), takes=("catalog",)),
+    "catalog-fields": Check(catalog.check_catalog_fields, (_CATALOG,), takes=("catalog",)),
+    "link-targets": Check(catalog.check_link_targets, (_CATALOG,), takes=("catalog",)),
+    "link-counts": Check(catalog.check_link_counts, (_CATALOG,), takes=("catalog",)),
+    "link-chains": Check(catalog.check_link_chains, (_CATALOG,), takes=("catalog",)),
+    "first-links": Check(catalog.check_first_links, (_CATALOG,), takes=("catalog",)),
+    "fork-sizes": Check(volume.check_fork_sizes, (_CATALOG, _OVERFLOW), takes=("catalog",)),
+    "extents": Check(volume.check_extents, (_CATALOG, _OVERFLOW, _ATTRIBUTES)),
+    "unused-extents": Check(volume.check_unused_extents, (_CATALOG, _OVERFLOW)),
+    "overflow-records": Check(volume.check_overflow_records, (_CATALOG, _OVERFLOW), takes=("overflow",)),
+    "overflow-starts": Check(
+        volume.check_overflow_starts, (_CATALOG, _OVERFLOW), requires=(_HEADER,), takes=("catalog", "overflow")
+    ),
+    "attribute-values": Check(volume.check_attribute_values, (_ATTRIBUTES,), takes=("attributes",)),
+    "attribute-owners": Check(volume.check_attribute_owners, (_CATALOG, _ATTRIBUTES), takes=("catalog", "attributes")),
+    "attribute-flags": Check(volume.check_attribute_flags, (_CATALOG, _ATTRIBUTES), takes=("catalog", "attributes")),
+    "compressed-files": Check(catalog.check_compressed_files, (_CATALOG, _ATTRIBUTES), takes=("catalog",)),
+    "hot-files": Check(catalog.check_hot_files, (_CATALOG, _HOT_FILES), takes=("hot_files",)),
+    "double-claims": Check(volume.check_double_claims, (_CATALOG, _OVERFLOW, _ATTRIBUTES), requires=(_HEADER,)),
+    "allocation": Check(volume.check_allocation, (_CATALOG, _OVERFLOW, _ATTRIBUTES, _SPACE), requires=(_HEADER,)),
 }
-"""Checks by name, in the order in which they run.
-
-Each has the records that it takes in addition to the subject, without which it does not run, and the parts that must be
-read completely for a full check.
-"""
+"""Checks by name, in the order in which they run."""
 
 CODES_BY_NODE: Final = ("records-invalid", "pointer-invalid", "node-invalid")
 """Codes that the reader reports for a whole node, and a check for the byte in it."""
@@ -279,18 +261,16 @@ CODES_BY_NODE: Final = ("records-invalid", "pointer-invalid", "node-invalid")
 
 def check_volume(request: VolumeRequest, without: Container[str] = ()) -> Checked:
     """Check the structure of an HFS+ or HFSX volume; `without` has the names of checks to skip."""
-    volume, contents = reopened(request)
-    num_read = len(volume.log.findings)
-    subject = read_subject(volume, contents)
-    for name, (check, takes, _) in CHECKS.items():
-        records = [getattr(subject, each) for each in takes]
-        if name not in without and None not in records and not (volume.is_inferred and name in HEADER_CHECKS):
-            check(subject, *records)
-    read, fine = volume.log.findings[:num_read], volume.log.findings[num_read:]
+    opened, contents = reopened(request)
+    num_read = len(opened.log.findings)
+    subject = read_subject(opened, contents)
+    unread = _find_lacking_parts(subject)
+    run_checks(CHECKS, unread, without, subject)
+    read, fine = opened.log.findings[:num_read], opened.log.findings[num_read:]
     # The reader reports for a whole node what a check reports for the byte in it.
     exact = {(item.code, item.structure) for item in fine if item.code in CODES_BY_NODE}
     places = {(item.code, item.image_offset) for item in fine}
     combined = replace_refined(
         read, fine, lambda item: (item.code, item.structure) in exact or (item.code, item.image_offset) in places
     )
-    return Checked(name_causes_of(deduplicate(combined), CAUSES), len(CHECKS), tuple(list_unchecked(subject)))
+    return Checked(name_causes(deduplicate(combined), CAUSES), len(CHECKS), tuple(list_unchecked(CHECKS, unread)))

@@ -1,4 +1,4 @@
-"""Check of the nodes of every tree: header, free lists, free space, and the root's description of its tree.
+"""Check of the nodes and keys of every tree: header, free lists, free space, order, and what leads to each node.
 
 Apple File System Reference, B-Trees. A reader needs little of this, but a driver that changes a node takes its free
 space from the header, and would overwrite records if that is wrong.
@@ -6,39 +6,46 @@ space from the header, and would overwrite records if that is wrong.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.checks.apfs.records import check_records
+from layoutscope.checks.apfs.snapshots import list_snapshot_sources
+from layoutscope.checks.apfs.subject import list_container_sources, list_volume_roots, list_volume_sources
+from layoutscope.checks.engine import Table
+from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, equals, one_of, only_bits, rules
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs import checkpoint as checkpoints
-from layoutscope.filesystems.apfs.btree import read_levels
-from layoutscope.filesystems.apfs.check.subject import list_container_sources, list_volume_roots
+from layoutscope.filesystems.apfs.btree import decode_children, level_of_disorder, read_levels
 from layoutscope.filesystems.apfs.container import NoMap
 from layoutscope.filesystems.apfs.fsrecords import find_losses, report_losses, tell_losses
 from layoutscope.filesystems.apfs.mapped import are_misled, read_mapped, report_damaged_objects
-from layoutscope.filesystems.apfs.source import TreeSource
+from layoutscope.filesystems.apfs.source import TreeSource, low_keys
 from layoutscope.filesystems.apfs.verify import object_header, read_object, read_virtual
 from layoutscope.filesystems.apfs.volume import list_volumes
 from layoutscope.findings import MAX_CASES
 from layoutscope.structs import grammar, records
+from layoutscope.structs.arrays import Index, index_of
 from layoutscope.structs.bulk import decode_column, decode_columns
 from layoutscope.structs.checksum import fletcher64
-from layoutscope.structs.fieldrules import NOT_ZERO, ZERO, Want, check_fields, equals, one_of, only_bits, rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from layoutscope.checks.apfs.subject import Notes, Subject
+    from layoutscope.checks.fieldrules import FieldRule
     from layoutscope.filesystems.apfs.btree import ReadNodes
-    from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.mapped import Mapped
     from layoutscope.filesystems.apfs.omap import ObjectMap
-    from layoutscope.findings import FindingLog, Level
-    from layoutscope.structs.fieldrules import FieldRule
+    from layoutscope.filesystems.apfs.volume import Volume
+    from layoutscope.findings import FindingLog
     from layoutscope.structs.grammar import ApfsContainer
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
 
     I64 = NDArray[np.int64]
     Mask = NDArray[np.bool_]
@@ -225,18 +232,11 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
 
 
 def _report(
-    subject: Subject,
-    batch: ReadNodes,
-    wrong: Mask,
-    plus: int,
-    message: str,
-    expected: NDArray[Any] | None = None,
-    found: NDArray[Any] | None = None,
+    subject: Subject, batch: ReadNodes, wrong: Mask, plus: int, message: str, expected: object = "", found: object = ""
 ) -> None:
-    def at(node: int) -> FindingLog:
-        return batch.at(node, node * batch.size_bytes + plus, log=subject.log)
-
-    subject.log.cases(wrong, DIFFERS, message, at, expected=expected, found=found, most=MAX_CASES)
+    """Report nodes of a batch, each at a byte."""
+    at = lambda node, _: batch.at(node, node * batch.size_bytes + plus, log=subject.log)  # noqa: E731
+    Table(at, DIFFERS, "warning").report(wrong, message, expected=expected, found=found)
 
 
 def _check_area(
@@ -473,39 +473,27 @@ def _check_entries(
     alone = deleted & ~_has_older(entry["oid"])
     strange = ~deleted & entry["is_encrypted"] & (not may_encrypt)
 
-    def report(
-        wrong: Mask,
-        field: str,
-        message: str,
-        expected: NDArray[Any] | None = None,
-        found: NDArray[Any] | None = None,
-        level: Level = "warning",
-    ) -> None:
+    def at(row: int, field: str) -> FindingLog:
         part, _, path = field.partition(".")
-        starts, plus = getattr(batch.slots, f"{part}_start"), (KEY if part == "key" else VALUE).offset_of(path)
+        plus = (KEY if part == "key" else VALUE).offset_of(path)
+        start = int(getattr(batch.slots, f"{part}_start")[row]) + plus
+        return batch.at(int(batch.slots.node[row]), start, name=f"entry of object {entry['oid'][row]}", log=subject.log)
 
-        def at(row: int) -> FindingLog:
-            name, start = f"entry of object {entry['oid'][row]}", int(starts[row]) + plus
-            return batch.at(int(batch.slots.node[row]), start, name=name, log=subject.log)
-
-        most = MAX_CASES
-        subject.log.cases(
-            wrong, "object-map-differs", message, at, level=level, expected=expected, found=found, most=most
-        )
-
+    report = Table(at, "object-map-differs", "warning").report
     # An error loses the object that the entry names; what a warning is about was read all the same.
-    report(future, "key.xid", "its transaction is younger than the container", found=entry["xid"], level="error")
+    report(future, "its transaction is younger than the container", "key.xid", found=entry["xid"], level="error")
     message = "its size is not a whole number of blocks"
-    report(odd, "val.len_object", message, found=entry["len_object"], level="error")
+    report(odd, message, "val.len_object", found=entry["len_object"], level="error")
     row, is_sound = mapped.of(entry["paddr"])
     is_sound &= ~(deleted | outside)
     stored = size.copy()
     stored[is_sound] = mapped.size_bytes[row[is_sound]]
-    report(~odd & (stored != size), "val.len_object", "the node there has another size", stored, size)
-    report(outside, "val.paddr", "it leads out of the image", found=entry["paddr"], level="error")
+    message = "the node there has another size"
+    report(~odd & (stored != size), message, "val.len_object", expected=stored, found=size)
+    report(outside, "it leads out of the image", "val.paddr", found=entry["paddr"], level="error")
     message = "it says deleted, but no older entry is there to delete"
-    report(alone, "val.flags", message, level="error")
-    report(strange, "val.flags", "it says encrypted on a volume that is not")
+    report(alone, message, "val.flags", level="error")
+    report(strange, "it says encrypted on a volume that is not", "val.flags")
     # Contents of a block with a wrong checksum do not count as contradictions.
     found = {name: entry[name].copy() for name in ("oid", "xid")}
     plain = np.flatnonzero(is_sound & ~(future | odd))
@@ -513,10 +501,10 @@ def _check_entries(
     other = found["oid"] != entry["oid"]
     message = "the object there has another number"
     is_misled = other & np.isin(entry["paddr"], wrong)
-    report(is_misled, "key.oid", message, entry["oid"], found["oid"], level="error")
-    report(other & ~is_misled, "key.oid", message, entry["oid"], found["oid"])
-    later = (found["xid"] != entry["xid"]) & ~other
-    report(later, "key.xid", "the object there is of another transaction", entry["xid"], found["xid"])
+    report(is_misled, message, "key.oid", expected=entry["oid"], found=found["oid"], level="error")
+    report(other & ~is_misled, message, "key.oid", expected=entry["oid"], found=found["oid"])
+    later, message = (found["xid"] != entry["xid"]) & ~other, "the object there is of another transaction"
+    report(later, message, "key.xid", expected=entry["xid"], found=found["xid"])
 
 
 def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -524,3 +512,215 @@ def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
     result = np.ones(len(oid), bool)
     result[1:] = oid[1:] == oid[:-1]
     return result
+
+
+UNORDERED: Final = "keys-unordered"
+RECORD: Final = grammar.ApfsRecord.RecordType
+SECOND: Final = {
+    "omap": records.OMAP_KEY.xid,
+    "container-omap": records.OMAP_KEY.xid,
+    "spaceman": records.FREE_QUEUE_KEY.paddr,
+    "fext": records.FEXT_KEY.logical_addr,
+}
+"""The second field by which keys are sorted, in trees with one kind of record."""
+NUMBERED: Final[dict[str, tuple[RecordType, RecordColumn]]] = {
+    "file_extent": (records.FILE_EXTENT_KEY, records.FILE_EXTENT_KEY.logical_addr),
+    "sibling_link": (records.SIBLING_KEY, records.SIBLING_KEY.sibling_id),
+    "file_info": (records.FILE_INFO_KEY, records.FILE_INFO_KEY.lba),
+}
+"""The second field by which keys are sorted, in records of volumes."""
+NAMED: Final = {"xattr": records.XATTR_KEY, "snap_name": records.SNAP_NAME_KEY, "dir_rec": records.DREC_KEY}
+"""Records whose keys end with a name."""
+
+
+class DecodedKeys(NamedTuple):
+    """Keys of consecutive records: two numbers that sort as the tree does, the position of the name, and the address.
+
+    `name` is where the name begins in the buffer, `stop` where the key ends; both are equal if there is no name.
+    `child` is the node that an index record leads to.
+    """
+
+    lead: NDArray[np.uint64]
+    second: NDArray[np.uint64]
+    name: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    image_offset: NDArray[np.int64]
+    child: NDArray[np.uint64]
+
+
+def check_container_keys(subject: Subject) -> None:
+    """Compare all keys of the container's own trees."""
+    for source in list_container_sources(subject):
+        check_tree(subject, source)
+
+
+def check_keys(subject: Subject, parts: VolumeParts) -> None:
+    """Compare all keys of a volume's trees."""
+
+    def notes(view: str) -> Notes:
+        return subject.inodes.setdefault((parts.state.number, view), {})
+
+    for source in list_volume_sources(subject, parts):
+        check_tree(subject, source, parts.state, notes=notes(parts.view) if source.tree == "fs" else None)
+    # States of a volume share most of their leaves, which are checked once.
+    known = parts.fs.nodes.paddr
+    for view, state, source in list_snapshot_sources(subject, parts):
+        check_tree(subject, source, state, known=known, notes=notes(view))
+        known = np.union1d(known, parts.views[view].paddr)
+
+
+def check_tree(
+    # the container under check; its log records which keys are out of order and which nodes are empty
+    subject: Subject,
+    source: TreeSource,
+    state: Volume | None = None,
+    known: NDArray[np.uint64] | None = None,
+    notes: Notes | None = None,
+) -> None:
+    """Compare the keys of one tree, level by level."""
+    volume = None if state is None else state.superblock
+    nodes = TreeNodes(subject)
+    above: tuple[DecodedKeys, Index] | None = None
+    for _, batches in groupby(read_levels(source, known=known), key=lambda batch: batch.level):
+        own: list[DecodedKeys] = []
+        last: tuple[int, int, bytes] | None = None
+        for batch in batches:
+            keys = decode_keys(batch, hashed_names=volume is not None and bool(volume.has_hashed_names))
+            _check_order(subject, batch, keys, last)
+            if above is not None:
+                _check_bounds(subject, batch, keys, *above)
+            _check_empty(subject, batch)
+            nodes.add(batch)
+            check_records(subject, batch, volume, notes)
+            own += [keys] if batch.level else []
+            last = _get_key(batch.buffer, keys, -1) if len(keys.lead) else last
+        if own:
+            whole = DecodedKeys(*(np.concatenate(column) for column in zip(*own, strict=True)))
+            above = whole, index_of(whole.child)
+    nodes.close()
+
+
+def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
+    """Decode the keys of a batch of nodes."""
+    source, slots = batch.tree.source, batch.slots
+    # Keys do not sort by their bytes: numbers are little-endian, and the record type is in the high bits of the object
+    # number, but sorts after it (reference, j_key_t).
+    lead = low_keys(source, batch.buffer, slots.key_start)
+    second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
+    if source.kind.key_type is records.J_KEY:
+        _decode_volume_keys(batch, second, name, hashed_names=hashed_names)
+    elif source.tree in SECOND:
+        second = batch.column("key", source.kind.key_type, SECOND[source.tree])
+    within = slots.key_start - slots.node * batch.size_bytes
+    where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
+    child = np.zeros(len(slots), np.uint64)
+    if batch.level:
+        child[slots.val_len >= batch.tree.shape.sizes.child] = decode_children(batch)[1]
+    return DecodedKeys(lead, second, name, slots.key_start + slots.key_len, where, child)
+
+
+def _decode_volume_keys(
+    batch: ReadNodes, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool
+) -> None:
+    """Fill in the parts after object number and type in keys of file-system records."""
+    slots = batch.slots
+    kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
+    forms = dict(NUMBERED)
+    if hashed_names:
+        # Neither linux-apfs-rw nor apfsck compares the length in the lower bits.
+        forms["dir_rec"] = (records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
+    for record, (key_type, column) in forms.items():
+        rows = _choose_kind(kinds, slots.key_len, record, key_type)
+        second[rows] = decode_column(key_type, batch.buffer, slots.key_start[rows], column)
+    for record, plain in NAMED.items():
+        form = records.DREC_HASHED_KEY if record in forms else plain
+        rows = _choose_kind(kinds, slots.key_len, record, form)
+        name[rows] = slots.key_start[rows] + form.width
+
+
+def _choose_kind(
+    kinds: NDArray[np.uint64], length: NDArray[np.int32], record: str, key_type: RecordType
+) -> NDArray[np.int64]:
+    return np.flatnonzero((kinds == int(RECORD[record])) & (length >= key_type.width))
+
+
+def _get_key(buffer: NDArray[np.uint8], keys: DecodedKeys, row: int) -> tuple[int, int, bytes]:
+    name = buffer[int(keys.name[row]) : int(keys.stop[row])].tobytes()
+    return int(keys.lead[row]), int(keys.second[row]), name
+
+
+def _check_order(subject: Subject, batch: ReadNodes, keys: DecodedKeys, last: tuple[int, int, bytes] | None) -> None:
+    """Check that the keys are in order."""
+    if not len(keys.lead):
+        return
+    before, after = (keys.lead[:-1], keys.second[:-1]), (keys.lead[1:], keys.second[1:])
+    same = (before[0] == after[0]) & (before[1] == after[1])
+    wrong = (after[0] < before[0]) | ((after[0] == before[0]) & (after[1] < before[1]))
+    pairs = [(row + 1, _get_key(batch.buffer, keys, row), _get_key(batch.buffer, keys, row + 1)) for row in _rows(same)]
+    if last is not None:
+        pairs.insert(0, (0, last, _get_key(batch.buffer, keys, 0)))
+    rows = sorted(
+        {row + 1 for row in _rows(wrong)}
+        | {row for row, *both in pairs if _is_unordered(batch.tree.source.tree, *both)}
+    )
+    for row in rows[:MAX_CASES]:
+        _locate_key(subject, batch, row).add(
+            UNORDERED, level_of_disorder(batch.tree.source.tree), "key is out of order"
+        )
+    ties = [
+        row for row, earlier, later in pairs if earlier[:2] == later[:2] and later[2] < earlier[2] and row not in rows
+    ]
+    for row in ties[:MAX_CASES]:
+        message = "of names with one hash, this one is after one with greater bytes"
+        _locate_key(subject, batch, row).add(UNORDERED, "info", message)
+
+
+def _rows(chosen: NDArray[np.bool_]) -> list[int]:
+    return np.flatnonzero(chosen).tolist()
+
+
+def _is_unordered(tree: str, before: tuple[int, int, bytes], after: tuple[int, int, bytes]) -> bool:
+    """Return whether a key does not sort after the one before it.
+
+    Names with one hash may be in any order: apfsck demands that of their bytes, while linux-apfs-rw leaves them in the
+    order of creation and searches by the hash alone. The behaviour of macOS is not documented.
+    """
+    is_hashed = before[1] != 0 or tree not in {"fs", "snapmeta"}
+    return after == before if is_hashed and after[:2] == before[:2] else after <= before
+
+
+def _check_bounds(subject: Subject, batch: ReadNodes, keys: DecodedKeys, above: DecodedKeys, children: Index) -> None:
+    """Check that the first key of a node is not before the key that leads to it."""
+    lead, second, where = above.lead, above.second, above.image_offset
+    firsts = np.flatnonzero(np.diff(batch.slots.node, prepend=-1) != 0)
+    node = batch.slots.node[firsts]
+    entry, known = children.find(batch.places.node_id[node])
+    known &= lead[entry] == batch.places.low_key[node]
+    firsts, node, entry = firsts[known], node[known], entry[known]
+    wrong = (keys.lead[firsts] < lead[entry]) | (
+        (keys.lead[firsts] == lead[entry]) & (keys.second[firsts] < second[entry])
+    )
+    # Drivers keep the keys of an index exact (apfsck demands that), though a search needs only a lower bound.
+    other = ~wrong & ((keys.lead[firsts] != lead[entry]) | (keys.second[firsts] != second[entry]))
+    for chosen, how_bad, message in (
+        (wrong, level_of_disorder(batch.tree.source.tree), "the key that leads to it is after its first key"),
+        (other, "warning", "the key that leads to it is not its first key"),
+    ):
+        for number, row in zip(node[chosen].tolist(), entry[chosen].tolist(), strict=True):
+            log = batch.at(number, log=subject.log)
+            # The finding is about the node; the key that may be wrong is in its parent.
+            at = log.at_byte(log.structure, int(where[row]), log.device)
+            at.add(UNORDERED, how_bad, message)
+
+
+def _check_empty(subject: Subject, batch: ReadNodes) -> None:
+    """Check that no node except a root is empty: drivers free such nodes."""
+    wrong = batch.check.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
+    for number in np.flatnonzero(wrong)[:MAX_CASES].tolist():
+        at = number * batch.size_bytes + records.BTREE_NODE.num_keys.offset
+        log = batch.at(number, at, log=subject.log)
+        log.add("node-header-differs", "error", "a node that is not a root is empty")
+
+
+def _locate_key(subject: Subject, batch: ReadNodes, row: int) -> FindingLog:
+    return batch.at(int(batch.slots.node[row]), int(batch.slots.key_start[row]), log=subject.log)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.btree import read_levels, read_nodes
-from layoutscope.filesystems.apfs.check.extents import mark_overlapping
-from layoutscope.filesystems.apfs.check.objects import (
+from layoutscope.checks.apfs.extents import mark_overlapping
+from layoutscope.checks.apfs.objects import (
     EPHEMERAL,
     PAST,
     RESERVED,
@@ -24,7 +23,10 @@ from layoutscope.filesystems.apfs.check.objects import (
     make_header_rules,
     read_block,
 )
-from layoutscope.filesystems.apfs.check.subject import list_queue_sources
+from layoutscope.checks.apfs.subject import list_queue_sources
+from layoutscope.checks.engine import Table
+from layoutscope.checks.fieldrules import ZERO, Want, at_most, check_fields, equals, item_offset, only_bits, rules
+from layoutscope.filesystems.apfs.btree import read_levels, read_nodes
 from layoutscope.filesystems.apfs.contents import account
 from layoutscope.filesystems.apfs.spaceman import (
     BATCH_BITMAPS,
@@ -37,21 +39,20 @@ from layoutscope.filesystems.apfs.spaceman import (
 from layoutscope.findings import MAX_CASES
 from layoutscope.structs import arrays, records
 from layoutscope.structs.bulk import decode_column, decode_columns
-from layoutscope.structs.fieldrules import ZERO, Want, at_most, check_fields, equals, item_offset, only_bits, rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
+    from layoutscope.checks.apfs.subject import Subject
+    from layoutscope.checks.fieldrules import FieldRule
     from layoutscope.filesystems.apfs.btree import ReadNodes
-    from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.container import Container
     from layoutscope.filesystems.apfs.contents import VolumeParts
     from layoutscope.filesystems.apfs.spaceman import Space
     from layoutscope.findings import FindingLog
     from layoutscope.structs import grammar
-    from layoutscope.structs.fieldrules import FieldRule
     from layoutscope.structs.recordtypes import Field, RecordType
 
     Columns = dict[str, NDArray[Any]]
@@ -97,12 +98,10 @@ def compare_numbers(
         log.add(INVALID, "warning", f"{what} differs", expected=expected, found=found)
 
 
-def check_sizes(subject: Subject) -> None:
+def check_sizes(subject: Subject, space: Space) -> None:
     """Check that superblock and space manager agree on the number of blocks, and the numbers of chunks that follow."""
-    container, space = subject.container, subject.parts.space
-    if space is None:
-        return
-    superblock, header = container.superblock, space.header
+    container, header = subject.container, space.header
+    superblock = container.superblock
     num_blocks = superblock.num_blocks
     expected = sum(int(device.num_blocks) for device in header.devices)
     if num_blocks != expected:
@@ -131,11 +130,8 @@ def _compute_device_sizes(
         yield "num_cabs", -(-cibs // max(int(header.cibs_per_cab), 1))
 
 
-def check_pool(subject: Subject) -> None:
+def check_pool(subject: Subject, space: Space) -> None:
     """Check that the internal pool has room for three versions of its contents, and its bitmap a bit for each block."""
-    space = subject.parts.space
-    if space is None:
-        return
     # Bitmaps are copied on write too, and cannot record their own allocation: they are in a separate pool, which has
     # its own bitmap.
     header = space.header
@@ -145,11 +141,10 @@ def check_pool(subject: Subject) -> None:
     compare_numbers(subject, "size of the internal pool's bitmap", "num_ip_bm_used", needed, header.num_ip_bm_used)
 
 
-def check_chunks(subject: Subject) -> None:
+def check_chunks(subject: Subject, space: Space) -> None:
     """Check that chunks follow each other without gaps, have their bitmap in the pool, and count their free blocks."""
-    space = subject.parts.space
-    for number, device in enumerate(space.header.devices if space is not None else ()):
-        if space is None or not device.num_blocks:
+    for number, device in enumerate(space.header.devices):
+        if not device.num_blocks:
             continue
         chunks, heads = read_chunks(subject, number)
         for path, expected, message in (
@@ -165,11 +160,11 @@ def check_chunks(subject: Subject) -> None:
 def _report_heads(subject: Subject, heads: Columns, path: str, message: str, expected: NDArray[Any]) -> None:
     """Report chunk-info blocks in which a field has an unexpected value."""
 
-    def at(row: int) -> FindingLog:
+    def at(row: int, path: str) -> FindingLog:
         return subject.log.at("chunk information", int(heads["paddr"][row]), plus=CIB.offset_of(path))
 
-    found = heads[path]
-    subject.log.cases(found != expected, INVALID, message, at, expected=expected, found=found, most=MAX_CASES)
+    table, found = Table(at, INVALID, "warning"), heads[path]
+    table.report(found != expected, message, path, expected=expected, found=found)
 
 
 def _check_geometry(subject: Subject, space: Space, chunks: Columns, number: int) -> None:
@@ -226,22 +221,24 @@ _MASKED: Final = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "n
 """Decoded numbers of fields that hold a number and flags."""
 
 
+def _locate_chunk(subject: Subject, chunks: Columns) -> Callable[[int, int], FindingLog]:
+    """Bind the log to a byte of a chunk."""
+    place, paddr = chunks["plus"], chunks["cib_paddr"]
+    return lambda row, plus: subject.log.at(f"chunk {row}", int(paddr[row]), plus=int(place[row]) + plus)
+
+
 def _report_chunks(
     subject: Subject,
     chunks: Columns,
     field: str,
     wrong: NDArray[np.bool_],
     message: str,
-    expected: NDArray[np.int64] | None = None,
+    expected: object = "",
 ) -> None:
     """Report chunks, each at one of its fields."""
-    found = chunks[_MASKED.get(field, field)]
-
-    def at(row: int) -> FindingLog:
-        plus = int(chunks["plus"][row]) + CHUNK.offset_of(field)
-        return subject.log.at(f"chunk {row}", int(chunks["cib_paddr"][row]), plus=plus)
-
-    subject.log.cases(wrong, INVALID, message, at, expected=expected, found=found, most=MAX_CASES)
+    locate = _locate_chunk(subject, chunks)
+    table = Table(lambda row, field: locate(row, CHUNK.offset_of(field)), INVALID, "warning")
+    table.report(wrong, message, field, expected=expected, found=chunks[_MASKED.get(field, field)])
 
 
 def read_chunks(subject: Subject, device: int) -> tuple[Columns, Columns]:
@@ -438,11 +435,11 @@ def _is_last_zero(found: NDArray[Any]) -> NDArray[np.bool_]:
     return is_zero
 
 
-def check_space(subject: Subject) -> None:
+def check_space(subject: Subject, space: Space) -> None:
     """Check fields of the space manager against the block size, the volumes and the checkpoint."""
-    container, space = subject.container, subject.parts.space
+    container = subject.container
     item = container.checkpoint.ephemerals.get(container.superblock.spaceman_oid)
-    if item is None or space is None:
+    if item is None:
         return
     volumes = [parts.state.superblock for parts in subject.volumes if parts.view == "live"]
     is_known = len(volumes) == len([oid for oid in container.superblock.fs_oid if oid])
@@ -473,11 +470,9 @@ def check_space(subject: Subject) -> None:
         check_zones(subject, item.paddr)
 
 
-def check_heads(subject: Subject) -> None:
+def check_heads(subject: Subject, space: Space) -> None:
     """Check the headers of chunk-info blocks and of blocks with their addresses, and check chunks."""
-    space, container = subject.parts.space, subject.container
-    if space is None:
-        return
+    container = subject.container
     kinds: tuple[tuple[str, Any, int], ...] = (
         ("spaceman-cib", CIB, TYPES.spaceman_cib),
         ("spaceman-cab", records.CAB_HEAD, TYPES.spaceman_cab),
@@ -515,11 +510,7 @@ def _check_chunks(subject: Subject, device: int) -> None:
         (CHUNK.num_free_and_flags, only_bits(_COUNT_BITS), RESERVED),
     )
 
-    def at(number: int, plus: int) -> FindingLog:
-        where = int(chunks["plus"][number]) + plus
-        return subject.log.at(f"chunk {number}", int(chunks["cib_paddr"][number]), plus=where)
-
-    check_fields(CHUNK, buffer, row * size + chunks["plus"], declared, at)
+    check_fields(CHUNK, buffer, row * size + chunks["plus"], declared, _locate_chunk(subject, chunks))
     newest = np.zeros(len(heads["paddr"]), np.uint64)
     np.maximum.at(newest, row, chunks["xid"])
     # A chunk-info block is rewritten when one of its chunks changes, and only then.
@@ -527,11 +518,11 @@ def _check_chunks(subject: Subject, device: int) -> None:
     _report_heads(subject, heads, "hdr.xid", "hdr.xid: not that of its youngest chunk", newest)
 
 
-def check_versions(subject: Subject) -> None:
+def check_versions(subject: Subject, space: Space) -> None:
     """Check that the pool's bitmap is one of sixteen versions, and that the free list contains the others."""
-    container, space = subject.container, subject.parts.space
+    container = subject.container
     item = container.checkpoint.ephemerals.get(container.superblock.spaceman_oid)
-    if item is None or space is None:
+    if item is None:
         return
     header = space.header
     data = np.frombuffer(container.blocks.read_object(item.paddr, item.size_bytes), np.uint8)
@@ -715,10 +706,8 @@ def _find_shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
     return shared
 
 
-def check_bitmaps(subject: Subject) -> None:
+def check_bitmaps(subject: Subject, _: Space) -> None:
     """Check that blocks in use are marked as used, and that blocks marked as used belong to a structure."""
-    if subject.parts.space is None:
-        return
     found = account(subject.container, subject.parts, subject.volumes)
     _report_bits(subject, found.disputed, "block-claimed-free", "used, but free in the bitmap")
     if subject.is_whole:
@@ -750,11 +739,8 @@ def _find_bit(chunks: dict[str, NDArray[Any]], paddr: int) -> tuple[int, int] | 
     return int(chunks["bitmap_paddr"][row]), (paddr - int(first[row])) // 8
 
 
-def check_queues(subject: Subject) -> None:
+def check_queues(subject: Subject, space: Space) -> None:
     """Check that free queues count their blocks, which must be in the container and not in use."""
-    space = subject.parts.space
-    if space is None:
-        return
     claims = arrays.union([runs for _, runs in list_claims(subject)])
     for number, source in list_queue_sources(subject):
         queue = space.header.free_queues[number]

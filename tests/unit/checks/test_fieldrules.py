@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
+from layoutscope.checks import fieldrules
+from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, check_fields, rules
 from layoutscope.findings import FindingLog
-from layoutscope.structs import fieldrules
-from layoutscope.structs.fieldrules import NOT_ZERO, ZERO, check_fields, rules
 from layoutscope.structs.records import HEADER_NODE, NODE_DESCRIPTOR
 
 
@@ -77,6 +77,6 @@ def test_scan_loads_no_rules():
         "import sys, layoutscope\n"
         "layoutscope.read_layouts('fixtures/images/hfsplus-scattered.img.zst')\n"
         "layoutscope.read_layouts('fixtures/images/apfs-scattered.img.zst')\n"
-        "assert 'layoutscope.structs.fieldrules' not in sys.modules\n"
+        "assert 'layoutscope.checks.fieldrules' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

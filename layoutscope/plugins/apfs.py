@@ -102,13 +102,14 @@ class Apfs:
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:
         """Read a container with all its volumes."""
+        from layoutscope.checks.apfs.comparison import compare_contents
         from layoutscope.filesystems.apfs.reader import read_layouts
 
-        return read_layouts(request)
+        return read_layouts(request, compare_contents)
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
         """Check a container; old copies of nodes are counted where they are found, in reading."""
-        from layoutscope.filesystems.apfs.reader import check_container
+        from layoutscope.checks.apfs.registry import check_container
 
         found = check_container(request)
         own = [found.select(None if layout.facts.volume is None else layout.facts.uuid) for layout in layouts]
@@ -119,10 +120,10 @@ class Apfs:
 
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
         """Name causes, as a check does."""
-        from layoutscope.filesystems.apfs.check.rules import CAUSES
-        from layoutscope.structs.fieldrules import name_causes_of
+        from layoutscope.checks.apfs.registry import CAUSES
+        from layoutscope.checks.causes import name_causes
 
-        return name_causes_of(findings, CAUSES, volumes)
+        return name_causes(findings, CAUSES, volumes)
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a container; a password unlocks the nodes of the volume."""

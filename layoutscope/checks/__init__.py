@@ -1,0 +1,1 @@
+"""Read-only structure checks: one engine, and the rules of each file system."""

@@ -1,0 +1,198 @@
+"""Contradictions between extents, streams and extent references.
+
+Apple File System Reference, Data Streams.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.checks.apfs.subject import (
+    Report,
+    get_extent_nodes,
+)
+from layoutscope.filesystems.apfs.contents import streams, stretches
+from layoutscope.filesystems.apfs.fsrecords import no_records
+from layoutscope.structs import arrays, grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.checks.apfs.subject import Subject
+    from layoutscope.filesystems.apfs.blocks import Blocks
+    from layoutscope.filesystems.apfs.contents import VolumeParts
+    from layoutscope.filesystems.apfs.fsrecords import Columns
+    from layoutscope.findings import FindingLog
+
+
+LENGTH: Final = "val.file_extent_val.len_and_flags"
+_REFERENCE: Final = ("extent at block", "reference-differs")
+"""Structure name and finding code for extent references."""
+
+
+def check_shape(subject: Subject, parts: VolumeParts) -> None:
+    """Check that extents are whole blocks, follow each other without gaps, and end inside the container."""
+    blocks, extents = subject.container.blocks, parts.file_extents()
+    if not len(extents["obj_id"]):
+        return
+    # The view as signed integers changes no bytes.
+    length, logical = (extents[name].view(np.int64) for name in ("len_extent", "logical_addr"))
+    add = subject.extents(parts).for_table(extents, "extent of data stream", "extent-invalid")
+    add(length == 0, "it is empty", LENGTH)
+    odd = _are_not_multiples(length, blocks.block_size) | _are_not_multiples(logical, blocks.block_size)
+    add(odd, "it is not a whole number of blocks", LENGTH, found=length)
+    # Holes have records of their own, so that nothing is left out between two extents of a stream.
+    expected = np.zeros(len(length), np.int64)
+    np.add(logical[:-1], length[:-1], out=expected[1:])
+    expected[1:] *= extents["obj_id"][1:] == extents["obj_id"][:-1]
+    message, field = "it does not start where the one before it ends", "key.file_extent_key.logical_addr"
+    add((logical != expected) & ~odd, message, field, expected=expected, found=logical)
+    # An extent at block 0 is a hole: it has a length, but no blocks.
+    device, position = blocks.split(extents["paddr"])
+    position += length
+    sizes = _get_device_sizes(blocks)
+    outside = position > (sizes[device] if device.any() else sizes[0])
+    outside |= ~blocks.present(extents["paddr"], 0)
+    outside &= extents["paddr"] != 0
+    add(outside, "it is outside the image", "val.file_extent_val.paddr", found=extents["paddr"])
+
+
+def _are_not_multiples(values: NDArray[np.int64], block_size: int) -> NDArray[np.bool_]:
+    """Mark the values that are not multiples of the block size; a power of two needs no division."""
+    is_power = block_size & (block_size - 1) == 0
+    odd: NDArray[np.bool_] = (values & (block_size - 1) if is_power else values % block_size) != 0
+    return odd
+
+
+def _get_device_sizes(blocks: Blocks) -> NDArray[np.int64]:
+    """Return the size of each device in bytes; a device without an image has no limit."""
+    sizes = [source.size_bytes if source else 2**62 for source in blocks.sources]
+    return np.array([*sizes, 2**62], np.int64)
+
+
+def check_references(subject: Subject, parts: VolumeParts) -> None:
+    """Check that blocks have as many extents as their references count; a snapshot's references are in its own tree."""
+    physical = _list_references(parts)
+    if physical is not None and not parts.snapshots:
+        _check_own_references(parts, physical, subject.references(parts))
+    elif physical is not None and len(parts.snapshots) == len(parts.snapshot_extents):
+        _check_shared_references(parts, subject.log, subject.most)
+
+
+def _list_references(parts: VolumeParts) -> Columns | None:
+    """Return the references of a live state; the table may be empty if all of them are in snapshots."""
+    physical = parts.extentref.records.get("extent")
+    return None if parts.view != "live" else physical if "refcnt" in physical else no_records("extent")
+
+
+def _check_own_references(parts: VolumeParts, physical: Columns, report: Report) -> None:
+    """Check that each run of blocks has as many extents as its reference count says (volumes without snapshots)."""
+    kinds = [int(kind) for kind in grammar.ApfsExtents.PhysExtKind]
+    add = report.for_table(physical, *_REFERENCE)
+    add(~np.isin(physical["kind"], kinds), "unknown kind", "val.phys_ext_val.len_and_kind")
+    start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
+    extents = parts.file_extents()
+    first, length = stretches(extents, parts.state.store.blocks.block_size)
+    if (physical["refcnt"] == 1).all() and _is_used_once(parts, count, length):
+        return
+    weights = physical["refcnt"].astype(np.int64)
+    wrong = _find_unbalanced_runs((start, count, weights), (first, length, np.full(len(first), -1)))
+    message = "it counts other references than extents refer to it"
+    add(mark_overlapping(wrong, start, count), message, "val.phys_ext_val.refcnt", found=physical["refcnt"])
+    _report_uncounted(parts, report, wrong, arrays.runs_of(start, count))
+
+
+def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int64], counted: NDArray[np.int64]) -> None:
+    """Report file extents on blocks that no reference counts; `wrong` has the runs whose sums differ."""
+    extents, lacking = parts.file_extents(), arrays.subtract(wrong, arrays.union([counted]))
+    if not len(lacking):
+        return
+    first, length = stretches(extents, parts.state.store.blocks.block_size)
+    chosen = np.zeros(len(extents["obj_id"]), bool)
+    chosen[np.flatnonzero(extents["paddr"] != 0)[mark_overlapping(lacking, first, length)]] = True
+    own = Report(report.log, get_extent_nodes(parts), report.most)
+    own.for_table(extents, "extent of data stream", "reference-differs")(
+        chosen, "no reference counts its blocks", LENGTH
+    )
+
+
+def _is_used_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
+    """Return whether references and extents cover the same blocks, each exactly once (no clones)."""
+    in_files, referenced = parts.file_runs(parts.state.store.blocks.block_size), parts.data_runs()
+    is_once = arrays.total(in_files) == length.sum() and arrays.total(referenced) == count.sum()
+    return bool(is_once and np.array_equal(in_files, referenced))
+
+
+def _check_shared_references(parts: VolumeParts, log: FindingLog, most: int) -> None:
+    """Check that each block has as many extents of the live state as the references of all states add up to.
+
+    Each snapshot keeps the references of its time; later states record only changes to them.
+    """
+    extents = parts.file_extents()
+    trees = [parts.extentref, *parts.snapshot_extents]
+    tables = [tree.records.get("extent") for tree in trees]
+    start = np.concatenate([table["obj_id"] for table in tables]).astype(np.int64)
+    counted = [table.get("refcnt", np.empty(0)).astype(np.int64) for table in tables]
+    length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
+    first, size = stretches(extents, parts.state.store.blocks.block_size)
+    wrong = _find_unbalanced_runs((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
+    _report_uncounted(parts, Report(log, parts.fs.nodes, most), wrong, arrays.runs_of(start, length))
+    begin = 0
+    for tree, table in zip(trees, tables, strict=True):
+        rows = slice(begin, begin + len(table["obj_id"]))
+        begin += len(table["obj_id"])
+        odd = mark_overlapping(wrong, start[rows], length[rows])
+        message = "the references of all states add up to others than the files of the live state have"
+        Report(log, tree.nodes, most).for_table(table, *_REFERENCE)(odd, message, "val.phys_ext_val.refcnt")
+
+
+def _find_unbalanced_runs(
+    *weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """Return runs of blocks on which weights (start, length, weight of each stretch) do not add up to zero.
+
+    >>> two = np.array([2])
+    >>> _find_unbalanced_runs((np.array([10]), np.array([4]), two), (np.array([10]), np.array([3]), -two)).tolist()
+    [[13, 1]]
+    """
+    start, length, weight = (np.concatenate(parts) for parts in zip(*weighted, strict=True))
+    edges = np.concatenate([start, start + length])
+    order = np.argsort(edges, kind="stable")
+    total = np.cumsum(np.concatenate([weight, -weight])[order])
+    edges = edges[order]
+    odd = np.flatnonzero((total[:-1] != 0) & (np.diff(edges) > 0))
+    return arrays.runs_of(edges[odd], np.diff(edges)[odd])
+
+
+def mark_overlapping(
+    runs: NDArray[np.int64],  # start and length of each; disjoint and ascending
+    start: NDArray[np.int64],
+    length: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Mark the stretches that overlap any of a set of runs.
+
+    >>> mark_overlapping(np.array([[5, 2], [9, 1]]), np.array([3, 4, 7, 8]), np.array([2, 2, 2, 2])).tolist()
+    [False, True, False, True]
+    """
+    if not len(runs):
+        return np.zeros(len(start), bool)
+    spot = np.searchsorted(runs.sum(axis=1), start, side="right")
+    near = np.minimum(spot, len(runs) - 1)
+    result: NDArray[np.bool_] = (spot < len(runs)) & (runs[near, 0] < start + length)
+    return result
+
+
+def check_owners(subject: Subject, parts: VolumeParts) -> None:
+    """Check that each run of blocks names an existing data stream, or says that it has no owner."""
+    physical = _list_references(parts)
+    if physical is None:
+        return
+    known = streams(parts.fs.records).index.find(physical["owning_obj_id"])[1] | ~physical["has_owner"]
+    # The first owner of blocks that clones share may be deleted.
+    is_new = physical["kind"] == int(grammar.ApfsExtents.PhysExtKind.new)
+    is_future = physical["owning_obj_id"] >= np.uint64(parts.state.superblock.next_obj_id)
+    lost = ~known & (((physical["refcnt"] == 1) & is_new) | is_future)
+    add, owner = subject.references(parts).for_table(physical, *_REFERENCE), physical["owning_obj_id"]
+    add(lost, "its owner does not exist", "val.phys_ext_val.owning_obj_id", found=owner)

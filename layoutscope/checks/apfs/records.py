@@ -1,0 +1,477 @@
+"""Rules of records, each from its own bytes: fixed fields, extended fields, names, flags of inodes.
+
+Apple File System Reference, File-System Objects and Extended Fields; rules from apfsck alone were confirmed on volumes
+made by macOS.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.checks.apfs.inodes import FIELD, FLAG, FORMAT, HAS_PURGEABLE_FLAGS
+from layoutscope.checks.apfs.names import hash_names, hash_texts, is_utf8
+from layoutscope.checks.apfs.objects import OTHER_TYPE, PAST, PHYSICAL_TREE, RESERVED, UNKNOWN, expect_past
+from layoutscope.checks.apfs.subject import INVALID, CheckedRows
+from layoutscope.checks.fieldrules import NOT_ZERO, ZERO, Want, check_fields, one_of, only_bits, rules
+from layoutscope.display import Struct
+from layoutscope.filesystems.apfs.fsrecords import SHAPES, Names
+from layoutscope.structs import grammar, records
+from layoutscope.structs.arrays import ordinals, owners
+from layoutscope.structs.bulk import decode_column, decode_columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.checks.apfs.subject import Notes, Subject
+    from layoutscope.checks.fieldrules import FieldRule
+    from layoutscope.filesystems.apfs.btree import ReadNodes
+    from layoutscope.structs.grammar import ApfsVolume
+    from layoutscope.structs.recordtypes import RecordColumn, RecordType
+
+    Superblock = ApfsVolume.ApfsSuperblock
+
+
+INODE, EXTENT, ATTRIBUTE = records.INODE_VAL_FIXED, records.FILE_EXTENT_VAL, records.XATTR_VAL.fixed
+SNAPSHOT, KEY_STATE, HASHES = records.SNAP_METADATA_VAL.fixed, records.CRYPTO_VAL.fixed, records.FILE_INFO_VAL.fixed
+REFERENCE, ENTRY, HASHED_KEY = records.PHYS_EXT_VAL, records.DREC_VAL_FIXED, records.DREC_HASHED_KEY
+LISTED, QUEUE_KEY = records.OMAP_SNAPSHOT, records.FREE_QUEUE_KEY
+_NAMES: Final = {int(kind): kind.name for kind in grammar.ApfsRecord.RecordType}
+_CRYPTO_VERSION: Final = 5
+_CLASSES: Final = (0, 1, 2, 3, 4, 6, 14)
+_NAME_LENGTH: Final = 0x3FF
+"""The bits of a hashed directory key that are the length of the name."""
+_INODE_FLAGS: Final = sum(int(flag) for flag in FLAG if flag != FLAG.flag_unused) | 0x0200_0000
+"""The highest bit is not in the reference; apfsck knows it, and macOS sets it together with purgeable flags."""
+_FIRST_NUMBER: Final = np.uint64(grammar.ApfsInode.InodeNumber.min_user)
+_NO_OWNER: Final = 0xFFFF_FFFF_FFFF_FFFF
+_UPDATE: Final = int(grammar.ApfsExtents.PhysExtKind.update)
+X_FIELD, XF_BLOB_HEAD, DSTREAM = records.X_FIELD, records.XF_BLOB_HEAD, records.DSTREAM
+_FIELD_FLAG: Final = grammar.ApfsXfields.FieldFlag
+_KNOWN_TYPES: Final = {"inode": range(1, 18), "dir_rec": range(1, 2)}
+_EXTENDED_FLAGS: Final = 0x3B
+"""All flags except the reserved ones."""
+_USER_AND_SYSTEM: Final = int(_FIELD_FLAG.user_field | _FIELD_FLAG.system_field)
+_FIELD_FORMS: Final = {
+    ("inode", 4): ((2,), None),
+    ("inode", 8): ((0x20,), 40),
+    ("inode", 10): ((0x22,), 8),
+    ("inode", 13): ((0x28,), 8),
+    ("inode", 14): ((0, 0x22), 4),
+    ("dir_rec", 1): ((0, 2), 8),
+}
+"""Flags and size of extended fields by kind of record and type, as macOS and Linux write them."""
+_CLONED: Final = int(FLAG.was_cloned | FLAG.was_ever_cloned)
+_DEVICES: Final = (int(FORMAT.char_device), int(FORMAT.block_device))
+_UNASSIGNED: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+_FLAGGED_FIELDS: Final = (
+    (int(FLAG.maintain_dir_stats), int(FIELD.dir_stats_key), "statistics of the directory"),
+    (int(FLAG.is_sparse), int(FIELD.sparse_bytes), "a count of sparse bytes"),
+    (HAS_PURGEABLE_FLAGS, int(FIELD.purgeable_flags), "flags of what may be purged"),
+)
+"""Inode flags that announce an extended field."""
+_EXCLUSIVE_FLAGS: Final = (
+    (int(FLAG.has_rsrc_fork), int(FLAG.no_rsrc_fork), "it has a resource fork, and has none"),
+    (int(FLAG.pinned_to_main), int(FLAG.pinned_to_tier2), "it is pinned to both devices"),
+)
+"""Flags that exclude each other."""
+VALUE_NAMES: Final = {"sibling_link": records.SIBLING_VAL_FIXED, "snap_metadata": records.SNAP_METADATA_VAL}
+"""Records whose values end with a name."""
+KEY_NAMES: Final = ("dir_rec", "xattr", "snap_name")
+"""Records whose keys end with a name."""
+_XATTR_FLAG: Final = grammar.ApfsXattr.XattrFlag
+_MAX_EMBEDDED_BYTES: Final = 3804
+_MAX_NAME_BYTES: Final = 256
+_FINDER_BYTES: Final = 32
+_IS_SYSTEM_OWNED: Final = {
+    b"com.apple.fs.symlink": True,
+    b"com.apple.ResourceFork": False,
+    b"com.apple.system.Security": False,
+    b"com.apple.FinderInfo": False,
+    b"com.apple.decmpfs": False,
+}
+"""Whether attributes with these names belong to the file system."""
+
+VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
+    "inode": rules(
+        INVALID,
+        (INODE.pad1, ZERO, RESERVED),
+        (INODE.default_protection_class, one_of(*_CLASSES), "no class of protection"),
+        (INODE.internal_flags, only_bits(_INODE_FLAGS), UNKNOWN),
+    ),
+    "dir_rec": rules(INVALID, (ENTRY.flags, only_bits(0xF), UNKNOWN)),
+    "file_extent": rules(INVALID, (EXTENT.len_and_flags, only_bits((1 << 57) - 1), UNKNOWN)),
+    "xattr": rules(
+        INVALID,
+        (
+            ATTRIBUTE.flags,
+            Want(lambda found: np.isin(found & 3, (1, 2)) & (found & 0xFFE8 == 0), "a stream, or embedded"),
+            "not either in a stream or embedded, or bits that have no meaning",
+        ),
+    ),
+    "extent": rules(
+        INVALID,
+        (REFERENCE.len_and_kind, Want(lambda found: np.isin(found >> 60, (1, 2)), "1 or 2"), "no such kind"),
+        (
+            REFERENCE.len_and_kind,
+            Want(lambda found: found & ((1 << 60) - 1) != 0, "one block at least"),
+            "an extent without blocks",
+        ),
+        (REFERENCE.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
+    ),
+    "crypto_state": rules(
+        INVALID,
+        (KEY_STATE.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
+        # For the state of software encryption, macOS writes no version.
+        (KEY_STATE.major_version, one_of(0, _CRYPTO_VERSION), "the only version"),
+        (KEY_STATE.minor_version, ZERO, "the only version"),
+        (KEY_STATE.cpflags, ZERO, UNKNOWN),
+        (KEY_STATE.persistent_class, one_of(*_CLASSES), "no class of protection"),
+    ),
+    "file_info": rules(
+        INVALID,
+        (HASHES.num_hashed_blocks, NOT_ZERO, "a hash of no blocks"),
+        (HASHES.len_hash, NOT_ZERO, "no hash"),
+    ),
+    "snap_metadata": rules(
+        INVALID,
+        (SNAPSHOT.extentref_tree_type, PHYSICAL_TREE, OTHER_TYPE),
+        (SNAPSHOT.flags, only_bits(3), UNKNOWN),
+        (SNAPSHOT.inum, NOT_ZERO, "no number"),
+    ),
+}
+"""Rules of values by kind of record (reference, File-System Objects, Snapshot Metadata; apfsck)."""
+
+
+def make_value_rules(rows: CheckedRows, name: str, volume: Superblock | None) -> tuple[FieldRule, ...]:
+    """Return the rules of values of one kind, including those that need another field of the record, or the volume."""
+    own = VALUE_RULES.get(name, ())
+    if name == "inode":
+        has_size = rows.column("val", INODE, INODE.has_uncompressed_size).astype(bool)
+        want = Want(lambda found: (found == 0) | has_size, "0 without the flag for it")
+        return (*own, *rules(INVALID, (INODE.len_uncompressed, want, "a size that the flags do not announce")))
+    if name == "file_extent" and is_plain(volume):
+        return (*own, *rules(INVALID, (EXTENT.crypto_id, ZERO, "a key in a volume that is not encrypted")))
+    if name == "extent":
+        # A reference to new blocks names their first owner; a change of an older reference names none.
+        is_update = rows.column("val", REFERENCE, REFERENCE.kind) == _UPDATE
+        stop = np.uint64(0 if volume is None else volume.next_obj_id)
+        want = Want(
+            lambda found: np.where(is_update, found == _NO_OWNER, (found >= _FIRST_NUMBER) & (found < stop)),
+            "of new blocks alone a number that was given",
+        )
+        message = "an owner of no new blocks, or new blocks without one"
+        return (*own, *rules(INVALID, (REFERENCE.owning_obj_id, want, message)))
+    return own
+
+
+def is_plain(volume: Superblock | None) -> bool:
+    """Return whether a volume is neither encrypted nor sealed."""
+    return volume is not None and bool(volume.is_unencrypted and not volume.is_sealed)
+
+
+_MAPPED: Final = ("val", records.OMAP_VAL, rules(INVALID, (records.OMAP_VAL.flags, only_bits(0x1F), UNKNOWN)))
+
+
+def make_tree_rules(xid: int) -> dict[str, tuple[str, RecordType, tuple[FieldRule, ...]]]:
+    """Return the rules of keys or values in trees with one kind of record, by tree.
+
+    Reference, omap_val_t, omap_snapshot_t and spaceman_free_queue_key_t; apfsck.
+    """
+    return {
+        "omap": _MAPPED,
+        "container-omap": _MAPPED,
+        "omap-snapshots": (
+            "val",
+            LISTED,
+            rules(
+                INVALID,
+                (LISTED.flags, only_bits(3), UNKNOWN),
+                (LISTED.pad, ZERO, RESERVED),
+                (LISTED.oid, ZERO, RESERVED),
+            ),
+        ),
+        "spaceman": ("key", QUEUE_KEY, rules(INVALID, (QUEUE_KEY.xid, expect_past(xid), PAST))),
+    }
+
+
+def check_records(subject: Subject, batch: ReadNodes, volume: Superblock | None, notes: Notes | None = None) -> None:
+    """Check the records of a batch by the rules of their fields."""
+    source, slots = batch.tree.source, batch.slots
+    if not len(slots):
+        return
+    fixed = make_tree_rules(subject.container.xid).get(source.tree)
+    if fixed is not None and not batch.level:
+        part, kind, declared = fixed
+        _apply_rules(CheckedRows(subject, batch, np.arange(len(slots))), part, kind, declared)
+    elif source.kind.key_type is records.J_KEY:
+        kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
+        for kind in np.unique(kinds).tolist():
+            rows = CheckedRows(subject, batch, np.flatnonzero(kinds == kind))
+            _check_kind(rows, _NAMES.get(kind, ""), volume, notes)
+
+
+def _apply_rules(rows: CheckedRows, part: str, kind: RecordType, declared: tuple[FieldRule, ...]) -> None:
+    check_fields(kind, rows.batch.buffer, rows.starts(part), declared, rows.at(part))
+
+
+def _check_kind(rows: CheckedRows, name: str, volume: Superblock | None, notes: Notes | None) -> None:
+    shape = SHAPES.get(name)
+    if shape is None:
+        return
+    is_hashed = name == "dir_rec" and volume is not None and volume.has_hashed_names
+    key_type = HASHED_KEY if is_hashed else shape.key_type
+    long_enough = rows.lengths("key") >= key_type.width
+    if not rows.batch.level:
+        long_enough &= rows.lengths("val") >= shape.val_type.width
+    rows = rows.take(long_enough)
+    if not len(rows.row):
+        return
+    _check_length(rows, "key", name, key_type, shape.key_tail)
+    if name in KEY_NAMES:
+        check_names(rows, name, key_type, volume)
+    if rows.batch.level:
+        return
+    fields = None
+    if shape.has_xfields:
+        fields = check_extended(rows, name, shape.val_type.width)
+    else:
+        _check_length(rows, "val", name, shape.val_type, shape.val_tail)
+        check_texts(rows, name)
+    if name == "inode":
+        check_inodes(rows, fields, notes, is_plain=is_plain(volume))
+    _apply_rules(rows, "val", shape.val_type, make_value_rules(rows, name, volume))
+
+
+def _check_length(rows: CheckedRows, part: str, name: str, kind: RecordType, tail: RecordColumn | None) -> None:
+    """Check that a key or value is as long as its fixed part and the variable part that one of its fields gives."""
+    expected = np.full(len(rows.row), kind.width, np.int64)
+    if kind is HASHED_KEY:
+        expected += rows.column(part, kind, HASHED_KEY.len_name_and_hash).astype(np.int64) & _NAME_LENGTH
+    elif tail is not None:
+        expected += rows.column(part, kind, tail).astype(np.int64)
+    found = rows.lengths(part)
+    what = "key" if part == "key" else "value"
+    rows.report(found != expected, part, f"{name}: its {what} has another length than it says", (expected, found))
+
+
+class Extended(Struct, frozen=True):
+    """Extended fields of records, one row per field."""
+
+    rows: CheckedRows  # records whose fields could be separated
+    owner: NDArray[np.int64]  # position of each field's record in `rows`
+    # kind, flags: as stored
+    kind: NDArray[np.uint8]
+    flags: NDArray[np.uint8]
+    # start, length: position of the data in the batch, and its bytes without padding
+    start: NDArray[np.int64]
+    length: NDArray[np.int64]
+
+    def select_kind(self, kind: int) -> NDArray[np.int64]:
+        """Return the positions of fields of one type."""
+        return np.flatnonzero(self.kind == kind)
+
+
+def check_extended(rows: CheckedRows, name: str, width: int) -> Extended | None:
+    """Check the extended fields of records.
+
+    Returns the fields of records whose lengths are consistent, or None if there are no fields.
+    """
+    batch, size = rows.batch, rows.lengths("val") - width
+    long_enough = size >= XF_BLOB_HEAD.width
+    rows.report((size > 0) & ~long_enough, "val", f"{name}: its extended fields do not fill its value")
+    rows, size = rows.take(long_enough), size[long_enough]
+    if not len(size):
+        return None
+    start = rows.starts("val") + width
+    head = decode_columns(XF_BLOB_HEAD, batch.buffer, start, (XF_BLOB_HEAD.num_exts, XF_BLOB_HEAD.used_data))
+    count, used = head["num_exts"].astype(np.int64), head["used_data"].astype(np.int64)
+    rows.report(count == 0, "val", f"{name}: it announces extended fields, and has none")
+    front = XF_BLOB_HEAD.width + count * X_FIELD.width
+    wrong = front + used != size
+    rows.report(wrong, "val", f"{name}: its extended fields do not fill its value", (size - front, used))
+    rows, start, count, used = rows.take(~wrong), start[~wrong], count[~wrong], used[~wrong]
+    owner = owners(count)
+    spots = start[owner] + XF_BLOB_HEAD.width + ordinals(count) * X_FIELD.width
+    if not len(spots):
+        return None
+    found = decode_columns(X_FIELD, batch.buffer, spots, (X_FIELD.type, X_FIELD.flags, X_FIELD.len_data))
+    length = found["len_data"].astype(np.int64)
+    padded = -(-length // 8) * 8
+    total = np.bincount(owner, padded, len(count)).astype(np.int64)
+    message = f"{name}: the lengths of its extended fields do not add up to what they use"
+    rows.report(total != used, "val", message, (total, used))
+    # The data of a record's fields follow one another, after the descriptions of the fields.
+    ends = np.append(0, np.cumsum(padded))
+    begin = start[owner] + front[~wrong][owner] + ends[:-1] - ends[np.searchsorted(owner, owner)]
+    sound = (total == used)[owner]
+    _check_types(Extended(rows, owner, found["type"], found["flags"], begin, length), name)
+    fields = Extended(rows, owner[sound], found["type"][sound], found["flags"][sound], begin[sound], length[sound])
+    _check_padding(fields, name, padded[sound] - length[sound])
+    return fields
+
+
+def _check_types(fields: Extended, name: str) -> None:
+    kind, flags, length = fields.kind, fields.flags, fields.length
+    wrong = ~np.isin(kind, np.array(_KNOWN_TYPES[name])) | (flags & np.uint8(~_EXTENDED_FLAGS & 0xFF) != 0)
+    wrong |= flags & np.uint8(_USER_AND_SYSTEM) == _USER_AND_SYSTEM
+    for (record, number), (allowed, size) in _FIELD_FORMS.items():
+        if record == name:
+            here = kind == number
+            wrong |= here & ~np.isin(flags, np.array(allowed))
+            if size is not None:
+                wrong |= here & (length != size)
+    broken = np.bincount(fields.owner, wrong, len(fields.rows.row)) > 0
+    message = f"{name}: an extended field has a type, flags or a size that it cannot have"
+    fields.rows.report(broken, "val", message)
+    order = np.lexsort((kind, fields.owner))
+    again = (np.diff(fields.owner[order]) == 0) & (np.diff(kind[order].astype(np.int64)) == 0)
+    twice = fields.rows.mark(fields.owner[order][1:][again])
+    fields.rows.report(twice, "val", f"{name}: it has two extended fields of one type")
+
+
+def _check_padding(fields: Extended, name: str, gap: NDArray[np.int64]) -> None:
+    """Check that the padding of fields to eight bytes is zero."""
+    chosen = np.flatnonzero(gap > 0)
+    item, step = owners(gap[chosen]), ordinals(gap[chosen])
+    places = fields.start[chosen][item] + fields.length[chosen][item] + step
+    wrong = fields.rows.mark(fields.owner[chosen][item][fields.rows.batch.buffer[places] != 0])
+    fields.rows.report(wrong, "val", f"{name}: the padding of an extended field is not zero")
+
+
+def get_last_bytes(fields: Extended, chosen: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the last byte of each chosen field's data; none of the fields may be empty."""
+    last: NDArray[np.uint8] = fields.rows.batch.buffer[fields.start[chosen] + fields.length[chosen] - 1]
+    return last
+
+
+def check_inodes(rows: CheckedRows, fields: Extended | None, notes: Notes | None, *, is_plain: bool) -> None:
+    """Compare the flags, kind and numbers of inodes with their extended fields."""
+    found = {name: rows.column("val", INODE, name) for name in (INODE.internal_flags, INODE.mode, INODE.private_id)}
+    flags, form = found[INODE.internal_flags], found[INODE.mode] & 0xF000
+    number = rows.column("key", records.J_KEY, records.J_KEY.obj_id)
+    kinds = np.zeros(len(rows.row), np.uint32)
+    if fields is not None:
+        place = np.searchsorted(rows.row, fields.rows.row)[fields.owner]
+        np.bitwise_or.at(kinds, place, np.uint32(1) << (fields.kind & 31).astype(np.uint32))
+    _check_flags(rows, flags, kinds)
+    has = {kind: kinds >> np.uint32(kind) & np.uint32(1) != 0 for kind in map(int, FIELD)}
+    wrong = np.isin(form, _DEVICES) != has[int(FIELD.rdev)]
+    rows.report(wrong, "val", "inode: a device's number is there without a device, or a device without it")
+    wrong = has[int(FIELD.dstream)] & (form != int(FORMAT.file))
+    rows.report(wrong, "val", "inode: it has a data stream, but is not a regular file")
+    wrong = (found[INODE.private_id] != number) & (flags & _CLONED == 0)
+    sides = (number, found[INODE.private_id])
+    rows.report(wrong, "val", "inode: it has the stream of another, but is not a clone", sides, INODE.private_id)
+    sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
+    if fields is not None:
+        _check_streams(rows, fields, place, flags, is_plain=is_plain)
+        sparse, name = _read_sparse_and_names(rows, fields, place)
+    if notes is not None:
+        columns = {"obj_id": number, "flags": flags, "kinds": kinds, "sparse": sparse, "name": name}
+        for column, values in columns.items():
+            notes.setdefault(column, []).append(values)
+
+
+def _check_flags(rows: CheckedRows, flags: NDArray[np.uint64], kinds: NDArray[np.uint32]) -> None:
+    at = INODE.internal_flags
+    for flag, kind, what in _FLAGGED_FIELDS:
+        wrong = (flags & flag != 0) != (kinds >> np.uint32(kind) & np.uint32(1) != 0)
+        rows.report(wrong, "val", f"inode: flags and extended fields disagree about {what}", field=at)
+    for first, second, message in _EXCLUSIVE_FLAGS:
+        rows.report((flags & first != 0) & (flags & second != 0), "val", f"inode: {message}", field=at)
+    wrong = (flags & int(FLAG.dir_stats_origin) != 0) & (flags & int(FLAG.maintain_dir_stats) == 0)
+    rows.report(wrong, "val", "inode: statistics begin here that it does not keep", field=at)
+
+
+def _check_streams(
+    rows: CheckedRows, fields: Extended, place: NDArray[np.int64], flags: NDArray[np.uint64], *, is_plain: bool
+) -> None:
+    """Check that streams have keys only in encrypted volumes; a clone may have no key yet."""
+    chosen = fields.select_kind(int(FIELD.dstream))
+    chosen = chosen[fields.length[chosen] >= DSTREAM.width]
+    key = decode_column(DSTREAM, rows.batch.buffer, fields.start[chosen], DSTREAM.default_crypto_id)
+    is_clone = flags[place[chosen]] & int(FLAG.was_cloned) != 0
+    wrong = (key == _UNASSIGNED) & ~is_clone | is_plain & (key != 0) & (key != _UNASSIGNED)
+    rows.report(rows.mark(place[chosen[wrong]]), "val", "inode: its stream has a key that it cannot have")
+
+
+def _read_sparse_and_names(
+    rows: CheckedRows, fields: Extended, place: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return the sparse bytes and the hashes of names, and check that names end with a zero byte."""
+    buffer = rows.batch.buffer
+    sparse, name = np.zeros(len(rows.row), np.uint64), np.zeros(len(rows.row), np.uint64)
+    chosen = fields.select_kind(int(FIELD.sparse_bytes))
+    chosen = chosen[fields.length[chosen] >= records.SPARSE_BYTES.width]
+    sparse[place[chosen]] = decode_column(
+        records.SPARSE_BYTES, buffer, fields.start[chosen], records.SPARSE_BYTES.num_bytes
+    )
+    chosen = fields.select_kind(int(FIELD.entry_name))
+    chosen = chosen[fields.length[chosen] > 0]
+    ends = get_last_bytes(fields, chosen) == 0
+    rows.report(rows.mark(place[chosen[~ends]]), "val", "inode: its name does not end with a zero byte")
+    chosen = chosen[ends]
+    name[place[chosen]] = hash_texts(buffer, fields.start[chosen], fields.length[chosen] - 1)
+    return sparse, name
+
+
+def check_names(rows: CheckedRows, name: str, kind: RecordType, volume: ApfsVolume.ApfsSuperblock | None) -> None:
+    """Check the names in keys of one kind."""
+    start, stop = rows.starts("key") + kind.width, rows.starts("key") + rows.lengths("key")
+    _check_ends(rows, "key", name, start, stop)
+    if name == "xattr":
+        rows.report(stop - start > _MAX_NAME_BYTES, "key", "xattr: its name is longer than any may be")
+    elif name == "dir_rec" and volume is not None and volume.has_hashed_names and rows.batch.level:
+        # Keys of leaves are compared with all names of the volume.
+        _check_hashes(rows, start, stop, folded=bool(volume.is_case_insensitive))
+
+
+def check_texts(rows: CheckedRows, name: str) -> None:
+    """Check the names in values of one kind."""
+    if name in VALUE_NAMES:
+        start = rows.starts("val") + VALUE_NAMES[name].width
+        _check_ends(rows, "val", name, start, rows.starts("val") + rows.lengths("val"))
+    elif name == "xattr":
+        _check_attributes(rows)
+
+
+def _check_ends(rows: CheckedRows, part: str, name: str, start: NDArray[np.int64], stop: NDArray[np.int64]) -> None:
+    """Check that each name ends with its first zero byte."""
+    zeros = np.flatnonzero(rows.batch.buffer == 0)
+    spot = np.minimum(np.searchsorted(zeros, start), max(len(zeros) - 1, 0))
+    wrong = (stop <= start) | (zeros[spot] != stop - 1 if len(zeros) else np.ones(len(start), bool))
+    rows.report(wrong, part, f"{name}: its name does not end with its first zero byte")
+
+
+def _check_hashes(rows: CheckedRows, start: NDArray[np.int64], stop: NDArray[np.int64], *, folded: bool) -> None:
+    buffer, length = rows.batch.buffer, np.maximum(stop - start - 1, 0)
+    data = [buffer[first : first + size] for first, size in zip(start.tolist(), length.tolist(), strict=True)]
+    names = Names(np.concatenate(data), length)
+    found, known = hash_names(names, folded=folded)
+    stored = rows.column("key", records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
+    message = "dir_rec: the hash in an index is not that of its name"
+    rows.report(known & (found != stored), "key", message, (found, stored))
+    if not names.is_text():
+        wrong = np.array([not is_utf8(raw) for raw in names.raw()])
+        rows.report(wrong, "key", "dir_rec: a name in an index is not UTF-8")
+
+
+def _check_attributes(rows: CheckedRows) -> None:
+    fixed = records.XATTR_VAL.fixed
+    flags, size = (rows.column("val", records.XATTR_VAL, field) for field in (fixed.flags, fixed.len_xdata))
+    is_stream = flags & np.uint16(_XATTR_FLAG.data_stream) != 0
+    wrong = is_stream & (size != records.XATTR_DSTREAM.width) | ~is_stream & (size > _MAX_EMBEDDED_BYTES)
+    rows.report(wrong, "val", "xattr: more data than it may embed, or no stream", field=fixed.len_xdata)
+    head = records.XATTR_KEY.width
+    start, length = rows.starts("key") + head, rows.lengths("key") - head - 1
+    for name, is_system in _IS_SYSTEM_OWNED.items():
+        here = np.flatnonzero(length == len(name))
+        here = here[(rows.batch.buffer[start[here][:, None] + np.arange(len(name))] == list(name)).all(axis=1)]
+        is_owned = flags & np.uint16(_XATTR_FLAG.file_system_owned) != 0
+        wrong = rows.mark(here) & (is_owned != is_system)
+        rows.report(wrong, "val", "xattr: it belongs to the file system or not, against its name", field=fixed.flags)
+        if name == b"com.apple.FinderInfo":
+            wrong = rows.mark(here) & ~is_stream & (size != _FINDER_BYTES)
+            rows.report(wrong, "val", "xattr: information of the Finder has 32 bytes", field=fixed.len_xdata)

@@ -1,0 +1,157 @@
+"""Snapshots: names, metadata and superblocks against each other, and the records of each older state.
+
+Apple File System Reference, Snapshot Metadata and Object Maps.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from layoutscope.checks.apfs.subject import (
+    Report,
+    list_snapshots_with_logs,
+    list_volume_sources,
+)
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.btree import read_levels
+from layoutscope.filesystems.apfs.snapshots import LIVE, open_snapshot
+from layoutscope.filesystems.apfs.verify import read_object
+from layoutscope.filesystems.apfs.volume import fs_source, walk_fext_tree, walk_fs_tree
+from layoutscope.image.passes import read_together
+from layoutscope.structs import grammar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.checks.apfs.subject import Subject
+    from layoutscope.filesystems.apfs.btree import ReadNodes
+    from layoutscope.filesystems.apfs.contents import VolumeParts
+    from layoutscope.filesystems.apfs.source import TreeSource
+    from layoutscope.filesystems.apfs.volume import Volume
+
+
+_NO_OBJECT: Final = np.uint64(2**60 - 1)
+"""The value in keys of names in place of an object's number (reference, j_snap_name_key_t)."""
+
+
+def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
+    """Check that snapshot names, the object map's list and the superblocks agree with the snapshot metadata."""
+    _check_superblocks(subject, parts)
+    xids = np.array([item.xid for item in parts.snapshots], np.uint64)
+    names = parts.snapmeta.records.get("snap_name")
+    if "snap_xid" in names:
+        report = Report(subject.log, parts.snapmeta.nodes)
+        add, found = report.for_table(names, "snapshot name", "snapshot-differs"), names["snap_xid"]
+        add(~np.isin(found, xids), "a name leads to no snapshot", "val.snap_name_val.snap_xid", found=found)
+        _check_names(parts, report)
+    for source in list_volume_sources(subject, parts):
+        for batch in read_levels(source) if source.tree == "omap-snapshots" else ():
+            _check_listed(subject, batch, xids)
+
+
+def _check_names(parts: VolumeParts, report: Report) -> None:
+    """Check that the key of each name has no object number, and that the name is that of the snapshot's metadata."""
+    names, metadata = parts.snapmeta.records.get("snap_name"), parts.snapmeta.records.get("snap_metadata")
+    known = dict(zip(metadata["obj_id"].tolist(), metadata["name"].raw(), strict=True)) if "name" in metadata else {}
+    pairs = zip(names["snap_xid"].tolist(), names["name"].raw(), strict=True)
+    renamed = np.array([known.get(xid, name) != name for xid, name in pairs], bool)
+    add = report.for_table(names, "snapshot name", "snapshot-differs")
+    add(renamed, "a name is not that in the metadata of its snapshot", "key.snap_name_key.len_name")
+    add(names["obj_id"] != _NO_OBJECT, "its key has the number of an object", "key.snap_name_key.hdr")
+
+
+def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) -> None:
+    """Check that each snapshot that the object map lists exists."""
+    kind = batch.tree.source.kind
+    found = batch.column("key", kind.key_type, kind.key_field)
+    for row in np.flatnonzero(~np.isin(found, xids)).tolist() if not batch.level else ():
+        node = int(batch.slots.node[row])
+        plus = int(batch.slots.key_start[row]) - node * batch.size_bytes
+        log = subject.log.at("object map", int(batch.places.paddr[node]), plus=plus)
+        message = "the object map lists a snapshot that there is not"
+        log.add("snapshot-differs", "warning", message, found=found[row])
+
+
+def _check_superblocks(subject: Subject, parts: VolumeParts) -> None:
+    for snapshot, log in list_snapshots_with_logs(subject, parts, "sblock_oid"):
+        if not snapshot.sblock_paddr:
+            continue
+        try:
+            read_object(
+                subject.container.blocks, grammar.ApfsVolume.ApfsSuperblock, snapshot.sblock_paddr, snapshot.view
+            )
+        except FormatError as error:
+            message = f"its superblock cannot be used: {error.reason}"
+            log.add("snapshot-differs", "error", message, found=snapshot.sblock_paddr)
+
+
+def check_snapshots(_: Subject, parts: VolumeParts) -> None:
+    """Check that snapshot metadata, snapshot names and the object map list the same snapshots."""
+    if parts.view != "live":
+        return
+    xids = sorted(item.xid for item in parts.snapshots)
+    names, header = parts.snapmeta.records.get("snap_name"), parts.state.omap_header
+    known = parts.state.omap_snapshots
+    listed = int(known.num_records[known.level == 0].sum())
+    leaves = np.flatnonzero((known.level == 0) & (known.num_records > 0))
+    ends = [int(known.first_key_id[leaves[0]]), int(known.last_key_id[leaves[-1]])] if len(leaves) else []
+    newest = xids[-1] if xids else 0
+    named = sorted(names["snap_xid"].tolist()) if "snap_xid" in names else []
+    log = parts.log.at("snapshots", parts.state.superblock.omap_oid)
+    for message, expected, found in (
+        ("names lead to other transactions than the metadata", str(xids), str(named)),
+        ("the object map counts other snapshots", str(len(xids)), str(header.num_snapshots)),
+        ("the object map's newest snapshot is another", str(newest), str(header.most_recent_snap)),
+        ("the object map lists other snapshots", str(len(xids)), str(listed)),
+        ("the object map lists snapshots of other transactions", str(xids[:1] + xids[-1:]), str(ends)),
+    ):
+        if expected != found:
+            log.add("snapshot-differs", "warning", message, expected=expected, found=found)
+
+
+def open_snapshots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, Volume]]:
+    """Open each readable snapshot, newest first, with its view; findings go to separate logs."""
+    if parts.view != LIVE or parts.is_locked:
+        return
+    live = replace(parts.state, store=subject.silent_store)
+    for snapshot in reversed(parts.snapshots):
+        # Snapshots that cannot be opened are reported where snapshots are listed.
+        with suppress(FormatError):
+            if snapshot.view in parts.views:
+                yield snapshot.view, open_snapshot(live, snapshot)
+
+
+def list_snapshot_sources(subject: Subject, parts: VolumeParts) -> Iterator[tuple[str, Volume, TreeSource]]:
+    """Describe the file-system tree of each snapshot."""
+    for view, state in open_snapshots(subject, parts):
+        yield view, state, fs_source(state.store, state, parts.cipher)
+
+
+def _read_snapshots(subject: Subject, parts: VolumeParts) -> Iterator[VolumeParts]:
+    """Read the records of each snapshot; states with the same nodes share one reading."""
+    known = parts
+    for view, state in open_snapshots(subject, parts):
+        own = replace(state, store=subject.silent_store)
+        fs, fext = known.fs, known.fext
+        if not np.array_equal(parts.views[view].paddr, fs.nodes.paddr):
+            fs, fext = read_together([walk_fs_tree(own, parts.cipher), walk_fext_tree(own)])
+        known = replace(parts, state=own, view=view, fs=fs, fext=fext)
+        yield known
+
+
+def check_states(subject: Subject, live: VolumeParts, checks: Sequence[Callable[[Subject, VolumeParts], None]]) -> None:
+    """Run checks on the records of each snapshot; findings of other states are not repeated."""
+    known = {*subject.log.findings, *live.log.findings}
+    for parts in _read_snapshots(subject, live):
+        snapshot = subject.branch()
+        for check in checks:
+            check(snapshot, parts)
+        new = [item for item in (*parts.log.findings, *snapshot.log.findings) if item not in known]
+        known.update(new)
+        subject.log.extend(replace(item, structure=f"{parts.view}, {item.structure}") for item in new)

@@ -1,0 +1,130 @@
+"""What single fields must satisfy, as data: one rule per field, and the check of many structures against their rules.
+
+A rule has a field, the values that it must have, and the words of the finding. Tables of rules name their source: a
+section of the format's document, or the checker of its maker. Only checks declare rules; no reader needs them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.display import Struct
+from layoutscope.findings import MAX_CASES
+from layoutscope.structs.bulk import decode_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    from layoutscope.findings import FindingLog, Level
+    from layoutscope.structs.recordtypes import Field, RecordType
+
+
+class Want(Struct, frozen=True):
+    """What a field must be, and the message if it is not."""
+
+    # returns which values of a field in many structures, of shape (n,) or (n, k), are as they must be
+    is_met: Callable[[NDArray[Any]], NDArray[np.bool_]]
+    expected: object  # in a finding; an array has one row per structure
+
+
+class FieldRule(Struct, frozen=True):
+    """A rule about one field."""
+
+    field: Field  # the field; of a repeated one every item must satisfy the rule
+    want: Want | None  # what it must be; None if nothing else on the volume shows it
+    message: str  # what is wrong where it is broken
+    # code, level: of the finding
+    code: str
+    level: Level
+
+
+def rules(code: str, *rows: tuple[Field, Want | None, str], level: Level = "warning") -> tuple[FieldRule, ...]:
+    """Declare rules that have code and level in common."""
+    return tuple(FieldRule(*row, code, level) for row in rows)
+
+
+def equals(expected: object) -> Want:
+    """Demand a value; an array has one for each structure."""
+    values = np.asarray(expected)
+    return Want(lambda found: found == (values if values.ndim == 0 else _compare_beside(values, found)), expected)
+
+
+def one_of(*expected: int) -> Want:
+    """Demand one of some values."""
+    return Want(lambda found: np.isin(found, np.array(expected, found.dtype)), " or ".join(map(str, expected)))
+
+
+def only_bits(mask: int) -> Want:
+    """Demand that no bit is set but those of a mask."""
+    return Want(lambda found: found & found.dtype.type(~mask & _ones(found)) == 0, f"no bits outside of {mask:#x}")
+
+
+def bits_set(mask: int) -> Want:
+    """Demand that all bits of a mask are set."""
+    return Want(lambda found: found & found.dtype.type(mask) == mask, f"bits {mask:#x}")
+
+
+def at_most(limit: int) -> Want:
+    """Demand no more than a value."""
+    return Want(lambda found: found <= limit, f"at most {limit}")
+
+
+def at_least(limit: int) -> Want:
+    """Demand no less than a value."""
+    return Want(lambda found: found >= limit, f"at least {limit}")
+
+
+def _zero(found: NDArray[Any]) -> NDArray[np.bool_]:
+    # Reserved bytes have no number: numpy compares them as a whole.
+    result: NDArray[np.bool_] = found == np.zeros((), found.dtype)
+    return result
+
+
+ZERO: Final = Want(_zero, 0)
+"""Demand that nothing is there."""
+
+NOT_ZERO: Final = Want(lambda found: ~_zero(found), "not 0")
+
+
+def _compare_beside(values: NDArray[Any], found: NDArray[Any]) -> NDArray[Any]:
+    return values.reshape(-1, *[1] * (found.ndim - 1))
+
+
+def _ones(found: NDArray[Any]) -> int:
+    return (1 << (8 * found.dtype.itemsize)) - 1
+
+
+def check_fields(
+    record_type: RecordType,
+    buffer: NDArray[np.uint8],
+    starts: NDArray[Any],  # where each structure starts, in bytes from the start of the buffer
+    declared: Iterable[FieldRule],
+    at: Callable[[int, int], FindingLog],  # binds the log to a byte of a structure
+) -> None:
+    """Check structures of one type against the rules of their fields."""
+    wanted = [(rule, rule.want) for rule in declared if rule.want is not None]
+    fields = list(dict.fromkeys(rule.field for rule, _ in wanted))
+    if not fields or not len(starts):
+        return
+    found = decode_columns(record_type, buffer, starts, fields)
+    for rule, want in wanted:
+        values = found[rule.field]
+        for row, *items in np.argwhere(~want.is_met(values))[:MAX_CASES].tolist():
+            expected = want.expected[row] if isinstance(want.expected, np.ndarray) else want.expected
+            name = f"{rule.field}{''.join(f'[{number}]' for number in items)}"
+            log = at(row, item_offset(rule.field, items)).within(name)
+            stored = _format_value(values[row, *items])
+            log.add(rule.code, rule.level, f"{name}: {rule.message}", expected=expected, found=stored)
+
+
+def item_offset(field: Field, items: Iterable[int]) -> int:
+    """Where an item of a repeated field starts, in bytes from the start of the structure."""
+    return field.offset + sum(number * stride for number, stride in zip(items, field.strides, strict=True))
+
+
+def _format_value(value: Any) -> object:
+    return f"{value.tobytes()[:16].hex()}..." if isinstance(value, np.void) else value

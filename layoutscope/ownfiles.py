@@ -453,8 +453,6 @@ def make_folder(path: Path) -> Path:
     if os.name != "nt" and read_umask() & stat.S_IRWXU:
         raise PermissionError(errno.EACCES, "the umask keeps new folders from their owner")
     absolute = path.absolute()
-    # Like tempfile.mkdtemp: the process that cleans up after a killed one listens for this event.
-    sys.audit("tempfile.mkdtemp", str(absolute))
     absolute.mkdir(0o700)
     _OWN_FOLDERS[absolute] = _make_state(os.lstat(absolute)).identity
     return absolute
@@ -545,21 +543,6 @@ def _discard(aside: Path, snapshot: Snapshot) -> None:
             raise OutputError(f"{aside}: was replaced, but is left: it was changed meanwhile")
 
 
-def remove_temporary(path: bytes) -> None:
-    """Remove a temporary file or folder that a process of this tool left behind.
-
-    Files that wait for their replacement stay, and so do files of other programs: an exchange of names may have given
-    this name to one.
-    """
-    waiting: list[bytes] = []
-    if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114  (names may be no UTF-8)
-        waiting = [name for name in os.listdir(path) if name.endswith(OLD.encode())]  # noqa: PTH208
-    # An empty file has no mark yet.
-    elif not os.path.islink(path) and os.lstat(path).st_size and not _is_ours(Path(os.fsdecode(path))):  # noqa: PTH114
-        raise OutputError("was written by another program")
-    _remove_all(path, waiting)
-
-
 def _is_ours(path: Path) -> bool:
     """Whether a file was begun or written here, or cannot have a mark."""
     if not stat.S_ISREG(os.lstat(path).st_mode):
@@ -570,15 +553,3 @@ def _is_ours(path: Path) -> bool:
         # EACCES means that this user may not read the file.
         return error.errno in _UNSUPPORTED and error.errno != errno.EACCES
     return is_unfinished(path) or is_own(path)
-
-
-def _remove_all(path: bytes, excluded: list[bytes]) -> None:
-    """Remove a file, or a folder with its contents except some names."""
-    if os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114
-        os.unlink(path)  # noqa: PTH108
-        return
-    for name in os.listdir(path):  # noqa: PTH208
-        if name not in excluded:
-            _remove_all(os.path.join(path, name), [])  # noqa: PTH118
-    if not excluded:
-        os.rmdir(path)  # noqa: PTH106

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope import bounded, ownfiles
+from layoutscope import memory, ownfiles
 from layoutscope.errors import (
     EXIT_COMPLETE,
     EXIT_DAMAGED,
@@ -239,10 +239,9 @@ def main() -> None:
         os.dup2(nothing.fileno(), 0)
     if not (limits := requests.readline()):
         return
-    gc.set_threshold(bounded.GARBAGE_AFTER_OBJECTS)
+    gc.set_threshold(memory.GARBAGE_AFTER_OBJECTS)
     limit_process(json.loads(limits))
-    with bounded.run_in_child():
-        _serve(requests, replies)
+    _serve(requests, replies)
 
 
 def _serve(requests: BinaryIO, replies: int) -> None:

@@ -59,7 +59,6 @@ def calls_in(source: str) -> list[str]:
 WRITERS = {
     "api/outputs.py: target.open": "the null device",
     "api/validate.py: (folder / place).write_bytes": "a temporary folder of its own",
-    "bounded.py: open": "standard error, by its number",
     "cli/application.py: formatter.write_text": "a page of help",
     "cli/help.py: formatter.write_text": "a page of help",
     "fleet/worker.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
@@ -492,22 +491,6 @@ def test_a_result_keeps_the_mode_of_the_one_it_replaces(tmp_path, marks, mode):
     with output(target, force=True) as file:
         file.write(b"result")
     assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"result", mode)
-
-
-def test_temporary_files_that_are_left_go_and_those_of_others_stay(tmp_path, marks):
-    """While names are exchanged, a user's file may have got the name; what is put aside in a folder is one, too."""
-    begun, user, folder = tmp_path / "begun", tmp_path / "user", tmp_path / "folder"
-    begun.write_bytes(b"")
-    user.write_bytes(b"mine")
-    for name in ("new", "new.old"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "file").write_bytes(b"mine")
-    for path in (begun, marks(tmp_path / "result"), folder):
-        ownfiles.remove_temporary(os.fsencode(path))
-    with pytest.raises(OutputError, match="was written by another program"):
-        ownfiles.remove_temporary(os.fsencode(user))
-    left = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
-    assert left == ["folder", "folder/new.old", "folder/new.old/file", "user"]
 
 
 def test_a_file_that_may_not_be_read_is_not_replaced_and_the_reason_is_told(tmp_path, monkeypatch):

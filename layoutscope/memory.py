@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import sys
+import warnings
 from contextlib import contextmanager
 
 try:
@@ -57,7 +58,7 @@ def is_out_of_memory(error: BaseException | None) -> bool:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
             return True
         # File names may contain the same words, so only errors of libraries are searched.
-        is_raised = isinstance(error, ImportError | RuntimeError | SystemError) or _is_from_library(error)
+        is_raised = isinstance(error, ImportError | RuntimeError | SystemError | Warning) or _is_from_library(error)
         if is_raised and mentions_lack(str(error)):
             return True
         error = error.__cause__ or error.__context__
@@ -77,6 +78,8 @@ def _is_from_library(error: BaseException) -> bool:
 @contextmanager
 def report_lack() -> Iterator[None]:
     """End with one line where memory is limited and runs out."""
+    # polars goes on without its binary, and fails later for other reasons.
+    warnings.filterwarnings("error", "Polars binary is missing")
     try:
         yield
     except BaseException as error:

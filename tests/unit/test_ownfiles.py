@@ -187,20 +187,15 @@ def contents(path: Path) -> object:
     return sorted(path.iterdir()) if path.is_dir() else path.read_bytes()
 
 
-@pytest.fixture(params=["renameat2", "link", "placeholder"])
+@pytest.fixture(params=["link", "rename"])
 def way(request, monkeypatch):
-    """Have each way of renaming used, which file systems have more or fewer of."""
+    """Have each way of renaming used: some file systems have no hard links."""
 
     def refuse(*_args, **_named):
         raise OSError(errno.EPERM, "Operation not permitted")
 
-    if request.param != "renameat2":
-        monkeypatch.setattr(ownfiles, "_rename_function", lambda: None)
-    elif ownfiles._rename_function() is None:
-        pytest.skip("this system has no such rename")
-    if request.param == "placeholder":
+    if request.param == "rename":
         monkeypatch.setattr(os, "link", refuse)
-    return request.param
 
 
 @pytest.mark.usefixtures("way")
@@ -240,35 +235,6 @@ def test_what_takes_the_place_of_an_old_result_is_not_replaced(tmp_path, marks, 
     with pytest.raises(OutputError, match=r"a\.csv: was changed while the result was made, and stays as it is"):
         write()
     assert contents(target) == before
-    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
-
-
-@pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("stranger", STRANGERS)
-def test_what_is_replaced_in_the_last_moment_is_put_back(tmp_path, marks, monkeypatch, stranger):
-    """What got there between the last look and the rename is put back, and the command fails."""
-    target, before, look = marks(tmp_path / "a.csv", "four"), [], ownfiles.take_snapshot
-
-    def looked(path):
-        seen = look(path)
-        # The first look is that of the check, the second the last one.
-        if path == target and is_writing and not before:
-            STRANGERS[stranger](target)
-            before.append(contents(target))
-        return seen
-
-    is_writing = False
-    monkeypatch.setattr(ownfiles, "take_snapshot", looked)
-
-    def write() -> None:
-        nonlocal is_writing
-        with output(target, force=True) as file:
-            file.write(b"result")
-            is_writing = True
-
-    with pytest.raises(OutputError, match=r"a\.csv: was changed while the result was made, and stays as it is"):
-        write()
-    assert [contents(target)] == before
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 
 
@@ -403,51 +369,6 @@ def test_what_a_user_noted_on_a_result_is_not_lost(tmp_path, marks, name):
     os.setxattr(folder / name, "user.xdg.comment", b"mine")
     with pytest.raises(UsageError, match=r"has the attribute user\.xdg\.comment, which layoutscope did not write"):
         ownfiles.refuse_strangers(folder, ownfiles.take_snapshot(folder), is_folder=True)
-
-
-@pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("way", ["renameat2"], indirect=True)
-def test_an_edit_of_the_old_result_at_last_is_left_and_named(tmp_path, marks, monkeypatch):
-    """A program that has the old file open may write to it until it is removed."""
-    target = marks(tmp_path / "a.csv", "four")
-    discard = ownfiles._discard
-
-    def discarded(aside, seen):
-        put(aside, "mine")
-        discard(aside, seen)
-
-    monkeypatch.setattr(ownfiles, "_discard", discarded)
-    with (
-        pytest.raises(OutputError, match=r"\.part: was replaced, but is left: it was changed meanwhile"),
-        output(target, force=True) as file,
-    ):
-        file.write(b"result")
-    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"mine", b"result"]
-
-
-@pytest.mark.parametrize("way", ["link", "placeholder"], indirect=True)
-def test_what_is_put_where_an_old_result_just_left_stays(tmp_path, marks, monkeypatch, way):
-    """Where names cannot be exchanged, the old result is moved aside, and its name is free for a moment."""
-    target = marks(tmp_path / "a.csv", "four")
-
-    def followed(call):
-        def called(source, *rest, **named):
-            call(source, *rest, **named)
-            if Path(source) == target:
-                put_new(target)
-
-        return called
-
-    monkeypatch.setattr(os, "rename", followed(os.rename))
-    if way == "link":
-        monkeypatch.setattr(os, "link", followed(os.link))
-    with (
-        pytest.raises(OutputError, match=r"a\.csv: another program writes there; what was there before is in"),
-        output(target, force=True) as file,
-    ):
-        file.write(b"result")
-    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"four", b"mine"]
-    assert target.read_bytes() == b"mine"
 
 
 @pytest.mark.usefixtures("way")

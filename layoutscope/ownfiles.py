@@ -400,29 +400,13 @@ def _is_own_folder(path: Path) -> bool:
     return False
 
 
-def remove_abandoned(path: Path, inode: int | None) -> None:
-    """Remove the files that another process of this tool left in its folder, and the folder if it is empty then.
+def remove_abandoned(path: Path) -> None:
+    """Remove a folder that an ended process of this tool made for its own use."""
+    import shutil
 
-    A folder with another inode is a different one, and files of other programs stay. Without an inode, the process may
-    have ended before it made the folder, so only an empty one is removed.
-    """
-    with suppress(OSError):
-        state = _make_state(os.lstat(path))
-        if inode is None:
-            path.rmdir()
-        if not stat.S_ISDIR(state.type) or state.inode != inode:
-            return
+    if not path.is_symlink():
         _OWN_FOLDERS.pop(path.absolute(), None)
-        for folder, folders, names in os.walk(path, topdown=False):
-            own = [file for name in names if _is_ours(file := Path(folder, name))]
-            for file in own:
-                file.unlink()
-            # An empty folder without files of this tool may belong to others, unless it is in an unfinished result.
-            inside = Path(folder).relative_to(path).parts
-            is_in_part = any(name.startswith(".") and name.endswith(PART) for name in inside)
-            if own or folders or is_in_part or not inside:
-                with suppress(OSError):
-                    os.rmdir(folder)  # noqa: PTH106
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def remove(path: Path, snapshot: Snapshot, *, aside: Path | None = None) -> None:
@@ -447,15 +431,3 @@ def _discard(aside: Path, snapshot: Snapshot) -> None:
                 raise OutputError(f"{aside}: was replaced, but is left: {why}") from error
         elif _make_state(os.lstat(path)) == snapshot[name]:
             path.unlink()
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a file was begun or written here, or cannot have a mark."""
-    if not stat.S_ISREG(os.lstat(path).st_mode):
-        return False
-    try:
-        _read_mark(path)
-    except OSError as error:
-        # EACCES means that this user may not read the file.
-        return error.errno in _UNSUPPORTED and error.errno != errno.EACCES
-    return is_unfinished(path) or is_own(path)

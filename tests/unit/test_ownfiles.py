@@ -305,57 +305,11 @@ def test_only_folders_that_were_made_here_go(tmp_path):
     for other in (made, evidence):
         ownfiles.empty_folder(other)
         ownfiles.remove_folder(other)
-        ownfiles.remove_abandoned(other, 0)
-    ownfiles.remove_abandoned(made, evidence.stat().st_ino)
+    ownfiles.remove_abandoned(made)
     assert (evidence / "case1" / "disk.img").read_bytes() == b"disk"
     # As a new folder that got the inode of one that is gone.
     ownfiles.remove_folder(tmp_path / "aside")
     assert (tmp_path / "aside").is_dir()
-
-
-def test_a_folder_that_was_perhaps_never_made_goes_only_when_it_is_empty(tmp_path):
-    """Its process may have ended between the line in its list and the folder, or just after it."""
-    for name in ("never", "empty", "filled"):
-        if name != "never":
-            (tmp_path / name).mkdir()
-        if name == "filled":
-            (tmp_path / name / "notes").write_text("mine")
-        ownfiles.remove_abandoned(tmp_path / name, None)
-    assert [path.name for path in tmp_path.rglob("*")] == ["filled", "notes"]
-
-
-def test_a_part_of_a_result_without_a_file_yet_goes(tmp_path):
-    """Its process may have ended between making the folders and writing the first file."""
-    work = ownfiles.make_folder(tmp_path / "work")
-    (work / ownfiles.new_name(".capture.lscope.", ownfiles.PART) / "new" / "0").mkdir(parents=True)
-    ownfiles.remove_abandoned(work, work.stat().st_ino)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_others_put_into_an_abandoned_folder_stays(tmp_path, marks):
-    """Whoever looks at what a crash left may save a file there, edit one, or rescue one under another name."""
-    work = ownfiles.make_folder(tmp_path / "work")
-    (work / "new" / "0").mkdir(parents=True)
-    marks(work / "new" / "0" / "ours")
-    with pytest.raises(TypeError):  # what it began, and did not finish
-        ownfiles.write_new(work / "new" / "begun", None)
-    (work / "aside").mkdir()
-    for name in ("notes", "empty", "new/notes"):
-        (work / name).write_text("mine" if "notes" in name else "")
-    marks(work / "edited").write_text("mine")
-    (work / "link").symlink_to(work / "new" / "0" / "ours")
-    os.mkfifo(work / "pipe")
-    ownfiles.remove_abandoned(work, work.stat().st_ino + 1)
-    assert (work / "new" / "0" / "ours").exists()
-    ownfiles.remove_abandoned(work, work.stat().st_ino)
-    left = sorted(path.relative_to(work).as_posix() for path in work.rglob("*"))
-    assert left == ["aside", "edited", "empty", "link", "new", "new/notes", "notes", "pipe"]
-    for name in ("aside", "new"):
-        (work / name).rename(tmp_path / name)
-    for path in work.iterdir():
-        path.unlink()
-    ownfiles.remove_abandoned(work, work.stat().st_ino)
-    assert not work.exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "setxattr"), reason="this system lists no attributes")

@@ -43,10 +43,11 @@ _CHAIN_LENGTH = 16
 
 def memory_limit() -> tuple[int, str] | None:
     """Return the limit of this process's memory, and the option of ``ulimit`` that sets it; None without a limit."""
-    if resource is None:
+    getrlimit = getattr(resource, "getrlimit", None)
+    if getrlimit is None:
         return None
     known = (("RLIMIT_AS", "-v"), ("RLIMIT_DATA", "-d"))
-    limits = [(resource.getrlimit(getattr(resource, name))[0], way) for name, way in known if hasattr(resource, name)]
+    limits = [(getrlimit(getattr(resource, name))[0], way) for name, way in known if hasattr(resource, name)]
     return min((limit for limit in limits if limit[0] != resource.RLIM_INFINITY), default=None)
 
 

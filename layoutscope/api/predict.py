@@ -14,7 +14,7 @@ from layoutscope.access.entries import Paths
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import check_output, output
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import (
     ALL,
     UNKNOWN,
@@ -127,7 +127,7 @@ def predict(
     profiles = profiles_of(drives, DEFAULT_DRIVES)
     if ncdu is not None:
         check_output(Path(ncdu), force=force, reads=[path] if isinstance(path, str | os.PathLike) else ())
-    with opened(path, request_of(options, path)) as image:
+    with open_volumes(path, make_request(options, path)) as image:
         walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
         if not walked:
             raise nothing_to_walk(image.layouts, image.about.name)

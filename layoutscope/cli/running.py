@@ -216,13 +216,13 @@ def keep_freed_memory() -> None:
 @contextmanager
 def list_outputs(lines: list[str]) -> Iterator[None]:
     """List what is written meanwhile, a line each: where, what is in it, how large it is."""
-    from layoutscope.api.outputs import written_told_to
+    from layoutscope.api.outputs import on_write
     from layoutscope.units import format_bytes
 
     def hear(path: Path, size_bytes: int, holds: str) -> None:
         lines.append(f"wrote {path}: {holds + ', ' if holds else ''}{format_bytes(size_bytes)}")
 
-    with written_told_to(hear):
+    with on_write(hear):
         yield
 
 

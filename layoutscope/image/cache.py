@@ -203,7 +203,7 @@ BROWSED: Final = frozenset({".DS_Store", "desktop.ini", "Thumbs.db", ".directory
 _OWN: Final = re.compile(r"(?P<name>.*)-[0-9a-f]{32}\.raw", re.DOTALL)
 _NAMES: Final = re.compile(rf".*-[0-9a-f]{{32}}(\.raw|{re.escape(SEAL)})|{re.escape(PARTIAL)}.*", re.DOTALL)
 _STAT_BLOCK_BYTES: Final = 512
-_MOST_SEAL_BYTES: Final = 512
+_MAX_SEAL_BYTES: Final = 512
 
 CACHE_DIR: Final = {"cache_dir": "--cache-dir"}
 NO_CACHE: Final = "Nothing is kept or removed there. Name an empty or new folder with cache_dir or LAYOUTSCOPE_CACHE."
@@ -251,7 +251,7 @@ def limit_bytes() -> int:
     return limit
 
 
-def cached_name(name: str, status: os.stat_result) -> str:
+def make_cached_name(name: str, status: os.stat_result) -> str:
     """Name an image after its file and what identifies that."""
     import hashlib
 
@@ -378,7 +378,7 @@ def read_sealed_digest(path: Path) -> tuple[str, bool]:
         if not all(stat.S_ISREG(os.lstat(each).st_mode) for each in (path, _seal_of(path))):
             return "", False
         with _seal_of(path).open("rb") as file:
-            facts, _, name = os.fsdecode(file.read(_MOST_SEAL_BYTES)).partition("\n")
+            facts, _, name = os.fsdecode(file.read(_MAX_SEAL_BYTES)).partition("\n")
         match = _SEALED.fullmatch(facts)
         # Earlier versions did not write the name.
         if match is None or (name and name.removesuffix("\n") != path.name):
@@ -542,7 +542,7 @@ def unpack(
     if cache_dir is None or not isinstance(source, RawFile):
         return _decompress_to_temporary(source, way)
     is_cache(cache_dir)
-    kept = cache_dir / cached_name(Path(source.name).name, source.status())
+    kept = cache_dir / make_cached_name(Path(source.name).name, source.status())
     with contextlib.suppress(ImageError):
         image = open_cached(kept)
         digest, is_untouched = read_sealed_digest(kept)
@@ -587,7 +587,7 @@ def _decompress_to_cache(source: RawFile, way: str, kept: Path) -> RawFile:
         os.fsync(target.fileno())
         target.close()
         image = RawFile(partial)
-        is_same = kept.name == cached_name(Path(source.name).name, source.status())
+        is_same = kept.name == make_cached_name(Path(source.name).name, source.status())
         # What has the name by now, and is not as it was sealed, is not replaced.
         is_kept = is_same and not os.path.lexists(kept) and make_room(kept.parent, disk_bytes(image.status()))
         # Only a whole image that is sealed gets the name by which the next run finds it.

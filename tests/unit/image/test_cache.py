@@ -232,7 +232,7 @@ def test_nothing_takes_the_place_of_a_file_with_an_images_name(tmp_path):
     """The image is decompressed for this once; the file stays as it is."""
     folder, image = tmp_path / "kept", packed(tmp_path / "a.zst", 1)
     first_byte(packed(tmp_path / "b.zst", 2), folder)
-    stranger = folder / cache.cached_name("a.zst", image.stat())
+    stranger = folder / cache.make_cached_name("a.zst", image.stat())
     stranger.write_bytes(b"mine")
     assert first_byte(image, folder) == 1
     assert stranger.read_bytes() == b"mine"
@@ -241,7 +241,7 @@ def test_nothing_takes_the_place_of_a_file_with_an_images_name(tmp_path):
 @pytest.mark.parametrize("name", ["\N{PARTY POPPER}" * 61 + ".img.zst", "\udcff" * 200 + ".img.zst"])
 def test_long_names_are_kept_under_shorter_ones(tmp_path, name):
     """Systems bound the bytes of a name, 255 mostly, and letters of many scripts take three or four."""
-    assert len(os.fsencode(cache.cached_name(name, tmp_path.stat()))) <= 100 + len("-.raw") + 32
+    assert len(os.fsencode(cache.make_cached_name(name, tmp_path.stat()))) <= 100 + len("-.raw") + 32
 
 
 def test_the_default_folder_is_the_users(monkeypatch, tmp_path):

@@ -17,7 +17,7 @@ from layoutscope.api.outputs import check_output, file_form, output, refuse_plac
 from layoutscope.api.predict import DEFAULT_DRIVES, predict
 from layoutscope.api.reading import make_request, open_volumes, parts_of_node, views_of
 from layoutscope.api.scan import scan
-from layoutscope.api.workloads import checked, host_of, serve_walk, walk, work_of
+from layoutscope.api.workloads import check_workload, host_of, serve_walk, walk, work_of
 from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError, did_you_mean
@@ -112,7 +112,7 @@ def export(
         raise UsageError(f"unknown table {table!r}{hint}. Choose from: {', '.join(EXPORTED)}, and {ALL}")
     goals = _goals(path, table, target, file_format, force=force)
     drives, work = given["drives"], work_of(options)
-    if table in TABLES and (drives is not None or checked(work) != checked({})):
+    if table in TABLES and (drives is not None or check_workload(work) != check_workload({})):
         raise UsageError(f"the table {table} does not depend on order, host or drive. Leave these out.")
     request = make_request(options, path)
     with open_volumes(path, request) as image, reporting(request["progress"]):
@@ -247,7 +247,7 @@ def export_document(
             f"unknown format {file_format!r}{did_you_mean(file_format, DOCUMENT_FORMATS)}. "
             f"Choose from: {', '.join(DOCUMENT_FORMATS)}"
         )
-    work, request = checked(work_of(options)), make_request(options, path)
+    work, request = check_workload(work_of(options)), make_request(options, path)
     with open_volumes(path, request) as image, reporting(request["progress"]):
         if file_format in LISTS:
             texts = _lists(image, request, file_format)

@@ -17,7 +17,7 @@ from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.api.outputs import write_page
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import make_request, open_volumes
-from layoutscope.api.workloads import checked, choose_host, host_of, serve_walk, walk
+from layoutscope.api.workloads import check_workload, choose_host, host_of, serve_walk, walk
 from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host, num_draws, quantiles
 from layoutscope.errors import UsageError
@@ -109,7 +109,7 @@ def forecast(
             options={"share": "--share"},
         )
     if drives is None:
-        reads = walk(layout, checked({"host": request["host"]})).reads
+        reads = walk(layout, check_workload({"host": request["host"]})).reads
         profiles = [profile for profile in profiles if fits(profile, reads)]
     cycles_a_step, steps, _ = plan_steps(cycles, share)
     points, left_out = follow_cycles(layout, begin, request, share, _Look(profiles, request).look)
@@ -143,7 +143,7 @@ def _check_request(request: ForecastOptions) -> None:
         raise UsageError(f"seeds are 1 to {MAX_SEEDS}, not {seeds:,}")
     if keep < 0:
         raise UsageError(f"snapshots are kept for 0 cycles or more, not {keep}")
-    checked({"host": request["host"]})
+    check_workload({"host": request["host"]})
 
 
 def _notes(
@@ -178,7 +178,7 @@ class _Look:
 
     def __init__(self, profiles: Sequence[DriveProfile], request: ForecastOptions) -> None:
         self._profiles, self._seeds = profiles, request["seeds"]
-        self._work = checked({"host": request["host"]})
+        self._work = check_workload({"host": request["host"]})
         self._unknowns = Unknowns(Host.of(host_of(self._work)))
 
     def look(self, layout: VolumeLayout, seed: int) -> Drawn:

@@ -173,10 +173,10 @@ class OpenImage:
 
 def charge_walk(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> WalkCosts:
     """Charge what a walk costs to nodes, files and directories."""
-    from layoutscope.api.workloads import checked, walk_costs
+    from layoutscope.api.workloads import check_workload, walk_costs
 
     # Typing errors are reported before anything that the volume lacks.
-    request = checked(work)
+    request = check_workload(work)
     return walk_costs(only_volume([layout]), drive, request)
 
 

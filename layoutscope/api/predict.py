@@ -20,7 +20,7 @@ from layoutscope.api.workloads import (
     UNKNOWN,
     VolumesAlike,
     check_placement,
-    checked,
+    check_workload,
     choose_host,
     host_of,
     over_orders,
@@ -109,7 +109,7 @@ def predict(
     """
     given = work_of(options, workload, Predict)
     is_over_orders = given.get("order") == ALL
-    work = checked(leave_out(given, ["order"]) if is_over_orders else given, Predict)
+    work = check_workload(leave_out(given, ["order"]) if is_over_orders else given, Predict)
     if not is_over_orders:
         refuse_unused(work)
     if isinstance(work["what_ifs"], str):
@@ -275,7 +275,7 @@ def predict_enumeration(
 
     What was walked comes with it, and what was drawn of the first drive.
     """
-    work = checked({"host": chosen[0]})
+    work = check_workload({"host": chosen[0]})
     unknowns = Unknowns(Host.of(host_of(work, layout)))
     if not len(layout.columns("entries")):
         return None, (), None, unknowns

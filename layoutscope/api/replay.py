@@ -20,7 +20,7 @@ from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import (
-    checked,
+    check_workload,
     entries_of,
     host_of,
     refuse_unused,
@@ -107,7 +107,7 @@ def replay(
     """
     asked, given = fill(ReplayOptions, options), work_of(options, workload)
     against, is_host_given = asked["against"], given.get("host") is not None
-    work = checked(given if is_host_given else leave_out(given, ["host"]))
+    work = check_workload(given if is_host_given else leave_out(given, ["host"]))
     refuse_unused(work)
     told = load_trace(Path(trace), form=asked["form"])
     wanted = gather_wanted(asked)

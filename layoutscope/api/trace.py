@@ -8,7 +8,7 @@ from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import file_form, output
 from layoutscope.api.reading import make_request, open_volumes
-from layoutscope.api.workloads import checked, refuse_unused, walk, work_of
+from layoutscope.api.workloads import check_workload, refuse_unused, walk, work_of
 from layoutscope.drive.recordings import blkparse_lines, csv_text, fio_lines
 from layoutscope.options import TraceOptions
 
@@ -58,7 +58,7 @@ def trace(
     >>> len(reads), set(reads.length_bytes.tolist())
     (209, {8192})
     """
-    work = checked(work_of(options, workload))
+    work = check_workload(work_of(options, workload))
     refuse_unused(work)
     with open_volumes(path, make_request(options, path)) as image:
         return walk(only_volume(image.layouts), work).reads

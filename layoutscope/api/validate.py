@@ -16,7 +16,7 @@ from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.measure import fit_log_text
 from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.replay import Serving, disk_of, real_reads, serve_recording
-from layoutscope.api.workloads import checked
+from layoutscope.api.workloads import check_workload
 from layoutscope.drive.recordings import read_fs_usage
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
 from layoutscope.image.opening import list_files_in_archive, text_of
@@ -145,7 +145,7 @@ def _walk(
 ) -> KitWalk:
     """Compare the prediction with one walk, or say why that is impossible."""
     times = _pairs(files.get(f"walk-{name}.time.txt", b""), None)
-    work = checked(ORDERS[name.removesuffix(AGAIN)] | {"host": "macos"})
+    work = check_workload(ORDERS[name.removesuffix(AGAIN)] | {"host": "macos"})
     real, user, system = (_number(times.get(key)) for key in ("real", "user", "sys"))
     entries = _number(text_of(files.get(f"walk-{name}.count.txt", b"")).strip())
     walk = KitWalk(

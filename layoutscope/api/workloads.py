@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 
 @overload
-def checked(workload: Mapping[str, Any]) -> Workload: ...
+def check_workload(workload: Mapping[str, Any]) -> Workload: ...
 
 
 @overload
-def checked(workload: Mapping[str, Any], kind: type[Predict]) -> Predict: ...
+def check_workload(workload: Mapping[str, Any], kind: type[Predict]) -> Predict: ...
 
 
-def checked(workload: Mapping[str, Any], kind: type[Workload] = Workload) -> Workload:
+def check_workload(workload: Mapping[str, Any], kind: type[Workload] = Workload) -> Workload:
     """Take a workload, as given or as it is without, and refuse before the work what would fail in it."""
     known = options_of(kind)
     for name in workload:

@@ -318,7 +318,7 @@ def place(
         except OSError:
             os.rename(aside, target)  # noqa: PTH104
             raise
-        _discard(aside, snapshot)
+        _discard(aside)
 
 
 def rename_new(part: Path, target: Path) -> None:
@@ -352,10 +352,6 @@ def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-_OWN_FOLDERS: Final[dict[Path, tuple[int, int, int]]] = {}
-"""Folders that this process made for its own use, with their identity, because file systems reuse inode numbers."""
-
-
 def new_name(prefix: str, suffix: str = "") -> str:
     """Return a random name."""
     return f"{prefix}{os.urandom(8).hex()}{suffix}"
@@ -365,47 +361,22 @@ def make_folder(path: Path) -> Path:
     """Make a folder for files of this process; :func:`remove_folder` removes it with its contents."""
     if os.name != "nt" and read_umask() & stat.S_IRWXU:
         raise PermissionError(errno.EACCES, "the umask keeps new folders from their owner")
-    absolute = path.absolute()
-    absolute.mkdir(0o700)
-    _OWN_FOLDERS[absolute] = _make_state(os.lstat(absolute)).identity
-    return absolute
+    path.absolute().mkdir(0o700)
+    return path.absolute()
 
 
 def empty_folder(path: Path) -> None:
-    """Remove the contents of a folder that this process made, unless something else has its name by now."""
-    import shutil
-
-    if not _is_own_folder(path):
-        return
-    for item in path.iterdir():
-        if item.is_dir() and not item.is_symlink():
-            shutil.rmtree(item, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                item.unlink()
+    """Remove the contents of a folder that this tool made for its own use."""
+    if path.is_dir():
+        remove_folder(path)
+        path.mkdir(0o700)
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder that this process made, with its contents."""
-    if _is_own_folder(path):
-        empty_folder(path)
-        _OWN_FOLDERS.pop(path.absolute(), None)
-        with suppress(OSError):
-            path.rmdir()
-
-
-def _is_own_folder(path: Path) -> bool:
-    with suppress(OSError):
-        return _OWN_FOLDERS.get(path.absolute()) == _make_state(os.lstat(path)).identity
-    return False
-
-
-def remove_abandoned(path: Path) -> None:
-    """Remove a folder that an ended process of this tool made for its own use."""
+    """Remove a folder that this tool made for its own use, with its contents."""
     import shutil
 
     if not path.is_symlink():
-        _OWN_FOLDERS.pop(path.absolute(), None)
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -415,19 +386,17 @@ def remove(path: Path, snapshot: Snapshot, *, aside: Path | None = None) -> None
         raise OutputError(f"{path}: was changed meanwhile, and is not removed")
     if aside is not None:
         os.rename(path, aside)  # noqa: PTH104
-    _discard(aside or path, snapshot)
+    _discard(aside or path)
 
 
-def _discard(aside: Path, snapshot: Snapshot) -> None:
-    """Remove a replaced file or folder, innermost first; a file that was changed stays, and so does its folder."""
-    for name in sorted(snapshot, key=lambda name: (name.count("/") + bool(name), name), reverse=True):
-        path = aside / name if name else aside
-        if stat.S_ISDIR(snapshot[name].type):
-            try:
-                path.rmdir()
-            except OSError as error:
-                _OWN_FOLDERS.pop(aside.parent.absolute(), None)
-                why = reason_of(error)
-                raise OutputError(f"{aside}: was replaced, but is left: {why}") from error
-        elif _make_state(os.lstat(path)) == snapshot[name]:
-            path.unlink()
+def _discard(path: Path) -> None:
+    """Remove a file, or a folder that was replaced."""
+    import shutil
+
+    if not path.is_dir() or path.is_symlink():
+        path.unlink()
+        return
+    try:
+        shutil.rmtree(path)
+    except OSError as error:
+        raise OutputError(f"{path}: was replaced, but is left: {reason_of(error)}") from error

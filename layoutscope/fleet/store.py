@@ -263,7 +263,7 @@ class FleetFolder:
         work = self.path / "work"
         for folder in work.iterdir() if work.is_dir() and not work.is_symlink() else ():
             if _WORK_NAME.fullmatch(folder.name):
-                ownfiles.remove_abandoned(folder)
+                ownfiles.remove_folder(folder)
 
     def row_path(self, identifier: str) -> Path:
         """Return the path of the row of a source."""

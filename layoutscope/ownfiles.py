@@ -338,7 +338,11 @@ def rename_new(part: Path, target: Path) -> None:
             if os.path.lexists(target):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from error
         else:
-            part.unlink()
+            try:
+                part.unlink()
+            except OSError:
+                target.unlink()
+                raise
             return
     os.rename(part, target)  # noqa: PTH104  (on Windows, this never replaces)
 

@@ -11,7 +11,7 @@ try:
     import weakref
     from contextlib import contextmanager, suppress
 
-    from layoutscope import bounded
+    from layoutscope import memory
     from layoutscope.errors import EXIT_INTERRUPTED
 except KeyboardInterrupt:
     sys.stderr.write("layoutscope: interrupted\n")
@@ -73,12 +73,12 @@ def main() -> None:
     """Run the command line; the exit codes are those of docs/images.md."""
     try:
         open_closed_streams()
-        if (module := bounded.get_requested_module()) is not None:
+        if (module := memory.get_requested_module()) is not None:
             import runpy
 
             runpy.run_module(module, run_name="__main__", alter_sys=True)
             return
-        with bounded.run_in_child(), ends_as_exit_codes():
+        with memory.report_lack(), ends_as_exit_codes():
             from layoutscope.cli import app
             from layoutscope.cli.running import errors_as_exit_codes, refuse_disks
 
@@ -102,7 +102,7 @@ def ends_as_exit_codes() -> Iterator[None]:
     # numpy starts a thread for each processor, which wait for matrices that nothing here multiplies.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Loading modules makes many objects and no garbage; looking through all of them again and again is for nothing.
-    gc.set_threshold(bounded.GARBAGE_AFTER_OBJECTS)
+    gc.set_threshold(memory.GARBAGE_AFTER_OBJECTS)
     try:
         try:
             raise_signals()

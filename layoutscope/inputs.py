@@ -33,6 +33,9 @@ MAX_SECRET_BYTES: Final = 1 << 20
 """Limit for a list of paths, a ddrescue map, a profile or a password."""
 PIECE_BYTES: Final = 1 << 20
 
+STREAMS: Final = {1: "standard output", 2: "standard error"}
+"""Names of the output streams, by descriptor."""
+
 _SEEK_LOCK: Final = threading.Lock()
 
 _READ: Final[dict[tuple[int, int], dict[str, int]]] = {}
@@ -52,7 +55,7 @@ def note(file: object, descriptor: int | None = None) -> None:
 
 def _refuse_streams(path: str | os.PathLike[str], status: os.stat_result) -> None:
     """Refuse an input that is the target of standard output or standard error, or a folder with such a target."""
-    for stream, name in _list_streams().items():
+    for stream, name in STREAMS.items():
         target = _get_stored_target(stream)
         if target is None:
             continue
@@ -64,23 +67,13 @@ def _refuse_streams(path: str | os.PathLike[str], status: os.stat_result) -> Non
 
 def redirect_streams() -> bool:
     """Redirect standard output and standard error if they lead to inputs, so nothing is printed there."""
-    targets = {stream: _get_stored_target(stream) for stream in _list_streams()}
+    targets = {stream: _get_stored_target(stream) for stream in STREAMS}
     affected = [stream for stream, status in targets.items() if status is not None and _identity(status) in _READ]
     for stream in affected:
         is_error_alone = stream != 1 and 1 not in affected
         descriptor = 1 if is_error_alone else os.open(os.devnull, os.O_WRONLY)
         os.dup2(descriptor, stream)
     return bool(affected)
-
-
-def _list_streams() -> dict[int, str]:
-    """Return the descriptors of the output streams with their names; under a memory limit there is one more."""
-    streams = {1: "standard output", 2: "standard error"}
-    try:
-        streams[sys.stderr.fileno()] = "standard error"
-    except (AttributeError, OSError, ValueError):
-        return streams  # it was closed, or is not a file
-    return streams
 
 
 def _get_stored_target(stream: int) -> os.stat_result | None:

@@ -1,8 +1,7 @@
 """All deletions and replacements of this package, which only affect files that the tool itself wrote.
 
 A finished file has a mark, an extended attribute with its length and modification time. A file without a mark, or
-changed since, belongs to the user. A decision to replace a file holds for the snapshot on which it is based, and is
-undone if something else turns out to have been replaced.
+changed since, belongs to the user. A decision to replace a file holds for the snapshot on which it is based.
 """
 
 from __future__ import annotations
@@ -84,13 +83,6 @@ def _make_state(status: os.stat_result) -> State:
     if stat.S_ISDIR(status.st_mode):
         return State(status.st_dev, status.st_ino, kind)
     return State(status.st_dev, status.st_ino, kind, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-
-
-def _is_moved(snapshot: Snapshot, earlier: Snapshot) -> bool:
-    """Whether a snapshot shows the same object under another name: a rename changes the ctime of the object itself."""
-    return snapshot.keys() == earlier.keys() and all(
-        state == earlier[name] if name else state[:5] == earlier[name][:5] for name, state in snapshot.items()
-    )
 
 
 def refuse_special(path: Path) -> None:
@@ -307,127 +299,52 @@ def place(
     snapshot: Snapshot,  # of the target, when its replacement was approved; empty if nothing was there
 ) -> None:
     """Rename a finished file or folder to its target, replacing exactly what was seen there."""
-    if not snapshot:
+    current = take_snapshot(target) if snapshot else {}
+    if current and current != snapshot:
+        raise OutputError(f"{target}: was changed while the result was made, and stays as it is. {REMEDY}")
+    if not current:
         try:
             rename_new(part, target)
         except FileExistsError as error:
             raise OutputError(f"{target}: appeared while the result was made, and is not replaced. {REMEDY}") from error
-        return
-    identity = _make_state(os.lstat(part)).identity
-    changed = f"{target}: was changed while the result was made, and stays as it is. {REMEDY}"
-    current = take_snapshot(target)
-    if not current:
-        place(part, target, {})
-        return
-    if current != snapshot:
-        raise OutputError(changed)
-    aside = part
-    if not _rename(part, target, _EXCHANGE):
+    elif not stat.S_ISDIR(current[""].type):
+        os.replace(part, target)  # noqa: PTH105
+    else:
+        # No system call replaces a folder with files in it.
         aside = part.with_name(f"{part.name}.{OLD}")
-        _move_aside(target, aside)
+        os.rename(target, aside)  # noqa: PTH104
         try:
-            if _is_moved(take_snapshot(aside), snapshot):
-                rename_new(part, target)
+            rename_new(part, target)
         except OSError:
-            _put_back(aside, target)
+            os.rename(aside, target)  # noqa: PTH104
             raise
-    if not _is_moved(take_snapshot(aside), snapshot):
-        # Another program replaced the target between the last check and the exchange.
-        if aside != part:
-            _put_back(aside, target)
-        elif not _rename(part, target, _EXCHANGE) or _make_state(os.lstat(part)).identity != identity:
-            # It did so again, so the file that is aside now must not be removed.
-            raise _keep_aside(aside, target)
-        raise OutputError(changed)
-    _discard(aside, snapshot)
-
-
-def _move_aside(path: Path, aside: Path) -> None:
-    """Rename whatever is at a path to a random name.
-
-    Linking and unlinking would not be safe: another file may get the name in between.
-    """
-    if _rename(path, aside, _NO_REPLACE):
-        return
-    if os.path.lexists(aside):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(aside))
-    os.rename(path, aside)  # noqa: PTH104
-
-
-def _put_back(aside: Path, path: Path) -> None:
-    """Rename a file that was moved aside back to its name."""
-    try:
-        rename_new(aside, path)
-    except FileExistsError as error:
-        raise _keep_aside(aside, path) from error
-
-
-def _keep_aside(aside: Path, target: Path) -> OutputError:
-    """Keep the file that is aside, with its folder; return an error that names it."""
-    _OWN_FOLDERS.pop(aside.parent.absolute(), None)
-    return OutputError(f"{target}: another program writes there; what was there before is in {aside}")
+        _discard(aside)
 
 
 def rename_new(part: Path, target: Path) -> None:
     """Rename without replacing anything."""
-    if _rename(part, target, _NO_REPLACE):
-        return
-    if os.name == "nt":
-        os.rename(part, target)  # noqa: PTH104  (never replaces on Windows)
-        return
-    if part.is_dir() and not part.is_symlink():
+    if part.is_dir() and not part.is_symlink() and os.name != "nt":
         # Renaming a folder replaces only an empty folder.
         target.mkdir()
-        os.rename(part, target)  # noqa: PTH104
-        return
-    try:
-        os.link(part, target, follow_symlinks=os.link not in os.supports_follow_symlinks)
-    except FileExistsError:
-        raise
-    except OSError as error:
-        if error.errno not in (*_UNSUPPORTED, errno.EMLINK):
+    elif os.name != "nt":
+        try:
+            os.link(part, target, follow_symlinks=os.link not in os.supports_follow_symlinks)
+        except FileExistsError:
             raise
-    else:
-        part.unlink()
-        return
-    placeholder = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    placeholder_state = _make_state(os.fstat(placeholder))
-    os.close(placeholder)
-    try:
-        if _make_state(os.lstat(target)) != placeholder_state:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-        os.replace(part, target)  # noqa: PTH105
-    except OSError:
-        if take_snapshot(target) == {"": placeholder_state}:
-            target.unlink()
-        raise
-
-
-_NO_REPLACE, _EXCHANGE = (4, 2) if _IS_DARWIN else (1, 2)
-"""RENAME_EXCL and RENAME_SWAP of <sys/stdio.h>; RENAME_NOREPLACE and RENAME_EXCHANGE of <linux/fs.h>."""
-
-
-def _rename(old: Path, new: Path, flags: int) -> bool:
-    """Rename with flags, which Python does not offer; False if the system or the file system does not support it."""
-    function = _rename_function()
-    if function is None:
-        return False
-    import ctypes
-
-    names = os.fsencode(old.absolute()), os.fsencode(new.absolute())
-    at = -100  # AT_FDCWD <linux/fcntl.h>
-    if not (function(*names, flags) if _IS_DARWIN else function(at, names[0], at, names[1], flags)):
-        return True
-    number = ctypes.get_errno()
-    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP):
-        return False
-    raise OSError(number, os.strerror(number), str(new))
-
-
-@cache
-def _rename_function() -> Any:
-    """Return the system's function, None without one."""
-    return getattr(_libc(), "renamex_np" if _IS_DARWIN else "renameat2", None)
+        except OSError as error:
+            # Some file systems have no hard links.
+            if error.errno not in (*_UNSUPPORTED, errno.EMLINK):
+                raise
+            if os.path.lexists(target):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from error
+        else:
+            try:
+                part.unlink()
+            except OSError:
+                target.unlink()
+                raise
+            return
+    os.rename(part, target)  # noqa: PTH104  (on Windows, this never replaces)
 
 
 @cache
@@ -439,10 +356,6 @@ def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-_OWN_FOLDERS: Final[dict[Path, tuple[int, int, int]]] = {}
-"""Folders that this process made for its own use, with their identity, because file systems reuse inode numbers."""
-
-
 def new_name(prefix: str, suffix: str = "") -> str:
     """Return a random name."""
     return f"{prefix}{os.urandom(8).hex()}{suffix}"
@@ -452,133 +365,42 @@ def make_folder(path: Path) -> Path:
     """Make a folder for files of this process; :func:`remove_folder` removes it with its contents."""
     if os.name != "nt" and read_umask() & stat.S_IRWXU:
         raise PermissionError(errno.EACCES, "the umask keeps new folders from their owner")
-    absolute = path.absolute()
-    # Like tempfile.mkdtemp: the process that cleans up after a killed one listens for this event.
-    sys.audit("tempfile.mkdtemp", str(absolute))
-    absolute.mkdir(0o700)
-    _OWN_FOLDERS[absolute] = _make_state(os.lstat(absolute)).identity
-    return absolute
+    path.absolute().mkdir(0o700)
+    return path.absolute()
 
 
 def empty_folder(path: Path) -> None:
-    """Remove the contents of a folder that this process made, unless something else has its name by now."""
-    import shutil
-
-    if not _is_own_folder(path):
-        return
-    for item in path.iterdir():
-        if item.is_dir() and not item.is_symlink():
-            shutil.rmtree(item, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                item.unlink()
+    """Remove the contents of a folder that this tool made for its own use."""
+    if path.is_dir():
+        remove_folder(path)
+        path.mkdir(0o700)
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder that this process made, with its contents."""
-    if _is_own_folder(path):
-        empty_folder(path)
-        _OWN_FOLDERS.pop(path.absolute(), None)
-        with suppress(OSError):
-            path.rmdir()
+    """Remove a folder that this tool made for its own use, with its contents."""
+    import shutil
 
-
-def _is_own_folder(path: Path) -> bool:
-    with suppress(OSError):
-        return _OWN_FOLDERS.get(path.absolute()) == _make_state(os.lstat(path)).identity
-    return False
-
-
-def remove_abandoned(path: Path, inode: int | None) -> None:
-    """Remove the files that another process of this tool left in its folder, and the folder if it is empty then.
-
-    A folder with another inode is a different one, and files of other programs stay. Without an inode, the process may
-    have ended before it made the folder, so only an empty one is removed.
-    """
-    with suppress(OSError):
-        state = _make_state(os.lstat(path))
-        if inode is None:
-            path.rmdir()
-        if not stat.S_ISDIR(state.type) or state.inode != inode:
-            return
-        _OWN_FOLDERS.pop(path.absolute(), None)
-        for folder, folders, names in os.walk(path, topdown=False):
-            own = [file for name in names if _is_ours(file := Path(folder, name))]
-            for file in own:
-                file.unlink()
-            # An empty folder without files of this tool may belong to others, unless it is in an unfinished result.
-            inside = Path(folder).relative_to(path).parts
-            is_in_part = any(name.startswith(".") and name.endswith(PART) for name in inside)
-            if own or folders or is_in_part or not inside:
-                with suppress(OSError):
-                    os.rmdir(folder)  # noqa: PTH106
+    if not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def remove(path: Path, snapshot: Snapshot, *, aside: Path | None = None) -> None:
     """Remove a file or folder of this tool, if it is still as it was seen."""
-    changed = f"{path}: was changed meanwhile, and is not removed"
     if take_snapshot(path) != snapshot:
-        raise OutputError(changed)
+        raise OutputError(f"{path}: was changed meanwhile, and is not removed")
     if aside is not None:
-        _move_aside(path, aside)
-        if not _is_moved(take_snapshot(aside), snapshot):
-            _put_back(aside, path)
-            raise OutputError(changed)
-    _discard(aside or path, snapshot)
+        os.rename(path, aside)  # noqa: PTH104
+    _discard(aside or path)
 
 
-def _discard(aside: Path, snapshot: Snapshot) -> None:
-    """Remove a replaced file or folder, innermost first; a file that was changed stays, and so does its folder."""
-    for name in sorted(snapshot, key=lambda name: (name.count("/") + bool(name), name), reverse=True):
-        path = aside / name if name else aside
-        if stat.S_ISDIR(snapshot[name].type):
-            try:
-                path.rmdir()
-            except OSError as error:
-                _OWN_FOLDERS.pop(aside.parent.absolute(), None)
-                why = reason_of(error)
-                raise OutputError(f"{aside}: was replaced, but is left: {why}") from error
-        elif _is_moved({name: _make_state(os.lstat(path))}, {name: snapshot[name]}):
-            path.unlink()
-        elif not name:
-            # Another program had the file open and wrote to it.
-            raise OutputError(f"{aside}: was replaced, but is left: it was changed meanwhile")
+def _discard(path: Path) -> None:
+    """Remove a file, or a folder that was replaced."""
+    import shutil
 
-
-def remove_temporary(path: bytes) -> None:
-    """Remove a temporary file or folder that a process of this tool left behind.
-
-    Files that wait for their replacement stay, and so do files of other programs: an exchange of names may have given
-    this name to one.
-    """
-    waiting: list[bytes] = []
-    if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114  (names may be no UTF-8)
-        waiting = [name for name in os.listdir(path) if name.endswith(OLD.encode())]  # noqa: PTH208
-    # An empty file has no mark yet.
-    elif not os.path.islink(path) and os.lstat(path).st_size and not _is_ours(Path(os.fsdecode(path))):  # noqa: PTH114
-        raise OutputError("was written by another program")
-    _remove_all(path, waiting)
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a file was begun or written here, or cannot have a mark."""
-    if not stat.S_ISREG(os.lstat(path).st_mode):
-        return False
-    try:
-        _read_mark(path)
-    except OSError as error:
-        # EACCES means that this user may not read the file.
-        return error.errno in _UNSUPPORTED and error.errno != errno.EACCES
-    return is_unfinished(path) or is_own(path)
-
-
-def _remove_all(path: bytes, excluded: list[bytes]) -> None:
-    """Remove a file, or a folder with its contents except some names."""
-    if os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114
-        os.unlink(path)  # noqa: PTH108
+    if not path.is_dir() or path.is_symlink():
+        path.unlink()
         return
-    for name in os.listdir(path):  # noqa: PTH208
-        if name not in excluded:
-            _remove_all(os.path.join(path, name), [])  # noqa: PTH118
-    if not excluded:
-        os.rmdir(path)  # noqa: PTH106
+    try:
+        shutil.rmtree(path)
+    except OSError as error:
+        raise OutputError(f"{path}: was replaced, but is left: {reason_of(error)}") from error

@@ -32,7 +32,7 @@ def draw_html(thing: Displayed) -> str:
     return to_html(thing)
 
 
-def made_rows(name: str, result: Shown) -> Rows:
+def make_rows(name: str, result: Shown) -> Rows:
     """Make the rows of one of the frames of a result."""
     from layoutscope.results.frames import rows_of
 
@@ -49,6 +49,6 @@ def run_verb(verb: str, *given: Any, **options: Any) -> object:
 
 # Results know nothing of reports, which are made of them: here they are brought together, and loaded when needed.
 Shown.print_with(print_shown)
-Shown.rows_with(made_rows)
+Shown.rows_with(make_rows)
 Shown.verbs_with(run_verb)
 Displayed.draw_with(draw_html)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from layoutscope.api.keywords import takes
-from layoutscope.api.reading import container_findings, opened, parts_of_node, request_of, views_of, with_options
+from layoutscope.api.reading import (
+    container_findings,
+    make_request,
+    open_volumes,
+    parts_of_node,
+    views_of,
+    with_options,
+)
 from layoutscope.api.save import without_names
 from layoutscope.filesystems.contract import Checked, Unchecked, VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
@@ -60,12 +67,12 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
     (True, 0)
     """
     # Findings quote names, so that these are needed even where they are left out.
-    asked = request_of(options, path)
+    asked = make_request(options, path)
     hidden = not asked["names"]
     request: ReadOptions = {**asked, "names": True}
     kept: dict[int, Any] = {}
-    with opened(path, request, kept) as image:
-        found = _checked_around(image, request, kept)
+    with open_volumes(path, request, kept) as image:
+        found = _check_around_failures(image, request, kept)
         layouts = [without_names(layout) if hidden else layout for layout in image.layouts]
         told = [_without_names(each.findings, image.layouts) if hidden else each.findings for each in found]
         volumes = tuple(
@@ -93,18 +100,18 @@ def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, .
     )
 
 
-def _checked_around(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> list[Checked]:
+def _check_around_failures(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> list[Checked]:
     """Check volumes; what reading kept is good for one attempt, since a check changes it."""
 
     def once() -> list[Checked]:
         given = dict(kept)
         kept.clear()
-        return _checked(image, request, given)
+        return _check_volumes(image, request, given)
 
     return around_failures(image.images if image.images is not None else (), once)
 
 
-def _checked(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> list[Checked]:
+def _check_volumes(image: Opened, request: ReadOptions, kept: dict[int, Any]) -> list[Checked]:
     """Check volumes record by record, those of one container together; of a capture there is what its scan found."""
     if image.images is None:
         return [Checked(layout_findings(layout), 0, (_NOT_THERE,)) for layout in image.layouts]
@@ -148,8 +155,8 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     >>> [table.differences for table in found.tables if table.table == "nodes"]
     [()]
     """
-    request = request_of(options, path)
-    with opened(path, request) as image:
+    request = make_request(options, path)
+    with open_volumes(path, request) as image:
         devices, view = image.bytes(), views_of(image, request)
 
         def compared() -> list[TableVerdict]:
@@ -178,12 +185,12 @@ def compare_nodes(layout: VolumeLayout, view: View) -> Iterator[TableVerdict]:
         if row["condition"] == "sound" and row["kind"] != "header" and count != row["num_records"]:
             different.append(f"{place}: {row['num_records']} records in the table, {count} in the node")
     name = volume_name(layout)
-    yield TableVerdict(name, "nodes", len(rows), _shortened(different))
+    yield TableVerdict(name, "nodes", len(rows), _shorten(different))
     for tree, count in num_records.items():
-        yield TableVerdict(name, tree, count, _shortened(wrong[tree]))
+        yield TableVerdict(name, tree, count, _shorten(wrong[tree]))
 
 
-def _shortened(differences: list[str]) -> tuple[str, ...]:
+def _shorten(differences: list[str]) -> tuple[str, ...]:
     """Return the first differences, and how many follow."""
     more = len(differences) - MAX_DIFFERENCES
     return (*differences[:MAX_DIFFERENCES], *([f"and {more:,} more"] if more > 0 else []))

@@ -120,9 +120,9 @@ def fit(name: str, **options: Unpack[FitOptions]) -> str:
     if asked["datasheet"]:
         return profile_text(from_datasheet(name, title=name, source=source, **asked["datasheet"]))
     if reads is not None:
-        from layoutscope.api.measure import fitted_to_log
+        from layoutscope.api.measure import fit_log
 
-        return profile_text(fitted_to_log(Path(reads), name).profile)
+        return profile_text(fit_log(Path(reads), name).profile)
     profile = replace(load_profile(base), name=name)
     if fio is not None:
         try:

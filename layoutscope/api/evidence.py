@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs
-from layoutscope.api.outputs import check_output, file_form, output, written_told_to
+from layoutscope.api.outputs import check_output, file_form, on_write, output
 from layoutscope.errors import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -55,7 +55,7 @@ class Examination:
 
 
 @contextmanager
-def examined(
+def report_examination(
     images: Sequence[str | os.PathLike[str]], targets: Sequence[Path], command: Sequence[str]
 ) -> Iterator[Examination]:
     """Hash images, let the work be done, hash them again, and write reports."""
@@ -63,10 +63,10 @@ def examined(
     for target in targets:
         check_output(target, force=None, reads=images)
     started = _now()
-    before = {os.fspath(named): list(map(_hashed, _files(named))) for named in images}
+    before = {os.fspath(named): list(map(_hash_file, _files(named))) for named in images}
     work = Examination()
     try:
-        with written_told_to(lambda path, size, _: work.written.append((path, size))):
+        with on_write(lambda path, size, _: work.written.append((path, size))):
             yield work
     except LayoutscopeError as error:
         work.exit_code, work.error = EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED, error.typed
@@ -78,7 +78,7 @@ def examined(
         work.error = str(error) or type(error).__name__
         raise
     finally:
-        after = {named: list(map(_hashed_again, files)) for named, files in before.items()}
+        after = {named: list(map(_hash_file_again, files)) for named, files in before.items()}
         changed = [file["path"] for files in after.values() for file in files if not file["unchanged"]]
         report = {
             "format": FORMAT,
@@ -92,7 +92,7 @@ def examined(
             "exit_code": work.exit_code,
             "error": work.error,
             "images": [{"named": named, "files": files} for named, files in after.items()],
-            "written": [_written(path, size) for path, size in work.written],
+            "written": [_hash_output(path, size) for path, size in work.written],
             "unchanged": not changed,
         }
         for target, form in zip(targets, forms, strict=True):
@@ -123,7 +123,7 @@ def _files(named: str | os.PathLike[str]) -> list[Path]:
     return files_of(Path(inputs.split_volume(named)[0]))
 
 
-def _hashed(path: Path) -> dict[str, Any]:
+def _hash_file(path: Path) -> dict[str, Any]:
     """Describe a file before the work; sectors that the system does not give are hashed as zeros, and counted."""
     with open_plain(path) as source:
         digest, unread = _digest(source)
@@ -137,7 +137,7 @@ def _hashed(path: Path) -> dict[str, Any]:
         }
 
 
-def _hashed_again(file: dict[str, Any]) -> dict[str, Any]:
+def _hash_file_again(file: dict[str, Any]) -> dict[str, Any]:
     """Add its hash after the work, empty where it cannot be read, and whether it is what it was."""
     digest = ""
     with suppress(ImageError), open_plain(Path(file["path"])) as source:
@@ -160,7 +160,7 @@ def _digest(source: Source) -> tuple[str, int]:
     return digest.hexdigest(), unread
 
 
-def _written(path: Path, size: int) -> dict[str, Any]:
+def _hash_output(path: Path, size: int) -> dict[str, Any]:
     files = sorted(item for item in path.rglob("*") if item.is_file()) if path.is_dir() else [path]
     digest = hashlib.sha256()
     for file in files:

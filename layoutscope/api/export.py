@@ -15,9 +15,9 @@ from layoutscope.api.images import OpenImage, nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import check_output, file_form, output, refuse_place
 from layoutscope.api.predict import DEFAULT_DRIVES, predict
-from layoutscope.api.reading import opened, parts_of_node, request_of, views_of
+from layoutscope.api.reading import make_request, open_volumes, parts_of_node, views_of
 from layoutscope.api.scan import scan
-from layoutscope.api.workloads import checked, host_of, serve_walk, walk, work_of
+from layoutscope.api.workloads import check_workload, host_of, serve_walk, walk, work_of
 from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host
 from layoutscope.errors import UsageError, did_you_mean
@@ -112,10 +112,10 @@ def export(
         raise UsageError(f"unknown table {table!r}{hint}. Choose from: {', '.join(EXPORTED)}, and {ALL}")
     goals = _goals(path, table, target, file_format, force=force)
     drives, work = given["drives"], work_of(options)
-    if table in TABLES and (drives is not None or checked(work) != checked({})):
+    if table in TABLES and (drives is not None or check_workload(work) != check_workload({})):
         raise UsageError(f"the table {table} does not depend on order, host or drive. Leave these out.")
-    request = request_of(options, path)
-    with opened(path, request) as image, reporting(request["progress"]):
+    request = make_request(options, path)
+    with open_volumes(path, request) as image, reporting(request["progress"]):
         source = OpenImage(path, request, image)
         # Results are worked out when the first table needs them.
         scanned = cache(lambda: scan(source, drives=(), host=work.get("host")))
@@ -247,8 +247,8 @@ def export_document(
             f"unknown format {file_format!r}{did_you_mean(file_format, DOCUMENT_FORMATS)}. "
             f"Choose from: {', '.join(DOCUMENT_FORMATS)}"
         )
-    work, request = checked(work_of(options)), request_of(options, path)
-    with opened(path, request) as image, reporting(request["progress"]):
+    work, request = check_workload(work_of(options)), make_request(options, path)
+    with open_volumes(path, request) as image, reporting(request["progress"]):
         if file_format in LISTS:
             texts = _lists(image, request, file_format)
         else:

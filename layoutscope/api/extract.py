@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 from layoutscope.api.images import metadata_ranges, read_chunks
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, output
-from layoutscope.api.reading import one_volume, read_images, report_damage, request_of, with_chosen
+from layoutscope.api.reading import keep_chosen, make_request, read_images, report_damage, split_request
 from layoutscope.errors import UsageError
 from layoutscope.image.crypto import UnlockedSource
 from layoutscope.image.opening import open_images
@@ -76,21 +76,21 @@ def extract(
     >>> kept.metadata_bytes < kept.size_bytes / 20
     True
     """
-    path, request = one_volume(path, request_of(options, path))
+    path, request = split_request(path, make_request(options, path))
     asked = fill(ExtractOptions, options)
     force, second_target = asked["force"], asked["second_target"]
     goals = [Path(goal) for goal in (target, second_target) if goal is not None]
     _check_request(Path(path), goals, request, force=force)
     with open_images(path, request, keeps_all=True) as images:
-        parts = zip(images, wanted_ranges(images, request), goals, strict=True)
-        written = [_extracted(source, ranges, goal, force=force) for source, ranges, goal in parts]
+        parts = zip(images, find_wanted_ranges(images, request), goals, strict=True)
+        written = [_write_extract(source, ranges, goal, force=force) for source, ranges, goal in parts]
         return Extract(*(sum(numbers) for numbers in zip(*map(astuple, written), strict=True)))
 
 
-def _extracted(source: Source, ranges: NDArray[np.int64], goal: Path, *, force: bool) -> Extract:
+def _write_extract(source: Source, ranges: NDArray[np.int64], goal: Path, *, force: bool) -> Extract:
     """Write what an image has in some ranges, and holes for the rest."""
     kept = int((ranges[:, 1] - ranges[:, 0]).sum())
-    with output(goal, force=force, holds=_held(kept, source.size_bytes)) as file:
+    with output(goal, force=force, holds=_describe_kept(kept, source.size_bytes)) as file:
         write: _Writer = _Compressed(file) if goal.suffix == ".zst" else _Sparse(file)
         with phase(f"writing {goal.name}", kept) as copied:
             for start, stop in ranges.tolist():
@@ -105,7 +105,7 @@ def _extracted(source: Source, ranges: NDArray[np.int64], goal: Path, *, force: 
     return Extract(source.size_bytes, kept, stored)
 
 
-def _held(kept: int, size_bytes: int) -> str:
+def _describe_kept(kept: int, size_bytes: int) -> str:
     return f"{format_bytes(kept)} of metadata of {format_bytes(size_bytes)}"
 
 
@@ -132,23 +132,23 @@ HEADERS: Final = ("volume-header", "alternate-volume-header", "volume-superblock
 """Regions without which a volume would not be counted: they stay where another one was chosen."""
 
 
-def wanted_ranges(images: tuple[Source, ...], request: ReadOptions) -> list[NDArray[np.int64]]:
+def find_wanted_ranges(images: tuple[Source, ...], request: ReadOptions) -> list[NDArray[np.int64]]:
     """Return what a scan reads, and what else the tables call metadata; other programs read that too.
 
     Start and stop in bytes per image: whole sectors, in address order, without overlap.
     """
     recorders = tuple(map(RecordingSource, images))
     read = read_images(recorders, request)
-    found = report_damage(with_chosen(read, request), request)
+    found = report_damage(keep_chosen(read, request), request)
     wanted = {layout.facts.volume for layout in found.layouts} | {None}
     kept = [layout for layout in read.layouts if layout.facts.volume in wanted]
-    others = [_without_headers(layout) for layout in read.layouts if layout.facts.volume not in wanted]
+    others = [_drop_headers(layout) for layout in read.layouts if layout.facts.volume not in wanted]
     # Bytes are kept as they are on the image, also encrypted ones.
     order = [source.around if isinstance(source, UnlockedSource) else source for source in read.bytes()]
     return [_sectors(recorder, order.index(recorder), kept, others) for recorder in recorders]
 
 
-def _without_headers(layout: VolumeLayout) -> VolumeLayout:
+def _drop_headers(layout: VolumeLayout) -> VolumeLayout:
     regions = layout.columns("regions")
     return layout.changed(regions=regions.take(~regions["type"].is_in(HEADERS)))
 

@@ -16,8 +16,8 @@ from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, several, takes
 from layoutscope.api.outputs import write_page
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
-from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, choose_host, host_of, serve_walk, walk
+from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.workloads import check_workload, choose_host, host_of, serve_walk, walk
 from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host, num_draws, quantiles
 from layoutscope.errors import UsageError
@@ -94,7 +94,7 @@ def forecast(
         raise UsageError("a forecast needs an image or a capture")
     layouts = []
     for path in images:
-        with opened(path, request_of(options, path)) as image:
+        with open_volumes(path, make_request(options, path)) as image:
             layouts.append(only_volume(image.layouts))
             name = image.about.name
     layout, churn = layouts[-1], churn_of(layouts) if len(layouts) > 1 else None
@@ -109,7 +109,7 @@ def forecast(
             options={"share": "--share"},
         )
     if drives is None:
-        reads = walk(layout, checked({"host": request["host"]})).reads
+        reads = walk(layout, check_workload({"host": request["host"]})).reads
         profiles = [profile for profile in profiles if fits(profile, reads)]
     cycles_a_step, steps, _ = plan_steps(cycles, share)
     points, left_out = follow_cycles(layout, begin, request, share, _Look(profiles, request).look)
@@ -143,7 +143,7 @@ def _check_request(request: ForecastOptions) -> None:
         raise UsageError(f"seeds are 1 to {MAX_SEEDS}, not {seeds:,}")
     if keep < 0:
         raise UsageError(f"snapshots are kept for 0 cycles or more, not {keep}")
-    checked({"host": request["host"]})
+    check_workload({"host": request["host"]})
 
 
 def _notes(
@@ -178,7 +178,7 @@ class _Look:
 
     def __init__(self, profiles: Sequence[DriveProfile], request: ForecastOptions) -> None:
         self._profiles, self._seeds = profiles, request["seeds"]
-        self._work = checked({"host": request["host"]})
+        self._work = check_workload({"host": request["host"]})
         self._unknowns = Unknowns(Host.of(host_of(self._work)))
 
     def look(self, layout: VolumeLayout, seed: int) -> Drawn:
@@ -190,7 +190,7 @@ class _Look:
             found = serve_walk(layout, reads, profile, self._unknowns)
             seconds.append(found.seconds)
             drives.append(np.array(found.draws_s)[mine])
-        files, nodes, metrics = measured_layout(layout)
+        files, nodes, metrics = summarize_layout(layout)
         names = tuple(profile.name for profile in self._profiles)
         return Drawn(files, nodes, len(reads), names, tuple(seconds), tuple(drives), metrics)
 
@@ -305,7 +305,7 @@ def follow_cycles(
     return points, tuple(dict.fromkeys(notes))
 
 
-def measured_layout(layout: VolumeLayout) -> tuple[int, int, tuple[Any, ...]]:
+def summarize_layout(layout: VolumeLayout) -> tuple[int, int, tuple[Any, ...]]:
     """Count the files of a layout and the leaves that an enumeration reads, and measure it."""
     nodes = select_own_nodes(layout, filesystem_of(layout).traits.main_tree)
     files = int(layout.columns("entries")["kind"].equals("file").sum())
@@ -323,7 +323,7 @@ def _times(drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) -> t
         named = _range([item.seconds[number] for item in drawn])
         low, high = quantiles(np.concatenate([item.drives[number] for item in drawn]), (TAIL, 1 - TAIL)).tolist()
         # The drive that is named is one of those like it: it can be quicker than nearly all that are drawn.
-        ends = _widened(min(low, named.low), max(high, named.high), error)
+        ends = _widen(min(low, named.low), max(high, named.high), error)
         found.append(ForecastTime(name, named, *ends))
     return tuple(found)
 
@@ -341,12 +341,12 @@ def _metrics(drawn: Sequence[Drawn], errors: Mapping[tuple[str, str], float]) ->
     made = []
     for key, values in by_key.items():
         found = _range(values) if values else None
-        wide = _widened(found.low, found.high, errors[key]) if found is not None and key in errors else (None, None)
+        wide = _widen(found.low, found.high, errors[key]) if found is not None and key in errors else (None, None)
         made.append(ForecastMetric(key[0], key[1], about[key].title, about[key].unit, found, *wide))
     return tuple(made)
 
 
-def _widened(low: float, high: float, share: float) -> tuple[float, float]:
+def _widen(low: float, high: float, share: float) -> tuple[float, float]:
     """Return a range that is wider by a share of its ends."""
     return low - share * abs(low), high + share * abs(high)
 
@@ -362,7 +362,7 @@ def churn_of(layouts: Sequence[VolumeLayout]) -> Churn:
     ids = [_file_ids(layout) for layout in layouts]
     pairs = list(pairwise(ids))
     replaced = tuple(float((~np.isin(later, before)).mean()) if len(later) else 0.0 for before, later in pairs)
-    rewritten = tuple(_rewritten(before, later) for before, later in pairwise(layouts))
+    rewritten = tuple(_measure_rewritten(before, later) for before, later in pairwise(layouts))
     return Churn(replaced, rewritten, float(np.mean(replaced[:-1])) if len(replaced) > 1 else None)
 
 
@@ -372,7 +372,7 @@ def _file_ids(layout: VolumeLayout) -> NDArray[np.uint64]:
     return found
 
 
-def _rewritten(before: VolumeLayout, later: VolumeLayout) -> float | None:
+def _measure_rewritten(before: VolumeLayout, later: VolumeLayout) -> float | None:
     nodes = select_own_nodes(later, filesystem_of(later).traits.main_tree)
     xids = nodes["xid"].signed()[nodes["level"].filled(1) == 0]
     if not len(xids) or not nodes["xid"].is_known.any():

@@ -171,17 +171,17 @@ class OpenImage:
         return only_volume(self.layouts)
 
 
-def walked_costs(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> WalkCosts:
+def charge_walk(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> WalkCosts:
     """Charge what a walk costs to nodes, files and directories."""
-    from layoutscope.api.workloads import checked, walk_costs
+    from layoutscope.api.workloads import check_workload, walk_costs
 
     # Typing errors are reported before anything that the volume lacks.
-    request = checked(work)
+    request = check_workload(work)
     return walk_costs(only_volume([layout]), drive, request)
 
 
 # Tables do not know walks and drives, which use them. So a layout from a verb learns here how to compute costs.
-VolumeLayout.set_cost_function(walked_costs)
+VolumeLayout.set_cost_function(charge_walk)
 
 
 IMAGE_ONLY: Final = ("partition", "volume_at", "ddrescue_map")
@@ -202,27 +202,27 @@ def load_capture(path: Path, request: ReadOptions) -> Opened:
     if unknown:
         raise ImageError(f"{path}: is a capture of the file system {unknown[0]!r:.40}, which is not known here")
     try:
-        about = _saved_facts(manifest["image"])
-        findings = tuple(map(_saved_finding, manifest["findings"]))
+        about = _parse_facts(manifest["image"])
+        findings = tuple(map(_parse_finding, manifest["findings"]))
         return Opened(replace(about, name=about.name or str(path)), layouts, findings, capture=str(path))
     except ValueError as error:
         raise ImageError(f"{path}: is a damaged capture: {error}") from error
 
 
-def _saved_facts(saved: dict[str, Any]) -> ImageFacts:
+def _parse_facts(saved: dict[str, Any]) -> ImageFacts:
     # Captures of earlier versions have no list of partitions.
     saved = {"partitions": [], **saved}
     check_values("image", saved, field_types(ImageFacts))
     words = {name: tuple(map(str, saved[name])) for name in ("partition_maps", "other_contents")}
-    return ImageFacts(**{**saved, **words, "partitions": tuple(map(_saved_partition, saved["partitions"]))})
+    return ImageFacts(**{**saved, **words, "partitions": tuple(map(_parse_partition, saved["partitions"]))})
 
 
-def _saved_partition(saved: dict[str, Any]) -> PartitionFacts:
+def _parse_partition(saved: dict[str, Any]) -> PartitionFacts:
     check_values("partition", saved, field_types(PartitionFacts))
     return PartitionFacts(**{**saved, "roles": tuple(map(str, saved["roles"]))})
 
 
-def _saved_finding(saved: dict[str, Any]) -> Finding:
+def _parse_finding(saved: dict[str, Any]) -> Finding:
     # Causes are found by a check, which a capture is not enough for.
     kinds = {name: kind for name, kind in field_types(Finding).items() if name != "causes"} | {"cause": type(None)}
     check_values("finding", saved, kinds)

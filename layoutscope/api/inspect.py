@@ -11,13 +11,13 @@ from msgspec.structs import asdict
 
 from layoutscope.api.keywords import takes
 from layoutscope.api.reading import (
-    one_volume,
-    opened,
+    keep_chosen,
+    make_request,
+    open_volumes,
     parts_of_node,
     read_images,
-    request_of,
+    split_request,
     views_of,
-    with_chosen,
     with_options,
 )
 from layoutscope.errors import UsageError
@@ -94,8 +94,8 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
     if len(given) != 1:
         told = {"node, at, lba, cnid or file_path": "--node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P"}
         raise UsageError(f"give exactly one place: {next(iter(told))}", options=told)
-    request = request_of(options, path)
-    with opened(path, request) as image:
+    request = make_request(options, path)
+    with open_volumes(path, request) as image:
 
         def found() -> Found:
             view = views_of(image, request)
@@ -107,7 +107,7 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
                 return _place(image, at, view=view)
             if file_path is not None:
                 return _files(find_on_volumes(image.layouts, file_path), view=view)
-            return _files(_with_id(image.layouts, cnid or 0), view=view)
+            return _files(_find_file_id(image.layouts, cnid or 0), view=view)
 
         owners, structures = around_failures(() if image.images is None else image.images, found)
         return Inspection(image.about.name, given[0], tuple(owners), tuple(structures))
@@ -134,7 +134,9 @@ def _node(image: Opened, wanted: str, *, view: ViewOf) -> Found:
     tree, _, number = wanted.rpartition(":")
     if not tree or not number.isdecimal():
         raise UsageError(f"{wanted!r} is not a node. Write TREE:NUMBER, such as catalog:3.")
-    found = [(layout, row) for layout in image.layouts for row in _numbered(layout.columns("nodes"), tree, int(number))]
+    found = [
+        (layout, row) for layout in image.layouts for row in _find_nodes(layout.columns("nodes"), tree, int(number))
+    ]
     if not found:
         trees = sorted({name for layout in image.layouts for name in layout.columns("nodes")["tree"].numbered()[1]})
         raise UsageError(f"no node {wanted}. The trees are {', '.join(trees)}")
@@ -143,11 +145,11 @@ def _node(image: Opened, wanted: str, *, view: ViewOf) -> Found:
     return owners, structures
 
 
-def _numbered(nodes: Table, tree: str, number: int) -> list[Row]:
+def _find_nodes(nodes: Table, tree: str, number: int) -> list[Row]:
     return nodes.take(nodes["tree"].equals(tree) & (nodes["node_id"].data == number)).rows()
 
 
-def _with_id(layouts: Sequence[VolumeLayout], file_id: int) -> list[tuple[VolumeLayout, int]]:
+def _find_file_id(layouts: Sequence[VolumeLayout], file_id: int) -> list[tuple[VolumeLayout, int]]:
     tables = ("entries", "extents")
     found = [
         (layout, file_id)
@@ -270,7 +272,7 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     >>> states[0].kind, states[0].is_complete
     ('checkpoint', True)
     """
-    path, request = one_volume(path, request_of(options, path))
+    path, request = split_request(path, make_request(options, path))
     if is_capture(Path(path)):
         raise UsageError(f"{path}: is a capture; this needs the image itself")
     with open_images(path, request) as images:
@@ -295,6 +297,6 @@ def _states_of(images: tuple[Source, ...], request: ReadOptions) -> tuple[StateL
     )
     if request["volume"] is None:
         return found
-    (layout,) = with_chosen(read_images(images, request), request).layouts
+    (layout,) = keep_chosen(read_images(images, request), request).layouts
     # A checkpoint names all of its volumes.
     return tuple(state for state in found if f", {layout.facts.name}, " in f", {state.volume}, ")

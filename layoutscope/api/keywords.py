@@ -65,7 +65,7 @@ def takes(
         ]
         entries = [line for each, option in options.items() for line in _entry(each, option, kinds[each])]
         checked.__signature__ = signature.replace(parameters=[*own, *spread])  # type: ignore[attr-defined]
-        checked.__doc__ = _with_options(inspect.getdoc(verb) or "", "\n".join(entries))
+        checked.__doc__ = _insert_options(inspect.getdoc(verb) or "", "\n".join(entries))
         return checked
 
     return decorate
@@ -87,7 +87,7 @@ def refuse_unknown(
             raise TypeError(f"{verb}() has no keyword {name!r}{hint}; its help lists them")
 
 
-def _with_options(doc: str, entries: str) -> str:
+def _insert_options(doc: str, entries: str) -> str:
     """Put the options where a docstring says that there are more keywords, or at its end."""
     if "\nParameters\n" not in doc:
         return f"{doc}\n\nParameters\n----------\n{entries}\n"

@@ -11,7 +11,7 @@ from layoutscope.access.entries import Paths, volume_folders
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, file_form, output
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.errors import UsageError
 from layoutscope.options import LIST_FORMATS, ListOptions, fill
 from layoutscope.progress import phase, reporting
@@ -82,12 +82,12 @@ def list_files(
         form = "text"
     if isinstance(target, str) or hasattr(target, "__fspath__"):
         check_output(Path(str(target)), force=asked["force"], reads=[path])
-    request = request_of(options, path)
-    with opened(path, request) as image, reporting(request["progress"]):
+    request = make_request(options, path)
+    with open_volumes(path, request) as image, reporting(request["progress"]):
         held = [layout for layout in image.layouts if len(layout.columns("entries"))]
         if not held:
             raise nothing_to_walk(image.layouts, image.about.name)
-        rows, paths = _listed(held, asked["folder"])
+        rows, paths = _list_rows(held, asked["folder"])
         if target is not None:
             with phase("writing the list"), output(target, force=asked["force"], holds=f"{len(rows):,} files") as file:
                 if form == "text":
@@ -97,7 +97,7 @@ def list_files(
     return rows
 
 
-def _listed(layouts: Sequence[VolumeLayout], folder: str | None) -> tuple[Rows, list[str]]:
+def _list_rows(layouts: Sequence[VolumeLayout], folder: str | None) -> tuple[Rows, list[str]]:
     """Spell all paths, and put the rows in their order; the rows, and their paths alone."""
     inside = "/" + (folder or "").strip("/")
     parts, paths = [], list[str]()

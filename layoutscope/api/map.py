@@ -100,7 +100,7 @@ def write_picture(
     form = _picture_form(path)
     check_output(Path(path), force=force)
     with phase(f"drawing {Path(path).name}"):
-        picture = _exported(layout_map(result, names=names), form)
+        picture = _export(layout_map(result, names=names), form)
     with output(path, force=force) as file:
         file.write(picture)
 
@@ -112,7 +112,7 @@ def _picture_form(path: str | os.PathLike[str]) -> str:
     return form
 
 
-def _exported(figure: Figure, form: str) -> bytes:
+def _export(figure: Figure, form: str) -> bytes:
     """Let kaleido draw; it needs Chromium, under whatever name it is installed."""
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if browser is None or find_spec("kaleido") is None:

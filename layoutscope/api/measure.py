@@ -49,12 +49,12 @@ def measure(
     reads = _walk(options.get("image"), options.get("start_offset_bytes", 0))
     drive = DirectDrive(Path(device))
     try:
-        return measured_on(drive, name, reads, logged_to, is_short=options.get("quick", False))
+        return measure_drive(drive, name, reads, logged_to, is_short=options.get("quick", False))
     finally:
         drive.close()
 
 
-def measured_on(
+def measure_drive(
     drive: Readable,
     name: str,
     walk: list[tuple[int, int]],
@@ -74,7 +74,7 @@ def measured_on(
     return with_note(found)
 
 
-def fitted_to_log(path: Path, name: str) -> Calibrated:
+def fit_log(path: Path, name: str) -> Calibrated:
     """Make a profile of the log of a measurement, such as the kit for Macs makes."""
     try:
         text = inputs.read_text(path, max_bytes=MAX_LOG_BYTES)
@@ -83,10 +83,10 @@ def fitted_to_log(path: Path, name: str) -> Calibrated:
         raise UsageError(f"{path}: cannot be read as a log of a calibration: {reason}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: cannot be read as a log of a calibration") from error
-    return fitted_to_text(text, str(path), name)
+    return fit_log_text(text, str(path), name)
 
 
-def fitted_to_text(text: str, source: str, name: str) -> Calibrated:
+def fit_log_text(text: str, source: str, name: str) -> Calibrated:
     """Make a profile of the text of such a log."""
     return with_note(judged(read_log(text, source), name))
 
@@ -112,7 +112,7 @@ def with_note(found: Calibrated) -> Calibrated:
     return replace(found, profile=replace(found.profile, title=title, note=" ".join(said)))
 
 
-def mounted_parts(device: Path | str) -> list[str]:
+def list_mounted_parts(device: Path | str) -> list[str]:
     """Return the mounted parts of a device, as far as the system reports them."""
     from layoutscope.image.raw import list_mounted
 

@@ -2,7 +2,7 @@
 
 What may be replaced, and how, is the matter of :mod:`layoutscope.ownfiles`.
 
-Anyone who wants to know what was written, listens (:func:`written_told_to`).
+Anyone who wants to know what was written, listens (:func:`on_write`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
-def written_told_to(listener: Listener) -> Iterator[None]:
+def on_write(listener: Listener) -> Iterator[None]:
     """Report everything that is written meanwhile: path, number of bytes, and content, such as the number of rows.
 
     Earlier listeners are called, too.
@@ -69,7 +69,7 @@ def written_told_to(listener: Listener) -> Iterator[None]:
 
 
 @contextmanager
-def written_unheard() -> Iterator[None]:
+def without_write_events() -> Iterator[None]:
     """Report nothing about temporary files that are written meanwhile."""
     before = _listener.set(None)
     try:
@@ -78,7 +78,7 @@ def written_unheard() -> Iterator[None]:
         _listener.reset(before)
 
 
-def tell_written(path: str | os.PathLike[str], size_bytes: int, holds: str = "") -> None:
+def report_written(path: str | os.PathLike[str], size_bytes: int, holds: str = "") -> None:
     """Say that something was written."""
     listener = _listener.get()
     if listener is not None:
@@ -224,7 +224,7 @@ def output(
     try:
         with ownfiles.new_file(target, seen) as file:
             yield file
-        tell_written(target, target.stat().st_size, holds)
+        report_written(target, target.stat().st_size, holds)
     except OSError as error:
         raise OutputError(f"{target}: {reason_of(error)}") from error
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, output
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import choose_host
 from layoutscope.drive import load_profile
 from layoutscope.errors import UsageError, did_you_mean
@@ -78,9 +78,9 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
     >>> found.remedies["remedy"][0], found.remedies["helps"][0]
     ('solid-state', True)
     """
-    asked = _checked(options)
+    asked = _fill_options(options)
     profile = load_profile(os.fspath(asked["drive"]))
-    with opened(path, request_of(options, path)) as image:
+    with open_volumes(path, make_request(options, path)) as image:
         volumes = [layout for layout in image.layouts if layout.facts.volume is not None]
         cases = [
             Case(
@@ -93,8 +93,8 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
             for layout in volumes
             if len(layout.columns("entries"))
         ]
-        emitted = None if asked["emit_order"] is None else _emitted(cases, asked, image.about.name)
-        untold = tuple(_untold(layout) for layout in volumes if not len(layout.columns("entries")))
+        emitted = None if asked["emit_order"] is None else _emit_order(cases, asked, image.about.name)
+        untold = tuple(_explain_no_plan(layout) for layout in volumes if not len(layout.columns("entries")))
         if not cases and any(map(is_locked, volumes)):
             raise nothing_to_walk(image.layouts, image.about.name)
         pace = None if asked["lasts"] is None else _pace(path, asked, leave_out(options, own_options(PlanOptions)))
@@ -105,7 +105,7 @@ def plan(path: str | os.PathLike[str], **options: Unpack[PlanOptions]) -> PlanRe
         return PlanResult(image.about, volumes_planned, untold, shows_all=asked["shows_all"], emitted=emitted)
 
 
-def _checked(options: Mapping[str, Any]) -> PlanOptions:
+def _fill_options(options: Mapping[str, Any]) -> PlanOptions:
     """Fill in the defaults of a plan, and refuse orders that have no remedies."""
     asked = fill(PlanOptions, {name: value for name, value in options.items() if value is not None})
     if not isinstance(asked["drive"], str | os.PathLike):
@@ -145,7 +145,7 @@ DRAWS: Final = 2
 """Draws of a forecast whose slope alone is wanted."""
 
 
-def _emitted(cases: Sequence[Case], asked: PlanOptions, name: str) -> EmittedOrder:
+def _emit_order(cases: Sequence[Case], asked: PlanOptions, name: str) -> EmittedOrder:
     """Write the list of all files of one volume, and the script that goes with it."""
     if len(cases) != 1:
         layouts = [case.layout for case in cases]
@@ -169,7 +169,7 @@ def _has_names(layout: VolumeLayout) -> bool:
     return layout.columns("entries").texts("name").known is None
 
 
-def _untold(layout: VolumeLayout) -> str:
+def _explain_no_plan(layout: VolumeLayout) -> str:
     """Describe why there is no plan for a volume."""
     locked = how_to_open([layout])
     if locked:

@@ -14,13 +14,13 @@ from layoutscope.access.entries import Paths
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import check_output, output
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import (
     ALL,
     UNKNOWN,
     VolumesAlike,
     check_placement,
-    checked,
+    check_workload,
     choose_host,
     host_of,
     over_orders,
@@ -109,7 +109,7 @@ def predict(
     """
     given = work_of(options, workload, Predict)
     is_over_orders = given.get("order") == ALL
-    work = checked(leave_out(given, ["order"]) if is_over_orders else given, Predict)
+    work = check_workload(leave_out(given, ["order"]) if is_over_orders else given, Predict)
     if not is_over_orders:
         refuse_unused(work)
     if isinstance(work["what_ifs"], str):
@@ -127,7 +127,7 @@ def predict(
     profiles = profiles_of(drives, DEFAULT_DRIVES)
     if ncdu is not None:
         check_output(Path(ncdu), force=force, reads=[path] if isinstance(path, str | os.PathLike) else ())
-    with opened(path, request_of(options, path)) as image:
+    with open_volumes(path, make_request(options, path)) as image:
         walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
         if not walked:
             raise nothing_to_walk(image.layouts, image.about.name)
@@ -275,7 +275,7 @@ def predict_enumeration(
 
     What was walked comes with it, and what was drawn of the first drive.
     """
-    work = checked({"host": chosen[0]})
+    work = check_workload({"host": chosen[0]})
     unknowns = Unknowns(Host.of(host_of(work, layout)))
     if not len(layout.columns("entries")):
         return None, (), None, unknowns

@@ -72,11 +72,11 @@ def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
     >>> layout.nodes.filter(tree="catalog", level=0).height
     210
     """
-    with opened(path, request_of(options, path)) as image:
+    with open_volumes(path, make_request(options, path)) as image:
         return image.layouts
 
 
-def request_of(options: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> ReadOptions:
+def make_request(options: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> ReadOptions:
     """Take the options of reading, those of other packages' file systems among them; other options are left aside."""
     own, known = read_options(), options_of(ReadOptions)
     given = {name: value for name, value in options.items() if name in own or name in known}
@@ -91,7 +91,9 @@ def request_of(options: Mapping[str, Any], path: str | os.PathLike[str] | None =
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str], request: ReadOptions, kept: dict[int, Any] | None = None) -> Iterator[Opened]:
+def open_volumes(
+    path: str | os.PathLike[str], request: ReadOptions, kept: dict[int, Any] | None = None
+) -> Iterator[Opened]:
     """Open an image or a capture, read its volumes, and keep it open for further reads; an open one stays as it is.
 
     With `kept`, which gets what a check takes up, no block is asked of the disk again.
@@ -101,12 +103,12 @@ def opened(path: str | os.PathLike[str], request: ReadOptions, kept: dict[int, A
         with reporting(request["progress"]):
             yield path.opened
         return
-    path, request = one_volume(path, request)
+    path, request = split_request(path, request)
     if is_capture(Path(path)):
-        yield _notify_listeners(with_chosen(load_capture(Path(path), request), request), request)
+        yield _notify_listeners(keep_chosen(load_capture(Path(path), request), request), request)
         return
     with open_images(path, request, keeps_all=kept is not None) as images:
-        yield _notify_listeners(with_chosen(read_images(images, request, kept), request), request)
+        yield _notify_listeners(keep_chosen(read_images(images, request, kept), request), request)
 
 
 def _notify_listeners(image: Opened, request: ReadOptions) -> Opened:
@@ -118,7 +120,7 @@ def _notify_listeners(image: Opened, request: ReadOptions) -> Opened:
     return report_damage(image, request)
 
 
-def one_volume(path: str | os.PathLike[str], request: ReadOptions) -> tuple[str, ReadOptions]:
+def split_request(path: str | os.PathLike[str], request: ReadOptions) -> tuple[str, ReadOptions]:
     """Treat `IMAGE:VOLUME` as a request for that volume."""
     image, volume = inputs.split_volume(path)
     if volume is None:
@@ -151,7 +153,7 @@ def _read_once(images: tuple[Source, ...], request: ReadOptions, kept: dict[int,
     """Read the volumes, with all that is known to fail; what a reading kept that knew less is let go."""
     if kept is not None:
         kept.clear()
-    images, search = _found(images, request)
+    images, search = _find_volumes(images, request)
     source = images[0]
     try:
         wanted, lost = _choose_volumes(source, search, request)
@@ -165,7 +167,7 @@ def _read_once(images: tuple[Source, ...], request: ReadOptions, kept: dict[int,
         raise explain_refusal(error, source.name, container_findings(images)) from error
     _check_states(source, layouts, request)
     # Before the reads are counted, of which these are some.
-    damage += _without_partition(source, search, layouts)
+    damage += _report_unpartitioned(source, search, layouts)
     about = image_facts(source, search, layouts)
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
     if _is_second_first(images, wanted, request):
@@ -176,7 +178,7 @@ def _read_once(images: tuple[Source, ...], request: ReadOptions, kept: dict[int,
     return Opened(about, tuple(layouts), findings, images, spaces, search)
 
 
-def _found(images: tuple[Source, ...], request: ReadOptions) -> tuple[tuple[Source, ...], VolumeSearch]:
+def _find_volumes(images: tuple[Source, ...], request: ReadOptions) -> tuple[tuple[Source, ...], VolumeSearch]:
     """Find the volumes; where a password opens what FileVault 2 encrypts, on images that have it in the clear."""
     depth: Depth = "everywhere" if request["sweep"] else "usual"
     search = find_volumes(images[0], depth=depth)
@@ -189,7 +191,7 @@ def _found(images: tuple[Source, ...], request: ReadOptions) -> tuple[tuple[Sour
     return (plain, *images[1:]), find_volumes(plain, depth=depth)
 
 
-def _without_partition(disk: Source, search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> Iterator[Finding]:
+def _report_unpartitioned(disk: Source, search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> Iterator[Finding]:
     """Report volumes that no partition holds any more, if structures confirm them; they are not read for this."""
     read = [(layout.facts.image_offset, layout.facts.size_bytes) for layout in layouts]
     for found in find_volumes_in_gaps(disk, search, read):
@@ -262,7 +264,7 @@ def _choose_volumes(
     except (ImageError, UsageError) as error:
         places = [found for found in search.candidates if partition in (None, found.partition)]
         if volume_at is not None:
-            places = [_at(source, volume_at)] if 0 <= volume_at < source.size_bytes else []
+            places = [_make_candidate(source, volume_at)] if 0 <= volume_at < source.size_bytes else []
         if not request["sweep"] or not places:
             raise
         tried = tuple(
@@ -273,15 +275,15 @@ def _choose_volumes(
         return tried, error
 
 
-def _at(source: Source, volume_at: int) -> VolumeCandidate:
+def _make_candidate(source: Source, volume_at: int) -> VolumeCandidate:
     return VolumeCandidate(
         "unknown", "unknown", volume_at, source.size_bytes - volume_at, (f"byte {volume_at}", "unknown")
     )
 
 
-def with_chosen(image: Opened, request: ReadOptions) -> Opened:
+def keep_chosen(image: Opened, request: ReadOptions) -> Opened:
     """Keep the volume that was asked for, and leave names out where they are not wanted."""
-    layouts = _selected(image.layouts, request["volume"])
+    layouts = _select_layouts(image.layouts, request["volume"])
     if not request["names"]:
         layouts = tuple(without_names(layout) for layout in layouts)
         unnamed = tuple(replace(item, name="") for item in image.about.partitions)
@@ -374,7 +376,7 @@ def second_part(images: tuple[Source, ...], chosen: FileSystem) -> tuple[Source,
     return images[1], parts[0].image_offset if parts else 0
 
 
-def _selected(layouts: tuple[VolumeLayout, ...], wanted: str | int | None) -> tuple[VolumeLayout, ...]:
+def _select_layouts(layouts: tuple[VolumeLayout, ...], wanted: str | int | None) -> tuple[VolumeLayout, ...]:
     if wanted is None:
         return layouts
     volumes = [layout for layout in layouts if layout.facts.volume is not None]
@@ -398,14 +400,14 @@ def _partition_facts(search: VolumeSearch, layouts: Sequence[VolumeLayout]) -> I
             item.name,
             item.image_offset,
             item.size_bytes,
-            next((_in_words(found) for found in inside if found.kind != "unknown"), ""),
+            next((_describe_content(found) for found in inside if found.kind != "unknown"), ""),
             next((facts.size_bytes for facts in read), None),
             tuple(roles),
             is_encrypted,
         )
 
 
-def _in_words(found: VolumeCandidate) -> str:
+def _describe_content(found: VolumeCandidate) -> str:
     """Describe the content of a partition, and the CoreStorage layers around it."""
     if CORE_STORAGE in found.stack or FILEVAULT in found.stack:
         _, _, *layers = found.stack

@@ -18,9 +18,9 @@ from layoutscope.access.trace import place_of
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import (
-    checked,
+    check_workload,
     entries_of,
     host_of,
     refuse_unused,
@@ -107,18 +107,18 @@ def replay(
     """
     asked, given = fill(ReplayOptions, options), work_of(options, workload)
     against, is_host_given = asked["against"], given.get("host") is not None
-    work = checked(given if is_host_given else leave_out(given, ["host"]))
+    work = check_workload(given if is_host_given else leave_out(given, ["host"]))
     refuse_unused(work)
     told = load_trace(Path(trace), form=asked["form"])
-    wanted = wanted_of(asked)
+    wanted = gather_wanted(asked)
     if isinstance(told, Recorded) and not is_host_given:
         work["host"] = told.host
     layout = None
     if against is not None:
-        with opened(against, request_of(options, against)) as image:
+        with open_volumes(against, make_request(options, against)) as image:
             layout = only_volume(image.layouts)
     real = real_reads(trace, told, wanted, layout)
-    return replayed(real, served_by(asked, real), layout, work)
+    return serve_recording(real, choose_serving(asked, real), layout, work)
 
 
 class Real(Struct, frozen=True):
@@ -157,7 +157,7 @@ class Serving(Struct, frozen=True):
         return [service(reads, each.with_cache(self.buffer), **how) for each in self.profiles]
 
 
-def served_by(asked: ReplayOptions, real: Real) -> Serving:
+def choose_serving(asked: ReplayOptions, real: Real) -> Serving:
     """Return the drives that serve the reads; usual drives that are too small are left out."""
     profiles = profiles_of(asked["drives"], DEFAULT_DRIVES)
     start, think_us = asked["start_offset_bytes"], asked["think_us"]
@@ -169,7 +169,7 @@ def served_by(asked: ReplayOptions, real: Real) -> Serving:
     return Serving(tuple(profiles), asked["buffer"], start, asked["queue_depth"], think_us)
 
 
-def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: Workload) -> ReplayResult:
+def serve_recording(real: Real, serving: Serving, layout: VolumeLayout | None, work: Workload) -> ReplayResult:
     """Serve reads, and compare the prediction for an image with them."""
     served = serving.serve(real.reads)
     timed = real.used if real.used is not None and real.used.is_timed else None
@@ -179,12 +179,12 @@ def replayed(real: Real, serving: Serving, layout: VolumeLayout | None, work: Wo
         int(real.reads.length_bytes.sum()),
         tuple(Prediction.of(each, profile) for each, profile in served),
         recording=real.recording,
-        measured=tuple(measured_times(timed, each) for each in serving.named(real.reads)) if timed is not None else (),
+        measured=tuple(compare_times(timed, each) for each in serving.named(real.reads)) if timed is not None else (),
     )
     if layout is None:
         return result
     model, predicted, agreement, driver = predict_best(real.reads, layout, work)
-    paced = _paced_alike(predicted, real.reads, serving.think_us)
+    paced = _match_pace(predicted, real.reads, serving.think_us)
     said = Host.of(model.host) if serving.draws else UNSAID
     knows = not serving.draws or knows_offset(layout, serving.start_offset_bytes)
     return replace(
@@ -226,7 +226,7 @@ def _predict(real: AccessTrace, layout: VolumeLayout, work: Workload) -> tuple[M
     return model, predicted, score(real, predicted, layout)
 
 
-def wanted_of(asked: ReplayOptions) -> Wanted:
+def gather_wanted(asked: ReplayOptions) -> Wanted:
     """Gather the facts of a recording."""
     unit, devices = asked["trace_unit"], asked["trace_devices"] or ()
     if unit is not None and not 0 < unit <= LARGEST_UNIT:
@@ -257,7 +257,7 @@ def real_reads(
     return Real(str(path), reads, used, recording)
 
 
-def _paced_alike(predicted: AccessTrace, real: AccessTrace, think_us: float | None) -> AccessTrace:
+def _match_pace(predicted: AccessTrace, real: AccessTrace, think_us: float | None) -> AccessTrace:
     """Give a prediction the host time of the trace where that is one for all, none at all among them.
 
     While the host works the disk turns, so that the same reads at another pace are served in other times.
@@ -276,7 +276,7 @@ OUTCOMES: Final = {
 }
 
 
-def measured_times(reads: Recorded, served: ServiceResult) -> MeasuredTimes:
+def compare_times(reads: Recorded, served: ServiceResult) -> MeasuredTimes:
     """Set the recorded times of reads beside those of a drive that serves the same ones."""
     taken_ms = (reads.done_us - reads.issued_us) / 1000
     predicted_ms, outcome = served.reads_ms.service_ms, served.reads_ms.outcome
@@ -337,7 +337,7 @@ class Spans:
         return inside
 
 
-def walked_nodes(layout: VolumeLayout) -> Spans:
+def locate_walked_nodes(layout: VolumeLayout) -> Spans:
     """Return where the nodes of the trees are that enumerations read."""
     nodes = layout.columns("nodes")
     codes, trees = nodes["tree"].numbered()
@@ -368,7 +368,7 @@ class _Trial:
     def __init__(self, layout: VolumeLayout, wanted: Wanted, unit_bytes: int | None) -> None:
         facts = layout.facts
         unit = wanted.unit_bytes or unit_bytes
-        self._nodes, self._anything = walked_nodes(layout), anything(layout)
+        self._nodes, self._anything = locate_walked_nodes(layout), anything(layout)
         self._units = (unit,) if unit else tuple(dict.fromkeys((*UNITS, facts.block_size_bytes)))
         self._starts = (wanted.at,) if wanted.at is not None else tuple(dict.fromkeys((0, facts.image_offset)))
         self._images = tuple(int(code) for code in np.unique(layout.columns("nodes")["device"].filled(0))) or (0,)
@@ -379,7 +379,7 @@ class _Trial:
         told = rows & reads.is_metadata
         tried = reads.block[told if told.any() else rows]
         found = [
-            PlacedDevice(place, int(rows.sum()), len(tried), int(self._nodes.hold(_at(tried, place), image).sum()))
+            PlacedDevice(place, int(rows.sum()), len(tried), int(self._nodes.hold(_locate(tried, place), image).sum()))
             for image in self._images
             for place in self._places(device, image)
         ]
@@ -395,11 +395,11 @@ class _Trial:
         """Place a device as another one of the same disk: volumes of one container share its blocks."""
         place = replace(other.place, device=device)
         blocks = reads.block[reads.select_devices([device])]
-        held = int(self._anything.hold(_at(blocks, place), place.image_device).sum())
+        held = int(self._anything.hold(_locate(blocks, place), place.image_device).sum())
         return PlacedDevice(place, len(blocks), len(blocks), held, is_alike=True)
 
 
-def _at(block: NDArray[np.int64], place: Place) -> NDArray[np.int64]:
+def _locate(block: NDArray[np.int64], place: Place) -> NDArray[np.int64]:
     return block * place.unit_bytes + place.image_offset
 
 
@@ -419,7 +419,7 @@ def place(
     own = reads[reads.select_devices(wanted.devices)] if wanted.devices else reads
     layer = FILE_SYSTEM if (own.layer == FILE_SYSTEM).any() else CHUNK
     told = reads[reads.layer == layer]
-    placed = _placed(own[own.layer == layer], wanted, layout)
+    placed = _place_devices(own[own.layer == layer], wanted, layout)
     known = told.select_devices([item.place.device for item in placed])
     mine, processes = _processes(told[known], wanted, layout, placed)
     used, others = told[known][mine], told[known][~mine]
@@ -441,7 +441,7 @@ def place(
     return used, recording
 
 
-def _placed(reads: Recorded, wanted: Wanted, layout: VolumeLayout | None) -> tuple[PlacedDevice, ...]:
+def _place_devices(reads: Recorded, wanted: Wanted, layout: VolumeLayout | None) -> tuple[PlacedDevice, ...]:
     """Place the devices of the image."""
     counts = np.bincount(reads.device, minlength=len(reads.devices))
     names = [reads.devices[code] for code in np.argsort(-counts, kind="stable") if counts[code]]
@@ -472,7 +472,7 @@ def _processes(
     if layout is None or len(np.unique(reads.process)) < 2:
         return np.ones(len(reads), bool), tuple(reads.processes[code] for code in np.unique(reads.process))
     offset, image, _ = reads.offsets([item.place for item in placed])
-    on_nodes = walked_nodes(layout).hold(offset, image)
+    on_nodes = locate_walked_nodes(layout).hold(offset, image)
     counts = np.bincount(reads.process[on_nodes], minlength=len(reads.processes))
     walker = int(counts.argmax())
     return reads.process == walker, (reads.processes[walker],)

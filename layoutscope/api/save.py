@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from layoutscope import ownfiles
-from layoutscope.api.outputs import FORCE, refuse_place, tell_written
+from layoutscope.api.outputs import FORCE, refuse_place, report_written
 from layoutscope.errors import OutputError, UsageError, reason_of
 from layoutscope.progress import phase
 from layoutscope.tables import TextColumn, Values
@@ -98,13 +98,13 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     about: dict[str, Any] = {
         "made_by": f"layoutscope {__version__}",
         "image": {**to_builtins(image), "name": Path(image.name).name if has_names else ""},
-        "findings": [_saved(finding) for finding in result.findings],
+        "findings": [_to_fields(finding) for finding in result.findings],
     }
     try:
         with phase("saving the capture"):
             _write(Path(path), seen, layouts, about)
         stored = sum(file.stat().st_size for file in list_capture_files(Path(path))[0])
-        tell_written(path, stored, f"{sum(len(layout.columns('entries')) for layout in layouts):,} entries")
+        report_written(path, stored, f"{sum(len(layout.columns('entries')) for layout in layouts):,} entries")
     except OSError as error:
         raise OutputError(f"{path}: {reason_of(error)}") from error
 
@@ -123,7 +123,7 @@ def _write(target: Path, seen: ownfiles.Snapshot, layouts: list[VolumeLayout], a
         ownfiles.remove_folder(work)
 
 
-def _saved(finding: Finding) -> dict[str, Any]:
+def _to_fields(finding: Finding) -> dict[str, Any]:
     """Return the fields of a finding; ``cause`` belongs to the format, and is never set outside of volumes."""
     fields = to_builtins(finding)
     del fields["causes"]
@@ -144,11 +144,11 @@ def without_names(layout: VolumeLayout) -> VolumeLayout:
     entries = layout.columns("entries")
     rows = np.zeros(len(entries), np.int64)
     nothing = TextColumn(np.empty(0, np.uint8), np.zeros(1, np.int64), rows, np.zeros(len(entries), np.bool_))
-    changed = _with_snapshots(layout, numbered)
+    changed = _rename_snapshots(layout, numbered)
     return changed.changed(
         facts=replace(changed.facts, name=""),
         entries=entries.changed("name", nothing).changed("name_raw", nothing),
-        extents=_with_forks(layout.columns("extents"), lambda _: "attribute"),
+        extents=_rename_forks(layout.columns("extents"), lambda _: "attribute"),
     )
 
 
@@ -162,20 +162,20 @@ def with_hashed_names(
     def hashed(name: str) -> str:
         return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), key=salt).hexdigest()[:HASH_DIGITS]
 
-    entries, changed = layout.columns("entries"), _with_snapshots(layout, hashed)
-    names = _mapped(entries, "name", hashed)
+    entries, changed = layout.columns("entries"), _rename_snapshots(layout, hashed)
+    names = _map_texts(entries, "name", hashed)
     return changed.changed(
         facts=replace(changed.facts, name=hashed(layout.facts.name) if layout.facts.name else ""),
         entries=entries.changed("name", names).changed("name_raw", names),
-        extents=_with_forks(layout.columns("extents"), hashed),
+        extents=_rename_forks(layout.columns("extents"), hashed),
     )
 
 
-def _with_forks(extents: Table, change: Change) -> Table:
-    return extents.changed("fork", _renamed(extents["fork"], lambda name: name if name in FORKS else change(name)))
+def _rename_forks(extents: Table, change: Change) -> Table:
+    return extents.changed("fork", _rename_words(extents["fork"], lambda name: name if name in FORKS else change(name)))
 
 
-def _renamed(column: Values, change: Change) -> Values:
+def _rename_words(column: Values, change: Change) -> Values:
     """Change the words that some row has; what were two words may be one then."""
     codes, words = column.numbered()
     told = [change(word) if word else "" for word in words]
@@ -184,14 +184,14 @@ def _renamed(column: Values, change: Change) -> Values:
     return Values(places[codes], column.known, kept)
 
 
-def _mapped(table: Table, name: str, change: Change) -> TextColumn:
+def _map_texts(table: Table, name: str, change: Change) -> TextColumn:
     """Change each different text once."""
     texts = table.listed(name)
     known = {text: change(text) for text in dict.fromkeys(texts) if text is not None}
     return TextColumn.of([None if text is None else known[text] for text in texts])
 
 
-def _with_snapshots(layout: VolumeLayout, change: Change) -> VolumeLayout:
+def _rename_snapshots(layout: VolumeLayout, change: Change) -> VolumeLayout:
     """Change the names of snapshots and of the volume wherever texts quote them."""
     node_views, findings = layout.columns("node_views"), layout.columns("findings")
     views = {layout.facts.view, *node_views["view"].numbered()[1], *layout.facts.details}
@@ -205,11 +205,11 @@ def _with_snapshots(layout: VolumeLayout, change: Change) -> VolumeLayout:
         return pattern.sub(lambda found: " ".join((found[0].split(" ")[0], change(found[0].partition(" ")[2]))), text)
 
     for name in ("structure", "expected", "found", "message"):
-        findings = findings.changed(name, _mapped(findings, name, told))
+        findings = findings.changed(name, _map_texts(findings, name, told))
     facts = layout.facts
     details = {told(key): told(value) if isinstance(value, str) else value for key, value in facts.details.items()}
     return layout.changed(
         facts=replace(facts, view=told(facts.view), details=details),
-        node_views=node_views.changed("view", _renamed(node_views["view"], told)),
+        node_views=node_views.changed("view", _rename_words(node_views["view"], told)),
         findings=findings,
     )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from layoutscope.api.images import findings_of
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import USUAL_HOST, choose_host
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
@@ -72,7 +72,7 @@ def scan(path: str | os.PathLike[str], **options: Unpack[ScanOptions]) -> ScanRe
     """
     asked = fill(ScanOptions, options)
     profiles = profiles_of(asked["drives"], DEFAULT_DRIVES)
-    with opened(path, request_of(options, path)) as image:
+    with open_volumes(path, make_request(options, path)) as image:
         choose = partial(choose_host, asked=asked["host"])
         return _model(_read(image, asked), profiles, choose, may_skip=asked["drives"] is None)
 
@@ -86,7 +86,7 @@ def scan_alike(paths: Sequence[str | os.PathLike[str]], options: EnumerationOpti
     profiles, choose = profiles_of(asked["drives"], DEFAULT_DRIVES), partial(choose_host, asked=asked["host"])
     images = []
     for path in paths:
-        with opened(path, request_of(options, path)) as image:
+        with open_volumes(path, make_request(options, path)) as image:
             images.append(_read(image, asked))
     layouts = [volume.layout for image in images for volume in image.parts]
     writers = {choose(layout)[0] for layout in layouts if len(layout.columns("entries"))}

@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING
 
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.options import (
     ExportOptions,
     InspectOptions,
@@ -66,7 +66,7 @@ def open_session(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
     >>> listed.volumes[0].drives[0].prediction.seconds < scanned.volume.predictions[0].seconds
     True
     """
-    return Session(path, request_of(options, path))
+    return Session(path, make_request(options, path))
 
 
 class Session(OpenImage):
@@ -84,7 +84,7 @@ class Session(OpenImage):
         self._open = ExitStack()
         # Progress listeners are called while a verb works, not from here until the session is closed.
         with reporting(request["progress"]):
-            image = self._open.enter_context(opened(path, {**request, "progress": None}))
+            image = self._open.enter_context(open_volumes(path, {**request, "progress": None}))
         super().__init__(path, request, image)
 
     def close(self) -> None:

@@ -7,8 +7,8 @@ from typing import IO, TYPE_CHECKING, Final
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import file_form, output
-from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, refuse_unused, walk, work_of
+from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.workloads import check_workload, refuse_unused, walk, work_of
 from layoutscope.drive.recordings import blkparse_lines, csv_text, fio_lines
 from layoutscope.options import TraceOptions
 
@@ -58,9 +58,9 @@ def trace(
     >>> len(reads), set(reads.length_bytes.tolist())
     (209, {8192})
     """
-    work = checked(work_of(options, workload))
+    work = check_workload(work_of(options, workload))
     refuse_unused(work)
-    with opened(path, request_of(options, path)) as image:
+    with open_volumes(path, make_request(options, path)) as image:
         return walk(only_volume(image.layouts), work).reads
 
 
@@ -112,11 +112,11 @@ def _write(reads: AccessTrace, file: IO[bytes], file_format: str, disk: str) -> 
         file.write(csv_text(reads).encode())
         return
     lines = fio_lines(reads, file=disk) if file_format == "fio" else blkparse_lines(reads)
-    for text in _joined(lines):
+    for text in _join_lines(lines):
         file.write(text.encode())
 
 
-def _joined(lines: Iterable[str]) -> Iterable[str]:
+def _join_lines(lines: Iterable[str]) -> Iterable[str]:
     """Join lines, many at once."""
     held: list[str] = []
     for line in lines:

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.measure import fitted_to_text
-from layoutscope.api.reading import opened, request_of
-from layoutscope.api.replay import Serving, disk_of, real_reads, replayed
-from layoutscope.api.workloads import checked
+from layoutscope.api.measure import fit_log_text
+from layoutscope.api.reading import make_request, open_volumes
+from layoutscope.api.replay import Serving, disk_of, real_reads, serve_recording
+from layoutscope.api.workloads import check_workload
 from layoutscope.drive.recordings import read_fs_usage
 from layoutscope.errors import ImageError, LayoutscopeError, UsageError
 from layoutscope.image.opening import list_files_in_archive, text_of
@@ -101,7 +101,7 @@ def validate(kit: str | os.PathLike[str], **options: Unpack[ValidateOptions]) ->
     walks: tuple[KitWalk, ...]
     with _volume(path, files, options.get("against")) as layout:
         again = (f"{name}{AGAIN}" for name in ORDERS if f"walk-{name}{AGAIN}.time.txt" in files)
-        walks = tuple(_noted(_walk(path, name, files, layout, profile), machine) for name in (*ORDERS, *again))
+        walks = tuple(_add_notes(_walk(path, name, files, layout, profile), machine) for name in (*ORDERS, *again))
         policy = None if layout is None else leaf_policy(layout)
         filesystem = "" if layout is None else layout.facts.variant
     return KitResult(str(path), machine, f"{profile.name}, {why}", walks, policy, filesystem, _missing(files))
@@ -116,19 +116,19 @@ def _volume(
         source = against
         if source is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            source = _unpacked(files, folder)
+            source = _unpack(files, folder)
         if source is None:
             yield None
             return
         try:
-            image = stack.enter_context(opened(source, request_of({}, source)))
+            image = stack.enter_context(open_volumes(source, make_request({}, source)))
         except LayoutscopeError as error:
             # The place where it was unpacked does not matter.
             raise type(error)(str(error).replace(str(source), f"{path}: {Path(source).name}")) from error
         yield only_volume(image.layouts)
 
 
-def _unpacked(files: Mapping[str, bytes], folder: Path) -> Path | None:
+def _unpack(files: Mapping[str, bytes], folder: Path) -> Path | None:
     """Write the capture or the image of a kit to a folder; None where it holds neither."""
     for name in (CAPTURE, IMAGE):
         mine = {place: data for place, data in files.items() if place == name or place.startswith(f"{name}/")}
@@ -145,7 +145,7 @@ def _walk(
 ) -> KitWalk:
     """Compare the prediction with one walk, or say why that is impossible."""
     times = _pairs(files.get(f"walk-{name}.time.txt", b""), None)
-    work = checked(ORDERS[name.removesuffix(AGAIN)] | {"host": "macos"})
+    work = check_workload(ORDERS[name.removesuffix(AGAIN)] | {"host": "macos"})
     real, user, system = (_number(times.get(key)) for key in ("real", "user", "sys"))
     entries = _number(text_of(files.get(f"walk-{name}.count.txt", b"")).strip())
     walk = KitWalk(
@@ -169,10 +169,10 @@ def _walk(
     except UsageError as error:
         return replace(walk, why_not=str(error))
     serving = Serving((profile,), draws=True)
-    return replace(walk, replay=replayed(found, serving, layout, work))
+    return replace(walk, replay=serve_recording(found, serving, layout, work))
 
 
-def _noted(walk: KitWalk, machine: KitMachine) -> KitWalk:
+def _add_notes(walk: KitWalk, machine: KitMachine) -> KitWalk:
     """Add what a recording says otherwise than the kit: another device, another unit."""
     recording = None if walk.replay is None else walk.replay.recording
     if recording is None:
@@ -201,7 +201,7 @@ def _profile(
     unused = ""
     if calibration:
         try:
-            found = fitted_to_text(text_of(calibration), CALIBRATION, "kit")
+            found = fit_log_text(text_of(calibration), CALIBRATION, "kit")
         except UsageError as error:
             unused = f" (not by its calibration: {error})"
         else:

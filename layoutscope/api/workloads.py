@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 
 @overload
-def checked(workload: Mapping[str, Any]) -> Workload: ...
+def check_workload(workload: Mapping[str, Any]) -> Workload: ...
 
 
 @overload
-def checked(workload: Mapping[str, Any], kind: type[Predict]) -> Predict: ...
+def check_workload(workload: Mapping[str, Any], kind: type[Predict]) -> Predict: ...
 
 
-def checked(workload: Mapping[str, Any], kind: type[Workload] = Workload) -> Workload:
+def check_workload(workload: Mapping[str, Any], kind: type[Workload] = Workload) -> Workload:
     """Take a workload, as given or as it is without, and refuse before the work what would fail in it."""
     known = options_of(kind)
     for name in workload:
@@ -65,7 +65,7 @@ def checked(workload: Mapping[str, Any], kind: type[Workload] = Workload) -> Wor
     if host is not None and host not in HOSTS:
         raise UsageError(f"unknown host {host!r}{did_you_mean(host, HOSTS)}. Choose from: {', '.join(HOSTS)}")
     _check_values(work, known)
-    refused, missing = _refused(work)
+    refused, missing = _explain_refusal(work)
     if refused:
         told = f"{refused} (keyword {missing})" if missing else refused
         raise UsageError(told, options={f"keyword {missing}": f"--{missing}"})
@@ -103,11 +103,11 @@ def refuse_unused(work: Workload) -> None:
 
 def why_not(work: Workload) -> str:
     """Describe why its order cannot do a workload, with the option that it lacks; an empty string where it can."""
-    refused, missing = _refused(work)
+    refused, missing = _explain_refusal(work)
     return f"{refused} (--{missing})" if missing else refused
 
 
-def _refused(work: Workload) -> tuple[str, str]:
+def _explain_refusal(work: Workload) -> tuple[str, str]:
     """Describe why its order cannot do a workload, and which keyword it lacks, if it is that."""
     chosen = ORDERS[work["order"]]
     given = [name for name, value in (("paths", work["paths"]), ("file", work["file"])) if value]
@@ -173,7 +173,7 @@ def walk_on(model: Model, asked: Workload) -> Walk:
     layout = model.layout
     file_id = None if asked["file"] is None else _file(layout, asked["file"])
     work = Work(
-        start_directory_id=ROOT_ID if asked["start"] is None else _needed(layout, asked["start"]),
+        start_directory_id=ROOT_ID if asked["start"] is None else _require(layout, asked["start"]),
         stat=asked["stat"],
         paths=asked["paths"],
         file_id=file_id,
@@ -215,7 +215,7 @@ def _records(layout: VolumeLayout, file_id: int, asked: Workload) -> NDArray[np.
     return random_records(size, asked["records"], length, asked["seed"])
 
 
-def _needed(layout: VolumeLayout, path: str) -> int:
+def _require(layout: VolumeLayout, path: str) -> int:
     file_id = resolve(layout, path)
     if file_id is None:
         raise UsageError(f"no file at {path!r}")
@@ -223,7 +223,7 @@ def _needed(layout: VolumeLayout, path: str) -> int:
 
 
 def _file(layout: VolumeLayout, path: str) -> int:
-    file_id, entries = _needed(layout, path), layout.columns("entries")
+    file_id, entries = _require(layout, path), layout.columns("entries")
     if ((entries["file_id"].data == file_id) & entries["kind"].equals("directory")).any():
         raise UsageError(f"{path!r} is a directory, which has no contents to read")
     return file_id

@@ -83,8 +83,8 @@ def measure(
 ) -> None:
     """Measure a drive in about a minute, and write its profile."""
     from layoutscope.api.drives import write_text
+    from layoutscope.api.measure import list_mounted_parts
     from layoutscope.api.measure import measure as run
-    from layoutscope.api.measure import mounted_parts
     from layoutscope.api.outputs import check_output
     from layoutscope.drive.fit import profile_text
 
@@ -95,7 +95,7 @@ def measure(
         check_output(path, force=force, reads=[device])
     if Path(device).is_file():
         warn(f"{device} is a file: the figures include the file system above the drive")
-    for part in mounted_parts(device):
+    for part in list_mounted_parts(device):
         sys.stderr.write(f"layoutscope: {part} is mounted; reads by other programs disturb the measurement\n")
     found = run(
         device,

@@ -450,13 +450,13 @@ class Command:
 
     def _examined(self, given: dict[str, Any], evidence: list[Path]) -> AbstractContextManager[Examination]:
         """Take hashes of what the command examines, before and after it."""
-        from layoutscope.api.evidence import examined
+        from layoutscope.api.evidence import report_examination
 
         options = given[OPTIONS]
         named = [given.get(name) for name in self._arguments]
         named += [options.get("second"), options.get("ddrescue_map")]
         images = [path for item in named for path in (item if isinstance(item, list) else [item])]
-        return examined([path for path in images if isinstance(path, Path)], evidence, sys.argv[1:])
+        return report_examination([path for path in images if isinstance(path, Path)], evidence, sys.argv[1:])
 
 
 def _option_of(annotation: Any) -> Any:

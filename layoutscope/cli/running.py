@@ -15,7 +15,6 @@ from threading import Event, Lock, Thread
 from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope import inputs
-from layoutscope.bounded import is_out_of_memory, terminal
 from layoutscope.errors import (
     EXIT_COMPLETE,
     EXIT_DAMAGED,
@@ -26,6 +25,7 @@ from layoutscope.errors import (
     UsageError,
     reason_of,
 )
+from layoutscope.memory import is_out_of_memory
 from layoutscope.progress import ProgressReport, Step, reporting
 from layoutscope.units import format_coverage
 
@@ -50,10 +50,10 @@ NO_LINES: Final = ("dumb", "unknown")
 @contextmanager
 def show_progress(*, quiet: bool) -> Iterator[Progress | None]:
     """Show on standard error how far things are; nothing if that is not a terminal, or if progress is off."""
-    if quiet or not _can_show(terminal()):
+    if quiet or not _can_show(sys.stderr):
         yield None
         return
-    watch = Watch(terminal())
+    watch = Watch(sys.stderr)
     with reporting(watch) as report:
         watch.begin(report)
         try:
@@ -216,13 +216,13 @@ def keep_freed_memory() -> None:
 @contextmanager
 def list_outputs(lines: list[str]) -> Iterator[None]:
     """List what is written meanwhile, a line each: where, what is in it, how large it is."""
-    from layoutscope.api.outputs import written_told_to
+    from layoutscope.api.outputs import on_write
     from layoutscope.units import format_bytes
 
     def hear(path: Path, size_bytes: int, holds: str) -> None:
         lines.append(f"wrote {path}: {holds + ', ' if holds else ''}{format_bytes(size_bytes)}")
 
-    with written_told_to(hear):
+    with on_write(hear):
         yield
 
 
@@ -270,7 +270,7 @@ def errors_as_exit_codes() -> Iterator[None]:
     except LayoutscopeError as error:
         inputs.redirect_streams()
         if is_out_of_memory(error):
-            raise  # as one line by :mod:`layoutscope.bounded`
+            raise  # as one line by :mod:`layoutscope.memory`
         fail(error.typed, EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)

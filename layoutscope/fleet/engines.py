@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from layoutscope import bounded, ownfiles
+from layoutscope import memory, ownfiles
 from layoutscope.errors import EXIT_FAILED, LayoutscopeError, UnsupportedError, install_command, reason_of
 from layoutscope.fleet.store import RESUME, FleetFolder
 from layoutscope.fleet.worker import CAPTURE, LACKS_MEMORY, RESULT, UNWRITTEN, machine_memory_bytes, outcome
@@ -85,7 +85,7 @@ class Worker:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
         self._jobs, theirs = socket.socketpair()
         self.process = subprocess.Popen(  # noqa: S603  (this interpreter, and a program of our own)
-            bounded.make_command(module, "-P", "-m", module),
+            memory.make_command(module, "-P", "-m", module),
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
             stderr=self._words,
@@ -259,7 +259,7 @@ def _read_outcome(job: FleetJob, work: Path, code: int | None, words: str) -> di
     try:
         result: dict[str, Any] = json.loads((work / RESULT).read_text("utf-8"))
     except (OSError, ValueError):
-        if any(word in words.lower() for word in bounded.OOM_WORDS) or "MemoryError" in words:
+        if memory.mentions_lack(words) or "MemoryError" in words:
             return outcome("failed", EXIT_FAILED, f"{LACKS_MEMORY}: limited to {limit}")
         return outcome("failed", EXIT_FAILED, f"its process broke off: {_describe_exit(code, words)}")
     if result["message"] == LACKS_MEMORY:

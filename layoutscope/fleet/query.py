@@ -22,7 +22,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from layoutscope.api.keywords import takes
-from layoutscope.api.outputs import file_form, output, written_unheard
+from layoutscope.api.outputs import file_form, output, without_write_events
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError, UsageError, install_command
 from layoutscope.fleet.store import FLEET_MANIFEST, FLEET_TABLES, FleetFolder
 from layoutscope.fleet.worker import machine_memory_bytes, resident_bytes
@@ -582,7 +582,7 @@ def query(path: str | os.PathLike[str], sql: str, **options: Unpack[QueryOptions
         # Loading the image reader takes longer than a query of a batch.
         from layoutscope.fleet.batch import batch
 
-        with written_unheard():
+        with without_write_events():
             result = batch([name], Path(work) / "one", **{**read_options, **volume_options})
         if len(result.sources) != 1:
             raise UsageError(f"{name}: is not one image")

@@ -96,10 +96,9 @@ def plain_text(text: str) -> str:
 FLEET_MANIFEST: Final = "batch.json"
 LOCK: Final = "batch.lock"
 FOLDERS: Final = ("captures", "rows", "work")
-WORK: Final = "batch.work"
-"""The list of folders made in ``work``: a line with the name, then one with the name and the inode number."""
+_WORK_NAME: Final = re.compile(r"[0-9a-f]+\.[0-9a-f]{16}")
+"""Name of the folder of a source in ``work``, of which the second half is random."""
 
-_WORK_LINE: Final = re.compile(r"(?P<name>[0-9a-f]+\.[a-z0-9_]{8,16})(?: (?P<inode>\d+))?")
 LOCK_TRIES: Final = 20
 LOCK_WAIT_S: Final = 0.1
 NAME_LENGTH: Final = 64
@@ -164,7 +163,7 @@ class FleetFolder:
 
     def note(self) -> None:
         """Register the tables, rows and captures as inputs, so nothing is printed or written into them."""
-        for name in (FLEET_MANIFEST, LOCK, WORK, *(f"{table}.parquet" for table in FLEET_TABLES), *FOLDERS):
+        for name in (FLEET_MANIFEST, LOCK, *(f"{table}.parquet" for table in FLEET_TABLES), *FOLDERS):
             inputs.note(self.path / name)
 
     @contextmanager
@@ -175,7 +174,7 @@ class FleetFolder:
         except ImportError:
             yield
             return
-        with self._open_to_append(LOCK) as file:
+        with self._open_lock() as file:
             for remaining_tries in reversed(range(LOCK_TRIES)):
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -187,9 +186,8 @@ class FleetFolder:
                     sleep(LOCK_WAIT_S)
             yield
 
-    def _open_to_append(self, name: str) -> IO[str]:
-        """Open a file of the batch to append to it."""
-        path = self.path / name
+    def _open_lock(self) -> IO[str]:
+        path = self.path / LOCK
         ownfiles.refuse_special(path)
         # Without O_NONBLOCK, opening a pipe waits for its reader.
         flags = sum(getattr(os, each, 0) for each in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"))
@@ -240,19 +238,7 @@ class FleetFolder:
     def new_work(self, identifier: str) -> Path:
         """Create an empty folder for the process of a source."""
         # Its name is new: a worker that seems lost may still be writing.
-        work = self.path.absolute() / "work" / ownfiles.new_name(f"{identifier}.")
-        with self._open_to_append(WORK) as file:
-            # The list comes first: after a kill, it identifies the remaining folders.
-            file.write(f"{work.name}\n")
-            file.flush()
-            ownfiles.make_folder(work)
-            try:
-                file.write(f"{work.name} {work.stat().st_ino}\n")
-                file.flush()
-            except OSError:
-                ownfiles.remove_folder(work)
-                raise
-        return work
+        return ownfiles.make_folder(self.path.absolute() / "work" / ownfiles.new_name(f"{identifier}."))
 
     def commit(self, document: dict[str, Any], capture: Path) -> None:
         """Move a capture into the folder, and then write its row."""
@@ -273,22 +259,11 @@ class FleetFolder:
         _write_atomically(row, {}, json.dumps(document).encode())
 
     def clear_work(self) -> None:
-        """Remove the abandoned folders that are in the list, and nothing else."""
-        path = self.path / WORK
-        state = ownfiles.take_snapshot(path)
-        if not state:
-            return
-        ownfiles.refuse_special(path)
-        lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else [""]
-        matches = [_WORK_LINE.fullmatch(line) for line in lines]
-        for line in matches:
-            if line is not None and not (self.path / "work").is_symlink():
-                inode = None if line["inode"] is None else int(line["inode"])
-                ownfiles.remove_abandoned(self.path / "work" / line["name"], inode)
-        # A file with other lines is not ours.
-        if None in matches:
-            raise UsageError(f"{path}: is not the list of what a batch has under way. Remove it.")
-        ownfiles.remove(path, state)
+        """Remove what an earlier batch left unfinished."""
+        work = self.path / "work"
+        for folder in work.iterdir() if work.is_dir() and not work.is_symlink() else ():
+            if _WORK_NAME.fullmatch(folder.name):
+                ownfiles.remove_folder(folder)
 
     def row_path(self, identifier: str) -> Path:
         """Return the path of the row of a source."""

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope import bounded, ownfiles
+from layoutscope import memory, ownfiles
 from layoutscope.errors import (
     EXIT_COMPLETE,
     EXIT_DAMAGED,
@@ -154,7 +154,7 @@ def _predict_orders(volume: VolumeScan, orders: list[str], options: Mapping[str,
     """Predict each order on each drive that is large enough; the scan's own walk is one of the orders."""
     from layoutscope.api.keywords import profiles_of
     from layoutscope.api.predict import DEFAULT_DRIVES, fits
-    from layoutscope.api.workloads import checked, host_of, prediction, walk
+    from layoutscope.api.workloads import check_workload, host_of, prediction, walk
     from layoutscope.drive.simulation import Unknowns
     from layoutscope.drive.uncertain import Host
 
@@ -163,7 +163,7 @@ def _predict_orders(volume: VolumeScan, orders: list[str], options: Mapping[str,
     profiles = profiles_of(options.get("drives"), DEFAULT_DRIVES)
     rows = []
     for order in orders:
-        request = checked({"host": volume.walk.host, "order": order})
+        request = check_workload({"host": volume.walk.host, "order": order})
         reads = volume.walk.trace if order == volume.walk.order else walk(volume.layout, request).reads
         unknowns = Unknowns(Host.of(host_of(request)))
         known = {item.drive: item for item in volume.predictions if order == volume.walk.order}
@@ -239,10 +239,9 @@ def main() -> None:
         os.dup2(nothing.fileno(), 0)
     if not (limits := requests.readline()):
         return
-    gc.set_threshold(bounded.GARBAGE_AFTER_OBJECTS)
+    gc.set_threshold(memory.GARBAGE_AFTER_OBJECTS)
     limit_process(json.loads(limits))
-    with bounded.run_in_child():
-        _serve(requests, replies)
+    _serve(requests, replies)
 
 
 def _serve(requests: BinaryIO, replies: int) -> None:

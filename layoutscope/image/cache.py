@@ -2,9 +2,9 @@
 
 An image is identified by what no other file has: device, inode, size, and both times; the later one (of the inode)
 cannot be set back. Another image of the same name, or a rewritten file, is never taken for it. An image
-gets its name only when all of it is on the disk. Next to it is a seal: a digest of its contents, and the
-state of the file at that time. A file that was touched since is read again before it is used. If space runs short, the
-cache deletes the least recently used images.
+gets its name only when all of it is on the disk. Next to it is a seal: the state of the file at that time. An image
+that was touched since is made again. If space runs short, the cache deletes the least recently used images, by the
+times of their seals.
 
 Only what fits its seal is an image of the cache, whatever it is called: evidence is often named by its MD5, too. And a
 folder is a cache only where the cache itself said so, in a tag, when the folder was empty.
@@ -203,7 +203,7 @@ BROWSED: Final = frozenset({".DS_Store", "desktop.ini", "Thumbs.db", ".directory
 _OWN: Final = re.compile(r"(?P<name>.*)-[0-9a-f]{32}\.raw", re.DOTALL)
 _NAMES: Final = re.compile(rf".*-[0-9a-f]{{32}}(\.raw|{re.escape(SEAL)})|{re.escape(PARTIAL)}.*", re.DOTALL)
 _STAT_BLOCK_BYTES: Final = 512
-_MOST_SEAL_BYTES: Final = 512
+_MAX_SEAL_BYTES: Final = 512
 
 CACHE_DIR: Final = {"cache_dir": "--cache-dir"}
 NO_CACHE: Final = "Nothing is kept or removed there. Name an empty or new folder with cache_dir or LAYOUTSCOPE_CACHE."
@@ -251,7 +251,7 @@ def limit_bytes() -> int:
     return limit
 
 
-def cached_name(name: str, status: os.stat_result) -> str:
+def make_cached_name(name: str, status: os.stat_result) -> str:
     """Name an image after its file and what identifies that."""
     import hashlib
 
@@ -291,8 +291,7 @@ def is_cache(folder: Path) -> bool:
     if not is_tagged:
         strangers += [TAG] if TAG in names else []
         images = [name for name in names if _OWN.fullmatch(name)]
-        # Before it is known that all is a cache's, no seal is written.
-        strangers += [name for name in images if not strangers and not _is_sealed(folder / name, renew=False)]
+        strangers += [name for name in images if not strangers and not is_sealed(folder / name)]
     if strangers:
         why = f"{folder}: holds {strangers[0]}, which is not of a cache"
         raise UsageError(f"{why}. {NO_CACHE}", options=CACHE_DIR)
@@ -312,25 +311,10 @@ def list_cached_images(folder: Path) -> list[KeptImage]:
     for path in folder.iterdir() if folder.is_dir() else ():
         match = _OWN.fullmatch(path.name)
         with suppress(OSError):
-            if match is not None and _is_sealed(path):
-                status = path.stat()
-                found.append(KeptImage(match["name"], path, status.st_size, disk_bytes(status), status.st_mtime))
+            if match is not None and is_sealed(path):
+                status, used = path.stat(), _seal_of(path).stat().st_mtime
+                found.append(KeptImage(match["name"], path, status.st_size, disk_bytes(status), used))
     return sorted(found, key=lambda item: item.used, reverse=True)
-
-
-def _is_sealed(path: Path, *, renew: bool = True) -> bool:
-    """Whether an image is what its seal says: in the state of then, or with the same contents, which are read."""
-    if not stat.S_ISREG(os.lstat(path).st_mode):
-        return False
-    digest, is_untouched = read_sealed_digest(path)
-    if not digest or is_untouched:
-        return is_untouched
-    try:
-        with open_cached(path) as image:
-            is_same = digest_of(image) == digest
-    except ImageError:
-        return False
-    return is_same and (not renew or seal(path, digest))
 
 
 def open_cached(path: Path) -> RawFile:
@@ -346,49 +330,52 @@ def disk_bytes(status: os.stat_result) -> int:
     return blocks * _STAT_BLOCK_BYTES
 
 
-def touch(path: Path, digest: str) -> None:
-    """Note that an image was used and that its contents are as sealed, whether files may be changed or not."""
-    with suppress(OSError):
-        # Another name of the same file is not of the cache, and its time is its owner's.
-        if path.stat().st_nlink == 1:
-            os.utime(path)
-    seal(path, digest)
-
-
-def seal(path: Path, digest: str, image: Path | None = None) -> bool:
-    """Say beside an image what it holds, and in which state of its file; whether that could be written."""
+def seal(path: Path, image: Path | None = None) -> bool:
+    """Record beside an image in which state its file is; whether that could be written."""
     place = _seal_of(path)
     seen = ownfiles.take_snapshot(place)
     # What says something else is nobody's seal, and stays.
-    if seen and not ownfiles.is_own(place) and not read_sealed_digest(path)[0]:
+    if seen and not ownfiles.is_own(place) and not _read_seal(path):
         return False
     try:
-        text = f"{digest} {_state_of(image or path)}\n{path.name}\n"
         with ownfiles.new_file(place, seen, prefix=PARTIAL) as file:
-            file.write(os.fsencode(text))
+            file.write(os.fsencode(f"{_state_of(image or path)}\n{path.name}\n"))
     except (OSError, OutputError):
         return False
     return True
 
 
-def read_sealed_digest(path: Path) -> tuple[str, bool]:
-    """Return the digest that an image was sealed with, and whether its file is as it was then; empty without a seal."""
+def is_sealed(path: Path) -> bool:
+    """Whether an image is in the state that its seal records."""
+    with suppress(OSError):
+        return _read_seal(path) == _state_of(path)
+    return False
+
+
+def _read_seal(path: Path) -> str:
+    """Return the state in which an image was sealed; empty without a seal."""
     try:
         # What is behind a link is not of the cache.
         if not all(stat.S_ISREG(os.lstat(each).st_mode) for each in (path, _seal_of(path))):
-            return "", False
+            return ""
         with _seal_of(path).open("rb") as file:
-            facts, _, name = os.fsdecode(file.read(_MOST_SEAL_BYTES)).partition("\n")
-        match = _SEALED.fullmatch(facts)
-        # Earlier versions did not write the name.
-        if match is None or (name and name.removesuffix("\n") != path.name):
-            return "", False
-        return match["digest"], match["state"] == _state_of(path)
+            facts, _, name = os.fsdecode(file.read(_MAX_SEAL_BYTES)).partition("\n")
     except OSError:
-        return "", False
+        return ""
+    match = _SEALED.fullmatch(facts)
+    # Earlier versions wrote a digest first, and at first no name.
+    return match["state"] if match and name.removesuffix("\n") in ("", path.name) else ""
 
 
-_SEALED: Final = re.compile(r"(?P<digest>[0-9a-f]{32}) (?P<state>\d+ \d+ \d+ \d+)")
+_SEALED: Final = re.compile(r"([0-9a-f]{32} )?(?P<state>\d+ \d+ \d+ \d+)")
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove an image that was touched since it was sealed, if it is the same file, and has no other name."""
+    with suppress(OSError, OutputError):
+        seen, status = ownfiles.take_snapshot(path), path.stat()
+        if _read_seal(path).split(" ")[0] == str(status.st_ino) and status.st_nlink == 1:
+            ownfiles.remove(path, seen)
 
 
 def _seal_of(path: Path) -> Path:
@@ -423,52 +410,16 @@ def remove(images: Iterable[KeptImage]) -> int:
     freed = 0
     for item in images:
         is_named = inputs.is_input(item.path) and os.path.realpath(item.path) not in _served
-        if is_named or not _is_sealed(item.path):
+        if is_named or not is_sealed(item.path):
             continue
         seen = {path: ownfiles.take_snapshot(path) for path in (item.path, _seal_of(item.path))}
         with suppress(OSError, OutputError):
             # As it was sealed still, now that its state is known.
-            if read_sealed_digest(item.path)[1]:
+            if is_sealed(item.path):
                 ownfiles.remove(item.path, seen[item.path])
                 freed += item.stored_bytes
                 ownfiles.remove(_seal_of(item.path), seen[_seal_of(item.path)])
     return freed
-
-
-class Digest:
-    """The data of an image, wherever its file has holes: runs of data with their places."""
-
-    def __init__(self) -> None:
-        import hashlib
-
-        self._hash = hashlib.blake2b(digest_size=16)
-
-    def add(self, offset: int, data: memoryview) -> None:
-        """Take in a run that holds more than zeros."""
-        self._hash.update(offset.to_bytes(8, "little"))
-        self._hash.update(data)
-
-    def of(self, size_bytes: int) -> str:
-        """Return the digest of an image of this length."""
-        whole = self._hash.copy()
-        whole.update(size_bytes.to_bytes(8, "little"))
-        return whole.hexdigest()
-
-
-def digest_of(image: RawFile) -> str:
-    """Read what is stored of an image that is kept."""
-    found, begun = Digest(), 0
-    holes = [*image.holes.tolist(), (image.size_bytes, 0)]
-    with phase("checking what is kept", image.size_bytes) as read:
-        for hole, length in holes:
-            for offset in range(begun, hole, CHUNK_BYTES):
-                chunk = image.read(offset, min(CHUNK_BYTES, image.size_bytes - offset))
-                for first, last in data_runs(chunk):
-                    found.add(offset + first, memoryview(chunk)[first:last])
-                begun = offset + CHUNK_BYTES
-            begun = max(begun, (hole + length) // CHUNK_BYTES * CHUNK_BYTES)
-            read.at(min(begun, image.size_bytes))
-    return found.of(image.size_bytes)
 
 
 def data_runs(chunk: bytes) -> Iterator[tuple[int, int]]:
@@ -496,20 +447,17 @@ _CHECK_EVERY_BYTES: Final = 64 * 1024**2
 
 
 class _SparseWriter:
-    """Writes what is not zero of a decompressed image, each run at its place, and digests it."""
+    """Writes what is not zero of a decompressed image, each run at its place."""
 
     def __init__(self, target: BinaryIO, source: Source, folder: Path) -> None:
         self._target, self._source, self._folder = target, source, folder
         self.size_bytes = self._stored_bytes = self._checked_bytes = 0
-        self.digest = Digest()
 
     def write(self, chunk: bytes) -> None:
         """Write the next part of the image; refuse what no image is, and what does not fit on the disk."""
         for start, stop in data_runs(chunk):
-            place, data = self.size_bytes + start, memoryview(chunk)[start:stop]
-            self._target.seek(place)
-            self._target.write(data)
-            self.digest.add(place, data)
+            self._target.seek(self.size_bytes + start)
+            self._target.write(memoryview(chunk)[start:stop])
             self._stored_bytes += stop - start
         self.size_bytes += len(chunk)
         if self.size_bytes > MAX_IMAGE_BYTES:
@@ -542,14 +490,15 @@ def unpack(
     if cache_dir is None or not isinstance(source, RawFile):
         return _decompress_to_temporary(source, way)
     is_cache(cache_dir)
-    kept = cache_dir / cached_name(Path(source.name).name, source.status())
+    kept = cache_dir / make_cached_name(Path(source.name).name, source.status())
     with contextlib.suppress(ImageError):
         image = open_cached(kept)
-        digest, is_untouched = read_sealed_digest(kept)
-        if is_untouched or (digest and digest_of(image) == digest):
-            touch(kept, digest)
+        if is_sealed(kept):
+            with suppress(OSError):
+                os.utime(_seal_of(kept))
             return _name_image(image, source)
         image.close()
+        _remove_stale(kept)
     return _name_image(_decompress_to_cache(source, way, kept), source)
 
 
@@ -582,19 +531,19 @@ def _decompress_to_cache(source: RawFile, way: str, kept: Path) -> RawFile:
             cause = error.__cause__ if isinstance(error, OutputError) else error
             reason = getattr(cause, "strerror", None) or str(error)
             raise ImageError(f"{kept.parent}: cannot be used as a cache: {reason.lower()}") from error
-        digest = _decompress(source, way, cast("BinaryIO", target), kept.parent)
+        _decompress(source, way, cast("BinaryIO", target), kept.parent)
         # A name that a crash leaves must not lead to a file that it has emptied.
         os.fsync(target.fileno())
         target.close()
         image = RawFile(partial)
-        is_same = kept.name == cached_name(Path(source.name).name, source.status())
+        is_same = kept.name == make_cached_name(Path(source.name).name, source.status())
         # What has the name by now, and is not as it was sealed, is not replaced.
         is_kept = is_same and not os.path.lexists(kept) and make_room(kept.parent, disk_bytes(image.status()))
         # Only a whole image that is sealed gets the name by which the next run finds it.
-        return _move_into_cache(image, partial, kept, digest) if is_kept and seal(kept, digest, partial) else image
+        return _move_into_cache(image, partial, kept) if is_kept and seal(kept, partial) else image
 
 
-def _move_into_cache(image: RawFile, partial: Path, kept: Path, digest: str) -> RawFile:
+def _move_into_cache(image: RawFile, partial: Path, kept: Path) -> RawFile:
     """Give an image its name, unless another process was first."""
     with contextlib.suppress(FileExistsError):
         try:
@@ -603,12 +552,12 @@ def _move_into_cache(image: RawFile, partial: Path, kept: Path, digest: str) -> 
             image.close()  # Windows gives no other name to what is open
             ownfiles.rename_new(partial, kept)
             image = RawFile(kept)
-        touch(kept, digest)
+        seal(kept)  # its name changed the state of the file
     return image
 
 
-def _decompress(source: Source, way: str, target: BinaryIO, folder: Path) -> str:
-    """Write what comes to a sparse file; the digest of its contents."""
+def _decompress(source: Source, way: str, target: BinaryIO, folder: Path) -> None:
+    """Write what comes to a sparse file."""
     packed = SourceReader(source)
     written = _SparseWriter(target, source, folder)
     _, unpack_chunks = COMPRESSIONS[way]
@@ -627,4 +576,3 @@ def _decompress(source: Source, way: str, target: BinaryIO, folder: Path) -> str
         ) from error
     except OSError as error:
         raise ImageError(f"{folder}: cannot hold the decompressed image: {reason_of(error)}") from error
-    return written.digest.of(written.size_bytes)

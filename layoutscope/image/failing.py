@@ -154,16 +154,16 @@ class FailingSource(WrappedSource):
 def around_failures(sources: Sequence[Source], work: Callable[[], Result]) -> Result:
     """Repeat work on images until nothing fails of which it did not know."""
     for _ in range(MAX_ATTEMPTS):
-        known = _unread_bytes(sources)
+        known = _count_unread_bytes(sources)
         try:
             result = work()
         except FailingError:
             raise
         except LayoutscopeError:
-            if _unread_bytes(sources) == known:
+            if _count_unread_bytes(sources) == known:
                 raise
             continue
-        if _unread_bytes(sources) == known:
+        if _count_unread_bytes(sources) == known:
             return result
     raise FailingError(
         f"{sources[0].name}: the disk fails too often: other areas failed in each of {MAX_ATTEMPTS} readings; "
@@ -172,7 +172,7 @@ def around_failures(sources: Sequence[Source], work: Callable[[], Result]) -> Re
     )
 
 
-def _unread_bytes(sources: Sequence[Source]) -> int:
+def _count_unread_bytes(sources: Sequence[Source]) -> int:
     return sum(total(source.unread_ranges()) for source in sources)
 
 

@@ -25,9 +25,9 @@ from layoutscope.image.failing import FailingSource, RescuedSource, read_map
 from layoutscope.image.raw import Device, RawFile
 from layoutscope.image.remembered import RememberedSource
 from layoutscope.image.signatures import (
-    encrypted_refusal,
     former_trailer_of,
     header_of,
+    make_encrypted_refusal,
     peek,
     refuse_containers,
     signature_of,
@@ -146,13 +146,13 @@ def _open_if_encrypted(source: Source, password: str | None) -> Source:
     what = f"{source.name}: is an encrypted disk image"
     if header is not None:
         if password is None:
-            raise encrypted_refusal(what, header.key_bits, header.len_data)
+            raise make_encrypted_refusal(what, header.key_bits, header.len_data)
         return encrypted.open_encrypted(source, header, password)
     if trailer is None:
         return source
     if password is None:
         key_bits = encrypted.former_key_bits(trailer)
-        raise encrypted_refusal(f"{what} before Mac OS X 10.5", key_bits, trailer.len_data)
+        raise make_encrypted_refusal(f"{what} before Mac OS X 10.5", key_bits, trailer.len_data)
     return encrypted.open_former(source, trailer, password)
 
 

@@ -326,9 +326,9 @@ class DirectDrive:
 
     def read(self, offset: int, length: int) -> tuple[int, int]:
         """Read once; when it began and how long it took, in nanoseconds."""
-        return self._timed(offset, length, memoryview(self._memory)[:length])
+        return self._time_read(offset, length, memoryview(self._memory)[:length])
 
-    def _timed(self, offset: int, length: int, target: memoryview) -> tuple[int, int]:
+    def _time_read(self, offset: int, length: int, target: memoryview) -> tuple[int, int]:
         began = time.perf_counter_ns()
         try:
             got = os.preadv(self._descriptor, [target], offset)
@@ -347,7 +347,7 @@ class DirectDrive:
         began = time.perf_counter_ns()
         with ThreadPoolExecutor(depth) as threads:
             for _ in threads.map(
-                lambda offset: self._timed(offset, length, memoryview(mmap.mmap(-1, length))), offsets
+                lambda offset: self._time_read(offset, length, memoryview(mmap.mmap(-1, length))), offsets
             ):
                 pass
         return time.perf_counter_ns() - began

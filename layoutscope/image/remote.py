@@ -9,16 +9,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.client
-import io
 import queue
 import re
 import socket
 import ssl
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from http import HTTPStatus
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from layoutscope.errors import ImageError, UnsupportedError, install_command
@@ -75,11 +75,27 @@ class ServerError(OSError):
 
 
 class _Deadline:
-    """The moment by which a request must have its answer."""
+    """The moment by which a request must have its answer: the socket that it waits for is shut down then."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._end = monotonic() + seconds
+        self.socket: socket.socket | None = None
+        self._timer = threading.Timer(seconds, self._expire)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def _expire(self) -> None:
+        # A server that sends a byte now and then would meet any limit of single reads.
+        if self.socket is not None:
+            with suppress(OSError):
+                socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
 
     @property
     def remaining_s(self) -> float:
@@ -99,77 +115,17 @@ class _Deadline:
         return f"the server failed: it gave no whole answer within {self.seconds:,.3g} seconds"
 
 
-class _Socket(io.RawIOBase):
-    """A connection whose reads and writes end at the deadline of the request, however many they are."""
-
-    def __init__(self, place: SplitResult, deadline: _Deadline) -> None:
-        self.deadline = deadline
-        host = place.hostname or ""
-        self._socket = _connect(host, place.port or _PORTS[place.scheme], deadline)
-        if place.scheme == "https":
-            self._socket.settimeout(deadline.left())
-            try:
-                self._socket = ssl.create_default_context().wrap_socket(self._socket, server_hostname=host)
-            except BaseException:
-                self._socket.close()
-                raise
-        self.lines = io.BufferedReader(self, 64 * 1024)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._socket.settimeout(self.deadline.left())
-        return self._socket.recv_into(buffer)
-
-    def send(self, data: bytes) -> None:
-        self._socket.settimeout(self.deadline.left())
-        self._socket.sendall(data)
-
-    def makefile(self, _mode: str) -> io.BufferedIOBase:
-        """Give :class:`http.client.HTTPResponse`, which closes what it reads from, a view that leaves this open."""
-        return _Unclosed(self)
-
-    def close(self) -> None:
-        self._socket.close()
-        super().close()
-
-
-class _Unclosed(io.BufferedIOBase):
-    """The buffer of a connection, which the next answer on it goes on reading."""
-
-    def __init__(self, connection: _Socket) -> None:
-        self._lines = connection.lines
-
-    def readable(self) -> bool:
-        return True
-
-    def readline(self, size: int | None = -1, /) -> bytes:
-        return self._lines.readline(size)
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        return self._lines.read(size)
-
-    def readinto(self, buffer: Any) -> int:
-        return self._lines.readinto(buffer)
-
-
-def _connect(host: str, port: int, deadline: _Deadline) -> socket.socket:
-    places = socket.getaddrinfo(host.encode("idna").decode("ascii"), port, type=socket.SOCK_STREAM)
-    failure: OSError = OSError("has no address")
-    for number, (family, kind, protocol, _, place) in enumerate(places):
-        made = socket.socket(family, kind, protocol)
-        # An address that does not answer leaves time for the others.
-        made.settimeout(deadline.left() / (len(places) - number))
-        try:
-            made.connect(place)
-        except OSError as error:
-            made.close()
-            failure = error
-        else:
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return made
-    raise failure
+def _connect(place: SplitResult, deadline: _Deadline) -> http.client.HTTPConnection:
+    kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
+    # An address that does not answer leaves time for another one.
+    connection = kind(place.hostname or "", place.port or _PORTS[place.scheme], timeout=deadline.left() / 2)
+    try:
+        connection.connect()
+    except BaseException:
+        connection.close()
+        raise
+    connection.sock.settimeout(None)
+    return connection
 
 
 class WebFile:
@@ -180,7 +136,7 @@ class WebFile:
         self.facts: dict[str, str] = {}
         self.size_bytes = -1
         self._read_header_settings = _read_header_settings()
-        self._idle: queue.SimpleQueue[tuple[tuple[str, str], _Socket]] = queue.SimpleQueue()
+        self._idle: queue.SimpleQueue[tuple[tuple[str, str], http.client.HTTPConnection]] = queue.SimpleQueue()
         try:
             self._origin = self._target = _place(address)
         except ValueError as error:
@@ -237,23 +193,23 @@ class WebFile:
 
     def _read(self, wanted: Range, stop: threading.Event) -> bytes:
         """Read a range, again where the failure may pass and time is left."""
-        deadline = _Deadline(TIMEOUT_S + (wanted[1] - wanted[0]) / SLOWEST_BYTES_S)
-        for wait in (*WAITS_S, None):
-            try:
-                return self._attempt(wanted, deadline)
-            except ServerError as error:
-                failure = error
-            except TimeoutError:
-                failure = ServerError(deadline.missed, may_pass=True)
-            # A connection that was refused is among these, and an answer that is not HTTP.
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                may_pass = not isinstance(error, ssl.SSLCertVerificationError)
-                failure = ServerError(f"cannot be reached: {_reason(error)}", may_pass=may_pass)
-                failure.__cause__ = error
-            if wait is None or not failure.may_pass:
-                break
-            if stop.wait(min(wait, max(0.0, deadline.remaining_s))) or deadline.remaining_s <= 0:
-                break
+        with _Deadline(TIMEOUT_S + (wanted[1] - wanted[0]) / SLOWEST_BYTES_S) as deadline:
+            for wait in (*WAITS_S, None):
+                try:
+                    return self._attempt(wanted, deadline)
+                except ServerError as error:
+                    failure = error
+                # A connection that was refused is among these, and an answer that is not HTTP.
+                except (OSError, http.client.HTTPException, ValueError) as error:
+                    may_pass = not isinstance(error, ssl.SSLCertVerificationError)
+                    failure = ServerError(f"cannot be reached: {_reason(error)}", may_pass=may_pass)
+                    failure.__cause__ = error
+                if deadline.remaining_s <= 0:  # what came was cut off
+                    failure = ServerError(deadline.missed)
+                if wait is None or not failure.may_pass:
+                    break
+                if stop.wait(min(wait, max(0.0, deadline.remaining_s))) or deadline.remaining_s <= 0:
+                    break
         raise ImageError(f"{self.name}: {failure}") from failure
 
     def _attempt(self, wanted: Range, deadline: _Deadline) -> bytes:
@@ -282,25 +238,28 @@ class WebFile:
                 if is_whole:
                     self._idle.put(((place.scheme, place.netloc), connection))
                 else:
+                    answer.close()
                     connection.close()
         raise ServerError(f"its server redirects more than {MAX_REDIRECTS} times, the last time to {_origin(place)}")
 
-    def _ask(self, place: SplitResult, wanted: Range, deadline: _Deadline) -> tuple[_Socket, http.client.HTTPResponse]:
+    def _ask(
+        self, place: SplitResult, wanted: Range, deadline: _Deadline
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Send a request and read the head of its answer."""
-        request = self._request(place, wanted)
         while True:
             kept = self._take_connection(place)
-            connection = kept or _Socket(place, deadline)
-            connection.deadline = deadline
+            connection = kept or _connect(place, deadline)
+            deadline.socket = connection.sock
             try:
-                return connection, _send_request(connection, request)
+                connection.request("GET", _target_of(place), headers=self._fields(place, wanted))
+                return connection, connection.getresponse()
             except BaseException as error:
                 connection.close()
                 # Servers close connections that were idle for a while: that is not a failure.
                 if kept is None or not isinstance(error, ConnectionError):
                     raise
 
-    def _take_connection(self, place: SplitResult) -> _Socket | None:
+    def _take_connection(self, place: SplitResult) -> http.client.HTTPConnection | None:
         """Take a connection that is open to a server, if there is one."""
         try:
             origin, connection = self._idle.get_nowait()
@@ -311,16 +270,11 @@ class WebFile:
         connection.close()
         return None
 
-    def _request(self, place: SplitResult, wanted: Range) -> bytes:
-        path = quote(place.path or "/", safe="/%:@!$&'()*+,;=~-._")
-        query = f"?{quote(place.query, safe='/?%:@!$&()*+,;=~-._')}" if place.query else ""
-        host = place.netloc.rpartition("@")[2].encode("idna").decode("ascii")
+    def _fields(self, place: SplitResult, wanted: Range) -> dict[str, str]:
+        """Return the header fields of a request; http.client asks for an answer that is not packed."""
         fields = {
-            "Host": host,
             "User-Agent": f"layoutscope/{__version__}",
             "Accept": "*/*",
-            # An answer that is packed has other bytes than the file, and any number of them.
-            "Accept-Encoding": "identity",
             "Range": f"bytes={wanted[0]}-{wanted[1] - 1}",
         }
         if (place.scheme, place.netloc) == (self._origin.scheme, self._origin.netloc):
@@ -328,8 +282,7 @@ class WebFile:
             if place.username is not None:
                 secret = f"{unquote(place.username)}:{unquote(place.password or '')}".encode()
                 fields["Authorization"] = f"Basic {base64.b64encode(secret).decode('ascii')}"
-        lines = [f"GET {path}{query} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
-        return "\r\n".join([*lines, "", ""]).encode("latin-1")
+        return fields
 
     def _read_answer(self, answer: http.client.HTTPResponse, wanted: Range) -> bytes:
         """Compare an answer with what was asked for, and read the bytes of the range."""
@@ -382,11 +335,9 @@ class WebFile:
             raise ServerError(f"{changed} {name} was {self.facts[name]}, and is {facts[name]}")
 
 
-def _send_request(connection: _Socket, request: bytes) -> http.client.HTTPResponse:
-    connection.send(request)
-    answer = http.client.HTTPResponse(connection, method="GET")  # type: ignore[arg-type]  # it takes what has makefile
-    answer.begin()
-    return answer
+def _target_of(place: SplitResult) -> str:
+    path = quote(place.path or "/", safe="/%:@!$&'()*+,;=~-._")
+    return f"{path}?{quote(place.query, safe='/?%:@!$&()*+,;=~-._')}" if place.query else path
 
 
 def _refuse_status(answer: http.client.HTTPResponse, wanted: Range) -> None:

@@ -237,7 +237,7 @@ def former_trailer_of(source: Source) -> EncryptedImage.FormerTrailer | None:
         return None
 
 
-def encrypted_refusal(what: str, key_bits: int, size_bytes: int) -> UnsupportedError:
+def make_encrypted_refusal(what: str, key_bits: int, size_bytes: int) -> UnsupportedError:
     """Describe how large the disk inside is, how it is encrypted, and what to do."""
     message = f"{what} of {format_bytes(size_bytes)} (AES-{key_bits}), as FileVault 1 makes of homes"
     return UnsupportedError(message, code="encrypted-image", advice=PASSWORD_ADVICE)

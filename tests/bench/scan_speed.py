@@ -22,13 +22,13 @@ from pathlib import Path
 
 DECODE = """
 import json, resource, sys, time
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 import layoutscope.filesystems.hfsplus.layout, layoutscope.filesystems.apfs.reader
 def used():
     now = resource.getrusage(resource.RUSAGE_SELF)
     return time.perf_counter(), now.ru_utime, now.ru_stime
 first = used()
-with opened(sys.argv[1], request_of({})) as image:
+with open_volumes(sys.argv[1], make_request({})) as image:
     last = used()
     known = sum(layout.facts.metadata_read_bytes for layout in image.layouts)
     entries = sum(layout.entries.height for layout in image.layouts)
@@ -39,8 +39,8 @@ RANGES = """
 import sys
 import numpy as np
 from layoutscope.api.images import metadata_ranges
-from layoutscope.api.reading import opened, request_of
-with opened(sys.argv[1], request_of({})) as image:
+from layoutscope.api.reading import make_request, open_volumes
+with open_volumes(sys.argv[1], make_request({})) as image:
     np.save(sys.argv[2], metadata_ranges(image.layouts, 0, image.images[0].size_bytes))
 """
 

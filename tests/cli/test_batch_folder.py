@@ -14,9 +14,8 @@ import pytest
 import layoutscope
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
-from layoutscope import ownfiles
 from layoutscope.errors import UsageError
-from layoutscope.fleet.store import WORK, FleetFolder
+from layoutscope.fleet.store import FleetFolder
 from layoutscope.tables.capture import is_capture
 from tests.cli.test_batch import files_of
 
@@ -63,19 +62,6 @@ def test_a_batch_is_taken_up_as_often_as_one_likes(run, made, fleet):
     for words in ((), ("--order", "names"), ()):
         result = resumed(run, made, fleet, *words)
         assert result.exit_code == 0, result.stderr
-    assert not (fleet / WORK).exists()
-
-
-def test_a_folder_is_in_the_list_before_it_is_made(fleet, monkeypatch):
-    """A batch that is killed in between leaves a line, and none that was made stays without one."""
-    batch = FleetFolder(fleet)
-    batch.prepare({})
-    with monkeypatch.context() as patch:
-        patch.setattr(ownfiles, "_make_state", None)  # as a kill just after the folder was made
-        with pytest.raises(TypeError):
-            batch.new_work("0123456789abcdef")
-    assert len(list((fleet / "work").iterdir())) == 1
-    FleetFolder(fleet).clear_work()
     assert list((fleet / "work").iterdir()) == []
 
 
@@ -94,14 +80,11 @@ def test_folders_behind_links_are_refused(run, made, fleet, tmp_path, name):
     assert states(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["batch.lock", "batch.work", "batch.json", "volumes.parquet", "."])
+@pytest.mark.parametrize("name", ["batch.lock", "batch.json", "volumes.parquet", "."])
 def test_files_behind_links_are_refused(run, made, fleet, tmp_path, name):
     """Nothing is written through them, nor is the folder reached by one."""
     far, place = tmp_path / "far", fleet if name == "." else fleet / name
-    if place.exists():
-        place.rename(far)
-    else:
-        far.write_text("0a.abcdefgh 1\n")
+    place.rename(far)
     place.symlink_to(far)
     before = states(tmp_path)
     result = resumed(run, made, fleet)
@@ -124,29 +107,20 @@ def test_a_lock_that_is_no_file_is_refused(run, made, fleet, kind):
 
 
 def test_only_what_the_batch_made_goes_from_its_work(made, fleet):
-    """A folder that it lists goes; one that is another, or is not listed, stays, and so does what others put there."""
+    """Folders with names of its kind go with what is in them; whatever else is there stays."""
     folder = FleetFolder(fleet)
-    ours, moved, shared = (folder.new_work(name) for name in ("0a", "0b", "0d"))
-    with ownfiles.part_file(ours, "half") as (_, half):
-        half.rename(ours / "half")
-    (shared / "notes.txt").write_text("mine")
-    moved.rename(moved.with_name("aside"))
-    for name in (moved.name, "evidence", "0c.abcdefgh"):
-        (fleet / "work" / name).mkdir()
-        (fleet / "work" / name / "disk.img").write_bytes(b"disk")
+    abandoned, linked = folder.new_work("0a"), folder.new_work("0b")
+    (abandoned / "half").write_bytes(b"half")
+    linked.rmdir()
+    linked.symlink_to(made)
+    (fleet / "work" / "evidence").mkdir()
+    (fleet / "work" / "evidence" / "disk.img").write_bytes(b"disk")
+    (fleet / "work" / "notes.txt").write_text("mine")
     layoutscope.batch(made / "disks", fleet, drives=["generic-7200"], resume=True, workers=1)
     left = sorted(path.name for path in (fleet / "work").iterdir())
-    assert left == sorted([moved.name, shared.name, "aside", "evidence", "0c.abcdefgh"])
-    assert (shared / "notes.txt").read_text() == "mine"
+    assert left == sorted([linked.name, "evidence", "notes.txt"])
     assert (fleet / "work" / "evidence" / "disk.img").read_bytes() == b"disk"
-
-
-def test_a_list_of_something_else_is_left_alone(run, made, fleet):
-    """No name in it is believed to be more than a name in the folder of work."""
-    (fleet / WORK).write_text("../captures 1\n")
-    result = resumed(run, made, fleet)
-    assert (result.exit_code, "is not the list of what a batch has under way" in result.stderr) == (2, True)
-    assert (fleet / WORK).read_text() == "../captures 1\n"
+    assert (made / "disks").is_dir()
 
 
 @pytest.mark.parametrize("name", ["volumes.parquet", "batch.json"])
@@ -199,7 +173,7 @@ def test_no_other_verb_writes_into_a_batch(run, made, fleet, tmp_path):
     captures = [path for path in fleet.rglob("*") if is_capture(path)]
     assert len(captures) == 2
     for folder in (fleet, tmp_path / "linked"):
-        for place in (*files, fleet / WORK, fleet / "rows" / "new.json", fleet / "captures" / "new"):
+        for place in (*files, fleet / "rows" / "new.json", fleet / "captures" / "new"):
             goal = folder / place.relative_to(fleet)
             for words in (("kit", "-o"), ("plan", disk, "--emit-order"), ("extract", disk, "-o")):
                 result = run(*words, goal, "--force")

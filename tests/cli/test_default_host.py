@@ -99,8 +99,8 @@ def test_a_forecast_for_another_system_says_so(reference_image, host, is_told):
 
 def test_images_of_two_writers_are_read_once(reference_image, monkeypatch):
     """The host is chosen between reading and modelling."""
-    read, opened = [], scanning.opened
-    monkeypatch.setattr(scanning, "opened", lambda path, *more: read.append(path) or opened(path, *more))
+    read, opened = [], scanning.open_volumes
+    monkeypatch.setattr(scanning, "open_volumes", lambda path, *more: read.append(path) or opened(path, *more))
     images = [reference_image("aged/apfs-20000-c00.img"), reference_image("apple/plaso_spotlight10.13.raw")]
     assert set(compare(images, drives=()).hosts) == {"macos"}
     assert read == images

@@ -210,6 +210,6 @@ def test_an_error_of_a_file_names_the_file(run, image, monkeypatch):
     def fail(*_args, **_options):
         raise OSError(5, "Input/output error", "/dev/disk4")
 
-    monkeypatch.setattr("layoutscope.api.scan.opened", fail)
+    monkeypatch.setattr("layoutscope.api.scan.open_volumes", fail)
     result = run("scan", image)
     assert (result.exit_code, result.stderr) == (1, "layoutscope: /dev/disk4: input/output error\n")

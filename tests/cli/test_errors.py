@@ -92,7 +92,7 @@ def test_truncated_read_is_no_abort(run, image, monkeypatch):
     def fail(*_args, **_options):
         raise TruncatedError("cut", structure="node", image_offset=4096)
 
-    monkeypatch.setattr("layoutscope.api.scan.opened", fail)
+    monkeypatch.setattr("layoutscope.api.scan.open_volumes", fail)
     assert "node at byte 4,096: cut" in one_line(run("scan", image), 1)
 
 
@@ -107,7 +107,7 @@ def test_interrupt_ends_with_130(run, image, monkeypatch):
     def interrupt(*_args, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("layoutscope.api.scan.opened", interrupt)
+    monkeypatch.setattr("layoutscope.api.scan.open_volumes", interrupt)
     result = run("scan", image)
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "")
 
@@ -178,7 +178,7 @@ def test_no_memory_is_one_line(run, image, monkeypatch):
     def fail(*_args, **_options):
         raise MemoryError
 
-    monkeypatch.setattr("layoutscope.api.scan.opened", fail)
+    monkeypatch.setattr("layoutscope.api.scan.open_volumes", fail)
     result = run("scan", image)
     assert (result.exit_code, result.stderr) == (1, "layoutscope: there is not enough memory for this\n")
 

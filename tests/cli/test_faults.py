@@ -287,7 +287,7 @@ def test_a_file_that_shrinks_is_told(disks, tmp_path, verb):
 @pytest.mark.parametrize(
     "module",
     [
-        "layoutscope.bounded",
+        "layoutscope.memory",
         "layoutscope.cli",
         "typer",
         "numpy",

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import layoutscope
-from layoutscope.api.measure import fitted_to_text
+from layoutscope.api.measure import fit_log_text
 from layoutscope.drive.calibration.plan import read_log
 from tests.recordings import fs_usage_lines
 from tests.unit.drive.fakes import FakeDrive
@@ -278,7 +278,7 @@ def test_its_reads_tell_a_drive(tmp_path, on_arrival, mirror):
     """On a drive of the model: turn, on-arrival read-ahead, overhead, look-ahead and streams, within a minute."""
     profile = layoutscope.load_profile("generic-7200").with_figures(capacity_bytes=200 * 10**9, on_arrival=on_arrival)
     drive = FakeDrive(profile, mirror=mirror)
-    found = fitted_to_text(perl_reads(drive, tmp_path), "log", "mine").profile
+    found = fit_log_text(perl_reads(drive, tmp_path), "log", "mine").profile
     assert drive.now_ms < 60_000
     assert found.number("rpm") == pytest.approx(7200, rel=1e-4)
     assert found.number("read_hit_ms") == pytest.approx(0.17, abs=0.03)  # and the time between two looks at the clock

@@ -453,7 +453,7 @@ def test_an_old_capture_survives_a_failure(disk, tmp_path, monkeypatch):
     def fail(*_names):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("layoutscope.ownfiles._rename", fail)
+    monkeypatch.setattr("layoutscope.ownfiles.rename_new", fail)
     with pytest.raises(OutputError, match="no space left"):
         save(result, capture, force=True)
     assert digest(capture) == known

@@ -102,8 +102,8 @@ def test_time_for_1000_entries_is_said_of_whole_volumes_alone(over_orders, image
 
 def test_the_image_is_read_once(monkeypatch, image):
     """All orders take one opening of the image and as many reads of it as a single order."""
-    opened, times = reading.opened, []
-    monkeypatch.setattr("layoutscope.api.predict.opened", lambda *words: times.append(1) or opened(*words))
+    opened, times = reading.open_volumes, []
+    monkeypatch.setattr("layoutscope.api.predict.open_volumes", lambda *words: times.append(1) or opened(*words))
     together = predict(image, workload={"order": "all"})
     assert len(times) == 1
     assert together.image.reads == predict(image).image.reads

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from layoutscope import bounded
+from layoutscope import memory
 from tests.cli.conftest import ROOT
 
 IMAGES = ROOT / "fixtures" / "images"
@@ -46,20 +46,20 @@ def test_a_batch_is_read_by_processes_of_the_executable(executable, tmp_path):
 
 def test_with_python_a_part_is_what_python_is_told():
     """From an installation nothing is asked of the program's own command line."""
-    assert bounded.make_command("layoutscope.x", "-m", "layoutscope.x") == [sys.executable, "-m", "layoutscope.x"]
-    assert bounded.get_requested_module() is None
+    assert memory.make_command("layoutscope.x", "-m", "layoutscope.x") == [sys.executable, "-m", "layoutscope.x"]
+    assert memory.get_requested_module() is None
 
 
 def test_no_word_makes_an_installed_command_a_part(shell):
     """The word is one of the executable alone, and runs nothing else."""
-    ended = shell(bounded.OWN_PART, "layoutscope.fleet.worker")
+    ended = shell(memory.OWN_PART, "layoutscope.fleet.worker")
     assert ended.returncode == 2
     assert "No such option" in ended.stderr or "no such option" in ended.stderr.lower()
 
 
 def test_the_executable_runs_no_strangers_module(executable):
     """Only modules of the package are parts."""
-    ended = executable(bounded.OWN_PART, "this")
+    ended = executable(memory.OWN_PART, "this")
     assert ended.returncode == 2
     assert "Zen" not in ended.stdout
 
@@ -72,4 +72,4 @@ def test_everything_that_is_started_goes_the_same_way():
         if "sys.executable" in path.read_text("utf-8")
     }
     # Compiling is for checkouts; Dask is not in the executable.
-    assert found == {"layoutscope/bounded.py", "layoutscope/structs/build.py", "layoutscope/fleet/engines.py"}
+    assert found == {"layoutscope/memory.py", "layoutscope/structs/build.py", "layoutscope/fleet/engines.py"}

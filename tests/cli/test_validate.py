@@ -17,7 +17,7 @@ from itertools import pairwise
 import pytest
 
 import layoutscope
-from layoutscope.api.measure import measured_on
+from layoutscope.api.measure import measure_drive
 from layoutscope.errors import ImageError
 from layoutscope.image import opening
 from tests.recordings import fs_usage_lines
@@ -136,7 +136,7 @@ def test_the_drive_is_that_of_its_model(run, packed, files):
 
 def test_the_drive_is_that_of_the_calibration(run, packed, files):
     """What the kit measured comes before its model, and is what is predicted for; --drive comes before both."""
-    log = measured_on(FakeDrive(flash()), "mine", []).log.text().encode()
+    log = measure_drive(FakeDrive(flash()), "mine", []).log.text().encode()
     known = {"physical.plist": plistlib.dumps({"MediaName": "APPLE SSD AP0256J", "SolidState": True})}
     kit = packed(files | known | {"calibration.csv": log})
     result = run("validate", kit, "--json")

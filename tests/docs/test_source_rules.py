@@ -22,7 +22,6 @@ ALLOWED = {
 
 
 CATCHES_ALL = {
-    "bounded.py",  # the program's end, where memory is limited
     "filesystems/registry.py",  # a stranger's package is loaded
     "fleet/query.py",  # what a thread ends in is raised in the one that waits for it
 }

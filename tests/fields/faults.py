@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.api.check import _checked
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.errors import LayoutscopeError
 from layoutscope.structs.checksum import fletcher64
 from tests.docs.spec.grammars import place
@@ -222,9 +222,9 @@ def outcomes(path: Path, fields: list[Field], order: str, seed: int = 0, **optio
 
 def found_on(path: Path, **options: Any) -> set[tuple[str, int | None]]:
     """Return codes and addresses of the warnings and errors of an image."""
-    request = request_of(options)
+    request = make_request(options)
     try:
-        with opened(path, request) as image:
+        with open_volumes(path, request) as image:
             groups: list[tuple[Finding, ...]] = [each.findings for each in _checked(image, request, {})]
             groups.append(tuple(image.findings))
     except LayoutscopeError:

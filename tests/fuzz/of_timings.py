@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @cache
 def bases() -> tuple[Base, ...]:
     """Measure two models of drives, with a clock of their own."""
-    from layoutscope.api.measure import measured_on
+    from layoutscope.api.measure import measure_drive
     from layoutscope.drive import load_profile
     from tests.unit.drive.fakes import FakeDrive
     from tests.unit.drive.lesser import without_map
@@ -22,17 +22,17 @@ def bases() -> tuple[Base, ...]:
 
     drives = {"disk": without_map(load_profile("cheetah9lp")), "flash": flash()}
     walk = [(k * 40_960, 4096) for k in range(50)]
-    found = {name: measured_on(FakeDrive(drive), "mine", walk) for name, drive in drives.items()}
+    found = {name: measure_drive(FakeDrive(drive), "mine", walk) for name, drive in drives.items()}
     return tuple(base_of(name, each.log.text().encode(), is_text=True) for name, each in found.items())
 
 
 def run(path: Path, base: Base) -> int:
     """Make a profile of a log."""
-    from layoutscope.api.measure import fitted_to_log
+    from layoutscope.api.measure import fit_log
     from layoutscope.errors import UsageError
 
     try:
-        fitted_to_log(path, "mine")
+        fit_log(path, "mine")
     except UsageError:
         return 0 if path.read_bytes() == base.whole() else 1
     return 0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutscope import scan
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.errors import LayoutscopeError
 from layoutscope.options import ReadOptions
 from layoutscope.results.scan import ScanResult, VolumeScan
@@ -237,7 +237,7 @@ def read(
 
 def _read_only(path: Path, *, drives: tuple[()], **options: Any) -> ScanResult:
     """Read an image as a scan does, and measure nothing."""
-    with opened(path, request_of(ReadOptions(**options))) as image:
+    with open_volumes(path, make_request(ReadOptions(**options))) as image:
         volumes = tuple(
             VolumeScan(layout, (), (), (), None, drives, layout_findings(layout)) for layout in image.layouts
         )

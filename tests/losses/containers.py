@@ -39,7 +39,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.errors import LayoutscopeError, UnreadError
 from layoutscope.options import ReadOptions
 from layoutscope.results.scan import ScanResult, VolumeScan
@@ -216,7 +216,7 @@ def _end(files: Files, chosen: Part, rng: random.Random) -> str:
 def verdict(base: Base, known: Known, folder: Path, *, sweep: bool, torn: bool = False) -> tuple[str, str]:
     """Read a changed disk and judge what is said of it; `torn` is one with a gap or too much within a volume."""
     try:
-        with opened(folder / base.path, request_of(ReadOptions(sweep=sweep, **base.options))) as image:
+        with open_volumes(folder / base.path, make_request(ReadOptions(sweep=sweep, **base.options))) as image:
             return _verdict_of(base, known, folder, image, torn=torn)
     except LayoutscopeError as error:
         told = str(error)

@@ -44,7 +44,7 @@ from fixtures.wrappers import (
     sparse_image,
     vdi,
 )
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.options import ReadOptions
 from layoutscope.structs import records
 from layoutscope.structs.recordtypes import Field, RecordType
@@ -174,7 +174,7 @@ def painted(volume: bytes) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "disk.img")
         path.write_bytes(volume)
-        with opened(path, request_of(ReadOptions())) as image:
+        with open_volumes(path, make_request(ReadOptions())) as image:
             for layout in image.layouts:
                 for file, fork, logical, at, length in places(layout):
                     for step in range(0, length, SECTOR):
@@ -746,7 +746,7 @@ def _foreign_parts(form: str, file: str, data: bytes) -> list[Part]:
 def known_of(base: Base, folder: Path) -> Known:
     """Read a sound disk."""
     write(base.pack({name: bytearray(data) for name, data in base.files.items()}), folder)
-    with opened(folder / base.path, request_of(ReadOptions(**base.options))) as image:
+    with open_volumes(folder / base.path, make_request(ReadOptions(**base.options))) as image:
         facts = [layout.facts for layout in image.layouts]
         spaces = tuple((each.image_offset, each.image_offset + each.size_bytes) for each in facts)
         return Known(rows_of(image), tuple(sorted({each.name for each in facts} - {""})), spaces)

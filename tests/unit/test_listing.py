@@ -121,10 +121,10 @@ def test_paths_of_several_volumes_begin_with_their_names(session):
     """Two volumes of one name are told apart by their numbers; a path of one volume has none."""
     layout = session.layouts[0]
     other = layout.changed(facts=replace(layout.facts, volume=2))
-    rows, _ = listing._listed([layout, other], "/Users")
+    rows, _ = listing._list_rows([layout, other], "/Users")
     found = rows.part(slice(None))
     half = len(rows) // 2
     assert found["volume"] == [1] * half + [2] * half
     assert (found["path"][0], found["path"][half]) == ("/Scattered (volume 1)/Users", "/Scattered (volume 2)/Users")
-    _, every = listing._listed([layout, other], None)
+    _, every = listing._list_rows([layout, other], None)
     assert every[:1] == ["/Scattered (volume 1)"]

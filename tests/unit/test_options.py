@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from layoutscope.api.reading import request_of
+from layoutscope.api.reading import make_request
 from layoutscope.cli.application import app
 from layoutscope.cli.options import long_flag, parameters_of
 from layoutscope.filesystems.registry import read_options
@@ -18,12 +18,12 @@ def test_a_request_has_what_callers_may_say():
     """Each keyword of reading is an option of all file systems, or one that a file system of the package declares."""
     own = set(read_options())
     assert own == {"xid", "snapshot", "second", "password", "no_journal"}
-    assert set(options_of(SharedReadOptions)) | own == set(options_of(ReadOptions)) == set(request_of({}))
+    assert set(options_of(SharedReadOptions)) | own == set(options_of(ReadOptions)) == set(make_request({}))
 
 
 def test_a_request_without_keywords_reads_everything_as_mounted():
     """By default all volumes are read with their names, as each file system does by default, no sweep."""
-    request = request_of({})
+    request = make_request({})
     assert (request["partition"], request["volume"], request["names"], request["sweep"]) == (None, None, True, False)
     assert {name: request[name] for name in read_options()} == {
         name: option.default for name, (option, _) in read_options().items()

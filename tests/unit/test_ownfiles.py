@@ -59,7 +59,6 @@ def calls_in(source: str) -> list[str]:
 WRITERS = {
     "api/outputs.py: target.open": "the null device",
     "api/validate.py: (folder / place).write_bytes": "a temporary folder of its own",
-    "bounded.py: open": "standard error, by its number",
     "cli/application.py: formatter.write_text": "a page of help",
     "cli/help.py: formatter.write_text": "a page of help",
     "fleet/worker.py: Path('/proc/self/clear_refs').write_text": "has the kernel measure memory anew",
@@ -188,20 +187,15 @@ def contents(path: Path) -> object:
     return sorted(path.iterdir()) if path.is_dir() else path.read_bytes()
 
 
-@pytest.fixture(params=["renameat2", "link", "placeholder"])
+@pytest.fixture(params=["link", "rename"])
 def way(request, monkeypatch):
-    """Have each way of renaming used, which file systems have more or fewer of."""
+    """Have each way of renaming used: some file systems have no hard links."""
 
     def refuse(*_args, **_named):
         raise OSError(errno.EPERM, "Operation not permitted")
 
-    if request.param != "renameat2":
-        monkeypatch.setattr(ownfiles, "_rename_function", lambda: None)
-    elif ownfiles._rename_function() is None:
-        pytest.skip("this system has no such rename")
-    if request.param == "placeholder":
+    if request.param == "rename":
         monkeypatch.setattr(os, "link", refuse)
-    return request.param
 
 
 @pytest.mark.usefixtures("way")
@@ -241,35 +235,6 @@ def test_what_takes_the_place_of_an_old_result_is_not_replaced(tmp_path, marks, 
     with pytest.raises(OutputError, match=r"a\.csv: was changed while the result was made, and stays as it is"):
         write()
     assert contents(target) == before
-    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
-
-
-@pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("stranger", STRANGERS)
-def test_what_is_replaced_in_the_last_moment_is_put_back(tmp_path, marks, monkeypatch, stranger):
-    """What got there between the last look and the rename is put back, and the command fails."""
-    target, before, look = marks(tmp_path / "a.csv", "four"), [], ownfiles.take_snapshot
-
-    def looked(path):
-        seen = look(path)
-        # The first look is that of the check, the second the last one.
-        if path == target and is_writing and not before:
-            STRANGERS[stranger](target)
-            before.append(contents(target))
-        return seen
-
-    is_writing = False
-    monkeypatch.setattr(ownfiles, "take_snapshot", looked)
-
-    def write() -> None:
-        nonlocal is_writing
-        with output(target, force=True) as file:
-            file.write(b"result")
-            is_writing = True
-
-    with pytest.raises(OutputError, match=r"a\.csv: was changed while the result was made, and stays as it is"):
-        write()
-    assert [contents(target)] == before
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 
 
@@ -327,70 +292,19 @@ def test_a_folder_that_was_changed_meanwhile_stays(tmp_path, marks, change):
     assert ownfiles.take_snapshot(goal) == before
 
 
-def test_only_folders_that_were_made_here_go(tmp_path):
-    """One that has the name of such a folder by now is another one's, and so is what a link in it leads to."""
+def test_links_are_not_followed_when_a_folder_goes(tmp_path):
+    """Neither one in the folder, nor one that has taken its place."""
     made, evidence = ownfiles.make_folder(tmp_path / "work"), tmp_path / "evidence"
     (evidence / "case1").mkdir(parents=True)
     (evidence / "case1" / "disk.img").write_bytes(b"disk")
     (made / "link").symlink_to(evidence)
     ownfiles.empty_folder(made)
     assert list(made.iterdir()) == []
-    made.rename(tmp_path / "aside")
+    ownfiles.remove_folder(made)
+    assert not made.exists()
     made.symlink_to(evidence)
-    for other in (made, evidence):
-        ownfiles.empty_folder(other)
-        ownfiles.remove_folder(other)
-        ownfiles.remove_abandoned(other, 0)
-    ownfiles.remove_abandoned(made, evidence.stat().st_ino)
+    ownfiles.remove_folder(made)
     assert (evidence / "case1" / "disk.img").read_bytes() == b"disk"
-    # As a new folder that got the inode of one that is gone.
-    ownfiles.remove_folder(tmp_path / "aside")
-    assert (tmp_path / "aside").is_dir()
-
-
-def test_a_folder_that_was_perhaps_never_made_goes_only_when_it_is_empty(tmp_path):
-    """Its process may have ended between the line in its list and the folder, or just after it."""
-    for name in ("never", "empty", "filled"):
-        if name != "never":
-            (tmp_path / name).mkdir()
-        if name == "filled":
-            (tmp_path / name / "notes").write_text("mine")
-        ownfiles.remove_abandoned(tmp_path / name, None)
-    assert [path.name for path in tmp_path.rglob("*")] == ["filled", "notes"]
-
-
-def test_a_part_of_a_result_without_a_file_yet_goes(tmp_path):
-    """Its process may have ended between making the folders and writing the first file."""
-    work = ownfiles.make_folder(tmp_path / "work")
-    (work / ownfiles.new_name(".capture.lscope.", ownfiles.PART) / "new" / "0").mkdir(parents=True)
-    ownfiles.remove_abandoned(work, work.stat().st_ino)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_others_put_into_an_abandoned_folder_stays(tmp_path, marks):
-    """Whoever looks at what a crash left may save a file there, edit one, or rescue one under another name."""
-    work = ownfiles.make_folder(tmp_path / "work")
-    (work / "new" / "0").mkdir(parents=True)
-    marks(work / "new" / "0" / "ours")
-    with pytest.raises(TypeError):  # what it began, and did not finish
-        ownfiles.write_new(work / "new" / "begun", None)
-    (work / "aside").mkdir()
-    for name in ("notes", "empty", "new/notes"):
-        (work / name).write_text("mine" if "notes" in name else "")
-    marks(work / "edited").write_text("mine")
-    (work / "link").symlink_to(work / "new" / "0" / "ours")
-    os.mkfifo(work / "pipe")
-    ownfiles.remove_abandoned(work, work.stat().st_ino + 1)
-    assert (work / "new" / "0" / "ours").exists()
-    ownfiles.remove_abandoned(work, work.stat().st_ino)
-    left = sorted(path.relative_to(work).as_posix() for path in work.rglob("*"))
-    assert left == ["aside", "edited", "empty", "link", "new", "new/notes", "notes", "pipe"]
-    for name in ("aside", "new"):
-        (work / name).rename(tmp_path / name)
-    for path in work.iterdir():
-        path.unlink()
-    ownfiles.remove_abandoned(work, work.stat().st_ino)
-    assert not work.exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "setxattr"), reason="this system lists no attributes")
@@ -404,71 +318,6 @@ def test_what_a_user_noted_on_a_result_is_not_lost(tmp_path, marks, name):
     os.setxattr(folder / name, "user.xdg.comment", b"mine")
     with pytest.raises(UsageError, match=r"has the attribute user\.xdg\.comment, which layoutscope did not write"):
         ownfiles.refuse_strangers(folder, ownfiles.take_snapshot(folder), is_folder=True)
-
-
-@pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("way", ["renameat2"], indirect=True)
-def test_an_edit_of_the_old_result_at_last_is_left_and_named(tmp_path, marks, monkeypatch):
-    """A program that has the old file open may write to it until it is removed."""
-    target = marks(tmp_path / "a.csv", "four")
-    discard = ownfiles._discard
-
-    def discarded(aside, seen):
-        put(aside, "mine")
-        discard(aside, seen)
-
-    monkeypatch.setattr(ownfiles, "_discard", discarded)
-    with (
-        pytest.raises(OutputError, match=r"\.part: was replaced, but is left: it was changed meanwhile"),
-        output(target, force=True) as file,
-    ):
-        file.write(b"result")
-    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"mine", b"result"]
-
-
-@pytest.mark.parametrize("way", ["link", "placeholder"], indirect=True)
-def test_what_is_put_where_an_old_result_just_left_stays(tmp_path, marks, monkeypatch, way):
-    """Where names cannot be exchanged, the old result is moved aside, and its name is free for a moment."""
-    target = marks(tmp_path / "a.csv", "four")
-
-    def followed(call):
-        def called(source, *rest, **named):
-            call(source, *rest, **named)
-            if Path(source) == target:
-                put_new(target)
-
-        return called
-
-    monkeypatch.setattr(os, "rename", followed(os.rename))
-    if way == "link":
-        monkeypatch.setattr(os, "link", followed(os.link))
-    with (
-        pytest.raises(OutputError, match=r"a\.csv: another program writes there; what was there before is in"),
-        output(target, force=True) as file,
-    ):
-        file.write(b"result")
-    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"four", b"mine"]
-    assert target.read_bytes() == b"mine"
-
-
-@pytest.mark.usefixtures("way")
-def test_a_file_that_gets_into_an_old_folder_at_last_stays(tmp_path, marks, monkeypatch):
-    """A program that works in the folder of a capture may write there while that is replaced."""
-    goal, work = tmp_path / "folder", ownfiles.make_folder(tmp_path / ".work")
-    for folder in (goal, work / "new"):
-        folder.mkdir()
-        marks(folder / "file")
-    discard = ownfiles._discard
-
-    def discarded(aside, seen):
-        (aside / "mine").write_bytes(b"mine")
-        discard(aside, seen)
-
-    monkeypatch.setattr(ownfiles, "_discard", discarded)
-    with pytest.raises(OutputError, match="was replaced, but is left: directory not empty"):
-        ownfiles.place(work / "new", goal, ownfiles.take_snapshot(goal))
-    ownfiles.remove_folder(work)
-    assert [path.read_bytes() for path in tmp_path.rglob("mine")] == [b"mine"]
 
 
 @pytest.mark.skipif(os.chmod not in os.supports_fd, reason="this system changes modes by names alone")
@@ -492,22 +341,6 @@ def test_a_result_keeps_the_mode_of_the_one_it_replaces(tmp_path, marks, mode):
     with output(target, force=True) as file:
         file.write(b"result")
     assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"result", mode)
-
-
-def test_temporary_files_that_are_left_go_and_those_of_others_stay(tmp_path, marks):
-    """While names are exchanged, a user's file may have got the name; what is put aside in a folder is one, too."""
-    begun, user, folder = tmp_path / "begun", tmp_path / "user", tmp_path / "folder"
-    begun.write_bytes(b"")
-    user.write_bytes(b"mine")
-    for name in ("new", "new.old"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "file").write_bytes(b"mine")
-    for path in (begun, marks(tmp_path / "result"), folder):
-        ownfiles.remove_temporary(os.fsencode(path))
-    with pytest.raises(OutputError, match="was written by another program"):
-        ownfiles.remove_temporary(os.fsencode(user))
-    left = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
-    assert left == ["folder", "folder/new.old", "folder/new.old/file", "user"]
 
 
 def test_a_file_that_may_not_be_read_is_not_replaced_and_the_reason_is_told(tmp_path, monkeypatch):

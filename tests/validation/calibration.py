@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.api.measure import measured_on
+from layoutscope.api.measure import measure_drive
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.calibration.fitting import Disk, fit_disk, track_numbers
 from layoutscope.drive.geometry import build_surface, turn_ms
@@ -88,7 +88,7 @@ def judge(witness: Witness, name: str, jitter_ms: float) -> dict[str, Any]:
     drive = load_profile(name.split(maxsplit=1)[0])
     if name == KEEPING:
         drive = drive.with_figures(on_arrival="track")
-    found = measured_on(FakeDrive(drive, jitter_ms=jitter_ms), "measured", [])
+    found = measure_drive(FakeDrive(drive, jitter_ms=jitter_ms), "measured", [])
     (uniform,) = found.held_back
     walks = {}
     for walk in WALKS:

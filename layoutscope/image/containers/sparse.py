@@ -362,7 +362,7 @@ def _make_decryption(path: Path, size_bytes: int, password: str | None) -> Calla
         return None
     if password is None:
         what = f"{path}: is an encrypted sparse bundle"
-        raise signatures.encrypted_refusal(what, header.key_bits, size_bytes)
+        raise signatures.make_encrypted_refusal(what, header.key_bits, size_bytes)
     keys, chunk = unlock_keys(MemorySource(token, str(path)), header, password), header.len_block
     # Chunks count from the start of their band.
     return lambda band: DecryptedSource(band, 0, band.size_bytes, chunk, band.size_bytes // chunk * chunk, keys)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutscope.api.check import _checked  # what check says, beside the tables of the same reading
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.errors import LayoutscopeError
 from layoutscope.structs.checksum import fletcher64
 from tests.conftest import cache_dir
@@ -193,9 +193,9 @@ def _changes(stored: bytes, at: int, length: int) -> Iterator[bytes]:
 
 def outcome(path: Path, options: dict[str, Any]) -> tuple[set[str], dict[str, int]]:
     """Return the codes of what is found on an image, and a number for the content of each kind of table."""
-    request = request_of(options)
+    request = make_request(options)
     try:
-        with opened(path, request) as image:
+        with open_volumes(path, request) as image:
             layouts = image.layouts
             codes = {
                 finding.code

@@ -16,7 +16,7 @@ import polars as pl
 
 from layoutscope.api import reading
 from layoutscope.api.check import compare_nodes
-from layoutscope.api.reading import opened, request_of
+from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.errors import LayoutscopeError
 from layoutscope.structs import bulk, grammar
 from layoutscope.structs.recordtypes import Field, RecordType
@@ -156,8 +156,8 @@ def look_at(sightings: Sightings, path: Path, **options: Any) -> None:
     **options
         As for :func:`layoutscope.inspect`.
     """
-    request = request_of(options)
-    with opened(path, request) as image:
+    request = make_request(options)
+    with open_volumes(path, request) as image:
         view = reading.views_of(image, request)
         for layout in image.layouts:
             # The kernels decode the records of leaves unseen: comparing nodes decodes them once more.

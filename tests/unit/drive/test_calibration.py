@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from layoutscope.api.measure import OF_A_FILE, measured_on, with_note
+from layoutscope.api.measure import OF_A_FILE, measure_drive, with_note
 from layoutscope.drive import load_profile
 from layoutscope.drive.calibration.fitting import (
     FEWEST_ROUNDS,
@@ -54,7 +54,7 @@ def drive():
 @pytest.fixture(scope="module")
 def found(drive):
     """Measure it once."""
-    return measured_on(FakeDrive(drive), "mine", [(k * 40_960, 4096) for k in range(300)])
+    return measure_drive(FakeDrive(drive), "mine", [(k * 40_960, 4096) for k in range(300)])
 
 
 def test_the_turn_is_found(found):
@@ -79,7 +79,7 @@ def test_the_seek_curve_is_within_three_per_cent(found, drive):
 def test_it_ends_within_a_minute(name):
     """Of the slowest drives fewer pairs are read; the walk is known within some per cent though."""
     fake = FakeDrive(load_profile(name))
-    one = measured_on(fake, "mine", [(k * 40_960, 4096) for k in range(300)])
+    one = measure_drive(fake, "mine", [(k * 40_960, 4096) for k in range(300)])
     assert fake.now_ms < 1000 * LONGEST_S
     assert len(one.log.of("pairs")) >= FEWEST_ROUNDS * ROUND
     assert one.known < 0.02
@@ -202,7 +202,7 @@ def test_a_stripe_is_told_without_a_queue():
 )
 def test_a_set_is_measured_as_a_whole(profile, mirror, words):
     """Of tracks and seeks of two disks nothing is made up: what the reads do not tell is a class's, as assumed."""
-    one = measured_on(FakeDrive(profile, mirror=mirror), "mine", [])
+    one = measure_drive(FakeDrive(profile, mirror=mirror), "mine", [])
     assert words in one.profile.note
     assert not len(one.log.of("tracks"))
     assert one.profile.kind == "hdd"
@@ -220,7 +220,7 @@ def test_the_turn_is_measured_where_the_buffer_holds_all_that_was_read():
     """
     drive = load_profile("generic-7200").with_figures(on_arrival="track", segments=300, buffer_bytes=300 << 20)
     fake = FakeDrive(drive)
-    one = measured_on(fake, "mine", [])
+    one = measure_drive(fake, "mine", [])
     assert (len(one.log.of("held")), len(one.log.of("turn"))) == (2 * 300, 2 * 600)
     assert one.profile.number("rpm") == pytest.approx(7200, rel=1e-5)
     assert one.profile.text("on_arrival", "") == "track"
@@ -235,7 +235,7 @@ def test_the_short_measurement_tells_the_main_figures(name, on_arrival):
     """Within seven seconds: rotation, on-arrival read-ahead, overhead, mean seek; the rest is assumed of a class."""
     drive = load_profile(name).with_figures(on_arrival=on_arrival)
     fake = FakeDrive(drive, jitter_ms=0.02)
-    one = measured_on(fake, "mine", [], is_short=True)
+    one = measure_drive(fake, "mine", [], is_short=True)
     assert fake.now_ms < 7000
     assert one.profile.number("rpm") == pytest.approx(drive.number("rpm"), rel=1e-3)
     assert one.profile.text("on_arrival", "") == on_arrival
@@ -249,7 +249,7 @@ def test_the_short_measurement_tells_the_main_figures(name, on_arrival):
 def test_a_class_is_told(name):
     """By rotation, rate and the mean of reads anywhere, where the drive is one of the classes itself."""
     drive = load_profile(name)
-    one = measured_on(FakeDrive(drive), "mine", [], is_short=True)
+    one = measure_drive(FakeDrive(drive), "mine", [], is_short=True)
     assert one.profile.title == f"mine: most like {name}"
     within = 2 * one.known * (one.profile.number("average_seek_ms") + 30_000 / one.profile.number("rpm"))
     assert one.profile.number("average_seek_ms") == pytest.approx(drive.number("average_seek_ms"), abs=within)
@@ -267,7 +267,7 @@ def test_a_class_is_told(name):
 def test_the_way_to_read_ahead_is_told(figures):
     """Each way is compared at its best size: a segment of a track's size is not taken for a look-ahead to its end."""
     drive = DISK.with_figures(**figures)
-    one = measured_on(FakeDrive(drive), "mine", []).profile
+    one = measure_drive(FakeDrive(drive), "mine", []).profile
     assert one.text("look_ahead", "") == drive.text("look_ahead", "")
     if drive.text("look_ahead", "") == "segment":
         expected = drive.number("segment_sectors", 3164)
@@ -284,7 +284,7 @@ def test_a_drive_that_keeps_nothing_on_arrival_is_told(found):
 def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
     """Reads downwards, by which others are measured, are hits on it; turn, seeks, buffer and walks come out though."""
     keeping = FakeDrive(drive.with_figures(on_arrival="track"))
-    one = measured_on(keeping, "mine", [(k * 40_960, 4096) for k in range(300)])
+    one = measure_drive(keeping, "mine", [(k * 40_960, 4096) for k in range(300)])
     assert one.profile.text("on_arrival", "") == "track"
     assert one.profile.number("rpm") == pytest.approx(10_045, rel=1e-4)
     assert one.profile.number("segments") == 3
@@ -340,17 +340,17 @@ def test_the_log_gives_the_same_profile(found):
 def test_reads_of_a_hole_are_not_taken_for_a_drive():
     """A file that holds nothing is read in a microsecond or two, which the profile says; of 100 us it does not."""
     log = make_log(1 << 30, [("kind", 4096 * k, 4096, 10_000 * k, 1_700) for k in range(60)])
-    quick = replace(measured_on(FakeDrive(flash()), "mine", []), log=log)
+    quick = replace(measure_drive(FakeDrive(flash()), "mine", []), log=log)
     assert "took under 1.7 us, as no drive does" in with_note(quick).profile.note
-    assert "no drive" not in measured_on(FakeDrive(flash()), "mine", []).profile.note
+    assert "no drive" not in measure_drive(FakeDrive(flash()), "mine", []).profile.note
 
 
 def test_a_file_is_said_to_be_no_drive():
     """Title and note of its profile say so, and those of one that is fitted to its log; of a drive neither does."""
     fake = FakeDrive(flash())
-    plain = measured_on(fake, "mine", [])
+    plain = measure_drive(fake, "mine", [])
     fake.is_file = True
-    measured = measured_on(fake, "mine", [])
+    measured = measure_drive(fake, "mine", [])
     for one in (measured, with_note(judged(read_log(measured.log.text(), "log"), "mine"))):
         assert one.profile.title == f"{plain.profile.title} (a file, no drive)"
         assert one.profile.note.startswith(OF_A_FILE)
@@ -360,7 +360,7 @@ def test_a_file_is_said_to_be_no_drive():
 
 def test_flash_is_told_from_a_disk():
     """100 us at 4 KiB, 100 MB/s beyond 8 KiB, four reads side by side."""
-    one = measured_on(FakeDrive(flash()), "mine", [])
+    one = measure_drive(FakeDrive(flash()), "mine", [])
     assert one.profile.kind == "ssd"
     assert one.profile.numbers("latency_us") == pytest.approx([100, 201.92, 693.44, 1348.8], rel=1e-3)
     assert one.profile.number("parallel_reads") == 2  # at 4 KiB a bandwidth of 100 MB/s allows no more
@@ -382,7 +382,7 @@ def test_it_stops_at_the_first_error(drive):
     logs = []
     failing = Failing(drive)
     with pytest.raises(ImageError, match="byte 7"):
-        measured_on(failing, "mine", [], logs.append)
+        measure_drive(failing, "mine", [], logs.append)
     assert failing.reads == 1000
     assert [len(log) for log in logs] == [1000 - 48]  # two reads at once are one row
 
@@ -407,7 +407,7 @@ def test_an_image_beyond_the_end_is_refused(drive):
     """Before anything is read."""
     fake = FakeDrive(drive)
     with pytest.raises(UsageError, match="larger than the drive"):
-        measured_on(fake, "mine", [(drive.capacity_bytes, 4096)])
+        measure_drive(fake, "mine", [(drive.capacity_bytes, 4096)])
     assert fake.reads == 0
 
 

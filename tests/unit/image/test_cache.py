@@ -69,9 +69,8 @@ def test_a_file_that_changes_meanwhile_is_not_kept(tmp_path, monkeypatch):
     path = packed(tmp_path / "disk.zst", 1)
 
     def slow(*given):
-        digest = whole(*given)
+        whole(*given)
         os.utime(path, (1_000_000, 1_000_000))
-        return digest
 
     monkeypatch.setattr(cache, "_decompress", slow)
     assert first_byte(path, tmp_path / "kept") == 1
@@ -84,7 +83,7 @@ def test_what_was_used_longest_ago_goes(tmp_path, monkeypatch):
     for byte, name in enumerate(("a.zst", "b.zst"), 1):
         first_byte(packed(tmp_path / name, byte), tmp_path / "kept")
     for item in cache.list_cached_images(tmp_path / "kept"):
-        os.utime(item.path, (1_000_000, 1_000_000 + (item.name == "b.zst")))
+        os.utime(item.path.with_suffix(cache.SEAL), (1_000_000, 1_000_000 + (item.name == "b.zst")))
     assert first_byte(tmp_path / "a.zst", tmp_path / "kept") == 1
     first_byte(packed(tmp_path / "c.zst", 3), tmp_path / "kept")
     assert sorted(item.name for item in cache.list_cached_images(tmp_path / "kept")) == ["a.zst", "c.zst"]
@@ -181,7 +180,7 @@ def test_a_folder_that_holds_anything_else_is_no_cache(tmp_path, stranger, is_ta
 
 @pytest.mark.parametrize("stranger", ["another tag", "another image"])
 def test_no_seal_is_written_in_a_folder_that_is_refused(tmp_path, stranger):
-    """An image that was copied with its seal gets a new one, but not where something else keeps the folder from use."""
+    """Nor is one renewed: something else keeps the folder from use."""
     folder, image = tmp_path / "kept", packed(tmp_path / "b.zst", 1)
     first_byte(image, folder)
     (kept,) = folder.glob("*.raw")
@@ -220,7 +219,7 @@ def test_a_cache_of_an_earlier_version_goes_on(tmp_path):
     first_byte(image, folder)
     (kept,) = folder.glob("*.raw")
     seal = kept.with_suffix(cache.SEAL)
-    seal.write_text(seal.read_text().split("\n")[0] + "\n")
+    seal.write_text(f"{'0' * 32} {seal.read_text().split(chr(10))[0]}\n")
     (folder / cache.TAG).unlink()
     assert [item.name for item in cache.list_cached_images(folder)] == ["a.zst"]
     assert first_byte(packed(tmp_path / "b.zst", 2), folder) == 2
@@ -232,7 +231,7 @@ def test_nothing_takes_the_place_of_a_file_with_an_images_name(tmp_path):
     """The image is decompressed for this once; the file stays as it is."""
     folder, image = tmp_path / "kept", packed(tmp_path / "a.zst", 1)
     first_byte(packed(tmp_path / "b.zst", 2), folder)
-    stranger = folder / cache.cached_name("a.zst", image.stat())
+    stranger = folder / cache.make_cached_name("a.zst", image.stat())
     stranger.write_bytes(b"mine")
     assert first_byte(image, folder) == 1
     assert stranger.read_bytes() == b"mine"
@@ -241,7 +240,7 @@ def test_nothing_takes_the_place_of_a_file_with_an_images_name(tmp_path):
 @pytest.mark.parametrize("name", ["\N{PARTY POPPER}" * 61 + ".img.zst", "\udcff" * 200 + ".img.zst"])
 def test_long_names_are_kept_under_shorter_ones(tmp_path, name):
     """Systems bound the bytes of a name, 255 mostly, and letters of many scripts take three or four."""
-    assert len(os.fsencode(cache.cached_name(name, tmp_path.stat()))) <= 100 + len("-.raw") + 32
+    assert len(os.fsencode(cache.make_cached_name(name, tmp_path.stat()))) <= 100 + len("-.raw") + 32
 
 
 def test_the_default_folder_is_the_users(monkeypatch, tmp_path):
@@ -290,21 +289,21 @@ def test_an_image_that_was_changed_where_it_is_kept_is_made_anew(tmp_path, chang
         assert source.read(0, source.size_bytes) == image
 
 
-def test_an_image_that_was_touched_is_read_and_kept(tmp_path, monkeypatch):
-    """Its contents are what they were, so nothing is decompressed again; the next use need not read it."""
+def test_an_image_that_was_touched_is_made_again_and_kept(tmp_path, monkeypatch):
+    """What was touched may have been changed; the next use finds it as it was made."""
     from layoutscope.image import cache
 
     image = sparse(tmp_path / "disk.zst")
     first_byte(tmp_path / "disk.zst", tmp_path / "kept")
     (item,) = cache.list_cached_images(tmp_path / "kept")
     os.utime(item.path, (1_000_000, 1_000_000))
-    monkeypatch.setattr(cache, "_decompress_to_cache", None)
-    read, digests = cache.digest_of, []
-    monkeypatch.setattr(cache, "digest_of", lambda kept: digests.append(read(kept)) or digests[-1])
+    decompress, made = cache._decompress_to_cache, []
+    monkeypatch.setattr(cache, "_decompress_to_cache", lambda *given: made.append(1) or decompress(*given))
     for _ in range(2):
         with open_image(tmp_path / "disk.zst", cache_dir=tmp_path / "kept") as source:
             assert source.read(0, source.size_bytes) == image
-    assert len(digests) == 1
+    assert len(made) == 1
+    assert len(cache.list_cached_images(tmp_path / "kept")) == 1
 
 
 def test_what_is_removed_leaves_no_seal(tmp_path):

@@ -12,7 +12,6 @@ import pytest
 
 from layoutscope.errors import ImageError
 from layoutscope.image import remote
-from layoutscope.image.remote import WebFile
 
 DATA = bytes(range(256)) * 256
 TOTAL = len(DATA)
@@ -159,6 +158,23 @@ def ranged(first, stop, *fields):
     return head(206, f"Content-Range: bytes {first}-{stop - 1}/{TOTAL}", *fields)
 
 
+OPEN = []
+
+
+def open_file(address, first_bytes):
+    """Open a file that is closed after the test."""
+    OPEN.append(remote.WebFile(address, first_bytes))
+    return OPEN[-1]
+
+
+@pytest.fixture(autouse=True)
+def close_files():
+    """Close what tests opened."""
+    yield
+    while OPEN:
+        OPEN.pop().close()
+
+
 @pytest.fixture
 def serve(monkeypatch):
     """Return a function that starts a server; attempts follow one another at once."""
@@ -255,7 +271,7 @@ def test_a_server_that_misbehaves_is_named_and_bounded(serve, monkeypatch, name)
     """One line that says what was asked and what came; few requests, a bounded time, and no more bytes than wanted."""
     answer, message, tries = BAD[name]
     server = serve(good, answer)
-    file = WebFile(server.address, FIRST)
+    file = open_file(server.address, FIRST)
     if "0.5 seconds" in message:
         monkeypatch.setattr(remote, "TIMEOUT_S", 0.5)
         monkeypatch.setattr(remote, "SLOWEST_BYTES_S", 2**60)
@@ -274,7 +290,7 @@ def test_the_first_answer_is_judged_likewise(serve, name):
     answer, message, tries = BAD[name]
     server = serve(answer)
     with pytest.raises(ImageError, match=message.replace("8,192 to 12,287", "0 to 4,095")):
-        WebFile(server.address, FIRST)
+        open_file(server.address, FIRST)
     assert len(server.requests) == tries
 
 
@@ -302,7 +318,7 @@ ODD_BUT_RIGHT = {
 def test_no_more_is_read_than_was_asked_for(serve, name):
     """Whatever follows the bytes of the range, they are the answer, and the rest stays with the server."""
     server = serve(good, ODD_BUT_RIGHT[name])
-    file = WebFile(server.address, FIRST)
+    file = open_file(server.address, FIRST)
     assert file.start == DATA[:FIRST]
     assert file.read_ranges([(8192, 12288)]) == [DATA[8192:12288]]
     assert server.sent < MAX_SENT
@@ -313,7 +329,7 @@ def test_no_more_is_read_than_was_asked_for(serve, name):
 def test_what_passes_is_asked_again(serve, answer):
     """A failure of the server, and a connection that is lost before or within the answer."""
     server = serve(good, answer, good)
-    file = WebFile(server.address, FIRST)
+    file = open_file(server.address, FIRST)
     assert file.read_ranges([(8192, 12288)]) == [DATA[8192:12288]]
     assert len(server.requests) == 3
 
@@ -334,7 +350,7 @@ def test_the_waits_end_with_the_deadline(serve, monkeypatch):
         return status(503)(send, first, stop)
 
     server = serve(good, slow_failure)
-    file = WebFile(server.address, FIRST)
+    file = open_file(server.address, FIRST)
     monkeypatch.setattr(remote, "WAITS_S", (3600.0,))
     monkeypatch.setattr(remote, "SLOWEST_BYTES_S", 2**60)
     monkeypatch.setattr(remote, "monotonic", lambda: now[0])
@@ -347,13 +363,13 @@ def test_the_waits_end_with_the_deadline(serve, monkeypatch):
 def test_many_ranges_come_in_order_over_few_connections(serve):
     """Each range once, whatever the order of the answers; the first failure ends the others."""
     server = serve(good)
-    file = WebFile(server.address, FIRST)
+    file = open_file(server.address, FIRST)
     ranges = [(at, at + 512) for at in range(0, TOTAL, 1024)]
     assert file.read_ranges(ranges) == [DATA[first:stop] for first, stop in ranges]
     assert len(server.requests) == 1 + len(ranges)
     assert file.read_ranges([]) == []
     failing = serve(good, status(404))
-    file = WebFile(failing.address, FIRST)
+    file = open_file(failing.address, FIRST)
     with pytest.raises(ImageError, match="no such file"):
         file.read_ranges(ranges)
     assert len(failing.requests) <= 1 + 2 * remote.MAX_CONNECTIONS
@@ -361,7 +377,7 @@ def test_many_ranges_come_in_order_over_few_connections(serve):
 
 def test_an_empty_file_is_empty(serve):
     """No range fits into it: its server says 416 with its length."""
-    assert WebFile(serve(status(416, "Content-Range: bytes */0")).address, FIRST).size_bytes == 0
+    assert open_file(serve(status(416, "Content-Range: bytes */0")).address, FIRST).size_bytes == 0
 
 
 def test_a_connection_that_was_closed_in_between_is_opened_again(serve):
@@ -372,7 +388,7 @@ def test_a_connection_that_was_closed_in_between_is_opened_again(serve):
         return CLOSE
 
     server = serve(good_once)
-    file = WebFile(server.address, FIRST)
+    file = open_file(server.address, FIRST)
     for first in (4096, 8192, 12288, 16384, 20480):
         assert file.read_ranges([(first, first + 9)]) == [DATA[first : first + 9]]
 
@@ -381,7 +397,7 @@ def test_where_a_server_leads_is_remembered_and_asked_again_if_it_ends(serve):
     """A redirection is followed once; where its target refuses later, the address is asked for a new one."""
     first, second = serve(good, status(403)), serve(good)
     server = serve(status(302, f"Location: {first.address}"), status(302, f"Location: {second.address}"))
-    file = WebFile(server.address, FIRST)
+    file = open_file(server.address, FIRST)
     assert file.read_ranges([(8192, 12288)]) == [DATA[8192:12288]]
     assert [len(each.requests) for each in (server, first, second)] == [2, 2, 1]
 
@@ -391,7 +407,7 @@ def test_a_password_is_told_to_its_own_server_alone(serve, monkeypatch):
     monkeypatch.setattr(remote, "_read_header_settings", lambda: {"X-Token": "abc"})
     other = serve(good)
     server = serve(status(302, f"Location: {other.address}"))
-    WebFile(server.address.replace("//", "//me:a%20b@"), FIRST).close()
+    open_file(server.address.replace("//", "//me:a%20b@"), FIRST).close()
     secret = base64.b64encode(b"me:a b").decode()
     assert f"Authorization: Basic {secret}\r\n" in server.requests[0]
     assert "X-Token: abc\r\n" in server.requests[0]
@@ -402,7 +418,7 @@ def test_a_password_is_told_to_its_own_server_alone(serve, monkeypatch):
 def test_the_request_is_plain(serve):
     """No packing is asked for, and nothing of the address leaves its line."""
     server = serve(good)
-    WebFile(server.address + "?a=b c\r\nX: y", FIRST).close()
+    open_file(server.address + "?a=b c\r\nX: y", FIRST).close()
     line, *fields = server.requests[0].split("\r\n")
     assert line == "GET /disk.img?a=b%20cX:%20y HTTP/1.1"
     assert "Accept-Encoding: identity" in fields
@@ -426,7 +442,7 @@ def test_https_leads_to_no_http():
 def test_an_address_without_a_host_is_one_line(address):
     """What is not an address is never looked up."""
     with pytest.raises(ImageError, match="is not an address"):
-        WebFile(address, FIRST)
+        open_file(address, FIRST)
 
 
 def test_a_closed_port_is_one_line(serve):
@@ -435,4 +451,4 @@ def test_a_closed_port_is_one_line(serve):
     server.close()
     server.close = lambda: None
     with pytest.raises(ImageError, match="cannot be reached: Connection refused"):
-        WebFile(server.address, FIRST)
+        open_file(server.address, FIRST)

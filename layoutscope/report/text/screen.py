@@ -380,7 +380,7 @@ def _why(verdict: Verdict, rows: int, *, is_ascii: bool) -> Iterator[Text]:
 def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
     """Show what helps: first what the reader can do, then what a program can."""
     now = brief_seconds(verdict.seconds)
-    head = f"What helps (now {now}; more, with cost and risk: layoutscope plan {{}})"
+    head = f"What helps (time after; now {now}; with cost and risk: layoutscope plan {{}})"
     yield Text(_with_image(head, result), style=SECTION)
     ranked = sorted(verdict.helpful[:rows], key=lambda item: not (item.is_bought or item.name in OWN))
     for item in ranked:
@@ -473,6 +473,6 @@ def _see_also(result: ScanResult, volumes: Sequence[VolumeScan]) -> Iterator[Tex
         verbs += ["check"]
     if any(volume.walk for volume in volumes) or not any(is_locked(volume.layout) for volume in volumes):
         verbs.append("map")
-    if verbs:
-        commands = ", ".join(f"{verb} {{}}{' -o map.html' if verb == 'map' else ''}" for verb in verbs)
-        yield Text(_with_image(f"See also: layoutscope {commands}", result))
+    for number, verb in enumerate(verbs):
+        head = "" if number else "See also:"
+        yield Text(_with_image(f"{head:9} layoutscope {verb} {{}}{' -o map.html' if verb == 'map' else ''}", result))

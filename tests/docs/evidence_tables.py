@@ -304,7 +304,6 @@ class Comparison(NamedTuple):
     result: str
     hits: int  # cases that agree
     cases: int  # all cases; 0 where nothing was compared
-    is_shown_first: bool = False  # whether the README has it
 
     @property
     def outcome(self) -> str:
@@ -322,24 +321,40 @@ def compared() -> None:
 
 
 def in_short() -> None:
-    """Print what of it a reader of the README has to know, as a list."""
-    for item in comparisons():
-        if item.is_shown_first:
-            print(f"- **{item.what}**, compared with {item.reference}: {item.result}.")  # noqa: T201
-    print("- [All comparisons, misses first](docs/evidence.md)")  # noqa: T201
+    """Print what a reader of the README has to know, the misses first: four lines."""
+    found = {item.what: item for item in comparisons()}
+    for what, line in IN_SHORT.items():
+        text = line.format(found[what], disks=found["Times on hard disks"])
+        print(f"- **{found[what].outcome.capitalize()}**: {text}")  # noqa: T201
+
+
+IN_SHORT = {
+    "Time of a listing": "the time of a listing on {0.reference}. There is {0.result}.",
+    "Times on SSDs or with cached metadata": (
+        "public times. The 90 % ranges include {0.hits} of {0.cases} experiments on SSDs or with cached metadata, and "
+        "{disks.hits} of {disks.cases} on hard disks."
+    ),
+    "Time of a drive, every sector known": (
+        "times of drives in {0.reference}. {0.hits} of {0.cases} runs are within 0.2 %."
+    ),
+    "Reads of listings and copies on Linux": (
+        "recorded reads of listings and copies on Linux. {0.hits:,} of {0.cases:,} are as predicted."
+    ),
+}
+"""What the README says about some comparisons, in an order in which misses come first."""
 
 
 def comparisons() -> list[Comparison]:
     """List everything that predictions were compared with: what was never checked first, then what was missed."""
     coverage = results("intervals")["coverage"]
     every = [
-        Comparison("Time of a listing", "a real disk", "no measurement yet", 0, 0, is_shown_first=True),
+        Comparison("Time of a listing", "a real disk", "no measurement yet", 0, 0),
         Comparison("Reads of macOS", "recordings on a Mac", "no recording yet", 0, 0),
         *_of_article(),
         _inside("Times on hard disks", "public measurements that set nothing", coverage["disk"]),
         _inside(
             "Times on SSDs or with cached metadata", "public measurements, each left out of its own fit",
-            coverage["flash"], is_shown_first=True,
+            coverage["flash"],
         ),
         _inside("The same with ranges as wide as the others vary", "the same", coverage["flash_by_spread"]),
         *_of_simulator(),
@@ -348,12 +363,12 @@ def comparisons() -> list[Comparison]:
     return sorted(every, key=lambda item: OUTCOMES.index(item.outcome))
 
 
-def _inside(what: str, reference: str, found: dict[str, Any], *, is_shown_first: bool = False) -> Comparison:
+def _inside(what: str, reference: str, found: dict[str, Any]) -> Comparison:
     result = (
         f"{found['hits']} of {found['experiments']} experiments are within 90 % ranges, whose ends are a factor of "
         f"{found['width']:.1f} apart; medians are off by a factor of {found['error']:.1f}, at most {found['worst']:.1f}"
     )
-    return Comparison(what, reference, result, found["hits"], found["experiments"], is_shown_first)
+    return Comparison(what, reference, result, found["hits"], found["experiments"])
 
 
 def _of_article() -> Iterator[Comparison]:
@@ -384,7 +399,7 @@ def _of_simulator() -> Iterator[Comparison]:
         f"{close} of {runs} runs are within 0.2 %, including all {sum(row['runs'] for row in exact)} runs without a "
         f"bus and without the look-ahead of the {ATLAS}"
     )
-    yield Comparison("Time of a drive, every sector known", reference, result, close, runs, is_shown_first=True)
+    yield Comparison("Time of a drive, every sector known", reference, result, close, runs)
     worst = {tuple(row["drives"]): row["largest"] for row in witnesses["knowledge"]}
     for known, words in (("zones", "zones known"), ("datasheet", "from its data sheet")):
         rows = [row for row in left_out if row["known"] == known]
@@ -399,14 +414,14 @@ def _of_simulator() -> Iterator[Comparison]:
 
 def _of_recordings() -> Iterator[Comparison]:
     """Compare with reads recorded below Linux's drivers."""
-    for what, rows, is_shown_first in (
-        ("Reads of listings and copies on Linux", results("witnesses")["traces"], True),
-        ("Reads of other programs on Linux", results("programs"), False),
+    for what, rows in (
+        ("Reads of listings and copies on Linux", results("witnesses")["traces"]),
+        ("Reads of other programs on Linux", results("programs")),
     ):
         requests, same = (sum(row[name] for row in rows) for name in ("requests", "same_requests"))
         missed = f"all but {requests - same} of {requests:,}" if same < requests else f"all {requests:,}"
         result = f"{missed} requests have the predicted offset, length and order"
-        yield Comparison(what, "recordings below its drivers", result, same, requests, is_shown_first)
+        yield Comparison(what, "recordings below its drivers", result, same, requests)
 
 
 def _factor(verdict: str) -> float:

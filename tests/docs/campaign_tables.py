@@ -1,11 +1,11 @@
-"""Counts of the fuzzing campaigns, added up from the table of ``docs/forensics.md``."""
+"""Counts of the fuzzing campaigns, added up from the table of ``docs/dev/threat-model.md``."""
 
 from __future__ import annotations
 
 from itertools import takewhile
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "forensics.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "dev" / "threat-model.md"
 HEAD = "| target | cases | exit 0 | exit 1 | exit 3 | failed | slowest | peak |"
 
 

@@ -1,4 +1,4 @@
-"""The table of limits in docs/forensics.md, made from the constants that hold them.
+"""The table of limits in docs/dev/threat-model.md, made from the constants that hold them.
 
 Each constant of the package whose name says that it is a bound stands here, with what it protects, the message of
 whoever exceeds it, and the test that does; or among those that bound nothing that a stranger could make use of.

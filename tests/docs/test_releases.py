@@ -68,7 +68,7 @@ def test_what_pages_lead_to_is_in_the_source_distribution():
 def page(tmp_path, monkeypatch):
     """Write a page with a table of two targets in place of that of the campaigns."""
     rows = "| a | 1,500 | 1,000 | 490 | 10 | 0 | 0.5 s | 90 MiB |\n| b | 3 | 1 | 0 | 1 | 1 | 12.25 s | 80 MiB |\n"
-    path = tmp_path / "forensics.md"
+    path = tmp_path / "threat-model.md"
     path.write_text(f"{campaign_tables.HEAD}\n|---|---|---|---|---|---|---|---|\n{rows}\nOther words | 5 |\n")
     monkeypatch.setattr(campaign_tables, "PAGE", path)
 

@@ -322,7 +322,7 @@ def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Findi
         ("scan {} --sweep", "search the whole image for lost files"),
     ]
     if filesystem_of(volume.layout).traits.has_containers:
-        steps.append(("checkpoints {}", "older states that may be intact"))
+        steps.append(("inspect {} --states", "older states that may be intact"))
     for command, what in steps:
         yield Text(_with_image(f"  layoutscope {command}  # {what}", result, room))
 

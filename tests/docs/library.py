@@ -39,8 +39,8 @@ HEAD = """\
 # The library
 
 `import layoutscope`. This page is written by `python -m tests.docs.library` from the code; `help(layoutscope.scan)`
-says the same, and Tab shows it. Words are in the [glossary](../glossary.md), tables in [tables](tables.md),
-[a notebook](../questions.ipynb) answers three questions from the beginning to the end.
+shows the same text. Start with the notebook [Analyse a disk in Python](../questions.ipynb). Words are defined in the
+[glossary](../glossary.md), tables in [tables](tables.md).
 
 - Begin with [`open`](#layoutscopeopen): the image is read once for `scan`, `predict`, `trace` and others. `print(scan)`
   shows the report, and a notebook shows it with tables. Tables such as `prediction.times` are frames: extra `frames`.

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import file_form, output, written_unheard
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError, UsageError, install_command
-from layoutscope.fleet.store import FLEET_MANIFEST, FLEET_TABLES, FleetFolder
+from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
 from layoutscope.fleet.worker import machine_memory_bytes, resident_bytes
 from layoutscope.inputs import split_volume
 from layoutscope.options import QueryLimits, QueryOptions, ReadOptions, fill, leave_out
@@ -33,6 +33,7 @@ from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.report.text.fleet import markdown
 from layoutscope.results.fleet import QueryResult, ViewFacts, ViewList
 from layoutscope.tables.capture import is_capture
+from layoutscope.tables.frames import FLEET_TABLES
 from layoutscope.tables.schema import TABLES, Column
 from layoutscope.units import format_bytes
 

@@ -20,6 +20,7 @@ from layoutscope.remedies.case import OTHER, all_words, words_of
 from layoutscope.remedies.changes import WHAT_IFS
 from layoutscope.results.check import what_to_do
 from layoutscope.tables import TABLES
+from layoutscope.tables.frames import FLEET_TABLES, FRAMES
 from layoutscope.walk.orders import ORDERS
 
 if TYPE_CHECKING:
@@ -79,8 +80,8 @@ def explain(word: str = "") -> str:
 
 
 def _plain(word: str) -> str:
-    """Return a word as it is looked up: hyphens are blanks, and several are called as one is."""
-    return word.casefold().replace("-", " ").removesuffix("s")
+    """Return a word as it is looked up: hyphens and underscores are blanks, and plurals are singular."""
+    return re.sub("[-_]", " ", word.casefold()).removesuffix("s")
 
 
 def _not_called(entry: _Entry) -> list[str]:
@@ -172,4 +173,16 @@ def _tables() -> Iterator[_Entry]:
     yield ("TABLE", "option", f"What is exported, one of {', '.join(TABLES)}.")
 
 
-_KINDS: Final = (_words, _metrics, _findings, _refusals, _orders, _remedies, _drives, _what_ifs, _tables)
+def _columns() -> Iterator[_Entry]:
+    """Yield the columns of all tables, each name once with the tables that have it."""
+    found = dict[str, dict[str, list[str]]]()
+    for name, columns in chain(TABLES.items(), FRAMES.items(), FLEET_TABLES.items()):
+        for item in columns:
+            text = f"{item.doc}{f' ({item.unit})' if item.unit else ''}"
+            found.setdefault(item.name, {}).setdefault(text, []).append(name)
+    for column, texts in found.items():
+        lines = (f"In {', '.join(dict.fromkeys(names))}: {text}." for text, names in texts.items())
+        yield (column, "column", "\n".join(lines))
+
+
+_KINDS: Final = (_words, _metrics, _findings, _refusals, _orders, _remedies, _drives, _what_ifs, _tables, _columns)

@@ -196,10 +196,10 @@ CAPTURE_TABLES: Final = ("nodes", "entries", "extents", "regions", "free")
 """Tables of captures that are views as well."""
 
 _LAYOUT_COLUMNS: Final = (
-    Column("source", "String", "", "which source: its row in sources"),
-    Column("volume", "String", "", "which volume: its layers and its name, as in volumes"),
+    Column("source", "String", "", "source, as in sources"),
+    Column("volume", "String", "", "volume: its layers and name, as in volumes"),
     Column("number", "UInt32", "", "its number on the image, from 1; null for a container's own"),
-    Column("layout", "UInt32", "", "place of the volume in its capture, from 0; rows are numbered from 0 in each"),
+    Column("layout", "UInt32", "", "number of the layout in its capture, from 0; rows are numbered from 0 in each"),
 )
 
 

@@ -30,7 +30,7 @@ HELD: Final = {
     "docs/intervals.md": (
         f"{num_draws()} drives like the one that is named",
         f"{COUNTS[VOLUMES].capitalize()} volumes are made with its files",
-        f"where it is {SHARES[NAMED_SHARE]} of the width or more",
+        f"where it is {SHARES[NAMED_SHARE]} of the uncertainty or more",
     ),
     "docs/drives.md": (f"below {SURE:.0%} something is wrong".replace("%", " %"),),
     "docs/workloads.md": (

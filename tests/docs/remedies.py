@@ -26,8 +26,8 @@ MARK = "<!-- Everything below is written by python -m tests.docs.remedies. -->\n
 HEAD = """
 ## All remedies
 
-`layoutscope plan IMAGE` tries each of them on a volume and ranks them by the time they save. Remedies in the program that
-reads write nothing to the disk. A remedy without *Risk* or *Side effects* has none.
+`layoutscope plan IMAGE` tries each of them on a volume and ranks them by the time they save. Remedies in the program
+that reads write nothing to the disk. A remedy without *Risk* or *Side effects* has none.
 """
 
 

@@ -41,7 +41,7 @@ def prediction_table(
 ) -> RenderableType:
     """Show predicted times with the shares of their causes; no seeks for drives without an arm."""
     causes = [(name.capitalize(), True) for name, _ in predictions[0].causes_s]
-    columns = [*heads("Drive", ">Time", ">90 % interval"), *causes]
+    columns = [*heads("Drive", ">Time", ">90 % range"), *causes]
     rows = [(item.drive, format_seconds(item.seconds), _interval(item), *_causes(item)) for item in predictions]
     return plain_table(title, columns, rows, gap=1)
 

@@ -1,4 +1,4 @@
-"""``explain``: what a word means, how a metric is defined, what a finding says and what to do about it.
+"""``explain``: definitions of words and metrics, and what findings mean and what to do about them.
 
 Nothing is written here: words are those of ``docs/glossary.md``, which installers put beside the package; the rest
 comes from the modules that define each thing.
@@ -40,7 +40,7 @@ def explain(word: str = "") -> str:
     Parameters
     ----------
     word : str, default ''
-        What is looked up, without regard to case; without it all that can be looked up is listed.
+        The term, in upper or lower case; without it all terms are listed.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def explain(word: str = "") -> str:
     Raises
     ------
     UsageError
-        If nothing is called so; says what may have been meant.
+        If the term is unknown; the message suggests a similar one.
 
     Examples
     --------

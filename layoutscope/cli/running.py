@@ -174,7 +174,7 @@ STANDARD_OUTPUT: Final = "standard output"
 
 
 class Damage:
-    """What could not be read of the images of a command, one line per image."""
+    """The parts of the images that a command could not read, one line per image."""
 
     def __init__(self) -> None:
         self.lines: dict[str, str] = {}

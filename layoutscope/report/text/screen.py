@@ -104,7 +104,7 @@ def _shown(result: ScanResult) -> list[VolumeScan]:
 
 
 def _badness(volume: VolumeScan) -> tuple[int, int, float]:
-    """What was lost comes before what is locked, and that before what is slow."""
+    """Sort damaged volumes before locked ones, and these before slow ones."""
     is_damaged = any(item.level == "error" for item in volume.findings) or volume.layout.coverage != 1
     locked = is_locked(volume.layout)
     return is_damaged and not locked, locked, volume.verdict.seconds if volume.verdict else 0.0

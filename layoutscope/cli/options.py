@@ -130,7 +130,7 @@ def _own_parameters(own: ReadOption, label: str) -> Iterator[inspect.Parameter]:
     text = own.help or options_of(ReadOptions)[own.name].help
     text = f"{text[0].lower()}{text[1:]}"
     if own.kind == "secret":
-        text = f"{text.removesuffix('.')}, or - to be asked; else LAYOUTSCOPE_{own.name.upper()} is looked at."
+        text = f"{text.removesuffix('.')}, or - for a prompt; without it LAYOUTSCOPE_{own.name.upper()} is used."
     shown = Option(f"{label}: {text}", panel=panel, metavar=metavar, absence=absence)
     yield parameter(own.name, kind, shown, own.default)
     if own.kind == "secret":

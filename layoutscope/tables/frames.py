@@ -152,7 +152,7 @@ FLEET_TABLES: Final[dict[str, tuple[Column, ...]]] = {
         Column("volume", "String", "", "volume: layers and name, with its number if several have the same name"),
         Column("number", "UInt32", "", "its number on the image, from 1; null for a container's own"),
         Column("filesystem", "String", "", "file system"),
-        Column("variant", "String", "", "variant of the file system, such as HFSX"),
+        Column("variant", "String", "", "variant of the file system"),
         Column("name", "String", "", "name of the volume"),
         Column("uuid", "String", "", "identifier of the volume"),
         Column("view", "String", "", "state of the volume: live, an xid, or a snapshot"),

@@ -67,7 +67,7 @@ SHARES = ("blocks predicted", "blocks predicted but not read", "pairs of consecu
 
 
 def traces() -> None:
-    """Print order by order how much of the recorded reads is predicted: the worst trace of each."""
+    """Print the predicted share of the recorded reads by order: the worst trace of each."""
     rows = []
     for system, label in SYSTEMS.items():
         own = [row for row in results("witnesses")["traces"] if row["image"].startswith(system)]
@@ -90,7 +90,7 @@ def traces() -> None:
 
 
 def programs() -> None:
-    """Print program by program how much of what it really read is predicted, what is missed first."""
+    """Print the predicted share of the recorded reads by program, misses first."""
     found = results("programs")
     kinds = [row["program"].partition(" ")[0] for row in found]
     groups = {}
@@ -173,7 +173,7 @@ BUFFERS = {
 
 
 def knowledge() -> None:
-    """Print what knowing less of a drive costs, the drive on which it costs most first."""
+    """Print the errors if less is known about a drive, the largest first."""
     rows = [
         (
             row["known"],
@@ -189,18 +189,18 @@ def knowledge() -> None:
 
 def reference() -> None:
     """Print how many reference measurements are met and by how much the worst is missed, then all, the worst first."""
-    told = results("reference")["rows"]
-    met, fitted = (
-        [row for row in told if word in row[key]] for key, word in (("verdict", "met"), ("made_on", "fitted"))
+    measured = results("reference")["rows"]
+    hits, fitted = (
+        [row for row in measured if word in row[key]] for key, word in (("verdict", "met"), ("made_on", "fitted"))
     )
-    worst = max(told, key=lambda row: _factor(row["verdict"]))
+    worst = max(measured, key=lambda row: _factor(row["verdict"]))
     print(  # noqa: T201
-        f"{len(met)} of {len(told)} measurements are predicted within their range. {len(fitted)} of these were used to "
-        f"fit the profile. The worst prediction is off by a factor of {_factor(worst['verdict']):.1f} "
+        f"{len(hits)} of {len(measured)} measurements are predicted within their range. {len(fitted)} of these were "
+        f"used to fit the profile. The worst prediction is off by a factor of {_factor(worst['verdict']):.1f} "
         f"({worst['work']}, {worst['filesystem']}).\n"
     )
     rows = []
-    for row in sorted(told, key=lambda row: -_factor(row["verdict"])):
+    for row in sorted(measured, key=lambda row: -_factor(row["verdict"])):
         digits = 1 if row["predicted"] >= 10 else 2
         spread = ""
         if row["predicted_low"] != row["predicted_high"]:
@@ -249,7 +249,7 @@ def article() -> None:
 
 
 def _case(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what two rows share that differ in the snapshots alone."""
+    """Return the common part of two rows that differ only in the snapshots."""
     return tuple(row[name] for name in ("creation", "case", "on_arrival", "merge_share", "temporary_names"))
 
 
@@ -257,7 +257,7 @@ KEEP_ALL = 20
 
 
 def _refuted(missed: dict[str, float]) -> str:
-    """Say which times refute a set of assumptions, with the factors by which the medians are off."""
+    """Return the times that refute a set of assumptions, with the factors by which the medians are off."""
     found = []
     for name, group in groupby(missed, key=lambda key: key.split()[0]):
         keys = list(group)
@@ -268,7 +268,7 @@ def _refuted(missed: dict[str, float]) -> str:
 
 
 def ager() -> None:
-    """Print real image and plan side by side."""
+    """Print real image and plan next to each other."""
     every = results("ager")["rows"]
     rows = []
     for image, group in groupby(every, key=lambda row: row["image"]):
@@ -297,7 +297,7 @@ AIM = 0.85
 
 
 class Comparison(NamedTuple):
-    """What was predicted, what it was compared with, and what came of it."""
+    """A prediction, its reference, and the outcome."""
 
     what: str
     reference: str
@@ -307,7 +307,7 @@ class Comparison(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """What came of it, in a word."""
+        """The outcome in a word."""
         if not self.cases:
             return NOT_CHECKED
         share = self.hits / self.cases
@@ -315,7 +315,7 @@ class Comparison(NamedTuple):
 
 
 def compared() -> None:
-    """Print what was compared with what, the misses first."""
+    """Print the comparisons, the misses first."""
     head = ("outcome", "prediction", "compared with", "result")
     table(head, [(item.outcome, item.what, item.reference, item.result) for item in comparisons()])
 
@@ -425,7 +425,7 @@ def _of_recordings() -> Iterator[Comparison]:
 
 
 def _factor(verdict: str) -> float:
-    """How far a prediction is off, either way, as a factor."""
+    """The factor by which a prediction is off, in either direction."""
     if verdict == "met":
         return 1.0
     ratio = float(verdict.partition(" ")[0])

@@ -1,6 +1,6 @@
 """Sentences of the pages whose figures are constants of the code, made of these; ``test_claims.py`` looks for them.
 
-So a page and the code cannot part: a limit that changes breaks the sentence that tells of it. What ``claims.py`` finds
+So a page and the code cannot part: a limit that changes breaks its sentence. What ``claims.py`` finds
 within such a sentence is shown by it.
 """
 

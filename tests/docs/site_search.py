@@ -67,7 +67,7 @@ def answers(page: Any, folder: Path, question: str) -> list[str]:
 
 
 def faults(ask: Callable[[str], list[str]]) -> Iterator[str]:
-    """Say of each question whose answer is not among the first what is there instead; and what answers nonsense."""
+    """Yield questions without a right answer among the first, with the answers there, and answers to nonsense."""
     for question, wanted in ASKED.items():
         first = ask(question)[:FIRST]
         if not any(each.startswith(wanted) for each in first):

@@ -55,8 +55,8 @@ def test_outcomes_follow_from_the_results():
         cases[f"Time of a drive, {words}", f"{sum(hits)} of {len(hits)} "] = sum(hits), len(hits)
     for words, rows in (("listings and copies", witnesses["traces"]), ("other programs", programs)):
         same, requests = sum(row["same_requests"] for row in rows), sum(row["requests"] for row in rows)
-        told = f"all but {requests - same} of {requests:,} " if same < requests else f"all {requests:,} "
-        cases[f"Reads of {words} on Linux", told] = same, requests
+        count = f"all but {requests - same} of {requests:,} " if same < requests else f"all {requests:,} "
+        cases[f"Reads of {words} on Linux", count] = same, requests
     (_, _, *rows), _, _ = rows_of("evidence.md")
     shown = {(row[1], row[3]): row[0] for row in rows}
     for (name, words), (hits, total) in cases.items():

@@ -31,7 +31,7 @@ ASKED = {
     "clump-count": "reference/metrics.html#clump-count",
     "nodes.key_rank": "reference/tables.html#nodes.key_rank",
     "locator_row": "reference/tables.html#nodes.locator_row",
-    "read_ahead_bytes": "drives.html#read_ahead_bytes",
+    "read_ahead_bytes": "reference/hosts.html#read_ahead_bytes",
     "generic-7200": "drives.html#generic-7200",
     "fts": "workloads.html#fts",
     "T2": "image-a-mac-disk.html#",

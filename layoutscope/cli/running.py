@@ -86,7 +86,7 @@ class Watch:
         self._thread.start()
 
     def end(self) -> None:
-        """Look no more, and leave nothing behind."""
+        """Stop drawing, and clear the line."""
         self._over.set()
         with self._lock:
             self._clear()

@@ -192,7 +192,7 @@ class Change(Protocol):
 
 
 def no_effort(_: Case) -> float:
-    """Return what a change takes that a program makes by itself: nothing."""
+    """Return the one-time cost of a change that a program makes by itself: nothing."""
     return 0.0
 
 

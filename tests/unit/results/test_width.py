@@ -75,9 +75,8 @@ def test_of_a_volume_like_that_it_is_said_what_is_placement():
     assert said[0].startswith("same layout, other drives of this type: ")
     assert said[2].startswith("similar volumes: ")
     assert said[3] == "60 % of the uncertainty: how the nodes were placed"
-    assert (
-        said[4] == "placement, of the uncertainty of similar volumes: where the nodes are, 60 %; where on the drive, 10 %"
-    )
+    placement = "placement, of the uncertainty of similar volumes"
+    assert said[4] == f"{placement}: where the nodes are, 60 %; where on the drive, 10 %"
     assert said[5].endswith("takes 4.00 s, on the inner half 5.00 s (+25%)")
     still = case(interval(("drive", 0.7)), volume=found)
     flash = replace(still, prediction=replace(still.prediction, rotates=False))

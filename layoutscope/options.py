@@ -75,7 +75,7 @@ TRACE_FORMATS: Final = ("csv", "fio", "blkparse", "pairs", "fs_usage", "iosnoop"
 
 
 class Option(NamedTuple):
-    """What is to be known of an option besides its type, for the library and for the command line."""
+    """The facts about an option besides its type, for the library and the command line."""
 
     help: str  # what it does; of a switch that is on, what its absence does
     default: Any = None  # what holds without it
@@ -230,7 +230,7 @@ class ReadOptions(SharedReadOptions, total=False):
 
 
 class CommandOptions(TypedDict, total=False):
-    """What commands that read images offer besides: the command line's own business."""
+    """Further options of commands that read images, which only the command line has."""
 
     no_cache: Annotated[bool, Option("Do not cache decompressed images.", default=False, panel=COMPRESSED)]
     evidence: Annotated[
@@ -533,7 +533,7 @@ class InspectOptions(ReadOptions, total=False):
 
 
 class Replay(TypedDict, total=False):
-    """How a trace is served, and what a recording by blocks does not say itself."""
+    """How a trace is served, and what a recording by blocks does not contain."""
 
     form: Annotated[
         str, Option("Format of the trace.", "", flag="--format", absence="from the content", choices=TRACE_FORMATS)

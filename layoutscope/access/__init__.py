@@ -1,1 +1,1 @@
-"""What hosts touch on a volume: the nouns in which drivers of file systems and the orders above them speak."""
+"""What hosts touch on a volume: the terms that drivers of file systems and orders share."""

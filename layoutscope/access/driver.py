@@ -1,6 +1,6 @@
-"""What a host's driver does on one file system: which nodes it touches for what, and in which order.
+"""The model of a host's driver for one file system: the nodes it touches, and in which order.
 
-A file system says it as data (:class:`Driver`), with two functions for what the others have no word for; the orders
+A file system describes it as data (:class:`Driver`) and two functions; the orders
 above (:mod:`layoutscope.walk`) know no file system.
 """
 
@@ -76,7 +76,7 @@ def composed(name: str, facts: VolumeFacts) -> str:
 
 
 class Driver(Struct, frozen=True, kw_only=True):
-    """What a driver does, by default that of a file system without oddities."""
+    """The properties of a driver; by default those of a file system without oddities."""
 
     costs: Costs  # host time
     # what a stat of a name searches, in order: causes, each that of an array of leaves of an `EntryTable`, `name_node`
@@ -144,7 +144,7 @@ class Costs(Struct, frozen=True):
 
 
 class DriverProperties(Protocol):
-    """What a file system's driver does on one host: a frozen struct, whose other fields users may change by name."""
+    """The properties of a file system's driver on one host, which users may change by name."""
 
     @property
     def costs(self) -> Costs:
@@ -155,13 +155,13 @@ P = TypeVar("P", bound=DriverProperties)
 
 
 class PlainProperties(Struct, frozen=True):
-    """Properties of a driver of which nothing is known but its costs."""
+    """Properties of a driver if only its costs are known."""
 
     costs: Costs  # host time
 
 
 class HostProfile(Struct, frozen=True):
-    """How one host enumerates and reads; what only one file system's driver does, the file system says."""
+    """How one host enumerates and reads. A file system describes what only its own driver does."""
 
     name: str  # `linux` or `macos`
     node_read_bytes: int  # largest request for metadata; 0 reads whole nodes

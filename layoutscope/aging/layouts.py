@@ -1,7 +1,7 @@
 """Layouts that no reader has seen: of a volume that has aged, or of entries that were written again.
 
-Every tree is a list of levels from the leaves up. What differs per file system is a few facts of its reader: the size
-of its nodes, where they are located, and which records lead to them.
+Every tree is a list of levels from the leaves up. A few facts differ per file system: the size and place of its
+nodes, and the records that lead to them.
 """
 
 from __future__ import annotations

@@ -296,7 +296,7 @@ class SplitRule:
 
     @property
     def numbers(self) -> tuple[int, int, int, int]:
-        """What the kernel takes: capacity, bytes that stay, less per record, and whether a record at the cut stays."""
+        """Arguments of the kernel: capacity, bytes that stay, less per record, whether a record at the cut stays."""
         room = BALANCED if self.balances else HALF_OF_RECORDS if self.room_bytes is None else self.room_bytes
         return self.capacity_bytes, room, self.less_per_record, int(self.stays_at_cut)
 

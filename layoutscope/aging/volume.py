@@ -312,7 +312,7 @@ class FreeBlocks:
         return np.append(start, len(self._used)), np.append(count, self.end - len(self._used))
 
     def _free_from(self, first: int, count: int) -> I64:
-        """Find free blocks from one on; more room is looked at only where there is need."""
+        """Find free blocks from one on; more space is searched only if it is needed."""
         found, at, step = [np.empty(0, np.int64)], first, max(4 * count, 1 << 14)
         missing = count
         while missing > 0 and at < self.end:
@@ -568,8 +568,8 @@ TreeRows: TypeAlias = "tuple[I64, ...]"
 def find_tree(layout: VolumeLayout, name: str) -> TreeRows | None:
     """Find the live nodes of a tree; nothing where no leaf of it was read, or where it is on several devices.
 
-    Whole levels of a damaged tree may be missing. What is above such a gap leads to none of the nodes below, and is
-    left out: a node that needs one above it gets a new one.
+    Whole levels of a damaged tree may be missing. Nodes above such a gap lead to none of the nodes below and are left
+    out; a node that needs a parent gets a new one.
     """
     nodes = layout.columns("nodes")
     live = nodes["tree"].equals(name) & nodes["state"].equals("live") & nodes["level"].is_known

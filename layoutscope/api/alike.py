@@ -49,7 +49,7 @@ def readable(layout: VolumeLayout, host: str) -> AgingVolume:
 
 
 def shown_policy(layout: VolumeLayout, host: str, usual: Policy) -> Policy:
-    """Replace what is assumed of a driver by what a volume that it wrote shows: transactions, and where they are."""
+    """Replace assumptions about a driver by what its volume shows: transactions, and where they are."""
     if filesystem_of(layout).written_by(layout) != host:
         return usual
     values = {metric.name: metric.value for metric in writing_metrics(layout)}

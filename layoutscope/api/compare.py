@@ -64,7 +64,7 @@ def compare(
 
 
 def write_changed_nodes(found: Comparison, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write the nodes that did not stay, as the ending of the file says."""
+    """Write the nodes that did not stay, in the format of the file's ending."""
     ending = Path(path).suffix.removeprefix(".")
     if ending not in FORMATS:
         raise UsageError(f"{path}: ends in none of {', '.join('.' + name for name in FORMATS)}")

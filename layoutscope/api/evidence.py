@@ -1,6 +1,6 @@
 """Reports of examinations: every file of every image is hashed before the work and after it.
 
-A report is written whatever becomes of the work, and says so where the files are not what they were.
+A report is written even if the work fails, and names the files that changed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ChangedError(LayoutscopeError):
 
 
 class Examination:
-    """What is known while the work is going on; who does the work says how it ended."""
+    """The facts that are known during the work; the caller adds how it ended."""
 
     def __init__(self) -> None:
         self.exit_code = 0

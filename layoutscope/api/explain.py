@@ -1,4 +1,4 @@
-"""``explain``: what a word means, how a metric is defined, what a finding says and what to do about it.
+"""``explain``: definitions of words and metrics, and what findings mean and what to do about them.
 
 Nothing is written here: words are those of ``docs/glossary.md``, which installers put beside the package; the rest
 comes from the modules that define each thing.
@@ -20,6 +20,7 @@ from layoutscope.remedies.case import OTHER, all_words, words_of
 from layoutscope.remedies.changes import WHAT_IFS
 from layoutscope.results.check import what_to_do
 from layoutscope.tables import TABLES
+from layoutscope.tables.frames import FLEET_TABLES, FRAMES
 from layoutscope.walk.orders import ORDERS
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def explain(word: str = "") -> str:
     Parameters
     ----------
     word : str, default ''
-        What is looked up, without regard to case; without it all that can be looked up is listed.
+        The term, in upper or lower case; without it all terms are listed.
 
     Returns
     -------
@@ -49,7 +50,7 @@ def explain(word: str = "") -> str:
     Raises
     ------
     UsageError
-        If nothing is called so; says what may have been meant.
+        If the term is unknown; the message suggests a similar one.
 
     Examples
     --------
@@ -79,8 +80,8 @@ def explain(word: str = "") -> str:
 
 
 def _plain(word: str) -> str:
-    """Return a word as it is looked up: hyphens are blanks, and several are called as one is."""
-    return word.casefold().replace("-", " ").removesuffix("s")
+    """Return a word as it is looked up: hyphens and underscores are blanks, and plurals are singular."""
+    return re.sub("[-_]", " ", word.casefold()).removesuffix("s")
 
 
 def _not_called(entry: _Entry) -> list[str]:
@@ -172,4 +173,16 @@ def _tables() -> Iterator[_Entry]:
     yield ("TABLE", "option", f"What is exported, one of {', '.join(TABLES)}.")
 
 
-_KINDS: Final = (_words, _metrics, _findings, _refusals, _orders, _remedies, _drives, _what_ifs, _tables)
+def _columns() -> Iterator[_Entry]:
+    """Yield the columns of all tables, each name once with the tables that have it."""
+    found = dict[str, dict[str, list[str]]]()
+    for name, columns in chain(TABLES.items(), FRAMES.items(), FLEET_TABLES.items()):
+        for item in columns:
+            text = f"{item.doc}{f' ({item.unit})' if item.unit else ''}"
+            found.setdefault(item.name, {}).setdefault(text, []).append(name)
+    for column, texts in found.items():
+        lines = (f"In {', '.join(dict.fromkeys(names))}: {text}." for text, names in texts.items())
+        yield (column, "column", "\n".join(lines))
+
+
+_KINDS: Final = (_words, _metrics, _findings, _refusals, _orders, _remedies, _drives, _what_ifs, _tables, _columns)

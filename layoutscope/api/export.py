@@ -221,7 +221,7 @@ _ALSO: Final = {"speedscope": "json", "perfetto": "json"}
 
 
 def document_form(target: object, asked: str | None) -> str | None:
-    """Return which document is to be written: the one that was asked for, or as the target ends; None for a table."""
+    """Return the document to write: the given one, or that of the target's ending; None for a table."""
     name = str(target).lower() if isinstance(target, str | os.PathLike) else ""
     ending = next((form for end, form in ENDINGS.items() if name.endswith(end)), None)
     if asked is None or (asked not in DOCUMENT_FORMATS and ending is None):

@@ -182,7 +182,7 @@ def _runs(pieces: NDArray[np.int64]) -> NDArray[np.int64]:
 
 class _Writer(Protocol):
     def data(self, at: int, data: bytes) -> None:
-        """Write what stands at an address; addresses ascend."""
+        """Write the bytes of an address; addresses ascend."""
 
     def end(self, size_bytes: int) -> None:
         """Fill up to the end of the image."""

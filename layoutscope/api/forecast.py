@@ -149,7 +149,7 @@ def _check_request(request: ForecastOptions) -> None:
 def _notes(
     layout: VolumeLayout, begin: AgingVolume, cycles_a_step: int, steps: int, request: ForecastOptions
 ) -> list[str]:
-    """Describe what is assumed, and where the cycles that are followed end."""
+    """Describe the assumptions, and where the simulated cycles end."""
     narrow = "The layout range is too narrow: the model's error is the same in all simulations."
     assumed = ["The macOS write pattern is an assumption and has not been checked on a Mac."] * (
         request["host"] == "macos"

@@ -162,7 +162,7 @@ def _find_file_id(layouts: Sequence[VolumeLayout], file_id: int) -> list[tuple[V
 
 
 def _files(found: Sequence[tuple[VolumeLayout, int]], *, view: ViewOf) -> Found:
-    """Show the records of files, wherever they stand."""
+    """Show the records of files, in whichever node they are."""
     owners, structures = [], []
     for layout, file_id in found:
         owners.append(file_owner(layout, file_id))

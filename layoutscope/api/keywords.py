@@ -88,7 +88,7 @@ def refuse_unknown(
 
 
 def _insert_options(doc: str, entries: str) -> str:
-    """Put the options where a docstring says that there are more keywords, or at its end."""
+    """Insert the options at the placeholder of a docstring, or at its end."""
     if "\nParameters\n" not in doc:
         return f"{doc}\n\nParameters\n----------\n{entries}\n"
     return re.sub(r"\n\*\*\w+\n(?:    .*(?:\n|$))+", lambda _: f"\n{entries}\n", doc, count=1)

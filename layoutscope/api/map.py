@@ -202,8 +202,7 @@ def map_images(
     Raises
     ------
     UsageError
-        If the file exists and ``force`` is not given, or a difference is asked for of what are not two states of one
-        volume.
+        If the file exists and ``force`` is not given, or if a difference is requested for two different volumes.
     LayoutscopeError
         If an image cannot be read.
 

@@ -62,7 +62,7 @@ def measure_drive(
     *,
     is_short: bool = False,
 ) -> Calibrated:
-    """Measure what reads can be timed on."""
+    """Time reads of an open device."""
     if any(offset + length > drive.capacity_bytes for offset, length in walk):
         raise UsageError("the image is larger than the drive that it should be on")
     plan = Calibration(drive)
@@ -92,7 +92,7 @@ def fit_log_text(text: str, source: str, name: str) -> Calibrated:
 
 
 def with_note(found: Calibrated) -> Calibrated:
-    """Let the profile say how it was measured, and what the reads say that were held back."""
+    """Describe in the profile how it was measured, and how well it predicts the reads that were held back."""
     seconds = float(found.log.ns.sum()) / 1e9
     said = [OF_A_FILE] if found.log.is_file else []
     said += [f"Measured with {len(found.log):,} reads in {format_seconds(seconds)}."]

@@ -1,6 +1,6 @@
 """Writing results: into a temporary file beside the target, moved when complete; nothing is overwritten unasked.
 
-What may be replaced, and how, is the matter of :mod:`layoutscope.ownfiles`.
+:mod:`layoutscope.ownfiles` decides what may be replaced.
 
 Anyone who wants to know what was written, listens (:func:`on_write`).
 """

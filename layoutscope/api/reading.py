@@ -97,7 +97,7 @@ def open_volumes(
     """Open an image or a capture, read its volumes, and keep it open for further reads; an open one stays as it is.
 
     With `kept`, which gets what a check takes up, no block is asked of the disk again.
-    ``IMAGE:VOLUME`` is read as an image of which that volume alone was asked for.
+    ``IMAGE:VOLUME`` requests only this volume of an image.
     """
     if isinstance(path, OpenImage) and path.request == request:
         with reporting(request["progress"]):
@@ -212,7 +212,7 @@ _OF_A_START: Final = ("volume-header-lost", "start-uncertain", "volume-unpartiti
 def _about_wanted(
     findings: tuple[Finding, ...], wanted: tuple[VolumeCandidate, ...], request: ReadOptions
 ) -> tuple[Finding, ...]:
-    """Leave out what was inferred of a start if the caller named another one."""
+    """Leave out the inferred start if the caller named another one."""
     if request["volume_at"] is None:
         return findings
     starts = [(item.image_offset, item.image_offset + START_BYTES) for item in wanted]
@@ -241,7 +241,7 @@ def _is_second_first(images: tuple[Source, ...], wanted: tuple[VolumeCandidate, 
 
 
 def _check_states(source: Source, layouts: list[VolumeLayout], request: ReadOptions) -> None:
-    """Refuse to show the newest state of volumes where another one was asked for that none of them can have."""
+    """Refuse an older state if none of the volumes can have one."""
     known = read_options()
     asked = next((name for name in own_options(request) if known[name][0].is_state), None)
     if asked is None:
@@ -282,7 +282,7 @@ def _make_candidate(source: Source, volume_at: int) -> VolumeCandidate:
 
 
 def keep_chosen(image: Opened, request: ReadOptions) -> Opened:
-    """Keep the volume that was asked for, and leave names out where they are not wanted."""
+    """Keep the requested volume, and leave names out on request."""
     layouts = _select_layouts(image.layouts, request["volume"])
     if not request["names"]:
         layouts = tuple(without_names(layout) for layout in layouts)

@@ -131,7 +131,7 @@ class Real(Struct, frozen=True):
 
 
 class Serving(Struct, frozen=True):
-    """How reads are served: by which drives, with which buffer, from where, at which pace."""
+    """How reads are served: drives, buffer, start and pace."""
 
     profiles: tuple[DriveProfile, ...]
     buffer: str = "own"
@@ -238,7 +238,7 @@ def gather_wanted(asked: ReplayOptions) -> Wanted:
 def real_reads(
     path: str | os.PathLike[str], told: AccessTrace | Recorded, wanted: Wanted, layout: VolumeLayout | None
 ) -> Real:
-    """Find out where the reads of a recording are; any other trace says it."""
+    """Find the addresses of a recording's reads; any other trace has them."""
     if not isinstance(told, Recorded):
         if wanted != Wanted():
             raise UsageError("unit, start, device and process apply only to a recording by blocks")

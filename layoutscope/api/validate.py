@@ -173,7 +173,7 @@ def _walk(
 
 
 def _add_notes(walk: KitWalk, machine: KitMachine) -> KitWalk:
-    """Add what a recording says otherwise than the kit: another device, another unit."""
+    """Add the facts that differ between recording and kit: another device, another unit."""
     recording = None if walk.replay is None else walk.replay.recording
     if recording is None:
         return walk
@@ -247,7 +247,7 @@ def _plist(data: bytes) -> dict[str, Any]:
 
 
 def _pairs(data: bytes, sign: str | None) -> dict[str, str]:
-    """Read lines of a name and a value, between which a sign stands, or a space."""
+    """Read lines with a name, a separator and a value."""
     parts = (line.split(sign, 1) for line in text_of(data).splitlines())
     return {pair[0].strip(): pair[1].strip() for pair in parts if len(pair) == 2}
 
@@ -271,7 +271,7 @@ def _missing(files: Mapping[str, bytes]) -> tuple[tuple[str, str], ...]:
 
 
 def kit(*, warm: bool = False) -> str:
-    """Return the shell script that measures what a Mac does on a disk; docs/drives.md says what its archive holds.
+    """Return the shell script that measures what a Mac does on a disk; docs/drives.md describes its archive.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def _check_values(work: Workload, known: Mapping[str, Option]) -> None:
 
 
 def refuse_unused(work: Workload) -> None:
-    """Refuse what one order does not look at: anyone who says it means another order."""
+    """Refuse an option that the order ignores, because another order was probably meant."""
     said = {
         "paths": ("paths", work["paths"]), "file": ("file", work["file"]), "records": ("records", work["records"]),
         "offsets": ("records", work["offsets"]), "stat=False": ("stat", not work["stat"]),
@@ -135,7 +135,7 @@ USUAL_HOST: Final = "macos"
 
 
 def choose_host(layout: VolumeLayout, asked: str | None, why: HostFrom = "asked") -> tuple[str, HostFrom]:
-    """Choose the host that works on a volume, and say why: the one asked for, else that which wrote it last."""
+    """Choose the host of a volume, and give the reason: the given one, or the one that wrote it last."""
     if asked is not None:
         return asked, why
     writer = filesystem_of(layout).written_by(layout)

@@ -92,7 +92,7 @@ Key = tuple[str, str, int]
 
 
 class _Links:
-    """What leads from consequences to causes, by their places among the findings."""
+    """Links from consequences to causes, by their places among the findings."""
 
     def __init__(self, findings: Sequence[Finding], causes: Causes, volumes: Sequence[str]) -> None:
         self.findings, self.causes, self.volumes = findings, causes, volumes
@@ -127,7 +127,7 @@ class _Links:
         return [(self.volumes[number], *name) for name in self.about[number].names]
 
     def _record(self, number: int) -> tuple[str, str, str]:
-        """Name the record or object that a finding is about, as precisely as it says."""
+        """Name the record or object of a finding, as precisely as possible."""
         item = self.findings[number]
         # Two findings of one node are about the same only where the node is damaged itself, or where the record is one.
         record = item.field.partition("/")[0] if item.field.startswith("record ") else ""
@@ -155,7 +155,7 @@ class _Links:
                     self.link(number, (heads[named],))
 
     def apply(self, row: Follows) -> None:
-        """Link what a row says, as far as nothing else explains it yet."""
+        """Link the finding of a row, unless another one explains it already."""
         causes = [n for n in self._all(sorted(row.causes)) if re.match(row.where, self.findings[n].structure)]
         if not causes:
             return

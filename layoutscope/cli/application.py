@@ -1,7 +1,6 @@
 """All commands together.
 
-A command is made when it is asked for: to find out what its options are takes as long as all the rest of a start, and
-file systems that are installed or have joined add options of their own.
+A command is built on demand. Its options take as long as the rest of a start, and installed file systems add options.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many images at once: ``layoutscope batch``, and what is asked of them: ``query``."""
+"""Many images at once: ``layoutscope batch``, ``query`` and ``report``."""
 
 from __future__ import annotations
 

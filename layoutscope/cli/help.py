@@ -230,7 +230,7 @@ SHOWS_ALL: Final = "layoutscope.help-all"
 class Verb(TyperCommand):
     """A command whose help has panels and examples, and that knows words of its neighbourhood.
 
-    Its epilog holds the examples: commands, each with a line after it that says what it is for.
+    Its epilog holds the examples: commands, each followed by a line with its purpose.
     """
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -298,7 +298,7 @@ class Verb(TyperCommand):
 
 
 def rename_options(command: str, words: list[str]) -> list[str]:
-    """Put new spellings in the place of old ones, and say so on standard error."""
+    """Replace old spellings by new ones, and report it on standard error."""
     known = {**RENAMED[""], **RENAMED.get(command, {})}
     new = {old: name for old, name in known.items() if old != name}
     end = words.index("--") if "--" in words else len(words)

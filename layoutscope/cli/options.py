@@ -99,7 +99,7 @@ OWN_KINDS: Final[dict[str, tuple[Any, str, str, str]]] = {
 
 
 def parameters_of(group: type, changes: Changes) -> list[inspect.Parameter]:
-    """Make the options of a group parameters as typer takes them; those of reading stand last."""
+    """Make the options of a group parameters as typer takes them; reading options come last."""
     reading = options_of(ReadOptions) if "partition" in options_of(group) else {}
     parts: list[tuple[type, Changes]] = [(group, {**dict.fromkeys(reading), **changes})]
     parts += [(part, {**COMMANDS_WORDS, **changes}) for part in (SharedReadOptions, CommandOptions) if reading]
@@ -130,7 +130,7 @@ def _own_parameters(own: ReadOption, label: str) -> Iterator[inspect.Parameter]:
     text = own.help or options_of(ReadOptions)[own.name].help
     text = f"{text[0].lower()}{text[1:]}"
     if own.kind == "secret":
-        text = f"{text.removesuffix('.')}, or - to be asked; else LAYOUTSCOPE_{own.name.upper()} is looked at."
+        text = f"{text.removesuffix('.')}, or - for a prompt; without it LAYOUTSCOPE_{own.name.upper()} is used."
     shown = Option(f"{label}: {text}", panel=panel, metavar=metavar, absence=absence)
     yield parameter(own.name, kind, shown, own.default)
     if own.kind == "secret":
@@ -175,7 +175,7 @@ def long_flag(item: inspect.Parameter) -> str:
 
 
 def read_value(hint: Any, option: Option, value: Any) -> Any:
-    """Turn what was typed into what the library takes; None where nothing was."""
+    """Turn typed words into values of the library; None for no words."""
     if value is None or value == []:
         return None
     _, _, read = _written(hint, option)
@@ -185,7 +185,7 @@ def read_value(hint: Any, option: Option, value: Any) -> Any:
 
 
 def _written(hint: Any, option: Option) -> tuple[Any, str | None, Callable[[Any], Any] | None]:
-    """Describe how an option is written: its type on the command line, what stands for its value, and what reads it."""
+    """Describe how an option is written: its type on the command line, its placeholder, and its parser."""
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     if option.form or option.unit == "bytes":
@@ -223,7 +223,7 @@ def complete_options(options: Group) -> Group:
 
 
 def secret_of(name: str, typed: str | None, file: Path | None) -> str | None:
-    """Return a secret: from its file, as typed, asked for without an echo, or from the environment."""
+    """Return a secret: from its file, as typed, from a prompt without an echo, or from the environment."""
     if file is not None:
         return read_secret(file)
     if typed == "-":
@@ -303,7 +303,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_offsets(path: Path) -> list[int]:
-    """Read offsets of records in bytes: the last number of each line, so that a count may stand before it."""
+    """Read offsets of records in bytes: the last number of each line; a count may precede it."""
     lines = [line.strip() for line in read_lines(path)]
     found = [re.search(r"(?:^|[\s,;])(\d{1,18})$", line) for line in lines]
     for number, match in enumerate(found, 1):
@@ -356,7 +356,7 @@ class Command:
     """A command as typer takes it.
 
     Typer has no groups of options: the options of the library that a command takes as one argument are spread after
-    its own; ``Annotated[Group, Changes]`` says which of them a command offers in another way.
+    its own; ``Annotated[Group, Changes]`` names those that a command offers in another way.
     """
 
     def __init__(
@@ -427,7 +427,7 @@ class Command:
         raise typer.Exit(code)
 
     def _streamed(self, name: str, value: Any) -> Any:
-        """Take ``-`` for standard output where a result can go there, which is what None stands for; else refuse it."""
+        """Return None for ``-`` if the result can go to standard output, or else refuse it."""
         item = self.__signature__.parameters[name]
         if _is_argument(item) or DASH not in (value if isinstance(value, list) else [value]):
             return value

@@ -86,7 +86,7 @@ class Watch:
         self._thread.start()
 
     def end(self) -> None:
-        """Look no more, and leave nothing behind."""
+        """Stop drawing, and clear the line."""
         self._over.set()
         with self._lock:
             self._clear()
@@ -174,7 +174,7 @@ STANDARD_OUTPUT: Final = "standard output"
 
 
 class Damage:
-    """What could not be read of the images of a command, one line per image."""
+    """The parts of the images that a command could not read, one line per image."""
 
     def __init__(self) -> None:
         self.lines: dict[str, str] = {}

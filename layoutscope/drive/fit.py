@@ -26,7 +26,7 @@ INNER_PART: Final = 0.7
 
 
 def from_datasheet(name: str, *, title: str = "", source: str = "datasheet", **figures: float) -> DriveProfile:
-    """Make the profile of a disk of which only a datasheet is known."""
+    """Make the profile of a disk from its data sheet."""
     needed = ("capacity_bytes", "rpm", "track_to_track_ms", "average_seek_ms", "outer_mb_s", "inner_mb_s")
     missing = [figure for figure in needed if figure not in figures]
     if missing:
@@ -36,7 +36,7 @@ def from_datasheet(name: str, *, title: str = "", source: str = "datasheet", **f
 
 
 def list_assumed_figures() -> dict[str, Figure]:
-    """Return what no datasheet says."""
+    """Return the figures that data sheets do not have."""
     values: dict[str, Any] = {
         "read_miss_ms": OVERHEAD_MS,
         "read_hit_ms": OVERHEAD_MS,
@@ -114,7 +114,7 @@ def _part(text: object, capacity_bytes: int) -> int:
 
 
 def _add_seek_error(profile: DriveProfile, read: Mapping[str, Any]) -> DriveProfile:
-    """Say how well the average seek is known: as the mean of so many reads that differ by so much."""
+    """Return how well the average seek is known, as the mean of reads with this spread."""
     latency = read.get("clat_ns") or read.get("lat_ns") or {}
     count, deviation = float(latency.get("N", 0)), float(latency.get("stddev", 0)) / 1e6
     if profile.kind != "hdd" or count < 2 or deviation <= 0:

@@ -102,7 +102,7 @@ def serve_pieces(
 
 
 def new_drives(surface: Surface, count: int, num_segments: int, start_run: int | None = None) -> tuple[I64, I64]:
-    """Return drives of one kind that stand at their outermost track, or at another one, with empty buffers.
+    """Return drives of one kind at their outermost track, or at another one, with empty buffers.
 
     Their arms, shape (n_drives, 8), and the segments of their buffers, shape (n_drives, n_segments, 3).
     """

@@ -317,7 +317,7 @@ class DriveProfile(Displayed, Struct, frozen=True):
     members : tuple of DriveProfile
         Drives of a set, in order.
     note : str
-        What a user must know before trusting it.
+        What a user must know before using it.
     folder : Path
         Where the files that it names are.
     take_for : str
@@ -325,7 +325,7 @@ class DriveProfile(Displayed, Struct, frozen=True):
     models : tuple of str
         Model numbers that such drives report, without the makers' suffixes for sizes and firmware.
     spread : Spread or None
-        How well figures that were measured together are known; None where nobody says.
+        How well figures that were measured together are known; None if unknown.
     """
 
     name: str
@@ -571,8 +571,8 @@ EXTRACTED: Final = ("arm", "command", "buffer", "layout")
 def _make_extracted_profile(table: Mapping[str, Any], name: str, folder: Path) -> DriveProfile:
     """Make a profile of the figures that go with a simulator's results, all of them measured.
 
-    A read that begins with the sector that the look-ahead reads next may wait for it, whatever the table says: a drive
-    that had to turn it away would lose a turn at every read of a stream.
+    A read that begins with the sector that the look-ahead reads next may wait for it, whatever the table says: a
+    drive that refused it would lose a rotation at each read of a stream.
     """
     arm, command, buffer = table["arm"], table["command"], table["buffer"]
     try:

@@ -1,7 +1,7 @@
 """Traces of others: CSV, fio iolog, blkparse text, pairs of numbers, and recordings of a disk by its block numbers.
 
 The result is an `AccessTrace`, or a `Recorded`. A recording does not show the unit and the start of block numbers
-(:mod:`layoutscope.api.replay` finds out); a :class:`Place` says it for one device, and :meth:`Recorded.trace`
+(:mod:`layoutscope.api.replay` finds them); a :class:`Place` has them for one device, and :meth:`Recorded.trace`
 makes a trace of its reads. Writes are left out.
 
 References
@@ -48,7 +48,7 @@ FILE_SYSTEM, CHUNK, BELOW = 0, 1, 2
 
 
 class LineCounts(Displayed, Struct, frozen=True):
-    """What became of the lines of a recording."""
+    """The number of lines of a recording by their kind."""
 
     reads: int = 0  # reads of disks, those of CoreStorage among them
     # writes, failed: writes; reads that ended in an error or brought nothing
@@ -270,7 +270,7 @@ def read_snoop(data: bytes) -> Recorded:
 
 
 def _parse_read(titles: Sequence[str], line: str) -> Read | str:
-    """Turn a line into a read, or say what else it is."""
+    """Turn a line into a read, or return its kind."""
     try:
         cells = _cells(titles, line.split())
         block, length = int(cells["block"][1]), int(cells["bytes"][1])
@@ -291,7 +291,7 @@ def _parse_read(titles: Sequence[str], line: str) -> Read | str:
 
 
 def _both_times(times: Mapping[str, float]) -> tuple[float, float]:
-    """Return when a read was asked for and complete, from two of three; NaN where that does not follow."""
+    """Return when a read was issued and complete, from two of three values; NaN if one is missing."""
     unknown = float("nan")
     issued, done, elapsed = (times.get(name, unknown) for name in ("issued", "done", "elapsed"))
     if math.isnan(issued):
@@ -365,7 +365,7 @@ DAY_US: Final = 86_400e6
 
 
 class _Clock:
-    """The time of day as a time that goes on over midnight."""
+    """The time of day, continued over midnight."""
 
     def __init__(self) -> None:
         self._days_us, self._latest = 0.0, 0.0
@@ -402,7 +402,7 @@ def read_fs_usage(data: bytes) -> Recorded:
 
 
 def _fs_usage_read(begin: re.Match[str], line: str, clock: _Clock) -> Read | str:
-    """Turn a disk line into a read, or say what else it is."""
+    """Turn a disk line into a read, or return its kind."""
     now = clock.us(begin)
     if begin["call"] in WRITES:
         return "writes"
@@ -464,7 +464,7 @@ def load_trace(path: str | Path, *, form: str = "") -> AccessTrace | Recorded:
 
 
 def _first_unparsed(trace: AccessTrace | Recorded) -> str:
-    """Say which line looked like a read and was none."""
+    """Report the line that looked like a read but was not."""
     number = trace.lines.first_unparsed if isinstance(trace, Recorded) else 0
     return f"; line {number} begins as one and is cut or damaged" if number else ""
 
@@ -582,7 +582,7 @@ def _restore_names(trace: AccessTrace, table: Columns) -> AccessTrace:
 def read_fio(data: bytes) -> AccessTrace:
     """Read an iolog of fio, version 2 or 3.
 
-    Version 2 says ``file action offset length``, and ``wait`` with microseconds; version 3 puts a time stamp before it,
+    Version 2 has ``file action offset length``, and ``wait`` with microseconds; version 3 puts a time stamp before it,
     from which no think time follows.
     """
     lines = data.decode("utf-8", "replace").splitlines()

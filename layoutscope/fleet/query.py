@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import file_form, output, without_write_events
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError, UsageError, install_command
-from layoutscope.fleet.store import FLEET_MANIFEST, FLEET_TABLES, FleetFolder
+from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
 from layoutscope.fleet.worker import machine_memory_bytes, resident_bytes
 from layoutscope.inputs import split_volume
 from layoutscope.options import QueryLimits, QueryOptions, ReadOptions, fill, leave_out
@@ -33,6 +33,7 @@ from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.report.text.fleet import markdown
 from layoutscope.results.fleet import QueryResult, ViewFacts, ViewList
 from layoutscope.tables.capture import is_capture
+from layoutscope.tables.frames import FLEET_TABLES
 from layoutscope.tables.schema import TABLES, Column
 from layoutscope.units import format_bytes
 
@@ -195,10 +196,10 @@ CAPTURE_TABLES: Final = ("nodes", "entries", "extents", "regions", "free")
 """Tables of captures that are views as well."""
 
 _LAYOUT_COLUMNS: Final = (
-    Column("source", "String", "", "which source: its row in sources"),
-    Column("volume", "String", "", "which volume: its layers and its name, as in volumes"),
+    Column("source", "String", "", "source, as in sources"),
+    Column("volume", "String", "", "volume: its layers and name, as in volumes"),
     Column("number", "UInt32", "", "its number on the image, from 1; null for a container's own"),
-    Column("layout", "UInt32", "", "place of the volume in its capture, from 0; rows are numbered from 0 in each"),
+    Column("layout", "UInt32", "", "number of the layout in its capture, from 0; rows are numbered from 0 in each"),
 )
 
 

@@ -47,7 +47,7 @@ Reading: TypeAlias = "Generator[Sequence[Want], None, T]"
 
 
 def read_together(readings: Sequence[Reading[T]]) -> list[T]:
-    """Run readers at once; return their results. If several are served, the first goes on first."""
+    """Run readers at once; return their results. If several are served, the first continues first."""
     results: dict[int, T] = {}
     waiting: dict[int, Sequence[Want]] = {}
     ready = list(range(len(readings)))
@@ -69,7 +69,7 @@ def read_alone(reading: Reading[T]) -> T:
 
 
 def serve(wants: Sequence[Want]) -> None:
-    """Read what is wanted in one pass over each source, from its start to its end."""
+    """Read the wanted ranges in one pass over each source, from its start to its end."""
     sources = {id(want.source): want.source for want in wants}
     for source in sources.values():
         _serve_source(source, [want for want in wants if want.source is source])

@@ -171,7 +171,7 @@ class RawFile(FillingSource):
 
 
 def is_sparse(descriptor: int) -> bool:
-    """Return whether a file stores less than its length, and the system can say where."""
+    """Return whether a file has holes that the system can report."""
     facts = os.fstat(descriptor)
     stored_bytes = getattr(facts, "st_blocks", facts.st_size) * _STAT_BLOCK_BYTES
     if not hasattr(os, "SEEK_DATA") or stored_bytes >= facts.st_size:

@@ -1,7 +1,7 @@
 """Images on servers and in object stores: ``https://``, and what fsspec opens, as ``s3://``, ``sftp://`` and others.
 
 They are read by ranges, in blocks that are kept in a cache of bounded size; adjacent blocks that are wanted together
-are one request. What came over the network is counted, so that a scan says how little of a disk it took.
+are one request. Bytes from the network are counted, so a scan can report them.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class WebFile:
         return fields
 
     def _read_answer(self, answer: http.client.HTTPResponse, wanted: Range) -> bytes:
-        """Compare an answer with what was asked for, and read the bytes of the range."""
+        """Compare an answer with the request, and read the bytes of the range."""
         is_first = self.size_bytes < 0
         told = answer.headers.get("Content-Range", "").strip()
         if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and is_first and _EMPTY.fullmatch(told):

@@ -1,4 +1,4 @@
-"""What a file is that is not a raw image: containers, archives, texts, and encrypted images, which are refused.
+"""Files that are not raw images: containers, archives, texts, and encrypted images, which are refused.
 
 By content, not by name, so that a renamed file still gets the right advice.
 """

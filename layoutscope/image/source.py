@@ -1,7 +1,6 @@
 """Read-only byte sources.
 
-Every byte of an image comes through a :class:`Source`, which checks bounds and counts its reads, so that a scan can
-say how much it read. Nothing is ever written.
+Every byte of an image comes through a :class:`Source`, which checks bounds and counts its reads. Nothing is written.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ReadCounter:
-    """How much was asked of the image: requests and bytes; bytes in holes cost no request."""
+    """Requests to the image and their bytes; bytes in holes cost no request."""
 
     reads: int = 0
     bytes: int = 0

@@ -134,7 +134,7 @@ class Case:
         return found and found.with_drive(self.drive)
 
     def forget(self) -> None:
-        """Let go of what is worked out of the layout; it is computed again when it is needed."""
+        """Drop values computed from the layout; they are computed again when they are needed."""
         for name in ("model", "by_node", "descent"):
             self.__dict__.pop(name, None)
 
@@ -183,7 +183,7 @@ class Changed(Struct, frozen=True):
 
 
 class Change(Protocol):
-    """A change: it says what would be read, or in a clause why it does not apply."""
+    """A change: it gives the reads, or in a clause why it does not apply."""
 
     __name__: str
 
@@ -192,7 +192,7 @@ class Change(Protocol):
 
 
 def no_effort(_: Case) -> float:
-    """Return what a change takes that a program makes by itself: nothing."""
+    """Return the one-time cost of a change that a program makes by itself: nothing."""
     return 0.0
 
 
@@ -350,7 +350,7 @@ OTHER: Final = "on-other"
 
 @lru_cache(maxsize=1)
 def all_words() -> dict[str, dict[str, Any]]:
-    """Return the file as it stands."""
+    """Return the file unchanged."""
     return tomllib.loads(FILE.read_text("utf-8"))
 
 
@@ -390,7 +390,7 @@ def by_name(case: Case) -> I64:
 
 
 def level_by_level(case: Case) -> I64:
-    """Return the entries of the root, then those of its folders, then those of theirs."""
+    """Return the entries of the root, then those of its folders, and so on, level by level."""
     entries, descent = case.model.entries, case.descent
     above = np.where(descent.entry >= 0, entries.parent_id[np.maximum(descent.entry, 0)], np.uint64(0))
     parent = find(descent.directory_id, above)

@@ -669,7 +669,7 @@ def file_list(
 ) -> tuple[tuple[bytes, ...], EmittedOrder]:
     """List all files in the order in which they are best read, by paths from the root that begin with `./`.
 
-    What a list of them at a path has and has not comes with them.
+    The result has the contents of the list, and what it leaves out.
     """
     entries = case.model.entries
     files = in_walk_order(case)

@@ -64,7 +64,7 @@ def plan_of(case: Case, names: Sequence[str] | None = None) -> VolumePlan:
 
 
 class Trial:
-    """What changes make of some work: each is tried once, on the draws of the work as it is."""
+    """The effects of changes on some work: each is tried once, on the same simulations."""
 
     def __init__(
         self,

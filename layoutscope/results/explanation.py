@@ -390,7 +390,7 @@ def is_all_read(layout: VolumeLayout) -> bool:
 def describe_yardsticks(verdict: Verdict) -> str:
     """Describe the times of the same files on other file systems; empty if they are not modelled."""
     return "; ".join(
-        f"Copied in listing order to a new {item.filesystem} volume: {brief_seconds(item.seconds)} "
+        f"After a copy in listing order to a new {item.filesystem} volume: {brief_seconds(item.seconds)} "
         f"({format_range(item.seconds_low, item.seconds_high)})"
         for item in verdict.yardsticks
     )

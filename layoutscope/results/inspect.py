@@ -30,7 +30,7 @@ class FieldLine(Displayed, Struct, frozen=True):
 
 
 class StructureLines(Displayed, Struct, frozen=True):
-    """One structure with its fields; `error` says why some are missing."""
+    """One structure with its fields; `error` gives the reason if some are missing."""
 
     title: str
     image_offset: int

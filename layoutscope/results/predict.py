@@ -169,10 +169,10 @@ PLACEMENT: Final = "placement"
 
 WORDS: Final = {
     DRIVE: "which drive it is",
-    MODEL: "what the model is off on such drives",
+    MODEL: "the error of the model on such drives",
     OFFSET: "where on the drive the volume is",
     HOST: "how fast the computer is",
-    START: "the angle at which the disk stands at the start",
+    START: "the angle of the disk at the start",
     PLACEMENT: "how the nodes were placed",
 }
 """Groups of inputs in words."""
@@ -205,7 +205,7 @@ def _describe_placement(case: DriveCase) -> Iterator[str]:
             for group, words in PLACES.items()
             if group == PLACEMENT or case.prediction.rotates
         ]
-        yield f"placement, of the width of a volume like that: {'; '.join(parts)}"
+        yield f"placement, of the uncertainty of similar volumes: {'; '.join(parts)}"
     if len(case.halves_s) == len(HALVES):
         outer, inner = case.halves_s
         part = f"{inner / outer - 1:+.0%}" if outer else NOTHING
@@ -226,15 +226,15 @@ def _describe_interval(case: DriveCase, interval: Interval) -> Iterator[str]:
     if interval.ratio < NARROW or share < NAMED_SHARE:
         return
     hint = advice(group, case)
-    yield f"{share_words(share)} of the width: {WORDS[group]}{'; ' + hint if hint else ''}"
+    yield f"{share_words(share)} of the uncertainty: {WORDS[group]}{'; ' + hint if hint else ''}"
 
 
 def ends(interval: Interval) -> str:
     """Describe the ranges of half of the simulations and of nine in ten."""
     half = f"{format_seconds(interval.quarter_s)} to {format_seconds(interval.three_quarters_s)}"
     wide = f"{format_seconds(interval.low_s)} to {format_seconds(interval.high_s)}"
-    subject = "a volume like that" if interval.of == VOLUME else "this layout on a drive like that"
-    return f"{subject}: half of {interval.draws} draws take {half}, 90 % of them {wide}"
+    subject = "similar volumes" if interval.of == VOLUME else "same layout, other drives of this type"
+    return f"{subject}: half of {interval.draws} simulations take {half}, 90 % of them {wide}"
 
 
 def advice(group: str, case: DriveCase) -> str:

@@ -1,7 +1,7 @@
 """Arithmetic on arrays that every room shares: ragged rows, look-ups, sets of runs, bitmaps, columns.
 
-Nothing here knows a format. Ragged rows are lists of different lengths: `counts` says how many items each of n owners
-has, and the items of all owners follow each other. Equal neighbours in an array are such owners too: :func:`heads`
+Nothing here knows a format. Ragged rows are lists of different lengths: `counts` has the number of items of each of n
+owners, and the items of all owners are contiguous. Equal neighbours in an array are such owners too: :func:`heads`
 finds where each of their runs begins. Look-ups in sorted and unsorted keys do without hashing: numbers of inodes, files
 and streams hardly have gaps, so that a table of all numbers in their range leads to the rows.
 """
@@ -145,7 +145,7 @@ def interleave(parts: Sequence[I64]) -> list[I64]:
 
 
 def concatenate(parts: Sequence[Columns], empty: Columns) -> Columns:
-    """Join batches of equal columns; `empty` says what no batch at all looks like."""
+    """Join batches of equal columns; `empty` is the result of no batch."""
     if not parts:
         return empty
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -407,7 +407,7 @@ def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _cut_off(runs: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the first runs; a copy where they would hold much memory that nobody uses."""
+    """Return the first runs; a copy if they would keep much unused memory."""
     return runs[:count] if 2 * count > len(runs) else runs[:count].copy()
 
 
@@ -513,7 +513,7 @@ def _put(values: NDArray[Any], room: NDArray[Any]) -> None:
 
 
 class GrowingColumn:
-    """One column that grows; what is all zeros takes no memory, since nobody writes it.
+    """One column that grows; rows of zeros take no memory, because they are not written.
 
     >>> column = GrowingColumn()
     >>> column.add(np.array([1, 2]), to_come=1.0)
@@ -546,7 +546,7 @@ class GrowingColumn:
         least: int = 0,  # how many values it must hold
         used: int = 0,  # how many of those that are there are kept if it must grow for that
     ) -> NDArray[Any]:
-        """Return all that is reserved, for one who fills and counts it; zeros where nobody wrote."""
+        """Return the reserved rows, for a caller that fills and counts them; unwritten rows are zero."""
         room = self._room
         if room is None or least > len(room):
             grown = np.zeros(least, self._dtype if room is None else room.dtype)

@@ -1,8 +1,8 @@
 r"""Records of leaves, decoded by a kernel straight into columns that grow.
 
 A reader writes a :class:`~layoutscope.structs.leaves.LeafPlan` once, and adds batches of records, with the places of
-keys and values. Each record becomes a row of the table of its kind, in the order given. One that does not fit (it
-leaves the buffer, its kind is unknown, it is shorter than what it must have) has no row, and the reader says so. Plans
+keys and values. Each record becomes a row of the table of its kind, in the order given. One that does not fit
+(outside the buffer, of unknown kind, too short) has no row, and the reader reports it. Plans
 for records of real formats are in ``tests/unit/native/test_leaves.py``.
 
 Examples
@@ -201,7 +201,7 @@ class LeafBatch(NamedTuple):
 
 
 class RecordRows(NamedTuple):
-    """What became of each record of a batch."""
+    """The result for each record of a batch."""
 
     leaf: U8  # which of the plan's leaves it is; `NO_LEAF` where it was left out
     row: I64  # its row in the table of that leaf, counted over all batches; -1 where it was left out
@@ -468,7 +468,7 @@ class LeafTables:
         self._handed: KernelColumns | None = None
 
     def add(self, batch: LeafBatch, to_come: float = 0.0) -> RecordRows:
-        """Decode the records of a batch; where a column is full the kernel goes on with more room."""
+        """Decode the records of a batch; if a column is full, the kernel continues with more space."""
         total = len(batch.node)
         found = RecordRows(np.empty(total, np.uint8), np.empty(total, np.int64), np.empty(total, np.bool_))
         before, done = self._counts.copy(), 0
@@ -511,7 +511,7 @@ class LeafTables:
     def give_up(self, name: str, starts: I64, counts: I64, *, with_texts: bool = False) -> dict[str, Any]:
         """Return rows of a table's numbers; each column is let go as it has been copied: no two tables are held.
 
-        Texts are left as they stand, unless they are wanted too.
+        Texts are not decoded, unless they are wanted too.
         """
         found: dict[str, Any] = {}
         coded = self.plan.tables[name]

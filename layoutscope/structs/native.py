@@ -1,8 +1,8 @@
 """The library of kernels: found, loaded, called.
 
 A kernel is a C function on flat buffers. It refuses what it cannot prove harmless: an index that leads out of a buffer
-or a sum that overflows. No sound input is refused, and reference implementations in Python (``tests/unit/native``) say
-what is right.
+or a sum that overflows. No sound input is refused, and reference implementations in Python (``tests/unit/native``)
+define the results.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Buffer(ctypes.Structure):
 
 
 class Columns(ctypes.Structure):
-    """Several arrays of any type, and their number; each has the number of its bytes: ``Columns`` in C."""
+    """Arrays of any type with their number, each with its size in bytes: ``Columns`` in C."""
 
     _fields_ = (("data", ctypes.POINTER(Buffer)), ("length", ctypes.c_int64))
 

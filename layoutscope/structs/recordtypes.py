@@ -150,7 +150,7 @@ class RecordType:
         return [name for name, member in self._members.items() if not callable(member)][-1]
 
     def blank(self, values: Mapping[str, int | Sequence[int]]) -> bytes:
-        """Return a record of zeros with some of its fields set, to stand for one that is lost."""
+        """Return a record of zeros with some of its fields set, as a substitute for a lost one."""
         data = np.zeros(self.width, np.uint8)
         for path, value in values.items():
             field = self.column(path)

@@ -30,7 +30,7 @@ _FEW_TEXTS: Final = 4
 
 
 class Values(Displayed):
-    """A column of numbers, or of words as numbers."""
+    """A column of numbers, or of words that are stored as numbers."""
 
     __slots__ = ("data", "known", "words")
 

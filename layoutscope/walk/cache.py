@@ -1,10 +1,10 @@
 """From touches to the nodes that are read: the way to each leaf, and the host's cache.
 
 A search of a leaf reads its index nodes from the root, and for each of them, as for the leaf, first the nodes that map
-its address, from the root of their tree. Where leaves are chained, a listing that goes on to the next one touches no
+its address, from the root of their tree. If leaves are chained, a listing that continues in the next one touches no
 index node.
 
-What the mount has read already is cached from the start.
+Nodes that the mount has read are cached from the start.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def select_spared(
     """Return which misses a cache has none of that drops what it holds at random.
 
     A node is still there with the chance that nothing that was read since its own last read took its place:
-    ``exp(-bytes / cache_bytes)``. What is spared is not read, and what fills an empty cache takes no place of another.
+    ``exp(-bytes / cache_bytes)``. Spared reads are not made, and nodes in an empty cache replace no other.
 
     >>> twice = np.tile(np.arange(1000, dtype=np.int32), 2)
     >>> size = np.full(1000, 4096)

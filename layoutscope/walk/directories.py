@@ -130,7 +130,7 @@ def buffer_start(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int
 def searches_of_lookup(model: Model) -> Searches:
     """Return what the look-up of an entry by name and then by number searches, as ``lstat`` of a new name does.
 
-    What the name cache answers costs its system call alone.
+    Answers from the name cache cost only their system call.
     """
     table, costs = model.entries, model.costs
     if model.names_are_cached:
@@ -352,7 +352,7 @@ def repeat_order(
 ) -> list[tuple[Touches, Beside]]:
     """Make the touches of each time that a workload is done.
 
-    Each look-up takes a place in the name cache. If it does not hold them all, the host says what it keeps of them.
+    Each look-up takes a place in the name cache. If it does not hold all of them, the host decides which it keeps.
     """
     first = once(model)
     if times == 1:
@@ -368,7 +368,7 @@ def repeat_order(
 
 
 def cached_share(names: int, room: int) -> float:
-    """Return the share of names that a cache still has when they are all asked for again, one after the other.
+    """Return the share of names that a cache still has when all of them are looked up again in sequence.
 
     A cache that drops the least recently used would have none of them. If a cache drops each of its names with the same
     chance, a name is left over from the last pass with the chance that none of the misses since then took its place:

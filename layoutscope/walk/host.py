@@ -1,8 +1,8 @@
 """The hosts that are known, their properties by name, those of file systems' drivers among them, and their time.
 
-Every property is named, has a value for each host and says where the value comes from, so that a prediction differs
-between hosts for reasons that can be read, not through hidden constants. A user changes them by name. On flash, the
-host's time is most of the time of a workload, so a report must be able to say it apart from the reads.
+Every property is named and has a value with a source for each host, so all differences between hosts can be looked
+up. A user changes them by name. On flash, the host takes most of the time of a workload, so reports show it apart
+from the reads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What programs do on a volume: the orders, and the work that they are given.
+"""What programs do on a volume: the orders and their work.
 
-An :class:`Order` says what it needs and how it makes the reads that reach the drive.
+An :class:`Order` names its inputs, and makes the reads that reach the drive.
 
 >>> sorted(ORDERS)[:6]
 ['archive', 'backup', 'backup-events', 'bulk', 'catalog', 'copy']

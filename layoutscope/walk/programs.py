@@ -3,8 +3,8 @@
 Sources: gnulib ``fts.c`` (fts_build, fts_read) with the options that coreutils' ``du.c`` and ``rm.c`` and findutils'
 ``ftsfind.c`` give it; rsync's ``flist.c`` (send_directory, send_extra_file_list, f_name_cmp, readlink_stat); coreutils'
 ``ls.c`` (print_dir, gobble_file, extract_dirs_from_files); of drivers, those that set
-:attr:`~layoutscope.access.driver.Driver.bitmap_region` or :attr:`~layoutscope.access.driver.Driver.extents_tree`. What
-a removal writes is not in its trace; :func:`least_written` says what cannot be less.
+:attr:`~layoutscope.access.driver.Driver.bitmap_region` or :attr:`~layoutscope.access.driver.Driver.extents_tree`.
+Writes of a removal are not in its trace; :func:`least_written` gives their lower bound.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ LISTED_AT_ONCE: Final = 100_000
 
 
 def stat_in_turn(model: Model, start_id: int, also: Also | None = None, *, stat: bool = True) -> Touches:
-    """List a directory whole, then stat each entry when its turn comes, and go down into it at once.
+    """List a whole directory, then stat each entry in turn, and descend into it at once.
 
     A directory of more than :data:`SORTED_ABOVE` entries is gone through by inode number, at most
     :data:`LISTED_AT_ONCE` of them at a time.
@@ -100,7 +100,7 @@ def ls(model: Model, start_id: int, *, is_deep: bool = True) -> Visits | FileTou
 
 
 def ls_at_once(model: Model, start_id: int, *, is_deep: bool = True) -> Visits:
-    """Get attributes together with the names, and go down by name.
+    """Get attributes with the names, and descend by name.
 
     So does BSD's ``ls``, whose fts sorts what it hands out. Where links lead is read when they are printed, and left
     out here.

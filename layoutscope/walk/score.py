@@ -1,4 +1,4 @@
-"""How well a predicted trace agrees with a real one.
+"""Agreement of a predicted trace with a real one.
 
 Both are cut into blocks, and reduced to the first read of each block. *Blocks*: the share of the real blocks that
 were predicted. *Extra*: predicted blocks that were not real, over the real ones. *Pairs*: the share of the real steps

@@ -53,7 +53,7 @@ VISIT_ONCE: Final = Kernel("visit_once", "ciiibccbniilnBBIIBLCIBL")
 
 
 class Searches(Struct, frozen=True):
-    """What is searched for an entry, and how long the host takes for it."""
+    """The searches for an entry, and the time that the host takes for them."""
 
     # leaves in which the searches end, -1 for none: an array a search, in the order of the table of entries
     nodes: tuple[NDArray[np.int32], ...] = ()
@@ -132,7 +132,7 @@ class Visits(Struct, frozen=True):
 
 
 def _sums(marks: NDArray[np.bool_], counts: I64) -> I64:
-    """How many marks each of some owners has, whose marks follow each other."""
+    """The number of marks of each owner; the marks of an owner are contiguous."""
     running = np.concatenate([[0], np.cumsum(marks)])
     begins = starts_of(counts)
     found: I64 = running[begins + counts] - running[begins]
@@ -210,7 +210,7 @@ def _flat(column: NDArray[np.int32] | None) -> NDArray[np.int32]:
 
 
 def _buffers(visits: Visits) -> list[NDArray[np.int64]]:
-    """Return the columns of buffers as the kernel takes them; those that nobody has are empty."""
+    """Return the columns of buffers for the kernel; missing ones are empty."""
     none = np.empty(0, np.int64)
     before, before_id = none, none
     if visits.before is not None:
@@ -321,7 +321,7 @@ class Requests(Struct, frozen=True):
         return ranges(self.start[units], count), np.repeat(np.arange(len(units)), count)
 
     def read_again(self, trace: AccessTrace, node: I64, begins: NDArray[np.bool_]) -> AccessTrace:
-        """Return what reads the same nodes as a trace, each of whose reads is of a node or goes on in it."""
+        """Return the touches of a trace; each of its reads is of a node or continues in it."""
         first = np.flatnonzero(begins)
         place, source = self.of(node[first])
         return replace(

@@ -1,6 +1,6 @@
 """Layouts with the nodes elsewhere, to compute what the same walk would cost then.
 
-Addresses change, contents do not: nobody reads a changed layout but the walks. A layout is returned as it is where
+Addresses change, contents do not: only walks read a changed layout. A layout is returned as it is where
 nothing would change.
 """
 

@@ -1,6 +1,6 @@
-"""Writes what an installation consists of, with licences: ``python -m tests.docs.bill ENVIRONMENT -o FILE.cdx.json``.
+"""Writes the packages of an installation, with licences: ``python -m tests.docs.bill ENVIRONMENT -o FILE.cdx.json``.
 
-CycloneDX 1.5 (https://cyclonedx.org/docs/1.5/json/), of what lies in an environment; no clock and no random number is
+CycloneDX 1.5 (https://cyclonedx.org/docs/1.5/json/), of what is in an environment; no clock and no random number is
 in it, so that the same environment gives the same bytes.
 """
 
@@ -21,11 +21,11 @@ PERMISSIVE = ("MIT", "BSD", "Apache", "ISC", "PSF", "Python-2.0", "Zlib", "0BSD"
 
 
 def licence(distribution: Distribution) -> str:
-    """Return the licence of a package as it tells it: an expression, a classifier, or the first line of a text."""
+    """Return the licence of a package as recorded: an expression, a classifier, or the first line of a text."""
     about = distribution.metadata
-    told = [line.rpartition(" :: ")[2] for line in about.get_all("Classifier") or () if line.startswith(CLASSIFIER)]
+    classes = [line.rpartition(" :: ")[2] for line in about.get_all("Classifier") or () if line.startswith(CLASSIFIER)]
     text = (about.get("License") or "").strip().splitlines()
-    return about.get("License-Expression") or (" AND ".join(told) if told else text[0] if text else "unknown")
+    return about.get("License-Expression") or (" AND ".join(classes) if classes else text[0] if text else "unknown")
 
 
 def packages(environment: Path) -> list[Distribution]:
@@ -52,13 +52,13 @@ def bill(found: list[Distribution]) -> dict[str, Any]:
 def _part(distribution: Distribution) -> dict[str, Any]:
     name = distribution.name.lower().replace("_", "-")
     address = f"pkg:pypi/{name}@{distribution.version}"
-    told = [{"license": {"name": licence(distribution)}}]
+    licences = [{"license": {"name": licence(distribution)}}]
     part = {"type": "library", "bom-ref": address, "name": name, "version": distribution.version, "purl": address}
-    return {**part, "licenses": told}
+    return {**part, "licenses": licences}
 
 
 def main() -> int:
-    """Write the document; end with 1 where a licence is none that allows any use, or is unknown."""
+    """Write the document; end with 1 if a licence is unknown or does not allow any use."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("environment", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)

@@ -1,4 +1,4 @@
-"""Finds what README and docs claim and what shows it: ``python -m tests.docs.claims`` prints what nothing shows.
+"""Finds the claims of README and docs and their proofs: ``python -m tests.docs.claims`` prints claims without one.
 
 A claim is a sentence with a figure (a number with its unit, or of counted things) or a promise (*never*, *every*,
 *exact* …) in prose: paragraphs, list items, rows of tables. It is shown by one of these:
@@ -11,7 +11,7 @@ A claim is a sentence with a figure (a number with its unit, or of counted thing
 - an example or a quotation of the code right below it, which tests run;
 - an exception in ``claims.toml``: a definition, a constant of a format, the value of an option, each with its reason.
 
-What cog or a program writes has its own test, and is no prose. ``--count`` tells how many claims there are, by kind.
+Text that cog or a program writes has its own test, and is not prose. ``--count`` counts the claims by kind.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ ITEM = re.compile(r"\s*(?:[-*]|\d+\.) ")
 
 @dataclass
 class Block:
-    """A paragraph, an item of a list or a row of a table, with the section that it stands in."""
+    """A paragraph, an item of a list or a row of a table, with the section that it is in."""
 
     page: str
     line: int
@@ -77,7 +77,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Claim:
-    """A block that says something that could be wrong, and of what kind its proof is."""
+    """A block with a claim, and the kind of its proof."""
 
     block: Block
     words: str
@@ -89,7 +89,7 @@ class Claim:
 
 @cache
 def reviewed() -> dict:
-    """Return what people decided: pages that programs write, exceptions with their reasons."""
+    """Return the decisions of people: pages that programs write, exceptions with their reasons."""
     return tomllib.loads(REVIEWED.read_text(encoding="utf-8"))
 
 
@@ -101,7 +101,7 @@ def pages() -> list[str]:
 
 
 def is_generated(page: str) -> bool:
-    """Tell if a program writes all of a page; its test stands beside it in ``claims.toml``."""
+    """Return whether a program writes all of a page; its test is next to it in ``claims.toml``."""
     return any(fnmatch(page, pattern) for pattern in reviewed()["generated"])
 
 
@@ -135,7 +135,7 @@ def prose(text: str) -> Iterator[tuple[int, str]]:
 
 
 def blocks(page: str, text: str) -> list[Block]:
-    """Take a page apart.
+    """Split a page into blocks.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def words(text: str, page: str = "") -> str:
 
 
 def shown_by(block: Block) -> str:
-    """Tell what kind of proof a block names: ``test``, ``command``, ``notebook``, ``source``, ``page``, or nothing."""
+    """Return the kind of a block's proof: ``test``, ``command``, ``notebook``, ``source``, ``page``, or nothing."""
     for found in SHOWN_BY.finditer(block.text):
         name = found[0]
         if name.startswith("tests/"):
@@ -215,7 +215,7 @@ def shown_by(block: Block) -> str:
 
 
 def reads_its_page(block: Block) -> str:
-    """Tell if a block names a test beside this module that reads its page: then it is of the whole page."""
+    """Return whether a block names a test beside this module that reads its page: then it is of the whole page."""
     names = re.findall(r"\btests/docs/test_\w+\.py", block.text)
     texts = [(ROOT / name).read_text(encoding="utf-8") for name in names if (ROOT / name).exists()]
     return "test" if any(Path(block.page).name in text for text in texts) else ""
@@ -231,7 +231,7 @@ def exception(block: Block) -> str:
 
 
 def claims(page: str, text: str) -> list[Claim]:
-    """List what a page claims, with the kind of proof of each, ``""`` where nothing shows it.
+    """List the claims of a page, with the kind of proof of each, ``""`` without one.
 
     Parameters
     ----------
@@ -272,25 +272,25 @@ def all_claims() -> list[Claim]:
 
 
 def unshown() -> list[Claim]:
-    """List the claims that nothing shows."""
+    """List the claims without a proof."""
     return [claim for claim in all_claims() if not claim.shown]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print what nothing shows, of the pages that are named or of all; end with 1 if there is any."""
+    """Print the claims without a proof, of the given pages or of all; end with 1 if there is one."""
     parser = argparse.ArgumentParser(prog="python -m tests.docs.claims", description=__doc__.splitlines()[0])
     parser.add_argument("--count", action="store_true", help="claims of each kind, page by page")
     parser.add_argument("pages", nargs="*", help="these alone")
-    told = parser.parse_args(arguments)
-    found = [claim for claim in all_claims() if not told.pages or claim.block.page in told.pages]
+    options = parser.parse_args(arguments)
+    found = [claim for claim in all_claims() if not options.pages or claim.block.page in options.pages]
     missing = [claim for claim in found if not claim.shown]
-    lines = counted(found) if told.count else map(str, missing)
+    lines = counted(found) if options.count else map(str, missing)
     print(*lines, sep="\n")  # noqa: T201
     return int(bool(missing))
 
 
 def counted(found: list[Claim]) -> list[str]:
-    """Say in a line a page, and in a last one for all, how many claims there are of each kind."""
+    """Print the number of claims of each kind, one line per page and one for all."""
     kinds = Counter((each, claim.shown or "NOTHING") for claim in found for each in (claim.block.page, "all"))
     rows = [*dict.fromkeys(claim.block.page for claim in found), "all"]
     most = kinds.most_common()

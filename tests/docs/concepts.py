@@ -1,7 +1,7 @@
-"""Draws ``docs/drawings/concept-*.svg``: ``python -m tests.docs.concepts``; ``test_concepts.py`` holds them fresh.
+"""Draws ``docs/drawings/concept-*.svg``: ``python -m tests.docs.concepts``; ``test_concepts.py`` keeps them up to date.
 
-Two are schemes; the others are the committed images: where their nodes lie, which way the first reads go, and what the
-time of the whole walk is spent on.
+Two are schemes; the others are the committed images: their nodes, the first reads, and the parts of the time of a
+listing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def line(points: list[tuple[float, float]], ink: str, *, arrow: bool = False) ->
 
 
 def drawing(height: int, title: str, parts: list[str]) -> str:
-    """Put parts on a white sheet, which is readable on dark pages too."""
+    """Put parts on a white background, which is readable on dark pages too."""
     marker = (
         '<defs><marker id="end" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0 8 4 0 8z" fill="#33475b"/></marker></defs>'
@@ -59,7 +59,7 @@ def drawing(height: int, title: str, parts: list[str]) -> str:
 
 
 def tree() -> str:
-    """Draw a tree of three leaves, and the way that a search takes."""
+    """Draw a tree of three leaves, and the path of a search."""
     leaves = [("apple … cherry", 40), ("date … grape", 280), ("kiwi … plum", 520)]
     parts = [
         box(280, 30, 160, "date? kiwi?"),
@@ -97,7 +97,7 @@ def omap() -> str:
 
 
 def scatter() -> str:
-    """Draw where the nodes of both committed images lie, and where the first reads of a walk go."""
+    """Draw the nodes of both committed images, and the first reads of a walk."""
     parts = []
     for row, (name, image) in enumerate(IMAGES.items()):
         top = 40 + row * 190
@@ -123,7 +123,7 @@ def scatter() -> str:
 
 
 def times() -> str:
-    """Draw what the time of a listing is spent on, for both committed images on one drive."""
+    """Draw the parts of the time of a listing, for both committed images on one drive."""
     spent = {name: causes(image) for name, image in IMAGES.items()}
     longest = max(sum(each.values()) for each in spent.values())
     parts = []
@@ -144,8 +144,8 @@ def times() -> str:
 def causes(image: str) -> dict[str, float]:
     """Return the seconds of each cause of a listing on the drive of the drawing."""
     (case,) = next(volume.drives for volume in layoutscope.predict(image, drives=DRIVE).volumes if volume.drives)
-    told = dict(case.prediction.causes_s)
-    return {cause: told[cause] for cause in CAUSES}
+    seconds = dict(case.prediction.causes_s)
+    return {cause: seconds[cause] for cause in CAUSES}
 
 
 def drawings() -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Drawings of the house from its imports: ``python -m tests.docs.drawing`` writes them to ``docs/drawings``.
 
-Every room stands above all that it imports. An arrow is drawn only where no longer way leads down to the same room, so
+Every room is above all that it imports. An arrow is drawn only where no longer way leads down to the same room, so
 that a drawing changes when the order of the rooms does and seldom otherwise. Arrows that pass floors get a place on
 each, and the places of a floor are put in the order of their neighbours above and below (Sugiyama and others, 1981).
 """
@@ -44,7 +44,7 @@ def drawings() -> dict[Path, str]:
 
 
 def needed(graph: Graph) -> Graph:
-    """Return the arrows that no longer way down makes needless."""
+    """Return the arrows that are not implied by a longer path."""
     below = {name: reachable(graph, name) for name in graph}
     return {
         name: {other for other in targets if not any(other in below[between] for between in targets - {other})}
@@ -78,7 +78,7 @@ def draw(graph: Graph) -> str:
 
 
 def _ways(graph: Graph, heights: dict[str, int]) -> Ways:
-    """Return for each arrow the places that it goes through: one a floor, the rooms at its ends included."""
+    """Return the places of each arrow: one per floor, including the rooms at its ends."""
     return {
         (name, target): [
             name,
@@ -91,7 +91,7 @@ def _ways(graph: Graph, heights: dict[str, int]) -> Ways:
 
 
 def _storeys(graph: Graph, ways: Ways, heights: dict[str, int]) -> list[list[str]]:
-    """Return what stands on each floor, the cellar first, in the order in which the fewest arrows cross."""
+    """Return the rooms of each floor, the lowest first, in the order with the fewest crossings."""
     storeys: list[list[str]] = [[] for _ in range(max(heights.values()) + 1)]
     for name in sorted(graph):
         storeys[heights[name]].append(name)

@@ -67,7 +67,7 @@ SHARES = ("blocks predicted", "blocks predicted but not read", "pairs of consecu
 
 
 def traces() -> None:
-    """Print order by order how much of the recorded reads is predicted: the worst trace of each."""
+    """Print the predicted share of the recorded reads by order: the worst trace of each."""
     rows = []
     for system, label in SYSTEMS.items():
         own = [row for row in results("witnesses")["traces"] if row["image"].startswith(system)]
@@ -90,7 +90,7 @@ def traces() -> None:
 
 
 def programs() -> None:
-    """Print program by program how much of what it really read is predicted, what is missed first."""
+    """Print the predicted share of the recorded reads by program, misses first."""
     found = results("programs")
     kinds = [row["program"].partition(" ")[0] for row in found]
     groups = {}
@@ -173,7 +173,7 @@ BUFFERS = {
 
 
 def knowledge() -> None:
-    """Print what knowing less of a drive costs, the drive on which it costs most first."""
+    """Print the errors if less is known about a drive, the largest first."""
     rows = [
         (
             row["known"],
@@ -189,18 +189,18 @@ def knowledge() -> None:
 
 def reference() -> None:
     """Print how many reference measurements are met and by how much the worst is missed, then all, the worst first."""
-    told = results("reference")["rows"]
-    met, fitted = (
-        [row for row in told if word in row[key]] for key, word in (("verdict", "met"), ("made_on", "fitted"))
+    measured = results("reference")["rows"]
+    hits, fitted = (
+        [row for row in measured if word in row[key]] for key, word in (("verdict", "met"), ("made_on", "fitted"))
     )
-    worst = max(told, key=lambda row: _factor(row["verdict"]))
+    worst = max(measured, key=lambda row: _factor(row["verdict"]))
     print(  # noqa: T201
-        f"{len(met)} of {len(told)} measurements are predicted within their range. {len(fitted)} of these were used to "
-        f"fit the profile. The worst prediction is off by a factor of {_factor(worst['verdict']):.1f} "
+        f"{len(hits)} of {len(measured)} measurements are predicted within their range. {len(fitted)} of these were "
+        f"used to fit the profile. The worst prediction is off by a factor of {_factor(worst['verdict']):.1f} "
         f"({worst['work']}, {worst['filesystem']}).\n"
     )
     rows = []
-    for row in sorted(told, key=lambda row: -_factor(row["verdict"])):
+    for row in sorted(measured, key=lambda row: -_factor(row["verdict"])):
         digits = 1 if row["predicted"] >= 10 else 2
         spread = ""
         if row["predicted_low"] != row["predicted_high"]:
@@ -249,7 +249,7 @@ def article() -> None:
 
 
 def _case(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what two rows share that differ in the snapshots alone."""
+    """Return the common part of two rows that differ only in the snapshots."""
     return tuple(row[name] for name in ("creation", "case", "on_arrival", "merge_share", "temporary_names"))
 
 
@@ -257,7 +257,7 @@ KEEP_ALL = 20
 
 
 def _refuted(missed: dict[str, float]) -> str:
-    """Say which times refute a set of assumptions, with the factors by which the medians are off."""
+    """Return the times that refute a set of assumptions, with the factors by which the medians are off."""
     found = []
     for name, group in groupby(missed, key=lambda key: key.split()[0]):
         keys = list(group)
@@ -268,7 +268,7 @@ def _refuted(missed: dict[str, float]) -> str:
 
 
 def ager() -> None:
-    """Print real image and plan side by side."""
+    """Print real image and plan next to each other."""
     every = results("ager")["rows"]
     rows = []
     for image, group in groupby(every, key=lambda row: row["image"]):
@@ -297,18 +297,17 @@ AIM = 0.85
 
 
 class Comparison(NamedTuple):
-    """What was predicted, what it was compared with, and what came of it."""
+    """A prediction, its reference, and the outcome."""
 
     what: str
     reference: str
     result: str
     hits: int  # cases that agree
     cases: int  # all cases; 0 where nothing was compared
-    is_shown_first: bool = False  # whether the README has it
 
     @property
     def outcome(self) -> str:
-        """What came of it, in a word."""
+        """The outcome in a word."""
         if not self.cases:
             return NOT_CHECKED
         share = self.hits / self.cases
@@ -316,30 +315,46 @@ class Comparison(NamedTuple):
 
 
 def compared() -> None:
-    """Print what was compared with what, the misses first."""
+    """Print the comparisons, the misses first."""
     head = ("outcome", "prediction", "compared with", "result")
     table(head, [(item.outcome, item.what, item.reference, item.result) for item in comparisons()])
 
 
 def in_short() -> None:
-    """Print what of it a reader of the README has to know, as a list."""
-    for item in comparisons():
-        if item.is_shown_first:
-            print(f"- **{item.what}**, compared with {item.reference}: {item.result}.")  # noqa: T201
-    print("- [All comparisons, misses first](docs/evidence.md)")  # noqa: T201
+    """Print what a reader of the README has to know, the misses first: four lines."""
+    found = {item.what: item for item in comparisons()}
+    for what, line in IN_SHORT.items():
+        text = line.format(found[what], disks=found["Times on hard disks"])
+        print(f"- **{found[what].outcome.capitalize()}**: {text}")  # noqa: T201
+
+
+IN_SHORT = {
+    "Time of a listing": "the time of a listing on {0.reference}. There is {0.result}.",
+    "Times on SSDs or with cached metadata": (
+        "public times. The 90 % ranges include {0.hits} of {0.cases} experiments on SSDs or with cached metadata, and "
+        "{disks.hits} of {disks.cases} on hard disks."
+    ),
+    "Time of a drive, every sector known": (
+        "times of drives in {0.reference}. {0.hits} of {0.cases} runs are within 0.2 %."
+    ),
+    "Reads of listings and copies on Linux": (
+        "recorded reads of listings and copies on Linux. {0.hits:,} of {0.cases:,} are as predicted."
+    ),
+}
+"""What the README says about some comparisons, in an order in which misses come first."""
 
 
 def comparisons() -> list[Comparison]:
     """List everything that predictions were compared with: what was never checked first, then what was missed."""
     coverage = results("intervals")["coverage"]
     every = [
-        Comparison("Time of a listing", "a real disk", "no measurement yet", 0, 0, is_shown_first=True),
+        Comparison("Time of a listing", "a real disk", "no measurement yet", 0, 0),
         Comparison("Reads of macOS", "recordings on a Mac", "no recording yet", 0, 0),
         *_of_article(),
         _inside("Times on hard disks", "public measurements that set nothing", coverage["disk"]),
         _inside(
             "Times on SSDs or with cached metadata", "public measurements, each left out of its own fit",
-            coverage["flash"], is_shown_first=True,
+            coverage["flash"],
         ),
         _inside("The same with ranges as wide as the others vary", "the same", coverage["flash_by_spread"]),
         *_of_simulator(),
@@ -348,12 +363,12 @@ def comparisons() -> list[Comparison]:
     return sorted(every, key=lambda item: OUTCOMES.index(item.outcome))
 
 
-def _inside(what: str, reference: str, found: dict[str, Any], *, is_shown_first: bool = False) -> Comparison:
+def _inside(what: str, reference: str, found: dict[str, Any]) -> Comparison:
     result = (
         f"{found['hits']} of {found['experiments']} experiments are within 90 % ranges, whose ends are a factor of "
         f"{found['width']:.1f} apart; medians are off by a factor of {found['error']:.1f}, at most {found['worst']:.1f}"
     )
-    return Comparison(what, reference, result, found["hits"], found["experiments"], is_shown_first)
+    return Comparison(what, reference, result, found["hits"], found["experiments"])
 
 
 def _of_article() -> Iterator[Comparison]:
@@ -384,7 +399,7 @@ def _of_simulator() -> Iterator[Comparison]:
         f"{close} of {runs} runs are within 0.2 %, including all {sum(row['runs'] for row in exact)} runs without a "
         f"bus and without the look-ahead of the {ATLAS}"
     )
-    yield Comparison("Time of a drive, every sector known", reference, result, close, runs, is_shown_first=True)
+    yield Comparison("Time of a drive, every sector known", reference, result, close, runs)
     worst = {tuple(row["drives"]): row["largest"] for row in witnesses["knowledge"]}
     for known, words in (("zones", "zones known"), ("datasheet", "from its data sheet")):
         rows = [row for row in left_out if row["known"] == known]
@@ -399,18 +414,18 @@ def _of_simulator() -> Iterator[Comparison]:
 
 def _of_recordings() -> Iterator[Comparison]:
     """Compare with reads recorded below Linux's drivers."""
-    for what, rows, is_shown_first in (
-        ("Reads of listings and copies on Linux", results("witnesses")["traces"], True),
-        ("Reads of other programs on Linux", results("programs"), False),
+    for what, rows in (
+        ("Reads of listings and copies on Linux", results("witnesses")["traces"]),
+        ("Reads of other programs on Linux", results("programs")),
     ):
         requests, same = (sum(row[name] for row in rows) for name in ("requests", "same_requests"))
         missed = f"all but {requests - same} of {requests:,}" if same < requests else f"all {requests:,}"
         result = f"{missed} requests have the predicted offset, length and order"
-        yield Comparison(what, "recordings below its drivers", result, same, requests, is_shown_first)
+        yield Comparison(what, "recordings below its drivers", result, same, requests)
 
 
 def _factor(verdict: str) -> float:
-    """How far a prediction is off, either way, as a factor."""
+    """The factor by which a prediction is off, in either direction."""
     if verdict == "met":
         return 1.0
     ratio = float(verdict.partition(" ")[0])

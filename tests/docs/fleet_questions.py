@@ -1,6 +1,6 @@
 """The worked questions of docs/reference/queries.md: a small fleet, and the answers of each question on it.
 
-``python -m tests.docs.fleet_questions`` writes the answers below the questions anew.
+``python -m tests.docs.fleet_questions`` writes the answers below the questions again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def make_fleet(folder: Path) -> Path:
 
 
 def answer(fleet: Path, sql: str) -> str:
-    """Return the answer of a question as the page shows it."""
+    """Return the answer of a question in the format of the page."""
     return markdown(query(fleet, sql))
 
 
@@ -61,7 +61,7 @@ def written(text: str, fleet: Path) -> str:
 
 
 def main() -> None:
-    """Write the answers anew."""
+    """Write the answers again."""
     with tempfile.TemporaryDirectory() as folder:
         fleet = make_fleet(Path(folder))
         PAGE.write_text(written(PAGE.read_text("utf-8"), fleet), "utf-8")

@@ -48,10 +48,10 @@ def measured(name: str, filesystem: str, files: int, images: dict[int, Path]) ->
             continue
         scanned = layoutscope.scan(images[point.cycle], drives=DRIVE).volume
         base = {"folder": name, "filesystem": filesystem, "files": files, "cycle": point.cycle}
-        told = {(metric.definition.name, metric.subject): metric.value for metric in scanned.metrics}
+        values = {(metric.definition.name, metric.subject): metric.value for metric in scanned.metrics}
         seconds, real = point.times[0].seconds, scanned.predictions[0].seconds
         rows = [(SECONDS, DRIVE, f"Seconds on {DRIVE}", seconds, real)]
-        rows += [(m.name, m.subject, m.title, m.found, told.get((m.name, m.subject))) for m in point.metrics]
+        rows += [(m.name, m.subject, m.title, m.found, values.get((m.name, m.subject))) for m in point.metrics]
         for metric, subject, title, range_, value in rows:
             if range_ is not None and value is not None:
                 draws = {"value": range_.value, "low": range_.low, "high": range_.high}
@@ -59,7 +59,7 @@ def measured(name: str, filesystem: str, files: int, images: dict[int, Path]) ->
 
 
 def measure(folders: list[str]) -> list[dict[str, Any]]:
-    """Measure every series of the folders, and keep what was measured of others."""
+    """Measure every series of the folders, and keep the results of others."""
     rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
     for word in folders:
         name, _, folder = word.rpartition("=")
@@ -100,14 +100,14 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def in_short() -> str:
-    """Say of how many held-out volumes the seconds lie in their range, and how far the worst is off."""
-    told = []
+    """Describe how many held-out volumes are in their range, and how far off the worst is."""
+    parts = []
     for filesystem, name in (("hfsplus", "HFS+"), ("apfs", "APFS")):
         rows = [r for r in _rows() if (r["filesystem"], r["metric"], r["held"]) == (filesystem, SECONDS, True)]
         worst = max(abs(row["off"]) for row in rows)
         inside = sum(row["inside"] for row in rows)
-        told.append(f"{worst:.0%} on {name}, where {inside} of {len(rows)} were in their ranges".replace("%", " %"))
-    return f"Forecast seconds of volumes held out were off by at most {', and '.join(told)}."
+        parts.append(f"{worst:.0%} on {name}, where {inside} of {len(rows)} were in their ranges".replace("%", " %"))
+    return f"Forecast seconds of volumes held out were off by at most {', and '.join(parts)}."
 
 
 def seconds() -> str:
@@ -119,14 +119,14 @@ def seconds() -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        told = " | ".join(f"{value:.4g}" for value in (row["real"], row["value"], *row["wide"]))
+        shown = " | ".join(f"{value:.4g}" for value in (row["real"], row["value"], *row["wide"]))
         about = f"{row['filesystem']} {row['about']}"
-        lines.append(f"| {about} | {row['cycle']} | {told} | {row['off']:+.1%} | {'yes' if row['inside'] else 'no'} |")
+        lines.append(f"| {about} | {row['cycle']} | {shown} | {row['off']:+.1%} | {'yes' if row['inside'] else 'no'} |")
     return "\n".join(lines)
 
 
 def numbers(filesystem: str) -> str:
-    """Make the table of how far the numbers of layouts are off, the worst first; a star where outside."""
+    """Make the table of errors of the numbers of layouts, the worst first; a star is outside of the range."""
     rows = [row for row in _rows() if row["filesystem"] == filesystem and row["metric"] != SECONDS]
     columns = sorted({(row["folder"], row["files"], row["cycle"]) for row in rows}, key=lambda c: (c[0], c[1], c[2]))
     head = " | ".join(f"{folder} {files:,} c{cycle:02d}" for folder, files, cycle in columns)
@@ -152,7 +152,7 @@ def _cell(row: dict[str, Any] | None) -> str:
 
 
 def coverage() -> str:
-    """Make the table of how many numbers lie inside, for volumes that were held out and those that were not."""
+    """Make the table of hits, for volumes that were held out and those that were not."""
     lines = ["| file system | volumes | numbers | in the draws | with the model's error |", "|---|---|---|---|---|"]
     for filesystem in ("apfs", "hfsplus"):
         for held in (True, False):
@@ -166,7 +166,7 @@ def coverage() -> str:
 
 
 def main() -> None:
-    """Measure what the folders have, and write what the model was off by."""
+    """Measure the series of the folders, and write the errors of the model."""
     rows = measure(sys.argv[1:])
     ERRORS.write_text(json.dumps(errors_of(rows), indent=1, sort_keys=True) + "\n")
 

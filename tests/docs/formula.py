@@ -48,7 +48,7 @@ RESOURCE = """\
 
 
 def address(file: str, content: bytes) -> str:
-    """Return where the public package index has a file once it is uploaded."""
+    """Return the address of an uploaded file in the public package index."""
     digest = hashlib.blake2b(content, digest_size=32).hexdigest()
     return f"{HOST}{digest[:2]}/{digest[2:4]}/{digest[4:]}/{file}"
 

@@ -1,8 +1,8 @@
 """Draws ``docs/drawings/grammar-*.svg``: for each grammar its structures as boxes, and which field is which structure.
 
-``python -m tests.docs.grammar_diagrams``, and ``--check`` to compare; ``test_grammar_diagrams.py`` holds them fresh.
-A structure stands to the right of all that hold it. What would be too wide goes on below, where the structures that
-lead on are drawn once more; those that hold no other here, and that none holds, fill columns at the end.
+``python -m tests.docs.grammar_diagrams`` writes them, ``--check`` compares; ``test_grammar_diagrams.py`` runs it. A
+structure is to the right of all that hold it. Wide drawings continue below, where the connecting structures are drawn
+again; structures that hold no other one here, and that none holds, fill columns at the end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TIP = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a box: where the field lies, how long it is, what it is called, and of which structure it is."""
+    """A line of a box: offset, length, name and structure of a field."""
 
     place: str
     size: str
@@ -125,7 +125,7 @@ def _mark(item: dict[str, Any]) -> str:
 
 
 def groups(made: dict[str, Box]) -> list[list[str]]:
-    """Return the structures that hang together, in the order of the grammar; those that stand alone are left out."""
+    """Return groups of connected structures, in the order of the grammar; single ones are left out."""
     beside: dict[str, set[str]] = {name: set() for name in made}
     for name, box in made.items():
         for row in box.rows:
@@ -143,7 +143,7 @@ def groups(made: dict[str, Box]) -> list[list[str]]:
 
 
 def levels(made: dict[str, Box], group: list[str]) -> dict[str, int]:
-    """Return how many structures lie around each, at most; what nothing holds stands beside the first that it holds."""
+    """Return the depth of each structure; one that nothing holds is next to the first that it holds."""
     held = {name: {row.target for row in made[name].rows} & set(group) for name in group}
     holders = {name: [other for other in group if name in held[other]] for name in group}
 
@@ -155,7 +155,7 @@ def levels(made: dict[str, Box], group: list[str]) -> dict[str, int]:
 
 
 def bands(made: dict[str, Box], group: list[str]) -> list[list[list[Box]]]:
-    """Cut a group into drawings of few columns each; what leads on from one to the next is in both."""
+    """Split a group into drawings of few columns; structures that connect two of them are in both."""
     three, two = _cut(made, group, 3), _cut(made, group, 2)
     return three if max(map(_across, three)) <= WIDTH - 2 * MARGIN else two
 
@@ -210,7 +210,7 @@ def _sheet(grammar: str, across: float, down: float) -> list[str]:
 
 
 def _band(columns: list[list[Box]], top: float) -> Iterator[str]:
-    """Place columns of boxes side by side, each box near what leads to it, and draw them with their arrows."""
+    """Place columns of boxes next to each other, each box near what leads to it, and draw them with their arrows."""
     arrows = list(ways(columns))
     x = float(MARGIN)
     for column in columns:
@@ -256,7 +256,7 @@ def _stack(column: list[Box], arrows: list[Way], top: float) -> None:
 
 
 def _shelve(alone: list[Box], top: float, room: float) -> tuple[float, float]:
-    """Put boxes into as many columns as there is room for; return how far they reach to the right and down."""
+    """Put boxes into as many columns as fit; return their width and height."""
     widest = max(box.width for box in alone)
     count = max(1, min(len(alone), int((room - MARGIN) // (widest + DOWN))))
     ends = [top] * count
@@ -287,8 +287,8 @@ def _box(box: Box) -> Iterator[str]:
     yield f'<rect class="b" x="{x:.0f}" y="{y:.0f}" width="{across:.0f}" height="{box.height:.0f}" rx="4"/>'
     yield f'<rect class="c" x="{x:.0f}" y="{y:.0f}" width="{across:.0f}" height="{HEAD}" rx="4"/>'
     name, _, original = box.head.partition("  ")
-    told = f'<tspan class="h">{escape(name)}</tspan>' + (f"  {escape(original)}" if original else "")
-    yield f'<text x="{x + 8:.0f}" y="{y + 16:.0f}">{told}</text>'
+    title = f'<tspan class="h">{escape(name)}</tspan>' + (f"  {escape(original)}" if original else "")
+    yield f'<text x="{x + 8:.0f}" y="{y + 16:.0f}">{title}</text>'
     if box.size:
         yield f'<text class="s" x="{x + across - 8:.0f}" y="{y + 16:.0f}">{box.size}</text>'
     place, size = box.columns
@@ -317,7 +317,7 @@ def path_of(grammar: str) -> Path:
 
 
 def main() -> int:
-    """Write every drawing, or name those that are not as they would be written."""
+    """Write every drawing, or name those that are outdated."""
     made = drawings()
     if "--check" in sys.argv[1:]:
         stale = [path.name for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]

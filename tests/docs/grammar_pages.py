@@ -1,6 +1,6 @@
 """Writes ``docs/reference/grammars``: a page a grammar, with every type, field and value, from the texts of ``ksy``.
 
-``python -m tests.docs.grammar_pages``; ``test_grammar_pages.py`` holds them fresh.
+``python -m tests.docs.grammar_pages``; ``test_grammar_pages.py`` keeps them up to date.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ def page(name: str, spec: dict[str, Any]) -> str:
 
 
 def prose(body: dict[str, Any]) -> str:
-    """Return what a text says and where that stands."""
-    told = body.get("doc-ref", ())
-    links = [_link(each) for each in ([told] if isinstance(told, str) else told)]
+    """Return a text and its source."""
+    references = body.get("doc-ref", ())
+    links = [_link(each) for each in ([references] if isinstance(references, str) else references)]
     return "\n\n".join(filter(None, [escape(str(body.get("doc", "")).strip()), " · ".join(links)]))
 
 
@@ -127,10 +127,10 @@ def _fields(name: str, items: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def kind(item: dict[str, Any]) -> str:
-    """Say of which type a field is, how often it is there, and when."""
-    told = item.get("type")
-    switched = isinstance(told, dict)
-    words = f"as `{told['switch-on']}` says" if switched else f"`{told}`" if told else "bytes"
+    """Describe the type of a field, how often it is there, and when."""
+    kind = item.get("type")
+    switched = isinstance(kind, dict)
+    words = f"as `{kind['switch-on']}` says" if switched else f"`{kind}`" if kind else "bytes"
     if "contents" in item:
         words = "constant"
     if item.get("repeat"):
@@ -141,7 +141,7 @@ def kind(item: dict[str, Any]) -> str:
 
 
 def meaning(item: dict[str, Any]) -> str:
-    """Say what a field means, and which values name it."""
+    """Describe a field and its named values."""
     named = f" Values: `{item['enum']}`." if item.get("enum") else ""
     return escape(str(item.get("doc", "")).strip()) + named
 
@@ -165,7 +165,7 @@ def _values(values: dict[Any, Any]) -> Iterator[str]:
 
 
 def escape(text: str) -> str:
-    """Keep what a grammar says from being taken for marks of a page."""
+    """Escape the marks of Markdown in a text of a grammar."""
     return re.sub(r"([*_<>\[\]$])", r"\\\1", text)
 
 

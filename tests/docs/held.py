@@ -1,6 +1,6 @@
 """Sentences of the pages whose figures are constants of the code, made of these; ``test_claims.py`` looks for them.
 
-So a page and the code cannot part: a limit that changes breaks the sentence that tells of it. What ``claims.py`` finds
+So a page and the code cannot part: a limit that changes breaks its sentence. What ``claims.py`` finds
 within such a sentence is shown by it.
 """
 
@@ -30,7 +30,7 @@ HELD: Final = {
     "docs/intervals.md": (
         f"{num_draws()} drives like the one that is named",
         f"{COUNTS[VOLUMES].capitalize()} volumes are made with its files",
-        f"where it is {SHARES[NAMED_SHARE]} of the width or more",
+        f"where it is {SHARES[NAMED_SHARE]} of the uncertainty or more",
     ),
     "docs/drives.md": (f"below {SURE:.0%} something is wrong".replace("%", " %"),),
     "docs/workloads.md": (

@@ -1,7 +1,7 @@
-"""What can be measured about the house: ``python -m tests.docs.house`` prints the table, with the limit of each number.
+"""Measurements of the code's structure: ``python -m tests.docs.house`` prints the table, with the limit of each number.
 
-The limits stand in ``house.toml``. Each is the number as it was last, so that none gets worse unseen; whoever made one
-better lowers its limit with ``--tighten``. ``--show WORDS`` lists what a row counts.
+The limits are in ``house.toml``. Each is the last number, so none gets worse unseen; ``--tighten`` lowers the limits
+of better ones. ``--show WORDS`` lists what a row counts.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Defined:
 
     @property
     def parameters(self) -> list[ast.arg]:
-        """Every named parameter but the object itself."""
+        """Every named parameter except the object itself."""
         arguments = self.node.args
         given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         static = any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in self.node.decorator_list)
@@ -88,7 +88,7 @@ def _functions(module: str, parent: ast.AST, *, public: bool = True) -> Iterator
 
 
 def findings_handed_in() -> list[str]:
-    """Functions that are handed a list to write findings to."""
+    """Functions that get a list to write findings to."""
     handed = lambda each: any(  # noqa: E731
         argument.annotation and "list[Finding]" in ast.unparse(argument.annotation) for argument in each.parameters
     )
@@ -143,12 +143,12 @@ class Measure:
 
     @property
     def limit(self) -> float:
-        """The number as it was when its limit was set."""
+        """The number when its limit was set."""
         return limits()[self.what]
 
     @property
     def holds(self) -> bool:
-        """Whether the number is no worse than its limit."""
+        """Whether the number is at most its limit."""
         return self.value <= self.limit
 
 
@@ -173,13 +173,13 @@ def tighten() -> None:
 
 
 def table() -> str:
-    """Return the rows with the number, its limit and what it is to be."""
+    """Return the rows with the number, its limit and the aim."""
     rows = [f"| {each.what} | {each.value:,} | {each.limit:,} | {each.aim:,} |" for each in MEASURES]
     return "\n".join(["| what | now | limit | aim |", "|---|---|---|---|", *rows])
 
 
 def main() -> int:
-    """Print the table, or what a row counts; 1 where a number is worse than its limit."""
+    """Print the table, or the items of a row; return 1 if a number is worse than its limit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tighten", action="store_true", help="lower each limit to the number as it is")
     parser.add_argument("--show", metavar="WORDS", help="list what the rows with these words count")

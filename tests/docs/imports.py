@@ -67,7 +67,7 @@ def _imported(module: Module, modules: dict[str, Module]) -> set[str]:
 
 
 def rooms(graph: Graph, package: str) -> Graph:
-    """Return the arrows between the rooms directly inside a package; the package's own ``__init__`` is no room."""
+    """Return the arrows between the rooms directly inside a package; the package's own ``__init__`` is not a room."""
 
     def room(name: str) -> str | None:
         return name.removeprefix(f"{package}.").split(".")[0] if name.startswith(f"{package}.") else None

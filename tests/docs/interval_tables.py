@@ -45,10 +45,10 @@ def coverage() -> None:
     )
     lines = []
     for words, key, by in kinds:
-        told = found["coverage"][key]
-        share = f"{told['hits']} of {told['experiments']} ({percent(told['low'])} to {percent(told['high'])})"
-        figures = tuple(f"{told[name]:.1f}" for name in ("width", "error", "worst"))
-        lines.append((words, by, share, f"{told['row_hits']} of {told['rows']}", *figures))
+        hits = found["coverage"][key]
+        share = f"{hits['hits']} of {hits['experiments']} ({percent(hits['low'])} to {percent(hits['high'])})"
+        figures = tuple(f"{hits[name]:.1f}" for name in ("width", "error", "worst"))
+        lines.append((words, by, share, f"{hits['row_hits']} of {hits['rows']}", *figures))
     heads = ("work", "predicted by", "experiments inside", "times inside", "high / low", "median error", "worst error")
     table(heads, lines)
     print(  # noqa: T201

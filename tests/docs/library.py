@@ -1,6 +1,6 @@
 """Writes ``docs/reference/library.md`` from signatures, docstrings and documented columns.
 
-``python -m tests.docs.library`` writes it; ``test_library.py`` holds it fresh and complete.
+``python -m tests.docs.library`` writes it; ``test_library.py`` keeps it up to date and complete.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ HEAD = """\
 # The library
 
 `import layoutscope`. This page is written by `python -m tests.docs.library` from the code; `help(layoutscope.scan)`
-says the same, and Tab shows it. Words are in the [glossary](../glossary.md), tables in [tables](tables.md),
-[a notebook](../questions.ipynb) answers three questions from the beginning to the end.
+shows the same text. Start with the notebook [Analyse a disk in Python](../questions.ipynb). Words are defined in the
+[glossary](../glossary.md), tables in [tables](tables.md).
 
 - Begin with [`open`](#layoutscopeopen): the image is read once for `scan`, `predict`, `trace` and others. `print(scan)`
   shows the report, and a notebook shows it with tables. Tables such as `prediction.times` are frames: extra `frames`.
@@ -61,7 +61,7 @@ class Keyword(NamedTuple):
 
     name: str  # what callers write
     kind: str  # its type, as numpydoc writes types
-    unit: str  # one of `UNITS`; empty where it is no number
+    unit: str  # one of `UNITS`; empty where it is not a number
     default: object  # what holds without it; `empty` where that is not said
     text: str  # what it means
 
@@ -107,9 +107,9 @@ def methods() -> dict[str, Callable[..., Any]]:
 
 def keywords(function: Callable[..., Any]) -> list[tuple[Keyword | None, str, str]]:
     """Return what a function takes: the keyword as documented, its name, and what holds without it."""
-    told = {item.name: item for item in documented(function.__doc__ or "", "Parameters")}
+    texts = {item.name: item for item in documented(function.__doc__ or "", "Parameters")}
     shown = [item for item in inspect.signature(function).parameters.values() if item.name != "self"]
-    return [(told.get(item.name), item.name, _default(item)) for item in shown if item.kind is not item.VAR_KEYWORD]
+    return [(texts.get(item.name), item.name, _default(item)) for item in shown if item.kind is not item.VAR_KEYWORD]
 
 
 def _default(item: inspect.Parameter) -> str:
@@ -175,11 +175,11 @@ def _function(name: str, function: Callable[..., Any]) -> Iterator[str]:
     for title in ("Returns", "Raises"):
         lines = section(doc, title)
         if lines:
-            told = [
+            entries = [
                 f"`{head}`: {_plain(' '.join(text.split()))}" if text else f"`{head}`"
                 for head, text in re.findall(r"^(\S.*)\n((?:    .*\n?)*)", lines + "\n", re.MULTILINE)
             ]
-            yield f"{title} {'; '.join(told)}\n".replace("``", "`")
+            yield f"{title} {'; '.join(entries)}\n".replace("``", "`")
     example = section(doc, "Examples")
     if example:
         yield f"```python\n{example}\n\n```\n"

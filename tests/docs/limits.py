@@ -1,7 +1,7 @@
-"""The table of limits in docs/forensics.md, made from the constants that hold them.
+"""The table of limits in docs/dev/threat-model.md, made from the constants that hold them.
 
-Each constant of the package whose name says that it is a bound stands here, with what it protects, the message of
-whoever exceeds it, and the test that does; or among those that bound nothing that a stranger could make use of.
+Each constant of the package that is a bound by its name is here, with what it protects, the message if it is
+exceeded, and the test that exceeds it; or it is among those that bound nothing that a stranger could use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNITS = "tests/unit/image"
 
 
 class Limit(NamedTuple):
-    """One bound: where it stands, what it protects, the message of whoever exceeds it, and the test that does."""
+    """One bound: its place, what it protects, the message if it is exceeded, and the test that exceeds it."""
 
     place: str
     protects: str
@@ -275,5 +275,5 @@ def table() -> None:
     print("| limit | value | protects | message | test |\n|---|---|---|---|---|")  # noqa: T201
     for limit in LIMITS:
         test = limit.test.removeprefix("tests/").replace("_", "\\_")
-        said = limit.message if limit.message.startswith("no message") else f"… {limit.message} …"
-        print(f"| `{limit.place}` | {value_of(limit)} | {limit.protects} | {said} | {test} |")  # noqa: T201
+        message = limit.message if limit.message.startswith("no message") else f"… {limit.message} …"
+        print(f"| `{limit.place}` | {value_of(limit)} | {limit.protects} | {message} | {test} |")  # noqa: T201

@@ -1,7 +1,7 @@
 """Writes ``tests/docs/links.tsv``: every address outside that pages and grammars name, once, with what it is cited for.
 
-``python -m tests.docs.links``; ``test_links.py`` holds it fresh and looks for what is malformed or named twice. Whether
-an address still answers takes a network: ``nox -s links``.
+``python -m tests.docs.links``; ``test_links.py`` keeps it up to date and finds malformed and repeated addresses.
+``nox -s links`` follows the addresses; it needs a network.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def table(texts: Iterable[tuple[str, str]]) -> str:
 
 
 def faults(addresses: Iterable[str]) -> Iterator[str]:
-    """Say of each address what is wrong with it by itself, or that another one is the same place."""
+    """Yield what is wrong with each address, or that another one is the same place."""
     seen: dict[str, str] = {}
     for address in addresses:
         parts = urlsplit(address)

@@ -1,6 +1,6 @@
-"""Write the reference of the command line and its manual page anew: ``python -m tests.docs.manual``.
+"""Write the reference of the command line and its manual page again: ``python -m tests.docs.manual``.
 
-Both are made from what the commands say of themselves (:func:`layoutscope.cli.help.describe_options`); a test keeps
+Both are made from the descriptions of the commands (:func:`layoutscope.cli.help.describe_options`); a test keeps
 them fresh. The manual page is committed, so that a wheel can bring it along without running what it describes.
 """
 

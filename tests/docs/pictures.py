@@ -1,6 +1,6 @@
 """Pictures of the map's page for README and docs, made from the committed images: ``python -m tests.docs.pictures``.
 
-Needs Chromium and Playwright (``pip install -e '.[dev]'``). ``tests/browser/test_pictures.py`` holds them against the
+Needs Chromium and Playwright (``pip install -e '.[dev]'``). ``tests/browser/test_pictures.py`` compares them with the
 page as it is.
 """
 

@@ -48,7 +48,7 @@ def is_exact(row: dict[str, Any]) -> bool:
 
 
 def is_inside(found: dict[str, Any]) -> bool:
-    """Whether what was saved lies within the interval; a tenth of a millisecond is no difference."""
+    """Whether the measured saving is within the range; a tenth of a millisecond does not count."""
     return found["low_s"] - NOTHING_S <= found["saved_s"] <= found["high_s"] + NOTHING_S
 
 
@@ -68,7 +68,7 @@ def page() -> str:
     new = [row for row in every if row["of"] != "the volume"]
     off = [_reads_line(row) for row in new if abs(row["predicted_reads"] / row["reads"] - 1) > MANY]
     exact, walked = sum(map(is_exact, same)), sum(map(is_exact, new))
-    told = (
+    introduction = (
         f"{len(same)} times the same volume was read otherwise: {exact} times as predicted, to 99.9 % of blocks and "
         f"pairs. {len(new)} times a volume was remade: {walked} times a walk of it reads what is predicted of it, "
         f"and {len(off)} times the plan had said over a tenth more or fewer reads ({_furthest(new):.1%} at most). "
@@ -77,7 +77,7 @@ def page() -> str:
     )
     parts = [
         HEAD.format(sizes=sizes),
-        fill(told, 110) + "\n",
+        fill(introduction, 110) + "\n",
         "## Missed\n",
         _table(TIME_HEAD, misses) if misses else "No saving is outside of its interval.\n",
         _table(READS_HEAD, inexact) if inexact else "No reads were predicted to less than 99.9 %.\n",
@@ -132,13 +132,13 @@ def _reads_line(row: dict[str, Any]) -> tuple[str, ...]:
 def _time_line(row: dict[str, Any], found: dict[str, Any]) -> tuple[str, ...]:
     place = (row["remedy"], SYSTEMS[row["filesystem"]], f"{row['files']:,}", DRIVES[found["drive"]])
     took = tuple(f"{found[name]:.2f}" for name in ("before_s", "after_s", "predicted_s", "saved_s"))
-    said = f"{found['predicted_saved_s']:.2f} ({found['low_s']:.2f} to {found['high_s']:.2f})"
-    return (*place, *took, said, "yes" if is_inside(found) else "no")
+    predicted = f"{found['predicted_saved_s']:.2f} ({found['low_s']:.2f} to {found['high_s']:.2f})"
+    return (*place, *took, predicted, "yes" if is_inside(found) else "no")
 
 
 def _table(head: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
-    told = [head, ("---",) * len(head), *lines]
-    return "".join(f"| {' | '.join(line)} |\n" for line in told)
+    table = [head, ("---",) * len(head), *lines]
+    return "".join(f"| {' | '.join(line)} |\n" for line in table)
 
 
 def main() -> None:

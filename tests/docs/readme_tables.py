@@ -124,10 +124,10 @@ def json_fields() -> None:
     """Print the fields of the JSON of a scan."""
     from tests.docs.schemas import described_members, schemas
 
-    told = dict(described_members(schemas()["scan"]))
+    members = dict(described_members(schemas()["scan"]))
     # Findings of a volume and metrics of a walk have the members of all others.
     again = ("volumes[].findings[].", "volumes[].walk.metrics[].", "findings[].cause.")
-    table(("field", "meaning"), [(f"`{name}`", text) for name, text in told.items() if not name.startswith(again)])
+    table(("field", "meaning"), [(f"`{name}`", text) for name, text in members.items() if not name.startswith(again)])
 
 
 def speed() -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,8 @@ MARK = "<!-- Everything below is written by python -m tests.docs.remedies. -->\n
 HEAD = """
 ## All remedies
 
-`layoutscope plan IMAGE` tries each of them on a volume and ranks them by the time they save. Eleven were tested with
-real drivers: [results](reference/remedies-proven.md).
+`layoutscope plan IMAGE` tries each of them on a volume and ranks them by the time they save. Remedies in the program
+that reads write nothing to the disk. A remedy without *Risk* or *Side effects* has none.
 """
 
 
@@ -58,20 +59,33 @@ def _section(name: str, about: dict[str, Any], shared: dict[str, str]) -> str:
     ways = "\n".join(f"- {system}: `{command}`" for system, command in about["ways"])
     parts = [
         f"### {name}",
-        _sentence(_plain(about["title"])),
-        f"**On the disk.** {about['does']}",
+        f"{_sentence(_plain(about['title']))} {about['does'].removeprefix('Nothing. ')}",
         f"**When it does not help.** {about['unless']}",
         f"**How.**\n\n{ways}",
-        f"**Risk.** {_sentence(about['risk'])} Side effects: {_plain(about['side_effects'])}.",
+        _drawbacks(about),
         f"**Assumed.** {assumed} Source: {about['source']}.{_links(about.get('links', ()))}",
-        f"**Proof.** {about['proof']}",
+        f"**Evidence.** {_linked(about['proof'])}",
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _drawbacks(about: dict[str, Any]) -> str:
+    """Write risk and side effects; nothing if a remedy has neither."""
+    risk, effects = about["risk"].removeprefix("none: nothing is written").removeprefix("; "), about["side_effects"]
+    shown = [("Risk", "" if risk == "none" else risk), ("Side effects", "" if effects == "none" else _plain(effects))]
+    return " ".join(f"**{head}.** {_sentence(text)}" for head, text in shown if text)
 
 
 def _links(links: Iterable[tuple[str, str]]) -> str:
     listed = ", ".join(f"[{words}]({address})" for words, address in links)
     return f" See {listed}." if listed else ""
+
+
+def _linked(text: str) -> str:
+    """Link the page of tests with real drivers in place of their description."""
+    link = "[Tested with real drivers](reference/remedies-proven.md)"
+    text = re.sub(r"Tested with real drivers[^:]*: docs/reference/remedies-proven\.md lists (.*)", rf"{link}: \1", text)
+    return re.sub(r"Tested with real drivers[^:]*: (.*) \(docs/reference/remedies-proven\.md\)", rf"{link}: \1", text)
 
 
 def _plain(text: str) -> str:

@@ -170,7 +170,7 @@ def description(text: str) -> str:
 
 
 def field_text(kind: Any, name: str) -> str:
-    """Return what the docstring of a class says of a field; of structs it has the comments at their fields."""
+    """Return the description of a field from the docstring of its class; structs have comments at their fields."""
     parts = re.split(r"^(\w+(?:, \w+)*) :.*\n", inspect.getdoc(kind) or "", flags=re.MULTILINE)
     for listed, text in zip(parts[1::2], parts[2::2], strict=True):
         if name in listed.split(", "):

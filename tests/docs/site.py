@@ -27,12 +27,12 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Take down what a tag names."""
-        told = dict(attrs)
-        self.places.update(name for name in (told.get("id"), told.get("name")) if name)
-        if tag == "a" and told.get("href"):
-            self.links.append(str(told["href"]))
-        target = told.get(LOADED.get(tag, ""))
-        if target and told.get("rel") != "canonical":
+        attributes = dict(attrs)
+        self.places.update(name for name in (attributes.get("id"), attributes.get("name")) if name)
+        if tag == "a" and attributes.get("href"):
+            self.links.append(str(attributes["href"]))
+        target = attributes.get(LOADED.get(tag, ""))
+        if target and attributes.get("rel") != "canonical":
             self.loaded.append(target)
 
 
@@ -50,7 +50,7 @@ def faults(folder: Path) -> list[str]:
 
 
 def _is_there(path: Path, target: str, pages: dict[Path, Page]) -> bool:
-    """Tell whether a link's file is there, and the place in it."""
+    """Return whether a link's file is there, and the place in it."""
     parts = urlsplit(target)
     led = Path(path.parent, unquote(parts.path)).resolve() if parts.path else path
     place = unquote(parts.fragment)

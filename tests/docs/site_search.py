@@ -31,7 +31,7 @@ ASKED = {
     "clump-count": "reference/metrics.html#clump-count",
     "nodes.key_rank": "reference/tables.html#nodes.key_rank",
     "locator_row": "reference/tables.html#nodes.locator_row",
-    "read_ahead_bytes": "drives.html#read_ahead_bytes",
+    "read_ahead_bytes": "reference/hosts.html#read_ahead_bytes",
     "generic-7200": "drives.html#generic-7200",
     "fts": "workloads.html#fts",
     "T2": "image-a-mac-disk.html#",
@@ -67,7 +67,7 @@ def answers(page: Any, folder: Path, question: str) -> list[str]:
 
 
 def faults(ask: Callable[[str], list[str]]) -> Iterator[str]:
-    """Say of each question whose answer is not among the first what is there instead; and what answers nonsense."""
+    """Yield questions without a right answer among the first, with the answers there, and answers to nonsense."""
     for question, wanted in ASKED.items():
         first = ask(question)[:FIRST]
         if not any(each.startswith(wanted) for each in first):

@@ -22,7 +22,8 @@ PLACES = {
     "reference/metrics": lambda: list(DEFINITIONS),
     "reference/tables": lambda: [f"{name}.{column.name}" for name, columns in TABLES.items() for column in columns],
     "workloads": lambda: list(ORDERS),
-    "drives": lambda: [*list_profiles(), "linux", "macos", *property_values(LINUX)],
+    "drives": lambda: list(list_profiles()),
+    "reference/hosts": lambda: ["linux", "macos", *property_values(LINUX)],
     "reference/commands": lambda: (
         [f"exit-code-{code}" for code, _ in EXIT_CODES] + [name.lower() for name, _ in VARIABLES]
     ),

@@ -1,4 +1,4 @@
-"""The case study runs, and what it says of its stories is what they show."""
+"""The case study runs, and its sentences agree with its results."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_hfsplus_ages_once_and_apfs_grows(names):
 
 def test_every_story_is_drawn_and_told(names):
     """A row of the table for each, and none has the words of another."""
-    told = names["rows"]["story"].to_list()
-    assert len(set(told)) == len(told) == len(names["stories"])
+    stories = names["rows"]["story"].to_list()
+    assert len(set(stories)) == len(stories) == len(names["stories"])
     kept = [row["snapshots"] == names["article"].KEEP_ALL for row in names["stories"]]
     assert (names["rows"].filter(kept)["refuted by"] == "nothing").sum() == 1
 
@@ -60,5 +60,5 @@ def test_seeks_take_a_fifth_to_a_third_of_the_rotation(names):
 
 
 def test_it_is_committed_without_outputs():
-    """Outputs are made anew whenever it is built; none is kept that could be false by now."""
+    """Outputs are made at each build; none is stored that could be outdated."""
     assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in BOOK["cells"])

@@ -35,10 +35,10 @@ def listed(tmp_path, monkeypatch):
 
 
 def test_every_package_is_listed_with_its_licence(listed):
-    """Licences are found wherever packages tell them; what environments bring along is left out."""
+    """Licences are found wherever packages record them; packages that each environment has are left out."""
     status, document = listed(**PACKAGES)
-    told = {part["name"]: part["licenses"][0]["license"]["name"] for part in document["components"]}
-    assert told == {"expressed": "Apache-2.0 OR BSD-2-Clause", "classified": "MIT License", "old": "BSD 3-Clause"}
+    licences = {part["name"]: part["licenses"][0]["license"]["name"] for part in document["components"]}
+    assert licences == {"expressed": "Apache-2.0 OR BSD-2-Clause", "classified": "MIT License", "old": "BSD 3-Clause"}
     assert document["metadata"]["component"]["purl"] == "pkg:pypi/layoutscope@1.0"
     assert status == 0
 

@@ -70,7 +70,7 @@ def test_what_a_page_names_is_there():
 
 
 def is_there(name):
-    """Tell if a file is there, and the function behind its colons."""
+    """Return whether a file is there, and the function after its colons."""
     path, _, function = name.partition("::")
     return (ROOT / path).exists() and (not function or f"def {function}(" in (ROOT / path).read_text(encoding="utf-8"))
 
@@ -93,7 +93,7 @@ def test_figures_and_promises_are_found():
     ],
 )
 def test_what_claims_nothing_is_not_found(text):
-    """Versions, names, idioms, code, quotations and addresses are no claims."""
+    """Versions, names, idioms, code, quotations and addresses are not claims."""
     assert words(text) == ""
 
 
@@ -162,7 +162,7 @@ def test_places_are_told():
 
 
 def test_the_command_counts(capsys):
-    """It prints a line a page and one for all, and names what is missing on a page that is asked for."""
+    """It prints one line per page and one for all, and names what is missing on a given page."""
     assert claims.main(["--count", "README.md"]) == 0
     assert capsys.readouterr().out.startswith("README.md  ")
     assert REVIEWED.exists()

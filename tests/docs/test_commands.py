@@ -72,5 +72,5 @@ def test_many_commands_are_looked_at():
     ],
 )
 def test_what_is_not_there_is_found(line, missing):
-    """A misspelt verb, a misspelt option, and an option of another program behind a pipe, which is none of ours."""
+    """A misspelt verb, a misspelt option, and an option of another program after a pipe, which is none of ours."""
     assert unknown(line) == missing

@@ -1,4 +1,4 @@
-"""What the docs name is there: files, modules, tests, rooms; what they quote stands in the code; their examples run."""
+"""What the docs name is there: files, modules, tests, rooms; what they quote is in the code; their examples run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_links_lead_somewhere(page):
 
 
 def test_paths_are_there(page):
-    """Each path in code style that begins in the repository is there, and so is the test behind its colons."""
+    """Each path in code style that begins in the repository exists, and so does the test after its colons."""
     names = re.findall(rf"`((?:{'|'.join(map(re.escape, TOP))})/[^`\s]*)`", page.read_text())
     assert [name for name in names if not _is_there(name)] == []
 

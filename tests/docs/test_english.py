@@ -140,6 +140,20 @@ def comments(text: str) -> Iterator[tuple[int, str]]:
     yield from found.items()
 
 
+def developers() -> Iterator[tuple[str, str]]:
+    """Yield the docstrings and comments of the writers of test images, and of the tests of pages."""
+    for path in sorted([*(ROOT / "fixtures").rglob("*.py"), *(ROOT / "tests" / "docs").rglob("*.py")]):
+        place, text = str(path.relative_to(ROOT)), path.read_text()
+        for node in ast.walk(ast.parse(text)):
+            if (
+                isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, str)
+            ):
+                yield f"{place}:{node.lineno}", node.value.value
+        yield from ((f"{place}:{line}", found) for line, found in comments(text))
+
+
 def words() -> Iterator[tuple[str, str]]:
     """Yield the strings of the TOML files."""
     for path in sorted(PACKAGE.rglob("*.toml")):
@@ -161,7 +175,7 @@ def leaves(value: object) -> Iterator[str]:
             yield from leaves(child)
 
 
-@pytest.mark.parametrize("texts", [pages, code, words, grammars])
+@pytest.mark.parametrize("texts", [pages, code, developers, words, grammars])
 def test_sentences_are_plain_english(texts):
     """No sentence has one of the patterns."""
     assert failures(texts()) == []

@@ -24,7 +24,7 @@ def test_there_are_ten():
 
 @pytest.mark.parametrize("number", range(10))
 def test_answers_are_those_of_the_page(fleet, number):
-    """Each question has the answer that stands below it, with a row at least."""
+    """Each question has the answer that is below it, with a row at least."""
     _, sql, shown = list(QUESTIONS.values())[number].groups()
     assert answer(fleet, sql) == shown, "python -m tests.docs.fleet_questions"
     assert shown.count("\n") > 2

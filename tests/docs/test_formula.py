@@ -79,8 +79,8 @@ def test_it_says_what_the_project_says(text):
     assert f'license "{project["license"]}"' in text
     wanted = tuple(map(int, project["requires-python"].removeprefix(">=").split(".")))
     assert tuple(map(int, formula.PYTHON.split("."))) >= wanted
-    (said,) = re.findall('desc "(.*)"', text)
-    assert len(said) <= 80
+    (description,) = re.findall('desc "(.*)"', text)
+    assert len(description) <= 80
 
 
 def test_it_is_ruby(text, tmp_path):

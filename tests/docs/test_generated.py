@@ -26,7 +26,7 @@ def test_manifest_names_every_grammar():
 
 
 def test_manifest_names_every_output():
-    """The manifest's hashes are those of the generated files, and no other file lies among them."""
+    """The manifest's hashes are those of the generated files, and no other file is among them."""
     present = {
         path.name: sha256(path) for path in GENERATED.iterdir() if path.is_file() and path.name != "MANIFEST.json"
     }

@@ -33,9 +33,9 @@ def made(monkeypatch):
     """Return the structures of a grammar of a few lines; places and sizes are another test's."""
     spec = yaml.safe_load(MADE)
     monkeypatch.setattr(grammar_diagrams, "width", lambda _: None)
-    told = type("Told", (), {"offset": None, "size": None})
+    kind = type("Told", (), {"offset": None, "size": None})
     monkeypatch.setattr(
-        grammar_diagrams, "fields_of", lambda name: [told] * len(spec["types"][name.partition(".")[2]]["seq"])
+        grammar_diagrams, "fields_of", lambda name: [kind] * len(spec["types"][name.partition(".")[2]]["seq"])
     )
     return grammar_diagrams.boxes("made", spec)
 
@@ -95,13 +95,13 @@ def test_what_is_held_stands_right_of_what_holds_it(made):
 
 def test_rows_say_how_often_and_whether(made):
     """Three times, one of several, perhaps, and constant."""
-    told = {(name, row.name.strip()): row.kind for name, box in made.items() for row in box.rows}
-    assert told["outer", "first"] == "inner[3]"
-    assert told["outer", "body"] == "by first"
-    assert told["outer", "2"] == "other"
-    assert told["other", "number"] == "u2?"
-    assert told["alone", "magic"] == "constant"
-    assert told["deepest", "last"] == "bytes"
+    kinds = {(name, row.name.strip()): row.kind for name, box in made.items() for row in box.rows}
+    assert kinds["outer", "first"] == "inner[3]"
+    assert kinds["outer", "body"] == "by first"
+    assert kinds["outer", "2"] == "other"
+    assert kinds["other", "number"] == "u2?"
+    assert kinds["alone", "magic"] == "constant"
+    assert kinds["deepest", "last"] == "bytes"
 
 
 def test_a_chosen_structure_has_a_broken_arrow(made):

@@ -29,16 +29,16 @@ def test_every_field_has_a_row(name):
 
 
 def test_every_grammar_may_be_taken():
-    """What the first page says of the licence is what each grammar says."""
+    """The licence on the first page is that of each grammar."""
     assert {spec["meta"]["license"] for spec in grammars().values()} == {"CC0-1.0"}
 
 
 def test_places_end_where_a_field_varies():
-    """The place of what stands behind a text of any length is not told."""
+    """Fields after a text of any length have no place."""
     rows = grammar_pages.page("hfsplus_catalog", grammars()["hfsplus_catalog"]).splitlines()
     key = rows[rows.index("## `catalog_key`") :]
-    told = [row.split("|")[1:4] for row in key if row.startswith("| ") and "`" in row][:5]
-    places = {name.strip(" `"): place.strip() for place, _, name in told}
+    cells = [row.split("|")[1:4] for row in key if row.startswith("| ") and "`" in row][:5]
+    places = {name.strip(" `"): place.strip() for place, _, name in cells}
     assert places["parent_id"] == "2"
 
 

@@ -202,7 +202,7 @@ def test_files_are_written_as_the_guide_wants_them(text):
 
 
 def test_a_key_at_the_wrong_place_is_found():
-    """Behind what should follow it, or one that the guide does not know."""
+    """After a key that should follow it, or one that the guide does not know."""
     assert misplaced(["id", "type", "size"], "field") == ["type"]
     assert misplaced(["id", "comment"], "field") == ["comment"]
     assert misplaced(["id", "-orig-id", "type", "doc"], "field") == []

@@ -35,7 +35,7 @@ def package(tmp_path):
 
 
 def test_imports_for_type_checkers_make_a_circle(package):
-    """A circle is found though one arrow stands below TYPE_CHECKING and the other inside a function."""
+    """A circle is found even if one arrow is below TYPE_CHECKING and the other inside a function."""
     modules = package(
         tree="if TYPE_CHECKING:\n    from toy.node import Node\n",
         node="def read():\n    from toy import tree\n",
@@ -51,7 +51,7 @@ def test_generated_modules_are_no_rooms(package):
 
 
 def test_rooms_are_what_lies_directly_inside(package):
-    """Imports inside a folder are no arrows; two imports between the same rooms are one."""
+    """Imports inside a folder are not arrows; two imports between the same rooms are one."""
     modules = package(
         top="from toy.tree import node, leaf\n", tree__node="from toy.tree import leaf\n", tree__leaf="import os\n"
     )
@@ -59,19 +59,19 @@ def test_rooms_are_what_lies_directly_inside(package):
 
 
 def test_drawings_are_of_the_house_as_it_stands():
-    """The drawings of the docs are those of today's imports; ``python -m tests.docs.drawing`` makes them anew."""
+    """The drawings of the docs are those of today's imports; ``python -m tests.docs.drawing`` makes them again."""
     assert {path.name: path.read_text() == text for path, text in drawings().items()} == dict.fromkeys(
         ["house.svg", "hfsplus.svg", "apfs.svg"], True
     )
 
 
 def test_arrows_that_a_longer_way_makes_needless_are_left_out():
-    """Of three arrows between three floors, the one that passes the middle is not drawn."""
+    """The arrow that passes the middle of three floors is not drawn."""
     graph = {"roof": {"hall", "cellar"}, "hall": {"cellar"}, "cellar": set()}
     assert needed(graph) == {"roof": {"hall"}, "hall": {"cellar"}, "cellar": set()}
 
 
 def test_floors_count_the_longest_way_down():
-    """A room stands above everything it imports, and the rooms of a circle on one floor above what they import."""
+    """A room is above everything it imports, and the rooms of a circle on one floor above what they import."""
     graph = {"roof": {"hall", "cellar"}, "hall": {"stairs"}, "stairs": {"hall", "cellar"}, "cellar": set()}
     assert floors(graph) == {"roof": 2, "hall": 1, "stairs": 1, "cellar": 0}

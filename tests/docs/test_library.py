@@ -19,7 +19,7 @@ def test_the_reference_is_fresh():
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_keyword_lacks_description_unit_or_default(name):
-    """Whatever a function takes is described; numbers have a unit; what may be left out says what holds then."""
+    """Every parameter is described; numbers have a unit, and optional ones a default."""
     for item, keyword, default in keywords(FUNCTIONS[name]):
         assert item is not None, f"{name}: {keyword} is not described"
         assert len(item.text) > 5, f"{name}: {keyword} has no text"
@@ -33,7 +33,7 @@ def test_no_keyword_lacks_description_unit_or_default(name):
 
 
 def test_a_keyword_without_unit_or_text_would_be_found():
-    """What the test above looks for is seen where it is missing."""
+    """The test above fails if one of these is missing."""
 
     def verb(size=1, *, other=None):
         """Do.
@@ -51,14 +51,14 @@ def test_a_keyword_without_unit_or_text_would_be_found():
 
 @pytest.mark.parametrize("name", verbs())
 def test_every_verb_says_what_it_raises_and_shows_an_example(name):
-    """The page has both for each; who is asked for nothing has nothing to refuse."""
+    """The page has both for each; functions without parameters raise nothing."""
     doc = FUNCTIONS[name].__doc__
     assert section(inspect.cleandoc(doc), "Raises") or not inspect.signature(FUNCTIONS[name]).parameters
     assert ">>>" in doc
 
 
 def test_each_part_of_a_keyword_is_read():
-    """Type, unit and default are told apart, choices with commas included; what is not said is missing."""
+    """Type, unit and default are distinguished, also for choices with commas; absent parts are empty."""
     (choice, size) = documented(
         "Attributes\n----------\na : {'x', 'y'}, default 'x'\n    One.\nb : int, bytes\n    Two\n    lines.",
         "Attributes",

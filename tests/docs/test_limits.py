@@ -1,4 +1,4 @@
-"""The table of limits is complete, and what it says of each is so."""
+"""The table of limits is complete, and each row is true."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.docs.limits import LIMITS, PACKAGE, ROOT, declared, is_elsewhere, val
 
 
 def test_every_limit_is_in_the_table():
-    """A constant that bounds what a stranger made stands in the table, or among those that do not, with a reason."""
+    """A constant that limits input is in the table, or among the others, with a reason."""
     listed = {limit.place for limit in LIMITS}
     found = set(declared())
     assert {place for place in found - listed if not is_elsewhere(place)} == set()
@@ -23,8 +23,8 @@ def test_message_and_test_are_there(limit):
     """The words are those of the package, and the test is one of ours."""
     package = PACKAGE / limit.place.split(".")[0]
     files = list(package.rglob("*.py")) if package.is_dir() else [package.with_suffix(".py")]
-    said = any(limit.message in path.read_text() for path in [*files, PACKAGE / "inputs.py"])
-    assert limit.message.startswith("no message") or said
+    is_in_code = any(limit.message in path.read_text() for path in [*files, PACKAGE / "inputs.py"])
+    assert limit.message.startswith("no message") or is_in_code
     path, _, name = limit.test.partition("::")
     assert re.search(rf"^def {name}\(", (ROOT / path).read_text(), re.MULTILINE)
     assert "fuzz" not in path

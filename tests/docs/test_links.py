@@ -24,7 +24,7 @@ def test_exceptions_are_used():
 
 
 def test_words_are_those_of_the_link():
-    """Of a page, of a grammar, and of an address that stands by itself; brackets within an address stay."""
+    """Citations of a page, of a grammar, and of an address by itself; brackets within an address stay."""
     text = "[a (b)](https://a.org/x_(y).txt), https://b.org/. doc-ref: 'https://c.org/#d Book, p. 1'"
     assert list(links.cited(text)) == [
         ("https://a.org/x_(y).txt", "a (b)"),

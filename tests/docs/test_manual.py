@@ -22,7 +22,7 @@ def test_reference_and_manual_are_fresh():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_has_a_description_a_unit_and_a_default(name):
-    """A row of the reference without one of them tells a user too little."""
+    """A row of the reference without one of them is not enough for a user."""
     section = REFERENCE.read_text(encoding="utf-8").split(f"\n### {name}\n")[1].split("\n### ")[0].split("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| `")]
     assert len(rows) == len(options_of(name))

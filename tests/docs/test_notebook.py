@@ -18,7 +18,7 @@ def cells(kind: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def answers():
-    """Run the cells as a script, from the folder that the notebook lies in; each is shown as a notebook does."""
+    """Run the cells as a script, from the folder that the notebook is in; each is shown as a notebook does."""
     names: dict[str, object] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(NOTEBOOK.parent)
@@ -28,7 +28,7 @@ def answers():
 
 
 def test_the_worst_directories_are_told_with_the_reason(answers):
-    """They come in order, each read of theirs is explained, and together they are no more than the whole."""
+    """They are sorted, each of their reads is explained, and their sum is at most the whole."""
     worst, why = answers["worst"], answers["why"]
     assert worst.height == 10
     assert worst["seconds"].is_sorted(descending=True)
@@ -56,7 +56,7 @@ def test_two_captures_differ_in_what_was_changed(answers):
 
 
 def test_the_notebook_is_committed_without_outputs():
-    """Outputs are made anew whenever it is run; none is kept that could be false by now."""
+    """Outputs are made at each run; none is stored that could be outdated."""
     found = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
     assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in found["cells"])
     assert len(cells("markdown")) > 5

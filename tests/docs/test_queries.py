@@ -1,4 +1,4 @@
-"""The queries of docs/images.md run on a capture as it lies on the disk."""
+"""The queries of docs/images.md run on a capture as it is on the disk."""
 
 from __future__ import annotations
 

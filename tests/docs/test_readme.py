@@ -49,7 +49,8 @@ def test_generated_parts_are_fresh():
 
 
 def test_the_readme_is_short_and_shows_a_picture():
-    """At most 8 KiB; what it shows and leads to is there."""
+    """At most 100 lines and 8 KiB; pictures and links lead to files of the repository."""
+    assert len(README.splitlines()) <= 100
     assert len(README.encode()) <= 8192
     shown = re.findall(r'(?:src|srcset)="([^"]+)"', README)
     assert len(shown) == 2
@@ -58,7 +59,7 @@ def test_the_readme_is_short_and_shows_a_picture():
 
 
 def test_every_extra_of_users_is_named():
-    """Each optional dependency is told with what it is for; those of developers are not."""
+    """Each optional dependency of users has its purpose; those of developers are not listed."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     named = set(re.findall(r"'\.\[(\w+)\]'", README))
     assert named - {"test"} == set(extras) - {"dev", "docs", "test"}

@@ -1,4 +1,4 @@
-"""What is said and written for releases is of this program as it stands."""
+"""The texts for releases are about the program as it is."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ PAGE = (ROOT / "docs" / "dev" / "releases.md").read_text(encoding="utf-8")
 
 
 def test_it_is_cited_by_its_version_and_licence():
-    """CITATION.cff has what its format asks for, and says the newest release and the licence of the package."""
-    told = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert {"cff-version", "message", "title", "authors"} <= set(told)
-    assert (told["version"], told["license"]) == (RELEASE, PROJECT["project"]["license"])
+    """CITATION.cff is valid, and has the newest release and the licence of the package."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert (citation["version"], citation["license"]) == (RELEASE, PROJECT["project"]["license"])
 
 
 def test_where_no_tag_is_seen_the_newest_release_is_named():
@@ -32,7 +32,7 @@ def test_where_no_tag_is_seen_the_newest_release_is_named():
 
 
 def test_the_policy_names_the_format_of_captures():
-    """The page has the version that is written now, and says of the older ones what the reader does."""
+    """The page has the current version, and describes how older ones are read."""
     assert f"`{FORMAT}`" in PAGE
 
 
@@ -52,8 +52,8 @@ def test_the_workflow_runs_what_is_there():
     sessions = re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(re.findall(r"nox -s (\w+)", text)) <= set(sessions)
     assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
-    tried = "\n".join([*PROJECT["tool"]["cibuildwheel"]["test-command"], text])
-    images = re.findall(r"fixtures/images/\S+", tried)
+    platforms = "\n".join([*PROJECT["tool"]["cibuildwheel"]["test-command"], text])
+    images = re.findall(r"fixtures/images/\S+", platforms)
     assert images
     assert all((ROOT / image).is_file() for image in images)
 
@@ -68,7 +68,7 @@ def test_what_pages_lead_to_is_in_the_source_distribution():
 def page(tmp_path, monkeypatch):
     """Write a page with a table of two targets in place of that of the campaigns."""
     rows = "| a | 1,500 | 1,000 | 490 | 10 | 0 | 0.5 s | 90 MiB |\n| b | 3 | 1 | 0 | 1 | 1 | 12.25 s | 80 MiB |\n"
-    path = tmp_path / "forensics.md"
+    path = tmp_path / "threat-model.md"
     path.write_text(f"{campaign_tables.HEAD}\n|---|---|---|---|---|---|---|---|\n{rows}\nOther words | 5 |\n")
     monkeypatch.setattr(campaign_tables, "PAGE", path)
 
@@ -77,8 +77,8 @@ def page(tmp_path, monkeypatch):
 def test_counts_of_campaigns_are_sums(capsys):
     """The threat model's counts are those of all targets together, its worst figures the worst of any."""
     campaign_tables.in_short()
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for words in ("1,503 changed files of 2 kinds", "1,001 gave", "11 one with damage", "490 were refused", "12.25 s"):
-        assert words in told
-    assert "1 failed" in told
-    assert "90 MiB" in told
+        assert words in printed
+    assert "1 failed" in printed
+    assert "90 MiB" in printed

@@ -1,4 +1,4 @@
-"""The page of remedies has those that there are."""
+"""The page of remedies is complete."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def test_the_page_of_remedies_is_fresh():
 
 
 def test_every_remedy_has_its_section():
-    """The section that a plan names exists, and no section is of a remedy that nobody tries."""
+    """Each section that a plan names exists, and each section is about a remedy of a plan."""
     named = {words_of(name).page.removeprefix("docs/remedies.md#") for name in list_remedies()}
     assert named == set(re.findall(r"(?m)^### ([a-z][a-z-]+)$", page()))
 
 
 def test_the_how_to_comes_first():
-    """What people write stays above the mark."""
+    """Text by people is above the mark."""
     assert page().index("# Remedies") < page().index("1. **") < page().index("## All remedies")
 
 
@@ -34,7 +34,7 @@ def test_what_was_done_for_real_is_shown():
 
 
 def test_enough_was_done_for_real():
-    """Six remedies and more on both file systems and two sizes; what was said is read, or nearly of copies."""
+    """Six remedies or more on both file systems and two sizes; predictions are exact, or nearly for copies."""
     rows = proven.rows()
     done = {(row["filesystem"], row["files"]): 0 for row in rows}
     for row in rows:

@@ -96,7 +96,7 @@ def prepare(page: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_run(page, tmp_path):
-    """Each ends with 0, or with 3 where the page has a damaged or locked disk; none ends with an error of usage."""
+    """Each ends with 0, or with 3 if the disk is damaged or locked; none is a usage error."""
     lines = [line for line in commands(page) if not reason_of(line)]
     if not lines:
         pytest.skip("all of its commands need a disk or a Mac")
@@ -126,7 +126,7 @@ def test_the_commands_of_a_page_run(page, tmp_path):
 
 
 def test_few_commands_are_left_out():
-    """Half of them or more run here, and no reason is of commands that are gone."""
+    """At least half of them run here, and each reason has a command."""
     lines = [line for page in PAGES for line in commands(page)]
     left = [line for line in lines if any(re.search(pattern, line) for pattern in NOT_HERE)]
     assert 2 * len(left) <= len(lines)

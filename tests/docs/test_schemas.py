@@ -44,14 +44,14 @@ def validate(document, published):
 
 
 def test_schemas_are_fresh():
-    """What is published is what the types of results say: ``python -m tests.docs.schemas`` writes it anew."""
+    """The schemas are those of the types of results: ``python -m tests.docs.schemas`` writes them."""
     assert {verb: schemas.written(schema) for verb, schema in schemas.schemas().items()} == {
         path.stem: path.read_text() for path in schemas.FOLDER.glob("*.json")
     }
 
 
 def as_read(document):
-    """Return a document as whoever reads its text has it."""
+    """Return a document as parsed from its text."""
     return json.loads(json.dumps(document))
 
 
@@ -107,7 +107,7 @@ def _of_kits(recorded):
 
 
 def _of_forecasts():
-    """Yield the documents of a forecast without drives, and of one that several images tell."""
+    """Yield the documents of a forecast without drives, and of one from several images."""
     for image in (HFSPLUS, APFS):
         yield result_document(layoutscope.forecast(image, cycles=1, seeds=1, drives=()))
     yield result_document(layoutscope.forecast([APFS, APFS, APFS], share=0.1, cycles=0, seeds=1, drives="sata-ssd"))
@@ -146,7 +146,7 @@ def _of_many():
 
 
 def test_documents_of_every_verb_follow_the_schemas(published):
-    """Of volumes with files and without, of traces, recordings and kits: each kind of document at least once."""
+    """Each kind of document at least once: volumes with and without files, traces, recordings and kits."""
     pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     kinds = set()
     for document in documents():
@@ -199,7 +199,7 @@ def test_documents_of_other_images_follow_the_schemas(reference_image, published
 
 
 def test_documents_of_other_traces_follow_the_schemas(published, tmp_path):
-    """Of another order, served otherwise, and held against the walk that it is of."""
+    """Documents of another order, served otherwise, and compared with its own walk."""
     reads = tmp_path / "reads.csv"
     layoutscope.write_trace(layoutscope.trace(HFSPLUS, order="catalog"), reads)
     validate(result_document(layoutscope.replay(reads, buffer="off", queue_depth=4)), published)

@@ -1,4 +1,4 @@
-"""What the search of the pages can lead to: headings and rows of tables, each by a place of its own."""
+"""Targets of the search of the pages: headings and rows of tables, each with its own anchor."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def document():
 
 
 def test_headings_and_rows_can_be_led_to(sections, document):
-    """By the page, the heading's place, and the row's, each with the headings above it and what stands there."""
+    """By the page, the heading's place, and the row's, each with the headings above it and what is there."""
     sections.name_rows(None, document)
     assert [tuple(each) for each in sections.places("numbers", document)] == [
         ("numbers", "", "Numbers", "", "What they are."),

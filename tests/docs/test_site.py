@@ -1,4 +1,4 @@
-"""The pages hang together: each is listed once, and what is checked of them when they are built would be found."""
+"""Each page is listed once, and the checks of the built pages find planted faults."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_there_are_few_pages_to_read():
 
 
 def test_every_module_of_results_is_on_their_page():
-    """What is returned is described, wherever it stands."""
+    """All results are described, in whichever module they are."""
     listed = re.findall(
         r"^\.\. automodule:: (\S+)$", (DOCS / "reference" / "results.md").read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -52,7 +52,7 @@ def site(tmp_path, head="", body=""):
 
 
 def test_links_to_pages_and_places_hold(tmp_path):
-    """A page, a place in it, a place in the same page, and anything elsewhere may be led to."""
+    """Links to a page, to a place in it, to a place in the same page, and to other hosts are allowed."""
     body = "<a href='other.html#here'>1</a><a href='#here'>2</a><a href='https://example.org/x#y'>3</a>"
     assert site(tmp_path, body=body) == []
 

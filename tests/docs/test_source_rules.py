@@ -17,7 +17,7 @@ ALLOWED = {
     "structs/checksum.py",  # a checksum is defined over little-endian words
     "image/containers/wrappers.py",  # lengths of DER have as many bytes as they say
     "drive/recordings.py",  # the trace format is pairs of little-endian numbers, no disk structure
-    "drive/trace_files.py",  # likewise
+    "drive/trace_files.py",  # the same
 }
 
 
@@ -67,14 +67,14 @@ def test_file_systems_are_named_in_their_packages_alone():
 
 
 def _texts(tree: ast.Module) -> list[str]:
-    """Texts of the code: strings that are no docstrings."""
+    """Texts of the code: strings that are not docstrings."""
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docs]
     return [node.value for node in constants if isinstance(node.value, str)]
 
 
 def test_nothing_is_swallowed():
-    """Where every exception is caught it is raised again, but at five edges, which tell it in a line."""
+    """Code that catches every exception raises it again, except at five edges, which report it in one line."""
     found = {
         path.relative_to(PACKAGE).as_posix()
         for path in modules()

@@ -68,7 +68,7 @@ def test_fields_of_a_structure_follow_each_other(name):
 
 
 def test_constants_have_the_values_of_the_document(name):
-    """A value of the document's name has the document's number, and a number that a field holds stands there."""
+    """A named value has the number of the document, and a number that a field holds is in the document."""
     wrong = []
     for _, constant in document(name).constants():
         for address, number in grammars.constants_for(constant):
@@ -88,14 +88,14 @@ def test_every_constant_is_named_or_has_a_reason(name):
 
 
 def test_every_section_has_a_line(name):
-    """A section without structures and constants says how it is met and where, or why it is not."""
+    """A section without structures and constants has a note how and where it is covered, or why not."""
     bare = [each for each in document(name).sections if not each.structures and not each.constants]
     assert [each.title for each in bare if not (each.about or each.because)] == []
     assert [path for each in document(name).sections for path in each.see if not (PACKAGE / path).exists()] == []
 
 
 def test_reasons_stand_only_where_something_is_missing(name):
-    """A reason says why something is not read; of what a reader or a check uses, it would be wrong."""
+    """A reason explains why something is not read, so nothing that a reader or a check uses has one."""
     known = [(structure, each) for structure, each in pages.lines(document(name)) if each.field.because]
     assert [(s.name, each.field.name) for s, each in known if each.is_used and each.found] == []
 
@@ -139,7 +139,7 @@ def test_grammars_lead_to_sections_that_there_are():
 
 
 def test_modules_that_use_fields_exist():
-    """Who uses which field was asked of modules that are still there."""
+    """The uses of fields are from modules that still exist."""
     there = {
         f"layoutscope.{'.'.join(path.relative_to(PACKAGE).with_suffix('').parts)}".removesuffix(".__init__")
         for path in PACKAGE.rglob("*.py")

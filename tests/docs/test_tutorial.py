@@ -1,4 +1,4 @@
-"""What the tutorial says between its screens is what they show; that these are fresh, the tests of the readme hold."""
+"""The text of the tutorial agrees with its screens; the tests of the README keep these up to date."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def screen(words: str) -> str:
 
 
 def seconds(pattern: str, text: str) -> float:
-    """Return the time that a screen has at a place; the pattern says which with an at sign."""
+    """Return a time on a screen; an at sign in the pattern stands for it."""
     found = re.search(pattern.replace("@", TIME), text)
     assert found is not None, pattern
     return float(found[1]) * UNITS[found[2]]
 
 
 def test_the_disk_is_as_small_as_is_said():
-    """The screen has its size, and the interval is the one that the text names."""
+    """The screen has the size and the range of the text."""
     assert "APFS volume of 256 MiB" in TEXT
     assert "256 MiB" in screen("scan").splitlines()[1]
     assert "nine in ten" in TEXT

@@ -43,9 +43,9 @@ def git(folder, *words):
 
 def hatch(folder, *words, path=None):
     """Run the build's program in a folder."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("SETUPTOOLS_SCM")}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("SETUPTOOLS_SCM")}
     # Which code the compiler makes of the core is not the question: the quickest will do.
-    around = {**kept, "PYTHONPATH": "", "CFLAGS": "-O0", "PYTHONDONTWRITEBYTECODE": "1"}
+    around = {**inherited, "PYTHONPATH": "", "CFLAGS": "-O0", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-P", "-m", "hatchling", *words]
     around |= {"PATH": path} if path is not None else {}
     return subprocess.run(command, cwd=folder, env=around, check=True, capture_output=True, text=True).stdout.strip()
@@ -69,7 +69,7 @@ def source(tmp_path):
 
 
 def commit(folder):
-    """Commit all there is, and something that is new each time."""
+    """Commit everything, and something new each time."""
     with (folder / "more").open("a", encoding="utf-8") as stream:
         stream.write("more\n")
     git(folder, "add", "--all")
@@ -103,14 +103,14 @@ def test_a_release_is_its_tag_and_what_follows_names_its_commit(source, tmp_path
 
 def test_without_tags_or_git_it_is_the_newest_release_known_and_says_so(source, tmp_path):
     """A clone without tags, a shallow one, an archive of it, a folder without git, a machine without git."""
-    told = rf"{re.escape(version.RELEASE.rpartition('.')[0])}\.\d+\.dev1\+unknown\.g[0-9a-f]{{7,}}"
-    assert re.fullmatch(told, hatch(source, "version"))
+    pattern = rf"{re.escape(version.RELEASE.rpartition('.')[0])}\.\d+\.dev1\+unknown\.g[0-9a-f]{{7,}}"
+    assert re.fullmatch(pattern, hatch(source, "version"))
     assert hatch(archive(source, tmp_path / "archive"), "version") == UNKNOWN
     assert hatch(source, "version", path="") == UNKNOWN
     git(source, "tag", "v9.8.7")
     commit(source)
     git(tmp_path, "clone", "--quiet", "--depth", "1", source.as_uri(), "shallow")
-    assert re.fullmatch(told, hatch(tmp_path / "shallow", "version"))
+    assert re.fullmatch(pattern, hatch(tmp_path / "shallow", "version"))
     shutil.rmtree(source / ".git")
     assert hatch(source, "version") == UNKNOWN
 

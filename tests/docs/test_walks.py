@@ -1,4 +1,4 @@
-"""The notebook on orders runs, and says what its tables show."""
+"""The notebook on orders runs, and its text agrees with its tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def names():
 
 
 def test_names_are_quicker_and_key_order_is_as_slow_on_the_disk(names):
-    """As the text below the first table says."""
+    """The text below the first table is true."""
     rows = {row["order"]: row for row in names["wide"].to_dicts()}
     assert all(rows["names"][drive] < rows["fts"][drive] for drive in names["DRIVES"])
     assert rows["catalog"]["generic-7200"] == pytest.approx(rows["fts"]["generic-7200"], rel=0.1)
@@ -42,11 +42,11 @@ def test_less_memory_means_more_reads(names):
 
 
 def test_next_to_no_read_goes_on_where_the_last_one_ended(names):
-    """Each read has a reason, and what the last sentences say of the share holds."""
+    """Each read has a reason, and the last sentences about the share are true."""
     assert names["sequential"] < 0.01
     assert len(names["why"]) == len(names["trace"])
 
 
 def test_it_is_committed_without_outputs():
-    """Outputs are made anew whenever it is built; none is kept that could be false by now."""
+    """Outputs are made at each build; none is stored that could be outdated."""
     assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in BOOK["cells"])

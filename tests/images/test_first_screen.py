@@ -52,7 +52,7 @@ def test_every_image_fits_on_one_screen(reference_image, name):
 
 
 SENTENCES = {
-    "Copied in listing order to a new HFS+ volume": ("aged/apfs-20000-c20.img", "aged/hfsplus-20000-c20.img"),
+    "After a copy in listing order to a new HFS+ volume: ": ("aged/apfs-20000-c20.img", "aged/hfsplus-20000-c20.img"),
     "SLOW on hard disks: listing all files takes": ("aged/apfs-20000-c20.img", "driver/apfs-snap.img"),
     "OK: listing all files takes": ("driver/apfs-snap.img", "aged/apfs-20000-c20.img"),
     "Nothing to improve.": ("driver/apfs-snap.img", "driver/hfsplus-frag.img"),

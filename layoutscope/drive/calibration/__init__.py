@@ -1,1 +1,1 @@
-"""A drive's profile from timed reads of it: the plan of the reads, their log, and what is fitted to them."""
+"""A drive's profile from timed reads of it: the plan of the reads, their log, and the fit."""

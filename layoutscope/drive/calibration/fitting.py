@@ -1,8 +1,8 @@
 """A drive's profile from its calibration: tracks, seeks, overheads, buffer, queue, and how well each is known.
 
-What a drive does by itself, such as reading ahead, shows in no single time. The settings of the drive model are chosen
+Actions of the drive itself, such as read-ahead, show in no single time. The settings of the drive model are chosen
 that give the times that were seen. Figures are fitted again to reads that are drawn from those that were made (the
-bootstrap), which says how well they are known. A short measurement, and that of disks that act as one drive, give only
+bootstrap), which shows how well they are known. A short measurement, and that of disks that act as one drive, give only
 some figures; the others are those of the class of drives that is most alike.
 """
 
@@ -620,7 +620,7 @@ HELD_BACK_ERROR: Final = {"uniform": 0.03, "walk": 0.10}
 
 
 class HeldBack(Struct, frozen=True):
-    """Reads that nothing was fitted to, beside what is predicted of them."""
+    """Reads that were not used for the fit, with their predictions."""
 
     step: str  # `uniform` or `walk`
     reads: int

@@ -408,7 +408,7 @@ class Calibration:
                 self.read("sizes", offset, length)
 
     def walk(self, reads: Iterable[tuple[int, int]]) -> None:
-        """Read what was predicted of an image; nothing is fitted to it."""
+        """Read the predicted reads of an image; they are not used for the fit."""
         for offset, length in reads:
             self.read("walk", offset, length)
 

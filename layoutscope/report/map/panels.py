@@ -543,7 +543,7 @@ def _packed(item: MapDisk) -> dict[str, Any]:
 def _above(
     volume: NDArray[np.int64], ids: NDArray[np.uint64], parents: NDArray[np.uint64], num_volumes: int
 ) -> NDArray[np.int64]:
-    """Return the place of the first entry of each one's directory, -1 where none names it; all by volume and number."""
+    """Return the first entry of each directory, or -1 if no entry names it; all by volume and number."""
     above = np.full(len(ids), -1, np.int64)
     for number, first in enumerate(np.searchsorted(volume, np.arange(num_volumes)).tolist()):
         own = slice(first, int(np.searchsorted(volume, number, side="right")))

@@ -82,7 +82,7 @@ def _not_checked(volume: CheckedVolume) -> Iterator[Text]:
 
 
 def _verdict(result: CheckResult) -> str:
-    """Return whether the image is clean, or that this is not known, and of what, where not everything was asked for."""
+    """Return whether the image is clean or unknown, and for which part if not everything was checked."""
     limits = [f"for {', '.join(result.rules)} only"] if result.rules else []
     limits += [f"beyond the findings of {escape_text(result.before)}"] if result.before else []
     # Locked data cannot be checked, and is not a fault.

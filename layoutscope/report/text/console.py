@@ -57,7 +57,7 @@ class _SafeConsole(Console):
 
 
 def count_findings(findings: Sequence[Finding]) -> str:
-    """Count causes by level, and their consequences, of which a scan and a check may each find others."""
+    """Count causes by level, and their consequences; a scan and a check may find different ones."""
     numbers = Counter(item.level for item in findings if not item.causes)
     words: dict[Level, str] = {"error": "error", "warning": "warning", "info": "note"}
     counts = ", ".join(format_count(numbers[level], word) for level, word in words.items() if numbers[level])

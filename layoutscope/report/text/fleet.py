@@ -128,7 +128,7 @@ def print_views(result: ViewList) -> Iterator[RenderableType]:
 
 
 def print_report(result: ReportResult, console: Console) -> None:
-    """Print what a page over a batch says first."""
+    """Print the first sentences of the page of a batch."""
     print_parts(iter([Text(escape_text(result.headline))]), console)
 
 
@@ -140,7 +140,7 @@ def cache_text(
     freed: int | None,  # bytes that removing them gave back; None where they are only shown
     as_json: bool,
 ) -> str:
-    """Return what is kept, or what was removed."""
+    """Describe the kept or the removed images."""
     if as_json:
         listed = [
             {"name": name, "size_bytes": size, "stored_bytes": stored, "used": _format_used(used)}

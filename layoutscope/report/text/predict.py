@@ -41,7 +41,7 @@ def prediction_table(
 ) -> RenderableType:
     """Show predicted times with the shares of their causes; no seeks for drives without an arm."""
     causes = [(name.capitalize(), True) for name, _ in predictions[0].causes_s]
-    columns = [*heads("Drive", ">Time", ">90 % interval"), *causes]
+    columns = [*heads("Drive", ">Time", ">90 % range"), *causes]
     rows = [(item.drive, format_seconds(item.seconds), _interval(item), *_causes(item)) for item in predictions]
     return plain_table(title, columns, rows, gap=1)
 
@@ -376,7 +376,7 @@ def _placed(item: recorded.PlacedDevice, *, is_tried: bool) -> str:
 
 
 def _named(counts: Sequence[tuple[str, int]]) -> str:
-    """Name the first of some counts, and say how many more there are."""
+    """Name the first of some counts, and the number of the others."""
     named = [f"{escape_text(name) or 'without a name'} {count:,}" for name, count in counts[:NAMED]]
     more = counts[NAMED:]
     return ", ".join([*named, *([f"{len(more):,} more {sum(count for _, count in more):,}"] if more else [])])
@@ -443,7 +443,7 @@ def print_kit(result: recorded.KitResult) -> Iterator[RenderableType]:
 
 
 def _machine(machine: recorded.KitMachine, filesystem: str) -> str:
-    """Describe what was measured, as far as the kit reports it."""
+    """Describe the measurement, as far as the kit reports it."""
     kind = {True: ", flash", False: ", rotating", None: ""}[machine.solid_state]
     drive = f" ({machine.drive}{kind})" if machine.drive or kind else ""
     whose = " on ".join(filter(None, (machine.system, machine.model))) or "an unnamed Mac"

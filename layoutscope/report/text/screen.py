@@ -104,7 +104,7 @@ def _shown(result: ScanResult) -> list[VolumeScan]:
 
 
 def _badness(volume: VolumeScan) -> tuple[int, int, float]:
-    """What was lost comes before what is locked, and that before what is slow."""
+    """Sort damaged volumes before locked ones, and these before slow ones."""
     is_damaged = any(item.level == "error" for item in volume.findings) or volume.layout.coverage != 1
     locked = is_locked(volume.layout)
     return is_damaged and not locked, locked, volume.verdict.seconds if volume.verdict else 0.0
@@ -322,7 +322,7 @@ def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Findi
         ("scan {} --sweep", "search the whole image for lost files"),
     ]
     if filesystem_of(volume.layout).traits.has_containers:
-        steps.append(("checkpoints {}", "older states that may be intact"))
+        steps.append(("inspect {} --states", "older states that may be intact"))
     for command, what in steps:
         yield Text(_with_image(f"  layoutscope {command}  # {what}", result, room))
 
@@ -380,7 +380,7 @@ def _why(verdict: Verdict, rows: int, *, is_ascii: bool) -> Iterator[Text]:
 def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
     """Show what helps: first what the reader can do, then what a program can."""
     now = brief_seconds(verdict.seconds)
-    head = f"What helps (now {now}; more, with cost and risk: layoutscope plan {{}})"
+    head = f"What helps (time after; now {now}; with cost and risk: layoutscope plan {{}})"
     yield Text(_with_image(head, result), style=SECTION)
     ranked = sorted(verdict.helpful[:rows], key=lambda item: not (item.is_bought or item.name in OWN))
     for item in ranked:
@@ -473,6 +473,6 @@ def _see_also(result: ScanResult, volumes: Sequence[VolumeScan]) -> Iterator[Tex
         verbs += ["check"]
     if any(volume.walk for volume in volumes) or not any(is_locked(volume.layout) for volume in volumes):
         verbs.append("map")
-    if verbs:
-        commands = ", ".join(f"{verb} {{}}{' -o map.html' if verb == 'map' else ''}" for verb in verbs)
-        yield Text(_with_image(f"See also: layoutscope {commands}", result))
+    for number, verb in enumerate(verbs):
+        head = "" if number else "See also:"
+        yield Text(_with_image(f"{head:9} layoutscope {verb} {{}}{' -o map.html' if verb == 'map' else ''}", result))

@@ -142,7 +142,7 @@ def constant_line(constant: Constant) -> ConstantLine:
 
 @cache
 def _texts() -> dict[str, frozenset[str]]:
-    """Return the texts that stand in each module of the package, in small letters."""
+    """Return the texts that are in each module of the package, in small letters."""
     return {
         module.name: frozenset(
             (node.value if isinstance(node.value, str) else node.value.decode("latin-1")).lower()

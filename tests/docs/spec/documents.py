@@ -42,7 +42,7 @@ class Structure:
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant of the document: a number, or text where it is no number."""
+    """A constant of the document: a number, or text where it is not a number."""
 
     name: str
     value: int | str

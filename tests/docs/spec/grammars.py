@@ -1,6 +1,6 @@
 """The grammars as the documents see them: types and fields by the documents' names, with their places.
 
-Places of the fixed prefix are those of the generated record types, by which readers gather; a place behind it, which
+Places of the fixed prefix are those of the generated record types, by which readers gather; a place after it, which
 only the parser reaches, is counted from the grammar's text.
 """
 
@@ -200,7 +200,7 @@ def constants() -> dict[str, tuple[tuple[str, int | None], ...]]:
 
 
 def held(address: str, value: int | str) -> bool:
-    """Tell whether the grammar's text of a field or an instance has a constant in it, as a number or by a name.
+    """Return whether the grammar of a field or an instance has a constant in it, as a number or by a name.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def constants_for(constant: Constant) -> tuple[tuple[str, int | None], ...]:
 
 
 def is_held(address: str) -> bool:
-    """Tell whether parsing fails where a field is not as it must be."""
+    """Return whether parsing fails where a field is not as it must be."""
     type_name, _, name = address.rpartition(".")
     found = [each for each in types().get(type_name, {}).get("seq", []) if each["id"] == name]
     return any({"valid", "contents"} & set(each) for each in found)

@@ -1,4 +1,4 @@
-"""What only images can tell: where fields hold something, and what is said of an image in which one of them is changed.
+"""Measurements on images: where fields hold something, and what is reported if one of them is changed.
 
 ``measured.toml`` keeps it, as it takes minutes and images that are not in the repository.
 """
@@ -35,7 +35,7 @@ TABLES = ("nodes", "regions", "extents", "entries", "free")
 LARGEST = 300 << 20
 """Larger fixtures are looked at and not changed."""
 PLACES = 4
-"""Places of an image at which a field is changed, as long as nothing is said of it."""
+"""Places of an image at which a field is changed, until something is reported."""
 REFUSED = "not opened"
 
 
@@ -135,7 +135,7 @@ def change(
     guards: dict[str, set[str]],
     tables: dict[str, set[str]],
 ) -> None:
-    """Change fields of an image one by one, make the checksum right, and note what is said then.
+    """Change fields of an image one by one, correct the checksum, and record what is reported.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def change(
     options : dict
         How it is read.
     sightings : Sightings
-        Where its fields lie.
+        Where its fields are.
     wanted : set of str
         Addresses of the fields.
     guards, tables : dict of str to set of str

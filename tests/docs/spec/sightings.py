@@ -44,7 +44,7 @@ class Sightings:
     shown : set of str
         Types that ``inspect`` shows.
     places : dict of str to list
-        Where fields lie that ``inspect`` shows: start and length of the object, place and length of the field in it,
+        Where fields are that ``inspect`` shows: start and length of the object, place and length of the field in it,
         in bytes, and whether the field holds something.
     """
 
@@ -55,7 +55,7 @@ class Sightings:
     is_showing: bool = False
 
     def parsed(self, structure: Any, start: int) -> bool:
-        """Take note of a parsed structure, by its place in its buffer in bytes; tell whether it holds anything."""
+        """Take note of a parsed structure, by its place in its buffer in bytes; return whether it holds anything."""
         name, holds = type_of(type(structure)), False
         for key, spot in structure._debug.items():
             if key.startswith("_") or "end" not in spot or name is None:

@@ -27,9 +27,9 @@ def case(found, **changes):
 
 def test_the_ends_are_those_of_the_draws():
     """Half of the draws lie between the inner ends, 90 % between the outer ones."""
-    said = "half of 64 draws take 4.00 s to 6.00 s, 90 % of them 3.00 s to 9.00 s"
-    assert ends(interval()) == f"this layout on a drive like that: {said}"
-    assert ends(interval(of=VOLUME)) == f"a volume like that: {said}"
+    said = "half of 64 simulations take 4.00 s to 6.00 s, 90 % of them 3.00 s to 9.00 s"
+    assert ends(interval()) == f"same layout, other drives of this type: {said}"
+    assert ends(interval(of=VOLUME)) == f"similar volumes: {said}"
 
 
 def test_nothing_is_said_where_nothing_was_drawn():
@@ -41,7 +41,7 @@ def test_the_largest_share_is_named_with_what_helps():
     """Of a drive that nobody named: name it, or measure it."""
     first, second = width(case(interval(("drive", 0.7), ("host", 0.2))))
     assert first == ends(interval())
-    assert second.startswith("70 % of the width: which drive it is; name yours with --drive, or measure it")
+    assert second.startswith("70 % of the uncertainty: which drive it is; name yours with --drive, or measure it")
 
 
 def test_the_largest_unknown_is_named_with_what_settles_it():
@@ -65,23 +65,22 @@ def test_whatever_is_drawn_of_a_drive_has_words(drive):
 @pytest.mark.parametrize("share", [0.995, 1.0, 1.02])
 def test_no_share_is_more_than_the_whole(share):
     """Estimated from 64 draws it may come out above one, which no reader could make sense of."""
-    assert width(case(interval(("start", share))))[1].startswith("all of the width: ")
+    assert width(case(interval(("start", share))))[1].startswith("all of the uncertainty: ")
 
 
 def test_of_a_volume_like_that_it_is_said_what_is_placement():
     """Both intervals, told apart; the shares of how nodes lie and where; not of a place where nothing turns."""
     found = interval(("placement", 0.6), ("offset", 0.1), ("drive", 0.2), of=VOLUME, high=30.0)
     said = width(case(interval(("drive", 0.7)), volume=found, halves_s=(4.0, 5.0)))
-    assert said[0].startswith("this layout on a drive like that: ")
-    assert said[2].startswith("a volume like that: ")
-    assert said[3] == "60 % of the width: how the nodes were placed"
-    assert (
-        said[4] == "placement, of the width of a volume like that: where the nodes are, 60 %; where on the drive, 10 %"
-    )
+    assert said[0].startswith("same layout, other drives of this type: ")
+    assert said[2].startswith("similar volumes: ")
+    assert said[3] == "60 % of the uncertainty: how the nodes were placed"
+    placement = "placement, of the uncertainty of similar volumes"
+    assert said[4] == f"{placement}: where the nodes are, 60 %; where on the drive, 10 %"
     assert said[5].endswith("takes 4.00 s, on the inner half 5.00 s (+25%)")
     still = case(interval(("drive", 0.7)), volume=found)
     flash = replace(still, prediction=replace(still.prediction, rotates=False))
-    assert width(flash)[-1] == "placement, of the width of a volume like that: where the nodes are, 60 %"
+    assert width(flash)[-1] == "placement, of the uncertainty of similar volumes: where the nodes are, 60 %"
     assert not any("placement" in sentence or "half of the drive" in sentence for sentence in width(case(found)))
 
 
@@ -92,7 +91,7 @@ def test_a_named_drive_is_not_to_be_named():
     assert "--drive" not in named
     assert "measure it" in named
     measured = width(case(found, drive_was_named=True, is_measured=True))[1]
-    assert measured == "70 % of the width: which drive it is"
+    assert measured == "70 % of the uncertainty: which drive it is"
     assert "name" not in width(case(found, is_measured=True))[1]
 
 
@@ -110,7 +109,7 @@ def test_nothing_is_named_that_contributes_little_or_to_little(found):
 def test_what_nobody_can_change_has_no_advice(group):
     """The model's own error, the angle of the disk and the nodes' places are as they are."""
     assert advice(group, case(None)) == ""
-    assert width(case(interval((group, 0.8))))[1] == f"80 % of the width: {WORDS[group]}"
+    assert width(case(interval((group, 0.8))))[1] == f"80 % of the uncertainty: {WORDS[group]}"
 
 
 def test_what_can_be_said_is_asked_for():

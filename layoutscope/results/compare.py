@@ -192,6 +192,7 @@ class Comparison(Shown, Struct, frozen=True):
     # share of the known metadata of each image that could be read, 0 to 1; None if unknown
     coverages: tuple[float | None, ...]
     hosts: tuple[str | None, ...]  # host profile that enumerates each side; None if nothing can be walked
+    scans: tuple[ScanResult, ...] = ()  # the scan of each side
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -456,7 +457,9 @@ def compare_scans(results: Sequence[ScanResult], inputs: Sequence[str] = ()) -> 
     changes = tuple(compare_layouts(one.layout, other.layout) for one, other in pairwise(volumes))
     hosts = tuple(None if item.walk is None else item.walk.host for item in volumes)
     metrics, coverages = tuple(_compare_metrics(results, volumes)), tuple(result.coverage for result in results)
-    return Comparison(names, metrics, times, changes, _describe_difference(times, len(names)), coverages, hosts)
+    return Comparison(
+        names, metrics, times, changes, _describe_difference(times, len(names)), coverages, hosts, tuple(results)
+    )
 
 
 def _name_sides(results: Sequence[ScanResult], volumes: Sequence[VolumeScan], inputs: Sequence[str]) -> tuple[str, ...]:

@@ -164,7 +164,7 @@ def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) ->
     why = f'<p id="why">{escape(cause_of(disks, drive))}</p>' if drive else ""
     return (
         f'<section id="what"><h1>{escape(headline)}</h1><p class="lead muted">{lead}</p>{warnings}'
-        f'{_key(disks, shares)}<div id="figure" style="{figure.room(len(disks))}">'
+        f'{_key(disks, shares)}<div id="figure">'
         f"{figure.static(disks, shares)}</div>{why}{_stories(disks, headline)}</section>"
     )
 
@@ -225,16 +225,35 @@ def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str
     """
     cards = '<div class="card"></div>' * len(disks)
     holdings = "".join(_card(_holdings(disk, held)) for disk, held in zip(disks, shares, strict=True))
-    facts = "".join(_card("".join(_table(*fact) for fact in disk.facts)) for disk in disks if disk.facts)
+    facts = "".join(_card("".join(table(*fact) for fact in disk.facts)) for disk in disks if disk.facts)
     return "\n".join(
         [
             first_screen(disks, shares),
-            '<section id="map" class="scripted"></section>',
+            f'<section id="map" class="scripted"></section>{_help()}',
             *(_folded(anchor, *words, cards, "scripted") for anchor, words in PANELS.items() if _has(anchor, disks)),
             _folded("holdings", "Numbers", "What the disk holds, as the map shows it.", holdings),
             _folded("facts", "Facts", "The report's tables.", facts),
         ]
     )
+
+
+WAYS: Final = (
+    ("see what is at a place", "point at it, or tap it"),
+    (
+        "zoom in",
+        "drag over a stretch of disk, of time, or of both; Ctrl or Cmd and the wheel; two fingers; plus and minus",
+    ),
+    ("move", "arrow up, arrow down"),
+    ("go back", "double click, Backspace"),
+    ("see everything", "0"),
+    ("find a path, a file by its number, or a byte", "/"),
+)
+"""What a reader may want, and which keys and movements do it."""
+
+
+def _help() -> str:
+    rows = "".join(f'<tr><th scope="row">{want}</th><td>{way}</td></tr>' for want, way in WAYS)
+    return f'<details class="help scripted"><summary>Keyboard and mouse ( ? )</summary><table>{rows}</table></details>'
 
 
 def _has(anchor: str, disks: Sequence[MapDisk]) -> bool:
@@ -268,10 +287,12 @@ def _holdings(disk: MapDisk, shares: Sequence[Share]) -> str:
         for share in shares
         if share.size_bytes
     )
-    return _table(disk.title, ("what", "bytes", "share of the disk", "pieces"), rows)
+    return table(disk.title, ("what", "bytes", "share of the disk", "pieces"), rows)
 
 
-def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as HTML."""
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    caption = f"<caption>{escape(title)}</caption>" if title else ""
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

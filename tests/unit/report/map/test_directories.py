@@ -11,7 +11,7 @@ import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.report.map import MapDisk, MapWalk
-from layoutscope.report.map.panels import directories
+from layoutscope.report.map.panels import directories, directory_charts
 from layoutscope.tables import VolumeFacts, VolumeLayout, build_table, findings_table
 
 IMAGES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
@@ -105,6 +105,24 @@ def test_a_directory_that_lies_in_itself_is_a_top():
     found = directories(MapDisk("", "", [_layout("Home", *circle, *HOME)], 0, 1, 1, [_walk(0, (7, 1.0))]), names=True)
     parents = dict(zip(found["id"], found["parent"], strict=True))
     assert [parents[f"0:{number}"] for number in (5, 6, 7, 2)] == [None, None, None, None]
+
+
+def test_boxes_hold_what_is_in_them_and_the_first_view_has_several(monkeypatch):
+    """A box alone in another one is walked into; directories without a box of their own share one."""
+    rows = ((1, 2, "root", "directory", 0), (2, 16, "Users", "directory", 0), (16, 20, "<a>", "directory", 0))
+    rows += ((16, 21, "b", "directory", 0), (2, 22, "c", "directory", 0))
+    disk = MapDisk("", "", [_layout("Home", *rows)], 0, 1, 1, [_walk(0, (20, 5.0), (21, 4.0), (22, 0.5), (2, 0.1))])
+    (chart,) = directory_charts(disk, names=True)
+    (boxes,) = chart["data"]
+    totals = dict(zip(boxes["ids"], boxes["values"], strict=True))
+    assert totals == {"all": 9.6, "0:2": 9.6, "0:16": 9.0, "0:20": 5.0, "0:21": 4.0, "0:22": 0.5}
+    assert boxes["level"] == "0:16"
+    assert "&lt;a&gt;" in boxes["labels"]
+    assert chart["table"]["rows"][3] == ["<a>", "Users", "5.00 s", "5.00 s"]
+    monkeypatch.setattr("layoutscope.report.map.panels.MOST", 1)
+    (chart,) = directory_charts(disk, names=True)
+    totals = dict(zip(chart["data"][0]["labels"], chart["data"][0]["values"], strict=True))
+    assert totals == {"all": 9.6, "/": 5.1, "Users": 5.0, "&lt;a&gt;": 5.0, "2 other directories": 4.5}
 
 
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])

@@ -64,7 +64,7 @@ def compare_page(found: Comparison) -> str:
         for letter, name in zip(side_letters(len(found.names)), found.names, strict=True)
     ]
     rows = [[row.title, row.subject, *(format_value(value, row.unit) for value in row.values)] for row in found.metrics]
-    why = f"<p>{escape(escape_text(found.verdict))}</p>{table('', ('metric', 'of', *sides), rows)}"
+    why = f"<p>{escape(escape_text(found.verdict))}</p><div class='rows'>{table('', ('metric', 'of', *sides), rows)}</div>"
     return _make_page("layoutscope compare", _disks_of(found), _fold("All metrics", why), [])
 
 

@@ -166,6 +166,38 @@ def test_a_finger_scrolls_past_the_figure_and_reads_by_a_tap(browser, pages):
     context.close()
 
 
+def test_two_fingers_zoom(browser, pages):
+    """They zoom around where they are while they part, and back while they meet; the page itself stays as large."""
+    context = browser.new_context(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
+    context.set_default_timeout(READY_MS)
+    page = context.new_page()
+    page.goto((pages / "apfs.html").as_uri())
+    page.wait_for_selector("html[data-ready=yes]")
+    whole = range_of(page)
+    box = page.locator("#figure > .plot").bounding_box()
+    device = context.new_cdp_session(page)
+    x, y = box["x"] + 200, box["y"] + 220
+
+    def touch(kind: str, *apart: int) -> None:
+        points = [{"x": x, "y": y + way * each, "id": number} for each in apart for number, way in ((0, -1), (1, 1))]
+        device.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+
+    touch("touchStart", 20)
+    for apart in range(25, 85, 5):
+        touch("touchMove", apart)
+    page.evaluate("() => layoutscope.view.done")
+    near = range_of(page)
+    assert (whole["high"] - whole["low"]) / (near["high"] - near["low"]) == pytest.approx(4, rel=0.1)
+    for apart in range(80, 15, -5):
+        touch("touchMove", apart)
+    touch("touchEnd")
+    page.evaluate("() => layoutscope.view.done")
+    assert range_of(page)["high"] - range_of(page)["low"] == pytest.approx(whole["high"] - whole["low"], rel=0.1)
+    assert page.evaluate("() => visualViewport.scale") == 1
+    context.close()
+
+
 STALE = (
     "as many files", "per 1,000 entries", "the upright line", "nodes by", "In words", "choose none",
     "What the map answers", "Hilbert", "snake", "place on disk", "as slow as the drive", "this up to twice",

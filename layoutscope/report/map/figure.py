@@ -18,7 +18,7 @@ from layoutscope.report.map import pyramid as classes
 from layoutscope.report.map.panels import own_reads, read_role, sample_step
 from layoutscope.report.map.pyramid import held_by, used_span
 from layoutscope.report.map.scans import walks_on
-from layoutscope.units import GIB, KIB, MIB, TIB, format_count, format_seconds
+from layoutscope.units import GIB, KIB, MIB, TIB, format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,6 +88,9 @@ BARS, WALK, WHOLE = (0.0, 0.16), (0.185, 1.0), (0.0, 1.0)
 GUTTER: Final = 0.09
 ALONE_GUTTER: Final = 0.018
 """Room beside the bars for the marks of damage, as a share of the widest bar; the second of bars without a walk."""
+
+MAX_NAME: Final = 28
+"""Longer names of disks are above their rows alone, and not repeated in the labels."""
 
 LABEL_TURNS: Final = 0.38
 """Labels of walks that end beyond this share of the axis stand before their end."""
@@ -203,6 +206,7 @@ def caption_of(disk: MapDisk, name: str) -> str:
 
 def label_of(name: str, disk: MapDisk, drive: str) -> str:
     """Say at the end of a walk what it is: disk, time, reads."""
+    name = name if len(name) <= MAX_NAME else ""
     walks = walks_on(disk, drive)
     if not walks:
         return f"{name}: nothing to list" if name else "Nothing to list"
@@ -215,7 +219,7 @@ def label_of(name: str, disk: MapDisk, drive: str) -> str:
 
 def row_height(num_rows: int) -> int:
     """Return the pixels of a disk's row, without what is above it."""
-    return {1: 380, 2: 190}.get(num_rows, 140)
+    return {1: 380, 2: 190, 3: 140, 4: 140}.get(num_rows, 80)
 
 
 def height_of(num_rows: int) -> int:
@@ -429,16 +433,20 @@ def end_marks(number: int, disk: MapDisk, name: str, drive: str, seconds: float)
     return shape, label
 
 
-def static(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
-    """Return the figure as HTML and SVG, with no script and no style of its own (``assets/figure.css``)."""
+def static(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], *, is_one_scale: bool = True) -> str:
+    """Return the figure as HTML and SVG, with no script and no style of its own (``assets/figure.css``).
+
+    Positions of disks that have nothing to do with each other have a scale each.
+    """
     disks, shares = disks[:MAX_ROWS], shares[:MAX_ROWS]
     drive = next(iter(drives_of(disks)), "")
-    span = scale_of(disks, shares)
+    own_spans = [scale_of([disk], [held]) for disk, held in zip(disks, shares, strict=True)]
+    spans = [scale_of(disks, shares)] * len(disks) if is_one_scale else own_spans
     seconds = max((end_of(disk, drive) for disk in disks), default=0.0) * 1.02 or 1.0
     names, has_walks = names_of(disks), any(disk.walks for disk in disks)
     rows = "".join(
-        _static_row(disk, held, names[number], drive, span, seconds, has_walks=has_walks)
-        for number, (disk, held) in enumerate(zip(disks, shares, strict=True))
+        _static_row(disk, held, name, drive, span, seconds, has_walks=has_walks)
+        for disk, held, name, span in zip(disks, shares, names, spans, strict=True)
     )
     ticks = [
         (0.0, "0", "start"),
@@ -466,13 +474,12 @@ def _ticks(seconds: float) -> list[float]:
 def _static_row(
     disk: MapDisk, held: Sequence[Share], name: str, drive: str, span: int, seconds: float, *, has_walks: bool
 ) -> str:
-    unit, unit_name = unit_of(span)
     caption, label = escape(caption_of(disk, name)), escape(label_of(name, disk, drive))
     right = _static_walk(reads(disk, drive), label, end_of(disk, drive), span, seconds) if has_walks else ""
     return (
         f'<p class="caption muted">{caption}</p>'
         f'<div class="srow" role="img" aria-label="{caption}{f". {label}" if has_walks else ""}">'
-        f'<div class="sy"><span>{span / unit:,.3g} {unit_name}</span><span>0</span></div>'
+        f'<div class="sy"><span>{format_bytes(span)}</span><span>0</span></div>'
         f"{static_bars(held, span, disk.size_bytes)}{right}</div>"
     )
 
@@ -518,8 +525,10 @@ def _static_walk(walk: Reads | None, label: str, end: float, span: int, seconds:
             if dots:
                 parts.append(f'<path class="dots line-{role.key}" d="{dots}"/>')
     share, anchor = end / seconds, "end" if end > LABEL_TURNS * seconds else "start"
+    name, colon, rest = label.rpartition(": ")
+    words = f"<tspan>{name}{colon}</tspan>{rest}" if end else label
     mark = f'<line x1="{100 * share:.2f}%" x2="{100 * share:.2f}%" y2="100%"/>' if end else ""
     return (
         '<svg class="swalk" aria-hidden="true"><svg viewBox="0 0 2000 400" preserveAspectRatio="none">'
-        f'{"".join(parts)}</svg>{mark}<text x="{100 * share:.2f}%" y="-5" text-anchor="{anchor}">{label}</text></svg>'
+        f'{"".join(parts)}</svg>{mark}<text x="{100 * share:.2f}%" y="-5" text-anchor="{anchor}">{words}</text></svg>'
     )

@@ -147,6 +147,24 @@ def drive_words_of(disks: Sequence[MapDisk]) -> list[dict[str, Any]]:
     return found
 
 
+def draw_rows(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], *, is_one_scale: bool = True) -> str:
+    """Return what the rows are, the colors, and the figure without a script."""
+    lead = f'<p class="lead muted">{_lead(disks)}</p>'
+    drawn = figure.static(disks, shares, is_one_scale=is_one_scale)
+    return f'{lead}{_key(disks, shares)}<div id="figure">{drawn}</div>'
+
+
+def _lead(disks: Sequence[MapDisk]) -> str:
+    drive = next(iter(figure.drives_of(disks)), "")
+    if not drive:
+        return "What fills each stretch of the disk; an empty part is free space."
+    words = f'Predicted for a <span id="drive">{escape(drive_words(drive))}</span>.'
+    lead = f"{words} {figure.dots_words(disks, drive)} An empty part is free space."
+    if len(disks) > figure.MAX_ROWS:
+        lead += f" The figure shows the first {figure.MAX_ROWS} of {len(disks):,} disks."
+    return lead
+
+
 def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
     """Return the first section: the sentence, what it is of, the figure without a script, causes and remedies.
 
@@ -154,18 +172,11 @@ def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) ->
     """
     headline = headline_of(disks) if disks else NO_TIME
     drive = next(iter(figure.drives_of(disks)), "")
-    lead = "What fills each stretch of the disk; an empty part is free space."
-    if drive:
-        words = f'Predicted for a <span id="drive">{escape(drive_words(drive))}</span>.'
-        lead = f"{words} {figure.dots_words(disks, drive)} An empty part is free space."
-    if len(disks) > figure.MAX_ROWS:
-        lead += f" The figure shows the first {figure.MAX_ROWS} of {len(disks):,} disks."
     warnings = "".join(_unread(disk, held, headline) for disk, held in zip(disks, shares, strict=True))
     why = f'<p id="why">{escape(cause_of(disks, drive))}</p>' if drive else ""
     return (
-        f'<section id="what"><h1>{escape(headline)}</h1><p class="lead muted">{lead}</p>{warnings}'
-        f'{_key(disks, shares)}<div id="figure">'
-        f"{figure.static(disks, shares)}</div>{why}{_stories(disks, headline)}</section>"
+        f'<section id="what"><h1>{escape(headline)}</h1>{warnings}{draw_rows(disks, shares)}'
+        f"{why}{_stories(disks, headline)}</section>"
     )
 
 

@@ -1236,7 +1236,7 @@
     }
     /** Say what lies in a stretch, in lines. */
     lines(low, high) {
-      const { start: start2, size, classes } = this.disk;
+      const { start: start2, size, classes, damage } = this.disk;
       const end = Math.min(high, size);
       if (low >= end) return ["past the end of this disk"];
       const told = this.pyramid.held(low, end - low, 1).map((held, k) => ({ label: classes[k].label, bytes: held[0] })).filter(({ bytes }) => bytes >= 1).sort((a, b) => b.bytes - a.bytes).map(({ label, bytes }) => `${label} ${shareText(bytes / (end - low))}`);
@@ -1244,6 +1244,7 @@
       return [
         `bytes ${counted(start2 + low)} to ${counted(start2 + end)}, ${bytesText(end - low)}`,
         [...told.slice(0, TOLD2), ...more].join(" · "),
+        ...damage.filter(({ at }) => at >= start2 + low && at < start2 + end).map(({ text }) => text),
         ...this.owners.lines(start2 + low, start2 + end)
       ];
     }

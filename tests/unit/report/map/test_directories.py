@@ -114,15 +114,19 @@ def test_boxes_hold_what_is_in_them_and_the_first_view_has_several(monkeypatch):
     disk = MapDisk("", "", [_layout("Home", *rows)], 0, 1, 1, [_walk(0, (20, 5.0), (21, 4.0), (22, 0.5), (2, 0.1))])
     (chart,) = directory_charts(disk, names=True)
     (boxes,) = chart["data"]
-    totals = dict(zip(boxes["ids"], boxes["values"], strict=True))
-    assert totals == {"all": 9.6, "0:2": 9.6, "0:16": 9.0, "0:20": 5.0, "0:21": 4.0, "0:22": 0.5}
+    assert dict(zip(boxes["ids"], boxes["text"], strict=True)) == {
+        "all": "9.60 s", "0:2": "9.60 s", "0:16": "9.00 s", "0:20": "5.00 s", "0:21": "4.00 s", "0:22": "500 ms",
+    }  # fmt: skip
+    assert sum(boxes["values"]) == pytest.approx(9.6)
     assert boxes["level"] == "0:16"
     assert "&lt;a&gt;" in boxes["labels"]
     assert chart["table"]["rows"][3] == ["<a>", "Users", "5.00 s", "5.00 s"]
     monkeypatch.setattr("layoutscope.report.map.panels.MOST", 1)
     (chart,) = directory_charts(disk, names=True)
-    totals = dict(zip(chart["data"][0]["labels"], chart["data"][0]["values"], strict=True))
-    assert totals == {"all": 9.6, "/": 5.1, "Users": 5.0, "&lt;a&gt;": 5.0, "2 other directories": 4.5}
+    (boxes,) = chart["data"]
+    assert dict(zip(boxes["labels"], boxes["text"], strict=True)) == {
+        "all": "9.60 s", "/": "5.10 s", "Users": "5.00 s", "&lt;a&gt;": "5.00 s", "2 other directories": "4.50 s",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])

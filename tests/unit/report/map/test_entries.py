@@ -65,7 +65,7 @@ def test_names_are_cut_into_blocks(many):
 
 
 def test_a_disk_of_many_entries_has_its_paths_where_they_are_asked_for(monkeypatch):
-    """Where they take more than the budget, the page says how many there are; without names it has none, however few."""
+    """Where they take more than the budget, the page counts them; without names it has none, however few."""
     disk = _disk(HOME)
     size = sum(map(len, entries(disk, names=True, all_paths=False)["packed"]["names"]))
     assert size < NAME_BUDGET == 4_000_000  # as docs/concepts.md says

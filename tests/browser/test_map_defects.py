@@ -12,7 +12,7 @@ from fixtures.apfs.writer import write
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
 from layoutscope.report.map.scans import disks
-from tests.browser.conftest import ARGUMENTS, READY_MS, Visit, range_of, show, unfold
+from tests.browser.conftest import ARGUMENTS, READY_MS, Visit, drag, range_of, show, unfold
 
 ORDERS = """() => [...document.querySelectorAll('#order .card')].map((card) =>
   [...card.querySelectorAll('h3')].map((title) => title.textContent))"""
@@ -242,3 +242,24 @@ def test_plots_are_let_go_when_they_are_out_of_sight(browser, pages):
     first.scroll_into_view_if_needed()
     seen.page.wait_for_function("(p) => p.dataset.drawn === 'yes'", arg=first.element_handle())
     seen.page.context.close()
+
+
+def test_cells_are_zoomed_after_they_were_out_of_sight(visit, pages):
+    """A drag over them zooms, as before they were taken away and drawn again."""
+    seen = visit(pages / "both.html")
+    plot = seen.page.locator("#map .plot")
+    for _ in range(2):
+        plot.scroll_into_view_if_needed()
+        seen.page.wait_for_function("(p) => p.dataset.drawn === 'yes'", arg=plot.element_handle())
+        before = range_of(seen.page)
+        box = plot.bounding_box()
+        drag(seen.page, (box["x"] + 200, box["y"] + 60), (box["x"] + 600, box["y"] + 140))
+        seen.page.wait_for_function(
+            "(size) => layoutscope.view.range.high - layoutscope.view.range.low < size / 2",
+            arg=before["high"] - before["low"],
+        )
+        seen.run("() => layoutscope.view.show(layoutscope.view.whole())")
+        seen.run("() => layoutscope.view.done")
+        unfold(seen.page)
+        seen.run("() => scrollTo(0, document.documentElement.scrollHeight)")
+        seen.page.wait_for_function("(p) => p.dataset.drawn === 'no'", arg=plot.element_handle())

@@ -166,7 +166,7 @@ def test_damaged_nodes_are_told_with_their_trees(visit, kinds, name):
     nodes = pl.concat([layout.nodes for layout in disk.layouts], how="vertical_relaxed")
     bad = nodes.filter(pl.col("condition").cast(pl.String) != "sound").unique("image_offset")
     role = {"damaged": "damaged", "locked": "unknown"}[name]
-    place = seen.run("() => layoutscope.page.figure.roles.map((r) => r.key)").index(role)
+    place = seen.run("() => layoutscope.page.figure.roles").index(role)
     for tree, at in bad.select(pl.col("tree").cast(pl.String), "image_offset").sort("image_offset").rows()[:12]:
         start = at - disk.image_offset
         show(seen.page, max(0, start - 2**17), start + 2**17)

@@ -85,7 +85,8 @@
     return layout;
   }
   var seen = /* @__PURE__ */ new Map();
-  function plotIn(holder, height, label, draw) {
+  function plotIn(holder, height, label, draw, listen = () => {
+  }) {
     const plot = element("div", { class: "plot", role: "figure", "aria-label": label });
     plot.style.height = height;
     holder.append(plot);
@@ -99,7 +100,7 @@
       if (isSeen === seen.has(plot)) return;
       if (isSeen) {
         seen.set(plot, go);
-        go();
+        go().then(() => listen(plot));
       } else {
         seen.delete(plot);
         plotly().purge(plot);

@@ -131,7 +131,8 @@
     return layout;
   }
   var seen = /* @__PURE__ */ new Map();
-  function plotIn(holder, height, label, draw) {
+  function plotIn(holder, height, label, draw, listen = () => {
+  }) {
     const plot = element("div", { class: "plot", role: "figure", "aria-label": label });
     plot.style.height = height;
     holder.append(plot);
@@ -145,7 +146,7 @@
       if (isSeen === seen.has(plot)) return;
       if (isSeen) {
         seen.set(plot, go);
-        go();
+        go().then(() => listen(plot));
       } else {
         seen.delete(plot);
         plotly().purge(plot);
@@ -432,10 +433,19 @@
       const top = e.clientY + APART + high > innerHeight ? Math.max(4, e.clientY - APART - high) : e.clientY + APART;
       box.style.transform = `translate(${left}px, ${top}px)`;
     }
+    /** Show what is where a mouse points, or a finger taps. */
+    follow(plot, point) {
+      plot.addEventListener("pointermove", (e) => e.pointerType === "mouse" && !e.buttons && point(e));
+      plot.addEventListener("pointerup", (e) => e.pointerType !== "mouse" && point(e));
+      plot.addEventListener("pointerleave", (e) => e.pointerType === "mouse" && this.hide());
+    }
     hide() {
       this.box.hidden = true;
     }
   };
+
+  // src/turns.ts
+  var pause = (milliseconds = 0) => new Promise((done) => setTimeout(done, milliseconds));
 
   // src/detail.ts
   var CELLS = MOST_COLUMNS * 64;
@@ -467,7 +477,14 @@
       holder.append(element("h2", {}, "What is stored where"), searchField(this), this.info, bar);
       this.words = textTable("what is stored where", () => this.rows());
       const label = "cells of the stretch that the figure shows, from its first byte at the bottom left";
-      this.plot = plotIn(holder, "60vh", label, () => this.react());
+      this.plot = plotIn(
+        holder,
+        "60vh",
+        label,
+        () => this.react(),
+        () => this.listen()
+      );
+      this.tip.follow(this.plot, (e) => this.point(e));
       holder.append(this.words.box, ...disks.map(({ selection }) => chosenTable(selection)));
       for (const { selection } of disks) selection.whenChosen(() => this.draw());
       this.choose.value = String(this.number);
@@ -489,9 +506,7 @@
     choose;
     all;
     words;
-    isListening = false;
-    timer = 0;
-    waiting = [];
+    turn = 0;
     get drawn() {
       return this.disks[this.number];
     }
@@ -504,16 +519,10 @@
       return this.draw();
     }
     /** Draw when the view has come to rest: of many steps of a zoom the last one counts. */
-    rest() {
-      return new Promise((done) => {
-        clearTimeout(this.timer);
-        this.waiting.push(done);
-        this.timer = window.setTimeout(async () => {
-          const waiting = this.waiting.splice(0);
-          await this.draw();
-          for (const told of waiting) told();
-        }, REST_MS);
-      });
+    async rest() {
+      const turn = ++this.turn;
+      await pause(REST_MS);
+      if (turn === this.turn) await this.draw();
     }
     async draw() {
       this.layOut();
@@ -563,7 +572,6 @@
         width: this.plot.clientWidth
       });
       await plotly().react(this.plot, [cells, this.marked(bottom + height / 2, height)], layout, CONFIG);
-      this.listen();
     }
     /** Rings around what was found, and around nodes that are chosen. */
     marked(bottom, height) {
@@ -580,18 +588,14 @@
       const y = [...cells].map((cell) => bottom + Math.floor(cell / this.columns) * height);
       return { type: "scatter", mode: "markers", x, y, marker, hoverinfo: "none" };
     }
+    /** Hear what Plotly says: it forgets who listens when a plot is taken away. */
     listen() {
-      if (this.isListening) return;
-      this.isListening = true;
       const { plot, view } = this;
       plot.on("plotly_relayout", () => {
         const [low, high] = plot._fullLayout.yaxis.range.map((at) => at * this.page.figure.unit[0]);
         view.show({ low: Math.round(low), high: Math.round(high) });
       });
       plot.on("plotly_doubleclick", () => view.back());
-      plot.addEventListener("pointermove", (e) => e.pointerType === "mouse" && !e.buttons && this.point(e));
-      plot.addEventListener("pointerup", (e) => e.pointerType !== "mouse" && this.point(e));
-      plot.addEventListener("pointerleave", () => this.tip.hide());
     }
     /** The cell under a pointer; -1 beside all of them. */
     cellAt(e) {
@@ -636,9 +640,6 @@
     );
     return ranked[0] ?? 0;
   }
-
-  // src/turns.ts
-  var pause = (milliseconds = 0) => new Promise((done) => setTimeout(done, milliseconds));
 
   // src/unpack.ts
   var KINDS = {
@@ -924,52 +925,6 @@
     return [place(volume), place(volume + 1)];
   }
 
-  // src/places.ts
-  var SECTOR = 512;
-  var NodePlaces = class {
-    constructor(nodes) {
-      this.nodes = nodes;
-    }
-    nodes;
-    sorted = null;
-    widest = 1;
-    /** Places of the nodes that lie on this disk in the order of their addresses; sorted when they are asked for first. */
-    get ordered() {
-      if (this.sorted) return this.sorted;
-      const { offset, size } = this.nodes;
-      for (let i = 0; i < size.length; i++) if (offset[i] >= 0) this.widest = Math.max(this.widest, size[i]);
-      const many = offset.length;
-      const isHere = (i) => offset[i] >= 0;
-      const isExact = (byte) => byte < 0 || byte % SECTOR === 0 && (byte / SECTOR + 1) * many < 2 ** 53;
-      if (offset.every(isExact)) {
-        const keys = Float64Array.from(offset, (byte, i) => byte < 0 ? -1 : byte / SECTOR * many + i).sort();
-        const here = keys.subarray(firstWhere(0, many, (k) => keys[k] >= 0));
-        this.sorted = Uint32Array.from(here, (key) => key % many);
-      } else
-        this.sorted = Uint32Array.from(offset.keys()).filter(isHere).sort((a, b) => offset[a] - offset[b]);
-      return this.sorted;
-    }
-    /** Places of the nodes that overlap a stretch of disk, and perhaps of some just before it, by their addresses. */
-    near(low, high) {
-      const { ordered } = this;
-      const { offset } = this.nodes;
-      const first = (byte) => firstWhere(0, ordered.length, (k) => offset[ordered[k]] >= byte);
-      return ordered.subarray(first(low - this.widest + 1), first(high));
-    }
-    /** Give each node that overlaps a stretch to somebody, until he has seen enough. */
-    some(low, high, isEnough) {
-      const { offset, size } = this.nodes;
-      const { ordered } = this;
-      const behind = low - this.widest + 1;
-      for (let k = firstWhere(0, ordered.length, (at) => offset[ordered[at]] >= behind); k < ordered.length; k++) {
-        const i = ordered[k];
-        if (offset[i] >= high) return false;
-        if (offset[i] + size[i] > low && isEnough(i)) return true;
-      }
-      return false;
-    }
-  };
-
   // src/owners.ts
   var NAMED_TILES = 12;
   var REST_MS2 = 60;
@@ -986,7 +941,6 @@
       this.disk = disk;
       this.nodes = nodes;
       this.files = files;
-      this.places = new NodePlaces(nodes);
     }
     disk;
     nodes;
@@ -995,7 +949,6 @@
     parts = null;
     isWide = true;
     asked = 0;
-    places;
     static async of(disk) {
       return new _Owners(disk, await nodesOf(disk.nodes), await Files.of(disk));
     }
@@ -1125,7 +1078,6 @@
     free;
     unit;
     size;
-    zeros = new Float64Array(0);
     static async of(disk) {
       return new _Pyramid(disk, await Promise.all(disk.pyramid.cells.map(unpacked)));
     }
@@ -1148,8 +1100,6 @@
     heldBy({ first, count, held, before }, low, many, cells) {
       const runs = first.length;
       let next = firstWhere(0, runs, (i) => first[i] >= low);
-      const isAbsent = !(next < runs && first[next] < low + cells * many) && !(next && first[next - 1] + count[next - 1] > low);
-      if (isAbsent) return this.nothing(cells);
       const out = new Float64Array(cells);
       let below = 0;
       for (let c = -1; c < cells; c++) {
@@ -1163,17 +1113,12 @@
       }
       return out;
     }
-    /** Zeros, the same for all classes of which nothing is in sight. */
-    nothing(cells) {
-      if (this.zeros.length !== cells) this.zeros = new Float64Array(cells);
-      return this.zeros;
-    }
     /** Free space has no runs: it is what the others leave of a cell. */
     rest(shares, from, width, cells) {
       const out = new Float64Array(cells);
       for (let c = 0; c < cells; c++) out[c] = Math.max(0, Math.min(width, this.size - from - c * width));
       shares.forEach((of, k) => {
-        if (k !== this.free && of !== this.zeros) for (let c = 0; c < cells; c++) out[c] -= of[c];
+        if (k !== this.free) for (let c = 0; c < cells; c++) out[c] -= of[c];
       });
       return out;
     }
@@ -1252,11 +1197,10 @@
     readLines(i) {
       const { time, place, length, tree } = this.reads;
       const at = this.disk.start + place[i];
+      const { offset, size } = this.owners.nodes;
+      const node = offset.findIndex((from, k) => from < at + length[i] && from + size[k] > at);
       const lines = [`read at ${secondsText(time[i])}: ${tree[i]}, ${bytesText(length[i])} at byte ${counted(at)}`];
-      this.owners.places.some(at, at + length[i], (node) => {
-        lines.push(this.owners.nodeText(node));
-        return true;
-      });
+      if (node >= 0) lines.push(this.owners.nodeText(node));
       return lines;
     }
   };
@@ -1300,9 +1244,7 @@
       for (const type of ["pointerdown", "pointermove", "pointerup", "pointercancel"])
         plot.addEventListener(type, (e) => this.pinch(e));
       plot.addEventListener("keydown", (e) => this.press(e));
-      plot.addEventListener("pointermove", (e) => e.pointerType === "mouse" && !e.buttons && this.point(e));
-      plot.addEventListener("pointerup", (e) => e.pointerType !== "mouse" && this.point(e));
-      plot.addEventListener("pointerleave", (e) => e.pointerType === "mouse" && this.tip.hide());
+      this.tip.follow(plot, (e) => this.point(e));
     }
     async draw() {
       this.tip.hide();
@@ -1657,30 +1599,20 @@
     const choose = driveList(page, view, disks);
     fillWhenOpened(page);
     window.layoutscope = { page, figure, detail, view };
-    byId("map").append(tools(figure, view, detail));
+    byId("map").append(tools(figure));
     await followAddress(view, detail, choose);
     followTheme(() => view.changed());
     await detail.draw();
     document.documentElement.dataset.ready = "yes";
     performance.mark("ready");
   }
-  function tools(figure, view, detail) {
-    const told = element("span", { class: "muted", role: "status" });
-    const link = () => location.href.split("#")[0] + written(shown(view, detail));
-    const copy = async () => {
-      const isCopied = await navigator.clipboard.writeText(link()).then(
-        () => true,
-        () => false
-      );
-      told.textContent = isCopied ? "copied" : link();
-    };
-    const links = location.protocol === "about:" ? [] : [button("copy link", "copy the address of what is shown now", copy), told];
+  function tools(figure) {
     const help = document.querySelector(".help");
     document.addEventListener("keydown", (e) => {
       if (e.key === "?" && !(e.target instanceof HTMLInputElement)) help.open = !help.open;
     });
     const keep = button("save picture", "keep the figure as SVG", () => figure.keep());
-    return element("div", { class: "bar tools" }, keep, ...links, help);
+    return element("div", { class: "bar tools" }, keep, help);
   }
   var shown = (view, { number }) => ({ ...view.range, drive: view.drive, disk: number });
   async function followAddress(view, detail, choose) {

@@ -8,6 +8,7 @@ import { CONFIG, color, type Fields, type Plot, plotIn, plotLayout, plotly, redr
 import { searchField } from "./search";
 import { chosenTable } from "./selection";
 import { Tip } from "./tip";
+import { pause } from "./turns";
 import type { View } from "./view";
 import { bytesText, counted, placesText, shareText } from "./words";
 
@@ -33,9 +34,7 @@ export class Detail {
   private readonly choose: HTMLSelectElement;
   private readonly all: HTMLButtonElement;
   private readonly words;
-  private isListening = false;
-  private timer = 0;
-  private readonly waiting: (() => void)[] = [];
+  private turn = 0;
 
   constructor(
     private readonly page: Payload,
@@ -61,7 +60,14 @@ export class Detail {
     holder.append(element("h2", {}, "What is stored where"), searchField(this), this.info, bar);
     this.words = textTable("what is stored where", () => this.rows());
     const label = "cells of the stretch that the figure shows, from its first byte at the bottom left";
-    this.plot = plotIn(holder, "60vh", label, () => this.react());
+    this.plot = plotIn(
+      holder,
+      "60vh",
+      label,
+      () => this.react(),
+      () => this.listen(),
+    );
+    this.tip.follow(this.plot, (e) => this.point(e));
     holder.append(this.words.box, ...disks.map(({ selection }) => chosenTable(selection)));
     for (const { selection } of disks) selection.whenChosen(() => this.draw());
     this.choose.value = String(this.number);
@@ -83,16 +89,10 @@ export class Detail {
   }
 
   /** Draw when the view has come to rest: of many steps of a zoom the last one counts. */
-  private rest(): Promise<void> {
-    return new Promise((done) => {
-      clearTimeout(this.timer);
-      this.waiting.push(done);
-      this.timer = window.setTimeout(async () => {
-        const waiting = this.waiting.splice(0);
-        await this.draw();
-        for (const told of waiting) told();
-      }, REST_MS);
-    });
+  private async rest(): Promise<void> {
+    const turn = ++this.turn;
+    await pause(REST_MS);
+    if (turn === this.turn) await this.draw();
   }
 
   async draw(): Promise<void> {
@@ -144,7 +144,6 @@ export class Detail {
       width: this.plot.clientWidth,
     });
     await plotly().react(this.plot, [cells, this.marked(bottom + height / 2, height)], layout, CONFIG);
-    this.listen();
   }
 
   /** Rings around what was found, and around nodes that are chosen. */
@@ -163,18 +162,14 @@ export class Detail {
     return { type: "scatter", mode: "markers", x, y, marker, hoverinfo: "none" };
   }
 
+  /** Hear what Plotly says: it forgets who listens when a plot is taken away. */
   private listen(): void {
-    if (this.isListening) return;
-    this.isListening = true;
     const { plot, view } = this;
     plot.on("plotly_relayout", () => {
       const [low, high] = plot._fullLayout.yaxis!.range.map((at) => at * this.page.figure.unit[0]) as [number, number];
       view.show({ low: Math.round(low), high: Math.round(high) });
     });
     plot.on("plotly_doubleclick", () => view.back());
-    plot.addEventListener("pointermove", (e) => e.pointerType === "mouse" && !e.buttons && this.point(e));
-    plot.addEventListener("pointerup", (e) => e.pointerType !== "mouse" && this.point(e));
-    plot.addEventListener("pointerleave", () => this.tip.hide());
   }
 
   /** The cell under a pointer; -1 beside all of them. */

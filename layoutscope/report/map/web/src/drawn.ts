@@ -100,11 +100,10 @@ export class Drawn {
   readLines(i: number): string[] {
     const { time, place, length, tree } = this.reads;
     const at = this.disk.start + place[i]!;
+    const { offset, size } = this.owners.nodes;
+    const node = offset.findIndex((from, k) => from < at + length[i]! && from + size[k]! > at);
     const lines = [`read at ${secondsText(time[i]!)}: ${tree[i]}, ${bytesText(length[i]!)} at byte ${counted(at)}`];
-    this.owners.places.some(at, at + length[i]!, (node) => {
-      lines.push(this.owners.nodeText(node));
-      return true;
-    });
+    if (node >= 0) lines.push(this.owners.nodeText(node));
     return lines;
   }
 }

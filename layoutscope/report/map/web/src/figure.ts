@@ -59,9 +59,7 @@ export class Figure {
     for (const type of ["pointerdown", "pointermove", "pointerup", "pointercancel"] as const)
       plot.addEventListener(type, (e) => this.pinch(e));
     plot.addEventListener("keydown", (e) => this.press(e));
-    plot.addEventListener("pointermove", (e) => e.pointerType === "mouse" && !e.buttons && this.point(e));
-    plot.addEventListener("pointerup", (e) => e.pointerType !== "mouse" && this.point(e));
-    plot.addEventListener("pointerleave", (e) => e.pointerType === "mouse" && this.tip.hide());
+    this.tip.follow(plot, (e) => this.point(e));
   }
 
   async draw(): Promise<void> {

@@ -81,7 +81,7 @@ async function start(page: Payload): Promise<void> {
   const choose = driveList(page, view, disks);
   fillWhenOpened(page);
   window.layoutscope = { page, figure, detail, view };
-  byId("map")!.append(tools(figure, view, detail));
+  byId("map")!.append(tools(figure));
   await followAddress(view, detail, choose);
   followTheme(() => view.changed());
   await detail.draw();
@@ -89,25 +89,14 @@ async function start(page: Payload): Promise<void> {
   performance.mark("ready");
 }
 
-/** Keep the picture, and copy a link. */
-function tools(figure: Figure, view: View, detail: Detail): HTMLElement {
-  const told = element("span", { class: "muted", role: "status" });
-  const link = () => location.href.split("#")[0] + written(shown(view, detail));
-  const copy = async () => {
-    const isCopied = await navigator.clipboard.writeText(link()).then(
-      () => true,
-      () => false,
-    );
-    told.textContent = isCopied ? "copied" : link();
-  };
-  const links =
-    location.protocol === "about:" ? [] : [button("copy link", "copy the address of what is shown now", copy), told];
+/** What keeps the picture, and what keys and mouse do; the link is the page's address. */
+function tools(figure: Figure): HTMLElement {
   const help = document.querySelector<HTMLDetailsElement>(".help")!;
   document.addEventListener("keydown", (e) => {
     if (e.key === "?" && !(e.target instanceof HTMLInputElement)) help.open = !help.open;
   });
   const keep = button("save picture", "keep the figure as SVG", () => figure.keep());
-  return element("div", { class: "bar tools" }, keep, ...links, help);
+  return element("div", { class: "bar tools" }, keep, help);
 }
 
 const shown = (view: View, { number }: Detail): Shown => ({ ...view.range, drive: view.drive, disk: number });

@@ -97,12 +97,13 @@ export function plotLayout(extra: Fields): Fields {
 /** What draws a plot again where it is seen, in other colors or another width. */
 const seen = new Map<HTMLElement, () => unknown>();
 
-/** A plot of a height that is drawn when it comes into view, and taken away when it leaves. */
+/** A plot of a height that is drawn when it comes into view, and taken away, with its listeners, when it leaves. */
 export function plotIn(
   holder: HTMLElement,
   height: string,
   label: string,
   draw: (plot: Plot) => Promise<unknown>,
+  listen: (plot: Plot) => void = () => {},
 ): Plot {
   const plot = element("div", { class: "plot", role: "figure", "aria-label": label }) as unknown as Plot;
   plot.style.height = height;
@@ -117,7 +118,7 @@ export function plotIn(
     if (isSeen === seen.has(plot)) return;
     if (isSeen) {
       seen.set(plot, go);
-      go();
+      go().then(() => listen(plot));
     } else {
       seen.delete(plot);
       plotly().purge(plot);

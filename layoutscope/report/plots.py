@@ -64,7 +64,8 @@ def compare_page(found: Comparison) -> str:
         for letter, name in zip(side_letters(len(found.names)), found.names, strict=True)
     ]
     rows = [[row.title, row.subject, *(format_value(value, row.unit) for value in row.values)] for row in found.metrics]
-    why = f"<p>{escape(escape_text(found.verdict))}</p><div class='rows'>{table('', ('metric', 'of', *sides), rows)}</div>"
+    metrics = table("", ("metric", "of", *sides), rows)
+    why = f'<p>{escape(escape_text(found.verdict))}</p><div class="rows">{metrics}</div>'
     return _make_page("layoutscope compare", _disks_of(found), _fold("All metrics", why), [])
 
 
@@ -103,7 +104,9 @@ class _SeriesCharts:
         for name, layouts in self.series.curves.items():
             costs = [row.costs[number] for number in layouts]
             ranges = [(cost.seconds_low, cost.seconds_high) for cost in costs if cost is not None]
-            curves.append((name, self._places(layouts), [cost and cost.seconds for cost in costs], ranges))
+            curves.append(
+                (name, self._places(layouts), [None if cost is None else cost.seconds for cost in costs], ranges)
+            )
         return _make_curves(f"Listing every file on a {drive_words(row.drive)}", "seconds", curves, self.axis)
 
     def of_metric(self, row: MetricRow) -> Chart:
@@ -189,7 +192,7 @@ def forecast_page(forecast: ForecastResult) -> str:
     charts = []
     for title, unit, ranges in found:
         ends = [(item.low, item.high) for item in ranges if item is not None]
-        curve = ("median of the simulations", cycles, [item and item.value for item in ranges], ends)
+        curve = ("median of the simulations", cycles, [None if item is None else item.value for item in ranges], ends)
         charts.append(_make_curves(title, unit, [curve], {"title": {"text": "cycles"}, "nticks": 6}))
     title = f"{forecast.filesystem} {forecast.volume}: {forecast.workload}, {forecast.share:.1%} of the files a cycle"
     return _make_page("layoutscope forecast", [], f"<h1>{escape(escape_text(title))}</h1>", charts)

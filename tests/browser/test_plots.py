@@ -1,4 +1,4 @@
-"""Pages of comparisons, series and drives in a browser: drawn in both themes and at all sizes, and nothing leaves them."""
+"""Pages of comparisons, series and drives in a browser: drawn at all sizes, and nothing leaves them."""
 
 from __future__ import annotations
 

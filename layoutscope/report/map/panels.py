@@ -163,7 +163,7 @@ def ids_of(column: Values) -> NDArray[np.uint64]:
     return column.filled(0).astype(np.uint64)
 
 
-SPOTS: Final = (240, 90)
+SPOTS: Final = (160, 60)
 """Columns and rows of a chart of points: of several points in one spot of a few pixels one is drawn."""
 
 MOST_POINTS: Final = 4_000
@@ -231,8 +231,9 @@ def _points(x: NDArray[Any], y: NDArray[Any], role: str, hover: str) -> dict[str
 
 
 def _spots(values: NDArray[Any], count: int) -> NDArray[np.int64]:
-    low, high = values.min(), values.max()
-    return np.minimum((values - low) * (count / max(high - low, 1e-9)), count - 1).astype(np.int64)
+    low, high = float(values.min()), float(values.max())
+    place: NDArray[np.int64] = ((values - low) * (count / max(high - low, 1e-9))).astype(np.int64)
+    return np.minimum(place, count - 1)
 
 
 def _parts(
@@ -487,9 +488,8 @@ def directory_charts(item: MapDisk, *, names: bool) -> list[Chart]:
                     "branchvalues": "remainder",
                     "level": _topmost(above, totals),
                     "text": [format_seconds(seconds) for seconds in totals.values()],
-                    "customdata": [format_seconds(own) for own in own_s.values()],
                     "textinfo": "label+text",
-                    "hovertemplate": "%{label}<br>%{text} in all, %{customdata} in itself<extra></extra>",
+                    "hovertemplate": "%{label}<br>%{text} in all, %{color:.3s}s in itself<extra></extra>",
                     "maxdepth": 4,
                     "tiling": {"pad": 2},
                     "root": {"color": "rgba(0,0,0,0)"},
@@ -525,7 +525,7 @@ def _topmost(above: Mapping[str, str], totals: Mapping[str, float]) -> str:
     return at
 
 
-MOST: Final = 1_500
+MOST: Final = 800
 """The costliest directories of a disk that have a box each; their ancestors have one, too."""
 
 NO_DIRECTORY: Final = 0
@@ -657,7 +657,7 @@ def _names(volume: Directories, item: MapDisk, rows: NDArray[np.int64], *, names
 
 
 NAME_BUDGET: Final = 4_000_000
-"""Characters of the page that paths take in any case; of a disk whose paths take more, only where all are asked for."""
+"""Characters of the page that entries may take; of a disk whose entries take more, only if all are asked for."""
 
 BLOCK: Final = 16_384
 """Names that are compressed together: the page unpacks and searches them in slices between two pictures."""
@@ -689,18 +689,16 @@ def _packed(item: MapDisk, budget: int | None) -> dict[str, Any] | None:
     found, volume = stack.take(order), volume[order]
     ids, parents = ids_of(found["file_id"]), ids_of(found["parent_id"])
     above = _above(volume, ids, parents, len(tables))
-    packed_names = pack_names(found.texts("name"), budget)
-    if packed_names is None:
-        return None
-    return {
+    columns = {
         "volume": pyramid.array(volume),
         "node": pyramid.array(nodes[order], delta=True),
         "id": identifiers(ids),
         "above": pyramid.array(above, delta=True),
         "orphan": identifiers(parents[above < 0]),
-        "block": BLOCK,
-        "names": packed_names,
     }
+    spent = len(pyramid.script_json(columns))
+    packed_names = pack_names(found.texts("name"), None if budget is None else budget - spent)
+    return None if packed_names is None else {**columns, "block": BLOCK, "names": packed_names}
 
 
 def _above(

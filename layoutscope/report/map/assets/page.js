@@ -1433,7 +1433,8 @@
     return seen2.length ? [Math.max(0, seen2[0] - 1), seen2[seen2.length - 1] + 2] : [0, 0];
   }
   function cut(text, most) {
-    return text.length > most ? `${text.slice(0, Math.max(1, most - 1))}…` : text;
+    const letters = text.match(/&\w+;|./gu) ?? [];
+    return letters.length > most ? `${letters.slice(0, Math.max(1, most - 1)).join("")}…` : text;
   }
 
   // src/link.ts

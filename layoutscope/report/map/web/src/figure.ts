@@ -267,6 +267,8 @@ function ends(seen: number[]): [number, number] {
   return seen.length ? [Math.max(0, seen[0]! - 1), seen[seen.length - 1]! + 2] : [0, 0];
 }
 
+/** Shorten a label; what stands for one character in it stays whole. */
 function cut(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, Math.max(1, most - 1))}…` : text;
+  const letters = text.match(/&\w+;|./gu) ?? [];
+  return letters.length > most ? `${letters.slice(0, Math.max(1, most - 1)).join("")}…` : text;
 }

@@ -20,7 +20,7 @@ ARGUMENTS = [
     "--enable-unsafe-swiftshader",
 ]  # fmt: skip
 
-READY_MS = 20_000
+READY_MS = 180_000
 """A page is ready in seconds; a machine that is busy with other tests takes longer."""
 
 

@@ -656,7 +656,7 @@ def _names(volume: Directories, item: MapDisk, rows: NDArray[np.int64], *, names
     return told
 
 
-NAME_BUDGET: Final = 4_000_000
+NAME_BUDGET: Final = 3_800_000
 """Characters of the page that entries may take; of a disk whose entries take more, only if all are asked for."""
 
 BLOCK: Final = 16_384

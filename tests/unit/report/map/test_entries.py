@@ -70,7 +70,7 @@ def test_a_disk_of_many_entries_has_its_paths_where_they_are_asked_for(monkeypat
     """Where they take more than the budget, the page counts them; without names it has none, however few."""
     disk = _disk(HOME)
     size = len(json.dumps(entries(disk, names=True, all_paths=False)["packed"]))
-    assert size < NAME_BUDGET == 4_000_000  # as docs/concepts.md says
+    assert size < NAME_BUDGET == 3_800_000  # as docs/concepts.md says
     monkeypatch.setattr("layoutscope.report.map.panels.NAME_BUDGET", size // 2)
     told = {all_paths: entries(disk, names=True, all_paths=all_paths) for all_paths in (False, True)}
     assert (told[False]["total"], told[False]["packed"], told[False]["withheld"]) == (5, None, False)

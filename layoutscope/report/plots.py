@@ -131,15 +131,15 @@ def _make_curves(title: str, unit: str, curves: Sequence[Curve], axis: dict[str,
     rows = []
     for number, (own_name, places, values, ranges) in enumerate(curves):
         label = escape_text(own_name)
-        common: dict[str, Any] = {"type": "scatter", "name": escape(label), "legendgroup": str(number)}
+        trace: dict[str, Any] = {"type": "scatter", "name": escape(label), "legendgroup": str(number)}
         looks = {"color": COLOURS[number % len(COLOURS)]}
-        common |= {"meta": {"role": "main"}} if len(curves) == 1 else {}
+        trace |= {"meta": {"role": "main"}} if len(curves) == 1 else {}
         known = [place for place, value in zip(places, values, strict=True) if value is not None]
         if ranges:
             ends = [*(high for _, high in ranges), *(low for low, _ in reversed(ranges))]
             traces.append(
                 {
-                    **common,
+                    **trace,
                     "mode": "lines",
                     "x": [*known, *reversed(known)],
                     "y": [end / factor for end in ends],
@@ -152,7 +152,7 @@ def _make_curves(title: str, unit: str, curves: Sequence[Curve], axis: dict[str,
                 }
             )
         scaled = [None if value is None else value / factor for value in values]
-        traces.append({**common, "mode": "lines+markers", "x": places, "y": scaled, "line": looks, "marker": looks})
+        traces.append({**trace, "mode": "lines+markers", "x": places, "y": scaled, "line": looks, "marker": looks})
         rows += [[label, str(place), format_value(value, unit)] for place, value in zip(places, values, strict=True)]
     vertical: dict[str, Any] = {"title": {"text": name}, "rangemode": "tozero"}
     if name == "%":

@@ -70,7 +70,7 @@ FREE_NOW: Final = replace(FREE_SPACE, label="free in both, or freed")
 BY_CONDITION: Final = {"damaged": DAMAGED, "unread": DAMAGED, "locked": LOCKED}
 """Classes of nodes by their condition; sound nodes have the class of their tree."""
 DAMAGE: Final = frozenset({"checksum-mismatch", "structure-invalid", "truncated", "node-invalid", "keys-unordered"})
-"""Codes of findings that say of the block at their address that it is not what it should be."""
+"""Codes of findings about a block that does not hold what it should."""
 CHANGES: Final = (MOVED_HERE, CAME, MOVED_AWAY, WENT, NEW_DATA, OLD_DATA)
 """Between two states of a disk; they show through whatever shares their cells."""
 NOT_METADATA_REGIONS: Final = frozenset({"free", "pending-free", "unclaimed", "unread"})

@@ -18,7 +18,7 @@ from layoutscope.report.map.scans import disks
 from layoutscope.report.map.screen import first_screen, table
 from layoutscope.results.compare import side_letters
 from layoutscope.results.explanation import drive_words
-from layoutscope.units import GIB, KIB, MIB, TIB, format_value
+from layoutscope.units import GIB, KIB, MIB, TIB, format_share, format_value
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -194,7 +194,8 @@ def forecast_page(forecast: ForecastResult) -> str:
         ends = [(item.low, item.high) for item in ranges if item is not None]
         curve = ("median of the simulations", cycles, [None if item is None else item.value for item in ranges], ends)
         charts.append(_make_curves(title, unit, [curve], {"title": {"text": "cycles"}, "nticks": 6}))
-    title = f"{forecast.filesystem} {forecast.volume}: {forecast.workload}, {forecast.share:.1%} of the files a cycle"
+    share = f"{format_share(forecast.share)} of the files per cycle"
+    title = f"{forecast.filesystem} {forecast.volume}: {forecast.workload}, {share}"
     return _make_page("layoutscope forecast", [], f"<h1>{escape(escape_text(title))}</h1>", charts)
 
 

@@ -288,7 +288,8 @@ class MapOptions(PageOptions, EnumerationOptions, total=False):
     """What a map shows, where it goes, and how its images are read."""
 
     picture: Annotated[
-        Path | None, Option("Also write an overview as PNG or SVG.", panel=OUTPUT, flag="--png", absence="not drawn")
+        Path | None,
+        Option("Also write the figure of the page as PNG or SVG.", panel=OUTPUT, flag="--png", absence="not drawn"),
     ]
     force: Force
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import zlib
 from typing import Any
 
@@ -35,3 +37,9 @@ def unpacked(packed: dict[str, Any]) -> list[Any]:
 def ids(packed: dict[str, Any]) -> list[int]:
     """Read identifiers of 64 bits."""
     return [(high << 32) + low for low, high in zip(unpacked(packed["low"]), unpacked(packed["high"]), strict=True)]
+
+
+def chart_titles(page: str) -> list[str]:
+    """Read the titles of the charts of a page of curves."""
+    payload = re.search(r'id="payload">(.*?)</script>', page)[1]
+    return [chart["title"] for chart in json.loads(inflated(json.loads(payload)["packed"]))["charts"]]

@@ -12,7 +12,7 @@ from layoutscope.api.scan import scan_alike
 from layoutscope.errors import UsageError
 from layoutscope.inputs import split_volume
 from layoutscope.options import EnumerationOptions, SeriesOptions, fill, leave_out, options_of
-from layoutscope.report.plots import series_page
+from layoutscope.report.plots import compare_page, series_page
 from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.results.compare import Series, compare_scans, list_changed_nodes
 from layoutscope.tables.columns import to_datetime
@@ -165,6 +165,6 @@ def _volume_names(results: Sequence[ScanResult]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def write_series_plot(found: Series, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write the chart of a series as one page that needs no network."""
-    write_page(path, lambda: series_page(found), force=force)
+def write_plot(found: Comparison | Series, path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Write the figure of what is compared, and the curves of a series, as one page that needs no network."""
+    write_page(path, lambda: series_page(found) if isinstance(found, Series) else compare_page(found), force=force)

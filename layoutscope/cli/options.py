@@ -80,9 +80,7 @@ ImageItself = Annotated[
     ),
 ]
 AsJson = Annotated[bool, Option("Print JSON.", panel=OUTPUT, flag="--json")]
-Plot = Annotated[
-    Path | None, Option("Write a plot of the curves.", panel=OUTPUT, metavar="FILE.html", absence="not drawn")
-]
+Plot = Annotated[Path | None, Option("Write a page of plots.", panel=OUTPUT, metavar="FILE.html", absence="not drawn")]
 Output = Annotated[
     Path | None,
     Option("Output file.", panel=OUTPUT, flag="-o --output", absence=STANDARD_OUTPUT),

@@ -120,20 +120,23 @@ def compare(
             absence="not written",
         ),
     ] = None,
+    plot: Plot = None,
     force: Force = False,
     as_json: AsJson = False,
     options: Annotated[EnumerationOptions, SEVERAL],
 ) -> None:
     """Compare file systems, ages or disks: metrics, predictions, and the causes of the difference."""
     from layoutscope.api.compare import compare as run
-    from layoutscope.api.compare import write_changed_nodes
+    from layoutscope.api.compare import write_changed_nodes, write_plot
     from layoutscope.api.outputs import check_output
 
-    if nodes is not None:
-        check_output(nodes, force=force, reads=images)
+    for path in filter(None, (nodes, plot)):
+        check_output(path, force=force, reads=images)
     found = run(images, **complete_options(options))
     if nodes is not None:
         write_changed_nodes(found, nodes, force=force)
+    if plot is not None:
+        write_plot(found, plot, force=force)
     show(found, as_json=as_json)
 
 
@@ -149,8 +152,8 @@ def series(
 ) -> None:
     """Show how metrics and predicted times of a volume change over several images or captures."""
     from layoutscope.api.compare import series as run
-    from layoutscope.api.compare import write_series_plot
+    from layoutscope.api.compare import write_plot
 
     show_curves(
-        lambda: run(images, **complete_options(options)), write_series_plot, images, plot, force=force, as_json=as_json
+        lambda: run(images, **complete_options(options)), write_plot, images, plot, force=force, as_json=as_json
     )

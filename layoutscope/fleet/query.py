@@ -71,7 +71,9 @@ def duckdb() -> Any:
         import duckdb as found
     except ImportError as error:
         raise UnsupportedError(
-            "queries need the package duckdb", code="duckdb-missing", advice=install_command("query")
+            "the package duckdb is missing: it reads the tables of a batch",
+            code="duckdb-missing",
+            advice=install_command("query"),
         ) from error
     return found
 

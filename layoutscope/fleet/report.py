@@ -7,20 +7,28 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.api.map import map_images
 from layoutscope.api.outputs import check_output, file_form, output, refuse_place
+from layoutscope.api.scan import scan
 from layoutscope.errors import LayoutscopeError, UsageError
 from layoutscope.fleet.query import FleetViews
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
 from layoutscope.progress import phase
-from layoutscope.report.fleetpage import BINS, FleetPage, Ranking, VolumeCard, fleet_page
+from layoutscope.report.fleetpage import BINS, SLOWEST, FleetPage, Ranking, VolumeCard, fleet_page
+from layoutscope.report.map.page import shares_of
+from layoutscope.report.map.scans import disks
+from layoutscope.report.map.screen import draw_rows
 from layoutscope.results.fleet import STATUSES, ReportResult
 from layoutscope.tables.schema import DATA_REGIONS
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from layoutscope.report.map.scans import MapDisk
 
 SHOWN_METRICS: Final = (
     ("walk", "request-layout-score"),
@@ -30,6 +38,9 @@ SHOWN_METRICS: Final = (
     ("free space", "free-largest-share"),
 )
 """Metrics that the page shows per volume, by subject."""
+
+DEFAULT_ORDER: Final = "fts"
+"""The workload of a scan, which the figure shows; batches of other workloads have no figure."""
 
 OLDEST_DAYS: Final = 60 * 365
 """A higher age means that a clock was never set."""
@@ -195,8 +206,9 @@ def _gather_page(
     incomplete = [row for row in sources.values() if row["status"] != STATUSES[0]]
     incomplete.sort(key=lambda row: -gravity.get(row["status"] or "", 0))
     left_out += [line for line in fleet_views.left_out if line not in left_out]
+    host_by_source = {row["source"]: row["host"] for row in predicted}
     hosts = " and ".join(dict.fromkeys(str(row["host"]) for row in predicted))
-    return FleetPage(
+    fleet = FleetPage(
         title=str(place) if names else "fleet",
         made=f"made by layoutscope {__version__} from {len(sources):,} sources",
         counts={status: sum(row["status"] == status for row in sources.values()) for status in STATUSES},
@@ -209,6 +221,30 @@ def _gather_page(
         ),
         left_out=tuple(left_out) if names else (f"{len(left_out):,} tables",) * bool(left_out),
     )
+    if order != DEFAULT_ORDER:
+        return fleet
+    slowest = [cards[number] for number in Ranking(fleet).places[:SLOWEST]]
+    shown = [
+        disk
+        for card in slowest
+        for disk in _disks_of(card, fleet_views.captures.get(card.source), place, fleet.drives[0], host_by_source)
+    ]
+    shown = [replace(disk, title=disk.title if names else f"volume {number}") for number, disk in enumerate(shown, 1)]
+    drawn = draw_rows(shown, shares_of(shown), is_one_scale=False) if shown else ""
+    return replace(fleet, figure=drawn, num_not_drawn=len(slowest) - len(shown))
+
+
+def _disks_of(
+    card: VolumeCard, capture: str | None, place: Path, drive: str, host_by_source: Mapping[str, str]
+) -> Iterator[MapDisk]:
+    """Yield the disk of a volume as its capture has it, with the reads of its listing; nothing without a capture."""
+    if capture is None:
+        return
+    try:
+        found = disks([scan(place / capture, drives=drive, host=host_by_source[card.source])])
+    except LayoutscopeError:
+        return
+    yield from (disk for disk in found[:1] if disk.walks)
 
 
 def _shown_metrics(

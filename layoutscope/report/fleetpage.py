@@ -1,4 +1,4 @@
-"""One self-contained page over a fleet: a table with strips, distributions, ages, and the slowest volumes.
+"""One self-contained page over a fleet: the slowest volumes as the figure of the map, a table, distributions, ages.
 
 The page can be read without scripts, which only sort, search and change colours. Names are not trusted: they are
 escaped for HTML, and the page's policy allows only its own script and style, by hash.
@@ -23,7 +23,7 @@ from layoutscope.report.map.figure import DATA, MAIN
 from layoutscope.report.map.page import asset
 from layoutscope.results.explanation import drive_words
 from layoutscope.results.fleet import STATUSES
-from layoutscope.units import format_bytes, format_count, format_seconds, format_share
+from layoutscope.units import format_bytes, format_count, format_seconds, format_share, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,9 +37,6 @@ MIN_VOLUMES: Final = 3
 
 MIN_MENTIONED_RATIO: Final = 1.25
 """Least ratio to the median that is mentioned."""
-
-IN_SEQUENCE: Final = "walk request-layout-score"
-"""The metric for the share of sequential reads."""
 
 
 class VolumeCard(Struct, frozen=True):
@@ -79,6 +76,8 @@ class FleetPage(Struct, frozen=True):
     volumes: tuple[VolumeCard, ...]
     failures: tuple[tuple[str, str, str], ...]  # path, status and message of each incomplete source
     left_out: tuple[str, ...] = ()  # parts of the batch that could not be read
+    figure: str = ""  # the slowest volumes as rows of the figure of the map, in HTML; empty where nothing is drawn
+    num_not_drawn: int = 0  # of the slowest volumes, those of which no reads are stored
 
 
 class Ranking:
@@ -93,10 +92,6 @@ class Ranking:
             if pace is not None and card.entries >= MIN_ENTRIES
         ]
         self.places = [item[-1] for item in sorted(known)]
-        parts = [parts_of_volume for place in self.places if (parts_of_volume := self.split_time(place)) is not None]
-        self._medians = None
-        if len(parts) >= MIN_VOLUMES:
-            self._medians = median(part[0] for part in parts), median(part[1] for part in parts)
 
     def _pace(self, card: VolumeCard) -> float | None:
         seconds = card.seconds.get(self.fleet.drives[0]) if self.fleet.drives else None
@@ -147,39 +142,19 @@ class Ranking:
             text += f"; {few:,} with fewer than {MIN_ENTRIES} entries, or without a prediction, not ranked"
         return f"{text}."
 
-    def reason(self, place: int) -> str:
-        """Explain the time of a volume by the number and duration of its reads; empty without reads."""
-        parts = self.split_time(place)
-        if parts is None:
-            return ""
-        text = f"{parts[0]:,.0f} reads for them, {parts[1]:.2g} ms each"
-        score = self.fleet.volumes[place].metrics.get(IN_SEQUENCE)
-        scattered = (
-            f"; {format_share(1 - score)} of the reads do not follow on the one before" if score is not None else ""
-        )
-        if self._medians is None:
-            return f"{text}{scattered}."
-        comparisons = zip(parts, self._medians, ("reads", "the time of a read"), strict=True)
-        differences = [
-            f"{now / middle:.1f} times the median of {what}"
-            for now, middle, what in comparisons
-            if middle > 0 and now / middle >= MIN_MENTIONED_RATIO
-        ]
-        return (
-            f"{text}: {', '.join(differences)}{scattered}."
-            if differences
-            else f"{text}, neither far above the median{scattered}."
-        )
-
 
 BINS: Final = 120
 """Number of parts of a strip."""
+
+PACE: Final = "1,000 entries"
+"""The column by which the table is sorted."""
 
 STRENGTHS: Final = 15
 MIN_STRENGTH: Final = 5
 """Least strength of a part that is not empty, so it is visible."""
 
-SLOWEST: Final = 10
+SLOWEST: Final = 6
+"""Volumes that have a row of the figure."""
 
 KINDS: Final = 4
 """Number of colours for kinds of file systems; the last is for all others."""
@@ -192,7 +167,7 @@ STRIP_COLOURS: Final = tuple(tuple(bytes.fromhex(role.light.removeprefix("#"))) 
 
 def fleet_page(fleet: FleetPage) -> str:
     """Return the page as text; the same input gives the same text."""
-    script, style = asset("fleet.js"), asset("fleet.css")
+    script, style = asset("fleet.js"), asset("figure.css") + asset("fleet.css")
     return Template(asset("fleet.html")).substitute(
         title=_format_text(fleet.title),
         style=style,
@@ -215,18 +190,12 @@ def _format_text(text: str) -> str:
 def _sections(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
     yield f'<section id="what"><p class="headline">{_format_text(ranking.headline())}</p>\n'
     yield f'<p class="muted">{_format_text(ranking.describe())}</p></section>\n'
-    slowest = ranking.places[:SLOWEST]
-    if len(slowest) > 1:
-        title = "The slowest first" if len(ranking.places) <= SLOWEST else f"The {SLOWEST} slowest"
-        yield f'<section id="worst"><h2>{title}</h2>\n<ol>\n'
-        for place in slowest:
-            card = fleet.volumes[place]
-            yield f'<li><a href="#v{place}">{_format_text(card.label)}</a> '
-            yield f'<span class="small muted path">{_format_text(card.path)}</span>'
-            state = "" if card.status == STATUSES[0] else f"{card.status}; of what was read "
-            description = _format_text(f"{state}{ranking.time(place)}: {ranking.reason(place)}")
-            yield f'<span class="muted">{description}</span></li>\n'
-        yield "</ol></section>\n"
+    if fleet.figure or fleet.num_not_drawn:
+        yield f'<section id="slowest"><h2>The slowest volumes</h2>\n{fleet.figure}'
+        if fleet.num_not_drawn:
+            left = f"No reads are stored of {fleet.num_not_drawn:,} of the {SLOWEST} slowest volumes; they have no row."
+            yield f'<p class="muted small">{left}</p>'
+        yield "</section>\n"
     if fleet.volumes:
         yield from _draw_table(fleet, ranking)
         yield from _draw_charts(fleet, ranking)
@@ -243,25 +212,29 @@ def _draw_table(fleet: FleetPage, ranking: Ranking) -> Iterator[str]:
         yield f'<span><svg viewBox="0 0 10 10">{filled}</svg>{what}</span>'
     yield '<span class="muted">from the start of the volume to its end; the stronger, the denser</span></div>\n'
     yield '<div class="rows" tabindex="0" role="region" aria-label="all volumes"><table id="volumes"><thead><tr>'
-    numbers = ["1,000 entries", *map(drive_words, fleet.drives)] if fleet.drives else []
+    numbers = [PACE, "Reads for them", "Time of a read", *map(drive_words, fleet.drives)] if fleet.drives else []
     numbers = ["Size", "Entries", *numbers, *(title for title, _ in fleet.metrics.values()), "Age, days"]
     for title in ("Volume", "State", "Kind", "Layout", *numbers):
-        ordered = ' aria-sort="descending"' if title == "1,000 entries" else ""
+        ordered = ' aria-sort="descending"' if title == PACE else ""
         label = _format_text(title) if title == "Layout" else f'<button type="button">{_format_text(title)}</button>'
         yield f'<th scope="col"{" class=n" if title in numbers else ""}{ordered}>{label}</th>'
     yield "</tr></thead><tbody>\n"
     paces = ranking.paces
     for place in sorted(range(len(paces)), key=lambda each: (paces[each] is None, -(paces[each] or 0))):
-        yield _draw_row(fleet, place, paces[place])
+        yield _draw_row(fleet, place, paces[place], ranking.split_time(place))
     yield "</tbody></table></div></section>\n"
 
 
-def _draw_row(fleet: FleetPage, place: int, pace: float | None) -> str:
+def _draw_row(fleet: FleetPage, place: int, pace: float | None, parts: tuple[float, float] | None) -> str:
     card = fleet.volumes[place]
     label = _format_text(card.label)
     if card.map_page:
         label = f'<a href="{escape(quote(card.map_page))}">{label}</a>'
-    times = [pace, *(card.seconds.get(drive) for drive in fleet.drives)] if fleet.drives else []
+    reads, each = parts or (None, None)
+    times = [each and each / 1000, *map(card.seconds.get, fleet.drives)]
+    numbers = (
+        [(pace, "seconds"), (reads, "reads"), *((seconds, "seconds") for seconds in times)] if fleet.drives else []
+    )
     values = [(card.metrics.get(key), unit) for key, (_, unit) in fleet.metrics.items()]
     cells = [
         f'<td class="name" title="{_format_text(card.volume)}">{label}<span>{_format_text(card.path)}</span></td>',
@@ -270,8 +243,7 @@ def _draw_row(fleet: FleetPage, place: int, pace: float | None) -> str:
         f"<td>{draw_strip(card)}</td>",
         _number_cell(card.size_bytes, format_bytes(card.size_bytes)),
         _number_cell(card.entries, f"{card.entries:,}"),
-        *(_number_cell(value, "" if value is None else format_seconds(value)) for value in times),
-        *(_number_cell(value, _format_value(value, unit)) for value, unit in values),
+        *(_number_cell(value, _format_value(value, unit)) for value, unit in (*numbers, *values)),
         _number_cell(card.age_days, "" if card.age_days is None else _format_days(card.age_days)),
     ]
     return f'<tr id="v{place}">{"".join(cells)}</tr>\n'
@@ -284,9 +256,9 @@ def _number_cell(value: float | None, text: str) -> str:
 def _format_value(value: float | None, unit: str) -> str:
     if value is None:
         return ""
-    if unit == "share":
-        return format_share(value)
-    return format_bytes(value) if unit == "bytes" else f"{value:,.3g}"
+    if unit == "reads":
+        return f"{value:,.0f}"
+    return format_value(value, unit) if unit in ("share", "seconds", "bytes") else f"{value:,.3g}"
 
 
 def _format_days(age: float) -> str:
@@ -394,7 +366,7 @@ def _draw_histogram(
                 yield f'<rect class="f{kind}" x="{LEFT + place * step:.1f}" y="{top:.1f}" '
                 yield f'width="{step - 1:.1f}" height="{height:.1f}"><title>{count:,}</title></rect>'
     yield from _draw_axes((form(low), form(high)), [(8.0, f"{max_count:,}")])
-    yield f'</svg><p class="small muted">median {_format_text(middle)}</p></figure>\n'
+    yield f'</svg><p class="small muted">median {_format_text(middle)}; bars count volumes</p></figure>\n'
 
 
 def _draw_axes(below: tuple[str, str], beside: Sequence[tuple[float, str]]) -> Iterator[str]:
@@ -416,7 +388,7 @@ def _draw_scatter(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) ->
     low, high = min(pace for _, _, pace in known), max(pace for _, _, pace in known)
     span = math.log(high / low) or 1.0
     yield f'<figure class="card"><h3>Age against 1,000 entries on {_format_text(drive_words(fleet.drives[0]))}</h3>'
-    yield f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="age against time, a point a volume">'
+    yield f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="age against time, a point a volume">'
     for place, age, pace in known:
         x = LEFT + 8 + age / oldest * (WIDTH - LEFT - 18)
         y = BASELINE - 6 - math.log(pace / low) / span * (BASELINE - 16)

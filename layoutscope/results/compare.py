@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from layoutscope.display import Displayed, Struct
 from layoutscope.drive.uncertain import paired_ratio, two_digits
@@ -192,6 +192,13 @@ class Comparison(Shown, Struct, frozen=True):
     # share of the known metadata of each image that could be read, 0 to 1; None if unknown
     coverages: tuple[float | None, ...]
     hosts: tuple[str | None, ...]  # host profile that enumerates each side; None if nothing can be walked
+    scans: tuple[ScanResult, ...] = ()  # the scan of each side, which equality ignores
+
+    def __eq__(self, other: object) -> bool:
+        return astuple(self)[:-1] == astuple(other)[:-1] if isinstance(other, Comparison) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(astuple(self)[:-1])
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -456,7 +463,9 @@ def compare_scans(results: Sequence[ScanResult], inputs: Sequence[str] = ()) -> 
     changes = tuple(compare_layouts(one.layout, other.layout) for one, other in pairwise(volumes))
     hosts = tuple(None if item.walk is None else item.walk.host for item in volumes)
     metrics, coverages = tuple(_compare_metrics(results, volumes)), tuple(result.coverage for result in results)
-    return Comparison(names, metrics, times, changes, _describe_difference(times, len(names)), coverages, hosts)
+    return Comparison(
+        names, metrics, times, changes, _describe_difference(times, len(names)), coverages, hosts, tuple(results)
+    )
 
 
 def _name_sides(results: Sequence[ScanResult], volumes: Sequence[VolumeScan], inputs: Sequence[str]) -> tuple[str, ...]:

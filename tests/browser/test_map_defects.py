@@ -12,7 +12,7 @@ from fixtures.apfs.writer import write
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
 from layoutscope.report.map.scans import disks
-from tests.browser.conftest import ARGUMENTS, READY_MS, Visit, range_of, show, unfold
+from tests.browser.conftest import ARGUMENTS, READY_MS, Visit, drag, range_of, show, unfold
 
 ORDERS = """() => [...document.querySelectorAll('#order .card')].map((card) =>
   [...card.querySelectorAll('h3')].map((title) => title.textContent))"""
@@ -166,6 +166,38 @@ def test_a_finger_scrolls_past_the_figure_and_reads_by_a_tap(browser, pages):
     context.close()
 
 
+def test_two_fingers_zoom(browser, pages):
+    """They zoom around where they are while they part, and back while they meet; the page itself stays as large."""
+    context = browser.new_context(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
+    context.set_default_timeout(READY_MS)
+    page = context.new_page()
+    page.goto((pages / "apfs.html").as_uri())
+    page.wait_for_selector("html[data-ready=yes]")
+    whole = range_of(page)
+    box = page.locator("#figure > .plot").bounding_box()
+    device = context.new_cdp_session(page)
+    x, y = box["x"] + 200, box["y"] + 220
+
+    def touch(kind: str, *apart: int) -> None:
+        points = [{"x": x, "y": y + way * each, "id": number} for each in apart for number, way in ((0, -1), (1, 1))]
+        device.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+
+    touch("touchStart", 20)
+    for apart in range(25, 85, 5):
+        touch("touchMove", apart)
+    page.evaluate("() => layoutscope.view.done")
+    near = range_of(page)
+    assert (whole["high"] - whole["low"]) / (near["high"] - near["low"]) == pytest.approx(4, rel=0.1)
+    for apart in range(80, 15, -5):
+        touch("touchMove", apart)
+    touch("touchEnd")
+    page.evaluate("() => layoutscope.view.done")
+    assert range_of(page)["high"] - range_of(page)["low"] == pytest.approx(whole["high"] - whole["low"], rel=0.1)
+    assert page.evaluate("() => visualViewport.scale") == 1
+    context.close()
+
+
 STALE = (
     "as many files", "per 1,000 entries", "the upright line", "nodes by", "In words", "choose none",
     "What the map answers", "Hilbert", "snake", "place on disk", "as slow as the drive", "this up to twice",
@@ -210,3 +242,24 @@ def test_plots_are_let_go_when_they_are_out_of_sight(browser, pages):
     first.scroll_into_view_if_needed()
     seen.page.wait_for_function("(p) => p.dataset.drawn === 'yes'", arg=first.element_handle())
     seen.page.context.close()
+
+
+def test_cells_are_zoomed_after_they_were_out_of_sight(visit, pages):
+    """A drag over them zooms, as before they were taken away and drawn again."""
+    seen = visit(pages / "both.html")
+    plot = seen.page.locator("#map .plot")
+    for _ in range(2):
+        plot.scroll_into_view_if_needed()
+        seen.page.wait_for_function("(p) => p.dataset.drawn === 'yes'", arg=plot.element_handle())
+        before = range_of(seen.page)
+        box = plot.bounding_box()
+        drag(seen.page, (box["x"] + 200, box["y"] + 60), (box["x"] + 600, box["y"] + 140))
+        seen.page.wait_for_function(
+            "(size) => layoutscope.view.range.high - layoutscope.view.range.low < size / 2",
+            arg=before["high"] - before["low"],
+        )
+        seen.run("() => layoutscope.view.show(layoutscope.view.whole())")
+        seen.run("() => layoutscope.view.done")
+        unfold(seen.page)
+        seen.run("() => scrollTo(0, document.documentElement.scrollHeight)")
+        seen.page.wait_for_function("(p) => p.dataset.drawn === 'no'", arg=plot.element_handle())

@@ -239,18 +239,6 @@ def test_what_is_in_view_is_listed(visit, pages, scans):
     assert seen.page.locator(".chosen b").count() == 0
 
 
-@pytest.mark.parametrize("by", ["level", "age", "cost", "fill"])
-def test_metadata_is_colored_by_a_number(visit, pages, by):
-    """Cells of nodes have a second color, with its scale beside them."""
-    seen = visit(pages / "apfs.html")
-    seen.page.locator("#map .plot").scroll_into_view_if_needed()
-    seen.page.get_by_label("what colors metadata").select_option(label=by)
-    seen.page.wait_for_function("() => layoutscope.detail.plot.data.length === 3")
-    assert seen.page.locator("#map .colorbar").count() == 1
-    values = seen.run("() => layoutscope.detail.plot.data[1].z.flat().filter((one) => one !== null)")
-    assert len(values) > 100
-
-
 def test_times_of_directories_sum_up_to_the_walk(visit, pages, scans):
     """The boxes' areas are the seconds of all that lies below; the picture begins where there is a choice."""
     seen = visit(pages / "apfs.html")
@@ -259,7 +247,7 @@ def test_times_of_directories_sum_up_to_the_walk(visit, pages, scans):
         "() => { const [t] = document.querySelector('#directories .plot').data; return [t.values, t.level]; }"
     )
     (disk,) = disks([scans["apfs"]])
-    assert max(drawn[0]) == pytest.approx(disk.walks[0].seconds, rel=1e-3)
+    assert sum(drawn[0]) == pytest.approx(disk.walks[0].seconds, rel=1e-3)
     assert drawn[1] != "all"
 
 
@@ -348,16 +336,34 @@ def test_names_that_reorder_text_are_shown_as_escapes(visit, scans, tmp_path):
     assert hit.locator("bdi").count() == 1
 
 
-def test_print_has_the_sentence_and_the_figure(visit, pages):
-    """On one sheet of paper, on white, without controls."""
+@pytest.mark.parametrize("drive", [0, 1])
+def test_print_has_the_sentence_and_the_figure(visit, pages, drive):
+    """On one sheet of paper, on white, of the drive that was chosen, without controls; then the screen is as before."""
     seen = visit(pages / "both.html", dark=True)
+    seen.page.get_by_label("drive", exact=True).select_option(index=drive)
+    label = seen.page.evaluate("(drive) => layoutscope.page.drives[drive].ends[1].label.text.split('</b>')[0]", drive)
+    seen.page.wait_for_function(
+        "(label) => layoutscope.figure.plot.layout.annotations.some(({ text }) => text.startsWith(label))", arg=label
+    )
     paper = seen.page.pdf(prefer_css_page_size=True)
     assert len(re.findall(rb"/Type\s*/Page[^s]", paper)) == 1
-    seen.page.emulate_media(media="print")
-    assert seen.page.locator("button:visible, .tools:visible, .search:visible").count() == 0
+    seen.page.emulate_media(media="print", color_scheme="dark")
+    seen.run("() => dispatchEvent(new Event('beforeprint'))")
+    assert seen.page.locator("button:visible, .tools:visible, .search:visible, .help:visible").count() == 0
     assert seen.run("() => getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert seen.page.locator("h1:visible").count() == 1
-    assert seen.page.locator(".swalk .dots:visible").count() >= 2
+    plot = seen.page.locator("#figure > .plot")
+    assert plot.is_visible()
+    assert not seen.page.locator("#figure .static").is_visible()
+    assert plot.bounding_box()["width"] == 1000
+    printed = seen.run(
+        "() => { const { layout } = layoutscope.figure.plot; return [layout.font.color, layout.shapes[1].x1]; }"
+    )
+    assert printed[0] in ("rgb(0, 0, 0)", "rgb(27, 31, 36)")
+    assert printed[1] == seen.page.evaluate("(drive) => layoutscope.page.drives[drive].ends[1].shape.x1", drive)
+    seen.page.emulate_media(media="screen")
+    seen.run("() => dispatchEvent(new Event('afterprint'))")
+    assert seen.run("() => layoutscope.figure.plot.layout.font.color") == "rgb(230, 233, 237)"
 
 
 def test_nothing_leaves_the_page_whatever_is_pressed(visit, pages):

@@ -197,7 +197,7 @@ INK = """() => {
     if (meta.part === 'bars' && meta.disk === 0)
       ink[meta.role] = x.reduce((sum, share, i) => sum + share * width[i], 0) * page.figure.unit[0];
   for (const place of detail.painted) {
-    const role = place < 0 ? '' : page.figure.roles[place].key;
+    const role = place < 0 ? '' : page.figure.roles[place];
     cells[role] = (cells[role] ?? 0) + 1;
   }
   return [ink, cells, detail.cell, Object.fromEntries(page.disks[0].classes.map((c) => [c.key, c.role]))];

@@ -127,10 +127,24 @@ def test_a_series_follows_layouts_in_order(run, image, apfs_image, tmp_path):
         assert document["times"][0]["seconds"][number] == pytest.approx(volume.predictions[0].seconds)
     stamps = [int(place) for place in json.loads(run(*words, "--json", "--by", "xid").stdout)["places"]]
     assert stamps == sorted(stamps)
-    assert "Enumeration on SATA SSD" in target.read_text("utf-8")
+    page = target.read_text("utf-8")
+    assert 'id="drive">SATA SSD<' in page
+    assert "<h1>Listing every file takes" in page
     assert "apfs.img" in run(*words).stdout
     assert "Last change (UTC)" in run(*words, "--by", "time").stdout
     assert run("series", image, "--by", "colour").exit_code == 2
+
+
+def test_a_comparison_is_drawn_as_the_figure_of_both_sides(run, image, apfs_image, tmp_path):
+    """The page has the sentence and a row per side on one time axis, and is not overwritten."""
+    target = tmp_path / "both.html"
+    assert run("compare", image, apfs_image, "--drive", "generic-7200", "--plot", target).exit_code == 0
+    page = target.read_text("utf-8")
+    assert re.search(r"<h1>Listing every file takes APFS [^<]* as long as HFS\+", page)
+    assert page.count('class="swalk"') == 2
+    assert page.count('class="foot') + page.count("srow foot") == 1
+    assert "Layout score of files" in page
+    assert "exists" in run("compare", image, apfs_image, "--plot", target).stderr
 
 
 def test_nodes_that_did_not_stay_are_listed(run, image, apfs_image, tmp_path):

@@ -6,6 +6,7 @@ import tomllib
 import pytest
 
 from layoutscope.drive import list_profiles, load_profile
+from tests.pages import chart_titles
 
 
 def test_every_profile_is_listed(run):
@@ -60,7 +61,7 @@ def test_plot_is_one_page(run, tmp_path):
     target = tmp_path / "drives.html"
     assert run("drives", "generic-7200", "sata-ssd", "--plot", target).exit_code == 0
     page = target.read_text("utf-8")
-    assert "Seek time by distance" in page
+    assert chart_titles(page) == ["Seek time by distance", "Random 4 KiB reads"]
     assert "default-src 'none'" in page.split("<body>")[0]
     assert "plot.ly" not in page
 

@@ -44,7 +44,7 @@ VERBS = {
     "check of two": ("check", "{disk}", "{other}"),
     "map": ("map", "{disk}", "-o", "{out}.html"),
     "inspect": ("inspect", "{disk}", "--at", "1024"),
-    "compare": ("compare", "{disk}", "{other}"),
+    "compare": ("compare", "{disk}", "{other}", "--plot", "{out}.html"),
     "series": ("series", "{disk}", "{other}"),
     "predict": ("predict", "{disk}"),
     "plan": ("plan", "{disk}", "--emit-order", "{out}.txt", "--emit-script", "{out}.sh"),

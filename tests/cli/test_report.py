@@ -13,7 +13,7 @@ import pytest
 import layoutscope
 from layoutscope.errors import UsageError
 from layoutscope.report.fleetpage import BINS, FleetPage, Ranking, VolumeCard, draw_strip, fleet_page
-from layoutscope.units import format_share
+from layoutscope.units import format_seconds, format_share
 
 IMAGES = Path(__file__).parents[2] / "fixtures/images"
 DATA = ["data", "file-data", "snapshot-data", "referenced-data"]
@@ -65,11 +65,8 @@ def test_drives_are_called_as_on_every_other_page():
 
 
 def test_what_is_damaged_is_called_so_beside_its_time():
-    """Its time is of what was read alone: the list says so, and the table has the state before all numbers."""
+    """Its time is of what was read alone: the table has the state before all numbers."""
     page = fleet_page(fleet_of(card("a", status="damaged", seconds=3.0), card("b")))
-    listed = re.findall(r"<li>.*?</li>", page, re.DOTALL)
-    assert "damaged; of what was read 3.00 s for 1,000 entries" in listed[0]
-    assert "damaged" not in listed[1]
     heads = re.findall(r'<th scope="col"[^>]*>(?:<button type="button">)?([^<]*)', page)
     assert heads[:4] == ["Volume", "State", "Kind", "Layout"]
     assert re.search(r'<tr id="v0"><td class="name".*?</td><td class="status status-damaged">damaged', page)
@@ -93,22 +90,12 @@ def test_the_first_sentence_compares_only_what_can_be_compared(cards, said, unsa
     assert unsaid not in found
 
 
-def test_the_reason_is_more_reads_or_longer_ones():
-    """Time is reads times the time of a read; what is far above the median is named, and nothing else."""
-    usual = [card(name) for name in "abcd"]
-    many = fleet_of(*usual, card("many", seconds=5.0, reads=500))
-    said = Ranking(many).reason(4)
-    assert "500 reads for them, 10 ms each: 5.0 times the median of reads;" in said
-    assert "time of a read" not in said
-    slow = fleet_of(*usual, card("slow", seconds=3.0, score=0.0))
-    said = Ranking(slow).reason(4)
-    assert "100 reads for them, 30 ms each: 3.0 times the median of the time of a read;" in said
-    assert "median of reads" not in said
-    assert "100 % of the reads do not follow" in said
-    assert "neither far above the median" in Ranking(slow).reason(0)
-    assert "median" not in Ranking(fleet_of(card("a"), card("b", reads=900))).reason(1)
-    assert Ranking(fleet_of(card("a", reads=None))).reason(0) == ""
-    assert "follow" not in Ranking(fleet_of(card("a", metrics={}))).reason(0)
+def test_time_is_split_into_reads_and_the_time_of_a_read():
+    """500 reads in 5 s for 1,000 entries are 10 ms each; without reads neither is said."""
+    page = fleet_page(fleet_of(card("many", seconds=5.0, reads=500), card("none", reads=None)))
+    rows = re.findall(r'<tr id="v(\d)">(.*?)</tr>', page)
+    cells = {place: re.findall(r'<td class="n"[^>]*>(.*?)</td>', row)[2:6] for place, row in rows}
+    assert cells == {"0": ["5.00 s", "500", "10 ms", "5.00 s"], "1": ["1.00 s", "", "", "1.00 s"]}
 
 
 def test_names_from_disks_cannot_act():
@@ -158,10 +145,15 @@ def test_the_page_has_the_figures_of_the_tables(fleet, tmp_path):
     times = pl.read_parquet(fleet / "predictions.parquet").filter(drive="generic-7200")["seconds"]
     for row in rows:
         numbers = [float(value) for value in re.findall(r'data-v="([^"]+)"', row)]
-        entries, pace, seconds = numbers[1:4]
+        entries, pace, _, _, seconds = numbers[1:6]
         assert pace == pytest.approx(seconds * 1000 / entries)
         assert seconds in [pytest.approx(value, rel=1e-8) for value in times]
     assert "is a text file" in text
+    # Both have a row of the figure, with as many dots as the trace has reads at places of their own.
+    assert text.count('class="swalk"') == 2
+    assert "No reads are stored" not in text
+    for seconds in times:
+        assert f"{format_seconds(seconds)}, " in text
     for path in (IMAGES / "hfsplus-scattered.img.zst", IMAGES / "apfs-scattered.img.zst"):
         layout = layoutscope.read_layouts(path)[-1]
         start, size = layout.facts.image_offset, layout.facts.size_bytes
@@ -235,6 +227,8 @@ def test_a_damaged_capture_takes_its_strip_alone(fleet, tmp_path):
     text = (tmp_path / "a.html").read_text("utf-8")
     assert text.count('<tr id="v') == 2
     assert "nodes.parquet" in text
+    assert text.count('class="swalk"') == 1
+    assert "No reads are stored of 1 of the 6 slowest volumes" in text
 
 
 def test_what_is_no_batch_is_refused(tmp_path):

@@ -145,7 +145,7 @@ def _of_whole(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "plan-csv", ("plan", *image, "--all", "--format", "csv", "--order", "copy", "--host", "macos")
     yield "plan-lists", ("plan", *image, "--emit-order", "OUT.list", "--emit-script", "OUT.sh")
     yield "plan-lasts", ("plan", *image, "--lasts", "1", "--format", "json")
-    yield "compare-text", ("compare", *pair, "--nodes", "OUT.csv")
+    yield "compare-text", ("compare", *pair, "--nodes", "OUT.csv", "--plot", "OUT.html")
     yield "series", ("series", *pair, "--json")
     yield "series-text", ("series", *pair, "--plot", "OUT.html")
     yield "forecast", ("forecast", *image, "--cycles", "2", "--seeds", "2", "--json")

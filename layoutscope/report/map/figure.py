@@ -18,7 +18,7 @@ from layoutscope.report.map import pyramid as classes
 from layoutscope.report.map.panels import own_reads, read_role, sample_step
 from layoutscope.report.map.pyramid import held_by, used_span
 from layoutscope.report.map.scans import walks_on
-from layoutscope.units import GIB, KIB, MIB, TIB, format_count, format_seconds
+from layoutscope.units import GIB, KIB, MIB, TIB, format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,6 +88,9 @@ BARS, WALK, WHOLE = (0.0, 0.16), (0.185, 1.0), (0.0, 1.0)
 GUTTER: Final = 0.09
 ALONE_GUTTER: Final = 0.018
 """Room beside the bars for the marks of damage, as a share of the widest bar; the second of bars without a walk."""
+
+MAX_NAME: Final = 28
+"""Longer names of disks are above their rows alone, and not repeated in the labels."""
 
 LABEL_TURNS: Final = 0.38
 """Labels of walks that end beyond this share of the axis stand before their end."""
@@ -187,11 +190,13 @@ def dots_words(disks: Sequence[MapDisk], drive: str) -> str:
 
 
 def names_of(disks: Sequence[MapDisk]) -> list[str]:
-    """Name disks briefly: by their file systems if these differ, else by their titles; one needs no name."""
-    kinds = [disk.kind for disk in disks]
+    """Name disks briefly: by file systems, images or volumes, whichever differ; a disk alone needs no name."""
     if len(disks) == 1:
         return [""]
-    return kinds if all(kinds) and len(set(kinds)) == len(kinds) else [disk.title for disk in disks]
+    titles = [disk.title for disk in disks]
+    images, _, volumes = zip(*(title.partition(": ") for title in titles), strict=True)
+    ways = ([disk.kind for disk in disks], [image.partition(", ")[0] for image in images], images, volumes)
+    return next((list(names) for names in ways if all(names) and len(set(names)) == len(names)), titles)
 
 
 def caption_of(disk: MapDisk, name: str) -> str:
@@ -201,6 +206,7 @@ def caption_of(disk: MapDisk, name: str) -> str:
 
 def label_of(name: str, disk: MapDisk, drive: str) -> str:
     """Say at the end of a walk what it is: disk, time, reads."""
+    name = name if len(name) <= MAX_NAME else ""
     walks = walks_on(disk, drive)
     if not walks:
         return f"{name}: nothing to list" if name else "Nothing to list"
@@ -213,19 +219,13 @@ def label_of(name: str, disk: MapDisk, drive: str) -> str:
 
 def row_height(num_rows: int) -> int:
     """Return the pixels of a disk's row, without what is above it."""
-    return {1: 380, 2: 190}.get(num_rows, 140)
+    return {1: 380, 2: 190, 3: 140, 4: 140}.get(num_rows, 80)
 
 
 def height_of(num_rows: int) -> int:
     """Return the pixels of the figure."""
     rows = min(num_rows, MAX_ROWS)
     return rows * (HEAD + row_height(rows)) + FOOT
-
-
-def room(num_rows: int) -> str:
-    """Return the style that leaves room for the figure: more than its least height where the window is high."""
-    rows = min(num_rows, MAX_ROWS)
-    return f"--rows:{rows};--least:{height_of(rows)}px"
 
 
 def drives_of(disks: Sequence[MapDisk]) -> list[str]:
@@ -318,7 +318,7 @@ def _traces(number: int, disk: MapDisk, known: Sequence[Role], *, has_walks: boo
         return
     on = {**on, "xaxis": _axis("x", 2 * number + 1)}
     path: Fields = {"type": "scatter", "mode": "lines", "name": "head", "line": {"color": DATA.light, "width": 0.6}}
-    yield {**path, "meta": meta("path"), "opacity": 0.6, **on}
+    yield {**path, "meta": meta("path", DATA.key), "opacity": 0.6, **on}
     for role in (OTHER, DATA, MAIN):
         looks = {"color": role.light, "size": 4, "line": {"width": 0}}
         dots: Fields = {"type": "scatter", "mode": "markers", "name": f"reads of {role.label}"}
@@ -410,7 +410,7 @@ def _caption(disk: MapDisk, name: str, top: float) -> Fields:
     """Say above a row which disk it is, unless its label does."""
     return {
         "text": escape(caption_of(disk, name)), "x": 0, "y": top, "xref": "paper", "yref": "paper", "showarrow": False,
-        "xanchor": "left", "yanchor": "bottom", "yshift": 18, "font": {"size": 12, "color": "#5b6470"},
+        "xanchor": "left", "yanchor": "bottom", "yshift": 18, "font": {"size": 12}, "opacity": 0.75,
         "name": "caption",
     }  # fmt: skip
 
@@ -433,24 +433,36 @@ def end_marks(number: int, disk: MapDisk, name: str, drive: str, seconds: float)
     return shape, label
 
 
-def static(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
-    """Return the figure as HTML and SVG, with no script: rows as wide as their place, dots of the same size."""
+def static(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], *, is_one_scale: bool = True) -> str:
+    """Return the figure as HTML and SVG, with no script and no style of its own (``assets/figure.css``).
+
+    Positions of disks that have nothing to do with each other have a scale each.
+    """
     disks, shares = disks[:MAX_ROWS], shares[:MAX_ROWS]
     drive = next(iter(drives_of(disks)), "")
-    span = scale_of(disks, shares)
+    own_spans = [scale_of([disk], [held]) for disk, held in zip(disks, shares, strict=True)]
+    spans = [scale_of(disks, shares)] * len(disks) if is_one_scale else own_spans
     seconds = max((end_of(disk, drive) for disk in disks), default=0.0) * 1.02 or 1.0
     names, has_walks = names_of(disks), any(disk.walks for disk in disks)
     rows = "".join(
-        _static_row(disk, held, names[number], drive, span, seconds, has_walks=has_walks)
-        for number, (disk, held) in enumerate(zip(disks, shares, strict=True))
+        _static_row(disk, held, name, drive, span, seconds, has_walks=has_walks)
+        for disk, held, name, span in zip(disks, shares, names, spans, strict=True)
     )
-    time = "<span>0</span>" + "".join(
-        f'<span style="left:{100 * tick / seconds:.2f}%">{tick:g}</span>' for tick in _ticks(seconds)
+    ticks = [
+        (0.0, "0", "start"),
+        *((tick / seconds, f"{tick:g}", "middle") for tick in _ticks(seconds)),
+        (1.0, "s", "end"),
+    ]
+    foot = f"<div></div>{_scale([(0.0, '0', 'start'), (1.0, '100 %', 'end')])}{_scale(ticks) if has_walks else ''}"
+    kind = f"rows-{len(disks)}{'' if has_walks else ' alone'}"
+    return f'<div class="static {kind}">{rows}<div class="srow foot">{foot}</div></div>'
+
+
+def _scale(ticks: Sequence[tuple[float, str, str]]) -> str:
+    words = "".join(
+        f'<text x="{100 * place:.2f}%" y="16" text-anchor="{anchor}">{text}</text>' for place, text, anchor in ticks
     )
-    foot = '<div class="srow foot"><div></div><div class="sx"><span>0</span><span class="far">100 %</span></div>'
-    foot += f'<div class="sx">{time}<span class="far">s</span></div></div>' if has_walks else "</div>"
-    alone = "" if has_walks else " alone"
-    return f'<div class="static{alone}">{rows}{foot}</div>'
+    return f'<svg class="scale" aria-hidden="true">{words}</svg>'
 
 
 def _ticks(seconds: float) -> list[float]:
@@ -462,23 +474,12 @@ def _ticks(seconds: float) -> list[float]:
 def _static_row(
     disk: MapDisk, held: Sequence[Share], name: str, drive: str, span: int, seconds: float, *, has_walks: bool
 ) -> str:
-    unit, unit_name = unit_of(span)
-    walk = reads(disk, drive)
-    caption = escape(caption_of(disk, name))
-    label = escape(label_of(name, disk, drive))
-    end = 100 * end_of(disk, drive) / seconds
-    turns = ' class="turned"' if end > 100 * LABEL_TURNS else ""
-    words = f"{caption}. {label}" if has_walks else caption
-    marks = f'<i style="left:{end:.2f}%"></i><b style="left:{end:.2f}%"{turns}>{label}</b>'
-    right = (
-        f'<div class="swalk"><svg viewBox="0 0 2000 400" preserveAspectRatio="none" aria-hidden="true">'
-        f"{_static_walk(walk, span, seconds)}</svg>{marks if end else f'<b>{label}</b>'}</div>"
-        if has_walks
-        else ""
-    )
+    caption, label = escape(caption_of(disk, name)), escape(label_of(name, disk, drive))
+    right = _static_walk(reads(disk, drive), label, end_of(disk, drive), span, seconds) if has_walks else ""
     return (
-        f'<p class="caption muted">{caption}</p><div class="srow" role="img" aria-label="{words}">'
-        f'<div class="sy"><span>{span / unit:,.3g} {unit_name}</span><span>0</span></div>'
+        f'<p class="caption muted">{caption}</p>'
+        f'<div class="srow" role="img" aria-label="{caption}{f". {label}" if has_walks else ""}">'
+        f'<div class="sy"><span>{format_bytes(span)}</span><span>0</span></div>'
         f"{static_bars(held, span, disk.size_bytes)}{right}</div>"
     )
 
@@ -510,15 +511,24 @@ def _distinct(x: NDArray[np.int64], y: NDArray[np.int64]) -> list[tuple[int, int
     return list(dict.fromkeys(zip(x.tolist(), y.tolist(), strict=True)))
 
 
-def _static_walk(walk: Reads | None, span: int, seconds: float) -> str:
-    if walk is None or not len(walk.time):
-        return ""
-    x, y = (2000 * walk.time / seconds).astype(int), (400 - 400 * walk.place / span).astype(int)
-    line = "M" + "L".join(f"{one} {other}" for one, other in zip(x.tolist(), y.tolist(), strict=True))
-    parts = [f'<path class="head" d="{line}"/>'] if walk.step == 1 else []
-    for role in (OTHER, DATA, MAIN):
-        own = walk.role == role.key
-        dots = "".join(f"M{one} {other}h0" for one, other in _distinct(x[own], y[own]))
-        if dots:
-            parts.append(f'<path class="dots line-{role.key}" d="{dots}"/>')
-    return "".join(parts)
+def _static_walk(walk: Reads | None, label: str, end: float, span: int, seconds: float) -> str:
+    """Draw reads in a box of their own proportions, and over it the end of the walk with its label."""
+    parts = []
+    if walk is not None and len(walk.time):
+        x, y = (2000 * walk.time / seconds).astype(int), (400 - 400 * walk.place / span).astype(int)
+        if walk.step == 1:
+            line = "L".join(f"{one} {other}" for one, other in zip(x.tolist(), y.tolist(), strict=True))
+            parts.append(f'<path class="head" d="M{line}"/>')
+        for role in (OTHER, DATA, MAIN):
+            own = walk.role == role.key
+            dots = "".join(f"M{one} {other}h0" for one, other in _distinct(x[own], y[own]))
+            if dots:
+                parts.append(f'<path class="dots line-{role.key}" d="{dots}"/>')
+    share, anchor = end / seconds, "end" if end > LABEL_TURNS * seconds else "start"
+    name, colon, rest = label.rpartition(": ")
+    words = f"<tspan>{name}{colon}</tspan>{rest}" if end else label
+    mark = f'<line x1="{100 * share:.2f}%" x2="{100 * share:.2f}%" y2="100%"/>' if end else ""
+    return (
+        '<svg class="swalk" aria-hidden="true"><svg viewBox="0 0 2000 400" preserveAspectRatio="none">'
+        f'{"".join(parts)}</svg>{mark}<text x="{100 * share:.2f}%" y="-5" text-anchor="{anchor}">{words}</text></svg>'
+    )

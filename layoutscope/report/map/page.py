@@ -9,22 +9,29 @@ from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec.structs import asdict
 
+from layoutscope.findings import MAX_CASES
+from layoutscope.report import escape_text
 from layoutscope.report.map import pyramid as encode
 from layoutscope.report.map.figure import BINS, CHANGES, MAX_DOTS, MAX_ROWS, ROLES, role_of, scale_of, skeleton, unit_of
 from layoutscope.report.map.panels import (
     NODE_BUDGET,
-    directories,
-    distances,
+    charts_of,
     entries,
     first_of,
     identifiers,
     pack_nodes_table,
     walk_panel,
-    written_when,
 )
-from layoutscope.report.map.pyramid import Share, from_layouts, merge_touching, partition, pyramid, used_span
+from layoutscope.report.map.pyramid import (
+    Share,
+    damage_without_node,
+    from_layouts,
+    merge_touching,
+    partition,
+    pyramid,
+    used_span,
+)
 from layoutscope.report.map.screen import drive_words_of, sections
 from layoutscope.tables.columns import stack_tables
 
@@ -46,16 +53,28 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True, all_paths
         "disks": [disk_data(item, own, held, names=names, all_paths=all_paths) for item, own, held in parts],
         "figure": _figure(disks, shares),
         "drives": drive_words_of(disks),
+        "charts": [encode.packed_json(charts) for charts in charts_of(disks, names=names)],
     }
-    title = " and ".join(item.title for item in disks) if names else "layout map"
+    return fill_page(
+        title=" and ".join(item.title for item in disks) if names else "layout map",
+        sections=sections(disks, shares),
+        made=made,
+        payload=data,
+        script="page.js",
+    )
+
+
+def fill_page(*, title: str, sections: str, made: str, payload: dict[str, Any], script: str) -> str:
+    """Return a page of sections that are HTML, with what its script draws."""
     return Template(asset("page.html")).substitute(
         title=html.escape(title),
-        style=asset("page.css"),
-        sections=sections(disks, shares),
+        style=asset("figure.css") + asset("page.css"),
+        sections=sections,
         made=html.escape(made),
-        payload=encode.script_json(data),
-        plotly=pack_plotly(),
-        script=start_script(f'await run("{_pack_script()}");\n'),
+        payload=encode.script_json(payload),
+        boot=asset("boot.js"),
+        plotly=_pack("plotly.js"),
+        script=_pack(script),
     )
 
 
@@ -69,30 +88,13 @@ def _figure(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> dict
         "unit": unit_of(span),
         "bins": BINS,
         "dots": MAX_DOTS,
-        "roles": [asdict(role) for role in known],
+        "roles": [role.key for role in known],
     }
 
 
-def start_script(script: str) -> str:
-    """Return a script that unpacks Plotly (:func:`pack_plotly`) from the page, runs it, and goes on with another."""
-    return (
-        '"use strict";\n(async () => {\n'
-        'if (!window.DecompressionStream) { document.getElementById("old").hidden = false; return; }\n'
-        f"{asset('boot.js')}"
-        'await run(document.getElementById("plotly").textContent);\n'
-        f"{script}}})();"
-    )
-
-
 @cache
-def _pack_script() -> str:
-    return encode.packed_text(asset("page.js"))
-
-
-@cache
-def pack_plotly() -> str:
-    """Return our own bundle of Plotly, as pages hold it: a third of all of it, and nothing that sends."""
-    return encode.packed_text(asset("plotly.js"))
+def _pack(name: str) -> str:
+    return encode.packed_text(asset(name))
 
 
 @cache
@@ -129,8 +131,6 @@ def disk_data(
     owned = merge_touching(segments.take(np.flatnonzero((segments.owner != 0) & (segments.owner <= NODE_BUDGET))))
     tells_files = all_paths or len(owned) <= OWNER_BUDGET
     nodes = stack_tables([layout.columns("nodes") for layout in item.layouts])
-    # Ages of two states at once would say nothing.
-    here = nodes.take((nodes["device"].data == item.device) & (not item.num_earlier))
     return {
         "title": item.title if names else "volume",
         "start": item.image_offset,
@@ -146,9 +146,12 @@ def disk_data(
         "files": _files(owned.files),
         "entries": entries(item, names=names, all_paths=all_paths),
         "walks": [walk_panel(one, item, first_of(one.trace, item.walks)) for one in item.walks],
-        "directories": None if item.device else encode.packed_json(directories(item, names=names)),
-        "distances": distances(item),
-        "history": written_when(item, here),
+        "damage": [
+            {"at": found.image_offset, "text": escape_text(f"{found.structure}: {found.message}")}
+            for layout in item.layouts
+            for found in damage_without_node(layout)[:MAX_CASES]
+            if found.device == item.device
+        ],
         "earlier": len(item.layouts) - item.num_earlier,
     }
 

@@ -1,13 +1,13 @@
-"""What the parts below the figure show, and the reads of the walks.
+"""The charts below the figure, and what the page carries of nodes, reads and entries.
 
-As counts on grids of fixed size: distances between what belongs together (along the walk, along the keys, and from
-metadata to data), and when nodes were written, for file systems that number their transactions. Reads of a walk:
-the position of the head over time.
+A chart is a figure of Plotly as plain dictionaries, with the same numbers as rows of text. Its traces name
+a role instead of a color: the page gives them the color of its theme.
 """
 
 from __future__ import annotations
 
 import math
+from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,18 +22,22 @@ from layoutscope.results.explanation import drive_words
 from layoutscope.structs.arrays import dense_codes, find, first_places, match, owners, ranges
 from layoutscope.tables.columns import stack_tables
 from layoutscope.tables.schema import CONDITIONS, LIVE_STATES
-from layoutscope.units import MIB
+from layoutscope.units import MIB, format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
+    from layoutscope.filesystems.traits import TreeTraits
     from layoutscope.report.map.pyramid import Segments
     from layoutscope.report.map.scans import MapDisk, MapWalk
     from layoutscope.tables import VolumeLayout
     from layoutscope.tables.columns import Table, TextColumn, Values
+
+    Distances = tuple[NDArray[np.int64], str, str]
+    """Distances in bytes, between what they are, and what there is one of for each."""
 
 
 KINDS: Final = ("leaf", "index", "header", "map", "free", "locked", "unreadable")
@@ -70,8 +74,6 @@ def pack_nodes_table(nodes: Table, item: MapDisk, segments: Segments, classes: l
         "size": pyramid.array(size),
         "records": pyramid.array(kept["num_records"].filled(0)),
         "xid": pyramid.array(verified_xids(kept)),
-        # Ranks of what snapshots alone hold are of other trees.
-        "rank": pyramid.array(np.where(kept["state"].is_in(LIVE_STATES), kept["key_rank"].signed(), -1)),
         "fill": pyramid.array(_fill(kept)),
         "cost": pyramid.array(_microseconds(seconds)),
         "id": identifiers(ids_of(kept["node_id"])),
@@ -161,9 +163,14 @@ def ids_of(column: Values) -> NDArray[np.uint64]:
     return column.filled(0).astype(np.uint64)
 
 
-COLUMNS: Final = 240
+SPOTS: Final = (160, 60)
+"""Columns and rows of a chart of points: of several points in one spot of a few pixels one is drawn."""
 
-ROWS: Final = 120
+MOST_POINTS: Final = 4_000
+"""So many points are drawn one by one."""
+
+PARTS: Final = 16
+"""Rows of text that sum up a chart of points, each for an equal part of its points."""
 
 TREES: Final = 3
 """So many trees are drawn in key order."""
@@ -171,53 +178,191 @@ TREES: Final = 3
 POINTS: Final = 40_000
 """Reads that are drawn one by one; of a longer walk every n-th."""
 
+Chart = dict[str, Any]
+"""A figure with its title, a note, its height in pixels, and the same as rows of text."""
 
-def density(x: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
-    """Count points on a grid."""
-    x_range, y_range = _range(x), _range(y)
-    counts = np.histogram2d(y, x, bins=(ROWS, COLUMNS), range=(y_range, x_range))[0]
+
+def make_chart(
+    title: str,
+    traces: Sequence[dict[str, Any]],
+    layout: dict[str, Any],
+    *,
+    height: int = 260,
+    note: str = "",
+    columns: Sequence[str] = (),
+    rows: Sequence[Sequence[str]] = (),
+) -> Chart:
+    """Return a figure that the page draws when it is seen."""
+    table = {"columns": columns, "rows": rows} if rows else None
+    return {"title": title, "note": note, "height": height, "data": traces, "layout": layout, "table": table}
+
+
+def charts_of(disks: Sequence[MapDisk], *, names: bool) -> list[dict[str, list[Chart]]]:
+    """Return the charts of each disk by the parts of the page; two states of a disk have none."""
+    powers = _powers([values for disk in disks for values, *_ in _distances(disk)])
+    return [
+        {
+            "directories": [] if disk.device else directory_charts(disk, names=names),
+            "history": history_charts(disk),
+            "distances": [_histogram(*found, powers) for found in _distances(disk)],
+            "order": order_charts(disk),
+        }
+        if not disk.num_earlier
+        else {}
+        for disk in disks
+    ]
+
+
+def _points(x: NDArray[Any], y: NDArray[Any], role: str, hover: str) -> dict[str, Any]:
+    """Draw points, of many in one spot one."""
+    if len(x) > MOST_POINTS:
+        column, row = (_spots(values, count) for values, count in zip((x, y), SPOTS, strict=True))
+        chosen = np.sort(np.unique(column * SPOTS[1] + row, return_index=True)[1])
+        x, y = x[chosen], y[chosen]
     return {
-        "x": x_range,
-        "y": y_range,
-        "columns": COLUMNS,
-        "rows": ROWS,
-        "counts": pyramid.array(counts.ravel().astype(np.int64)),
+        "type": "scatter",
+        "mode": "markers",
+        "x": x.tolist(),
+        "y": y.tolist(),
+        "marker": {"size": 4},
+        "meta": {"role": role},
+        "hovertemplate": f"{hover}<extra></extra>",
     }
 
 
-def _range(values: NDArray[Any]) -> tuple[float, float]:
-    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
-    return low, high if high > low else low + 1.0
+def _spots(values: NDArray[Any], count: int) -> NDArray[np.int64]:
+    low, high = float(values.min()), float(values.max())
+    place: NDArray[np.int64] = ((values - low) * (count / max(high - low, 1e-9))).astype(np.int64)
+    return np.minimum(place, count - 1)
 
 
-TOUCHING: Final = 0
-"""The bin of what touches; the one of the first power of two is the next."""
-
-NO_BIN: Final = 255
-
-
-def distances(item: MapDisk) -> dict[str, Any]:
-    """Return the histograms and the key-order pictures of one disk.
-
-    Each histogram gives the bin of each item that it counts: of the reads that the page draws, and of files, with the
-    page's node that holds each file's inode.
-    """
-    return {
-        "seek": _seeks(item),
-        "key_order": _key_orders(item),
-        "to_data": _to_data(item),
-    }
+def _parts(
+    x: NDArray[Any], y: NDArray[Any], x_text: Callable[[float], str], y_text: Callable[[float], str]
+) -> list[list[str]]:
+    """Sum up points in equal parts by rising x: where each is, how many points it has, and their least and most y."""
+    order = np.argsort(x, kind="stable")
+    parts = np.array_split(order, min(PARTS, len(order)))
+    return [
+        [
+            " to ".join(dict.fromkeys((x_text(x[part[0]]), x_text(x[part[-1]])))),
+            f"{len(part):,}",
+            y_text(y[part].min()),
+            y_text(y[part].max()),
+        ]
+        for part in parts
+    ]
 
 
-def _seeks(item: MapDisk) -> dict[str, Any] | None:
-    """Distances from the end of one read to the start of the next, of the first walk."""
-    if not item.walks:
-        return None
-    trace = own_reads(item.walks[0].trace, item.device)
-    jump = np.abs(trace.image_offset[1:] - (trace.image_offset[:-1] + trace.length_bytes[:-1]))
-    found, bins = _histogram(jump)
-    drawn = np.concatenate([[NO_BIN], bins])[: len(trace)][:: sample_step(len(trace))]
-    return {**found, "reads": pyramid.array(drawn.astype(np.uint8))}
+def _to_mib(place: NDArray[Any]) -> NDArray[np.float64]:
+    return np.round(place / MIB, 3)
+
+
+def _mib_text(mib: float) -> str:
+    return format_bytes(round(mib * MIB))
+
+
+def order_charts(item: MapDisk) -> list[Chart]:
+    """Draw the leaves of the largest trees of each volume in the order of their keys."""
+    found = [
+        (tree, rank, place, f"{item.called[volume]}: " if volume in item.called else "")
+        for volume, layout in enumerate(item.layouts)
+        for tree, rank, place in _orders(layout, item)
+    ]
+    return [
+        make_chart(
+            f"{before}{tree.label}: {len(rank):,} leaves",
+            [_points(rank, _to_mib(place), tree_role(tree), "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB")],
+            {
+                "xaxis": {"title": {"text": "order of keys"}},
+                "yaxis": {"title": {"text": "position, MiB"}, "rangemode": "tozero"},
+            },
+            columns=("order of keys", "leaves", "lowest position", "highest position"),
+            rows=_parts(rank, _to_mib(place), "{:,.0f}".format, _mib_text),
+        )
+        for tree, rank, place, before in found
+    ]
+
+
+def tree_role(tree: TreeTraits) -> str:
+    """Return the role of a tree's nodes."""
+    return "main" if tree.role == "main" else "other"
+
+
+def _orders(layout: VolumeLayout, item: MapDisk) -> Iterator[tuple[TreeTraits, NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield the trees whose leaves have an order, the largest first, with ranks and places of their leaves."""
+    nodes, traits = layout.columns("nodes"), filesystem_of(layout).traits
+    is_here = nodes["image_offset"].is_known & (nodes["device"].data == item.device)
+    # Ranks of what snapshots alone hold are of other trees.
+    is_leaf = nodes["kind"].equals("leaf") & nodes["key_rank"].is_known & is_here
+    leaves = nodes.take(is_leaf & nodes["state"].is_in(LIVE_STATES))
+    tree, names = leaves["tree"].numbered()
+    sizes = np.bincount(tree, minlength=len(names)).tolist()
+    ordered = [number for number, name in enumerate(names) if sizes[number] > 1 and not traits.tree(name).holds_several]
+    for number in sorted(ordered, key=lambda number: (-sizes[number], names[number]))[:TREES]:
+        own = leaves.take(tree == number)
+        yield traits.tree(names[number]), own["key_rank"].signed(), own["image_offset"].signed() - item.image_offset
+
+
+def history_charts(item: MapDisk) -> list[Chart]:
+    """Draw when each node was written; nothing where no node says so, or all say the same."""
+    tables = [layout.columns("nodes") for layout in item.layouts]
+    nodes = stack_tables(tables)
+    dated = nodes.take(
+        (verified_xids(nodes) > 0) & nodes["image_offset"].is_known & (nodes["device"].data == item.device)
+    )
+    xid, place = dated["xid"].data.astype(np.int64), _to_mib(dated["image_offset"].signed() - item.image_offset)
+    if not len(xid) or xid.min() == xid.max():
+        return []
+    states = ", ".join(f"{label} ({newest:,})" for label, newest in item.states)
+    return [
+        make_chart(
+            item.title,
+            [_points(place, xid, "main", "%{x:,.1f} MiB<br>transaction %{y:,.0f}")],
+            {"xaxis": {"title": {"text": "position, MiB"}}, "yaxis": {"title": {"text": "transaction"}}},
+            note=f"States that can be read: {states}." if states else "",
+            columns=("positions", "blocks", "oldest transaction", "youngest transaction"),
+            rows=_parts(place, xid, _mib_text, "{:,.0f}".format),
+        )
+    ]
+
+
+def _distances(item: MapDisk) -> Iterator[Distances]:
+    """Yield how far apart related data of a disk is."""
+    if item.walks:
+        trace, name = own_reads(item.walks[0].trace, item.device), item.walks[0].name
+        jump = np.abs(trace.image_offset[1:] - (trace.image_offset[:-1] + trace.length_bytes[:-1]))
+        if len(jump):
+            yield jump, f"From the end of one read to the start of the next{f': {name}' if name else ''}", "reads"
+    to_data = np.concatenate([_to_first_extents(layout, item.device) for layout in item.layouts])
+    if len(to_data):
+        yield to_data, "From a file's inode to its first data", "files"
+
+
+def _powers(all_values: Sequence[NDArray[np.int64]]) -> tuple[int, int]:
+    """Return the least power of two of any distances, and the one after the largest: one axis for all disks."""
+    apart = np.concatenate([np.empty(0, np.int64), *(values[values > 0] for values in all_values)])
+    return (int(apart.min()).bit_length() - 1, int(apart.max()).bit_length()) if len(apart) else (0, 0)
+
+
+def _histogram(values: NDArray[np.int64], title: str, unit: str, powers: tuple[int, int]) -> Chart:
+    """Count distances by powers of two; what touches is counted apart."""
+    low, high = powers
+    apart = values[values > 0]
+    counts = np.histogram(apart, 2.0 ** np.arange(low, high + 1))[0].tolist() if high > low else []
+    counts = [len(values) - len(apart), *counts]
+    # None of the names is a number: of few bars with one Plotly would make a scale of numbers.
+    names = ["0 B", *(format_bytes(2**power) for power in range(low, high))]
+    bars = {"type": "bar", "x": names, "y": counts, "meta": {"role": "main"}, "marker": {}}
+    bars["hovertemplate"] = f"%{{x}} and up to twice as much: %{{y:,}} {unit}<extra></extra>"
+    axis = {"type": "category", "nticks": 9, "tickangle": 0, "title": {"text": "distance, powers of two"}}
+    return make_chart(
+        title,
+        [bars],
+        {"xaxis": axis, "yaxis": {"title": {"text": unit}}},
+        height=220,
+        columns=("distance from, up to twice as much", unit),
+        rows=[[name, f"{count:,}"] for name, count in zip(names, counts, strict=True) if count],
+    )
 
 
 def own_reads(trace: AccessTrace, device: int) -> AccessTrace:
@@ -230,59 +375,8 @@ def sample_step(reads: int) -> int:
     return max(1, -(-reads // POINTS))
 
 
-def _histogram(values: NDArray[np.int64]) -> tuple[dict[str, Any], NDArray[np.int64]]:
-    """Return counts by powers of two, where what touches counts apart, and the bin of each value."""
-    apart = values > 0
-    power = np.zeros(len(values), np.int64)
-    power[apart] = np.floor(np.log2(values[apart])).astype(np.int64)
-    first = int(power[apart].min()) if apart.any() else 0
-    bins = np.where(apart, power - first + 1, TOUCHING)
-    counts = np.bincount(bins, minlength=1)
-    told = {
-        "touching": int(counts[TOUCHING]),
-        "first_power": first,
-        "counts": counts[TOUCHING + 1 :].tolist(),
-        "total": len(values),
-    }
-    return told, bins
-
-
-def _key_orders(item: MapDisk) -> list[dict[str, Any]]:
-    """Name the trees whose leaves have an order, by volume, the largest first; their nodes say where they are."""
-    if item.num_earlier:  # orders of two states at once would say nothing
-        return []
-    layouts = enumerate(item.layouts)
-    found = [[{"volume": place, **one} for one in _orders(layout, item)] for place, layout in layouts]
-    return [one for own in sorted(found, key=lambda own: -sum(one["total"] for one in own)) for one in own]
-
-
-def _orders(layout: VolumeLayout, item: MapDisk) -> Iterator[dict[str, Any]]:
-    nodes, traits = layout.columns("nodes"), filesystem_of(layout).traits
-    is_here = nodes["image_offset"].is_known & (nodes["device"].data == item.device)
-    is_leaf = nodes["kind"].equals("leaf") & nodes["key_rank"].is_known & is_here
-    tree, names = nodes.take(is_leaf & nodes["state"].is_in(LIVE_STATES))["tree"].numbered()
-    sizes = np.bincount(tree, minlength=len(names)).tolist()
-    ordered = [number for number, name in enumerate(names) if sizes[number] > 1 and not traits.tree(name).holds_several]
-    for number in sorted(ordered, key=lambda number: (-sizes[number], names[number]))[:TREES]:
-        yield {"tree": names[number], "label": traits.tree(names[number]).label, "total": sizes[number]}
-
-
-def _to_data(item: MapDisk) -> dict[str, Any]:
-    """Distance from the leaf with a file's inode to its first extent, in bytes, by the place of the leaf."""
-    base = np.cumsum([0, *(len(layout.columns("nodes")) for layout in item.layouts)])
-    parts = [_to_first_extents(layout, item.device) for layout in item.layouts]
-    found = np.concatenate([np.empty(0, np.int64), *(distance for distance, _ in parts)])
-    node = np.concatenate(
-        [np.empty(0, np.int64), *(first + place for first, (_, place) in zip(base, parts, strict=False))]
-    )
-    told, bins = _histogram(found)
-    order = np.argsort(node, kind="stable")
-    order = order[: np.searchsorted(node[order], NODE_BUDGET)]
-    return {**told, "node": pyramid.array(node[order], delta=True), "bin": pyramid.array(bins[order].astype(np.uint8))}
-
-
-def _to_first_extents(layout: VolumeLayout, device: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return distances within a volume, and the nodes they begin at; a file is where its first entry says.
+def _to_first_extents(layout: VolumeLayout, device: int) -> NDArray[np.int64]:
+    """Return the distance from each file's inode to its first extent; a file is where its first entry says.
 
     In a set, an inode on one device and its data on another have no distance.
     """
@@ -299,22 +393,7 @@ def _to_first_extents(layout: VolumeLayout, device: int) -> tuple[NDArray[np.int
     place = np.append(places, -1)[node]
     chosen = (data >= 0) & (place >= 0)
     found: NDArray[np.int64] = np.abs(data[chosen] - place[chosen])
-    return found, node[chosen].astype(np.int64)
-
-
-def written_when(item: MapDisk, nodes: Table) -> dict[str, Any] | None:
-    """Return the transactions of all nodes as a picture, and the states that can be read; None without transactions."""
-    dated = nodes.take((verified_xids(nodes) > 0) & nodes["image_offset"].is_known)
-    xid = dated["xid"].data
-    if not len(xid) or xid.min() == xid.max():
-        return None
-    place = (dated["image_offset"].data - item.image_offset) / MIB
-    return {
-        "low": int(xid.min()),
-        "high": int(xid.max()),
-        "picture": density(place, xid.astype(float)),
-        "states": [{"label": label, "xid": xid} for label, xid in item.states],
-    }
+    return found
 
 
 TICKS_PER_SECOND: Final = 100_000
@@ -366,7 +445,87 @@ def round_digits(values: NDArray[np.float64], digits: int = 6) -> list[float]:
     return [float(f"{value:.{digits}g}") for value in values.tolist()]
 
 
-MOST: Final = 1_500
+ALL: Final = "all"
+"""The box around all others."""
+
+ALONE: Final = 0.9
+"""A box of which one inside has at least so much is not worth a look: the chart begins at the one inside."""
+
+LISTED: Final = 20
+"""Directories that have a row of text."""
+
+
+def directory_charts(item: MapDisk, *, names: bool) -> list[Chart]:
+    """Draw the costliest directories as boxes in each other, by the time of a walk that each caused."""
+    found = directories(item, names=names)
+    if found is None:
+        return []
+    parents = [parent or ALL for parent in found["parent"]]
+    boxes = [(ALL, "", "all", 0.0), *zip(found["id"], parents, found["name"], found["seconds"], strict=True)]
+    others = found["whole"]["seconds"] - math.fsum(found["seconds"])
+    if found["shown"] < found["total"] and others > 0:
+        boxes.append(("others", ALL, f"{found['total'] - found['shown']:,} other directories", others))
+    above = {box: parent for box, parent, *_ in boxes}
+    called = {box: name for box, _, name, _ in boxes}
+    totals = dict.fromkeys(above, 0.0)
+    for box, _, _, own in boxes:
+        at = box
+        while at:
+            totals[at] += own
+            at = above[at]
+    ranked = sorted((box for box, *_ in boxes), key=lambda box: -totals[box])
+    own_s = {box: own for box, _, _, own in boxes}
+    return [
+        make_chart(
+            item.title,
+            [
+                {
+                    "type": "treemap",
+                    "ids": list(above),
+                    "parents": list(above.values()),
+                    "labels": [escape(name, quote=False) for name in called.values()],
+                    "values": list(own_s.values()),
+                    "branchvalues": "remainder",
+                    "level": _topmost(above, totals),
+                    "text": [format_seconds(seconds) for seconds in totals.values()],
+                    "textinfo": "label+text",
+                    "hovertemplate": "%{label}<br>%{text} in all, %{color:.3s}s in itself<extra></extra>",
+                    "maxdepth": 4,
+                    "tiling": {"pad": 2},
+                    "root": {"color": "rgba(0,0,0,0)"},
+                    "marker": {"colors": list(own_s.values()), "line": {"width": 1}},
+                    "meta": {"role": "main"},
+                }
+            ],
+            {"margin": {"l": 4, "r": 4, "t": 4, "b": 4}},
+            height=420,
+            note=f"{found['total']:,} directories; the {found['shown']:,} that cost most have boxes of their own."
+            if found["shown"] < found["total"]
+            else "",
+            columns=("directory", "in", "time in all", "time in itself"),
+            rows=[
+                [called[box], called.get(above[box], ""), format_seconds(totals[box]), format_seconds(own_s[box])]
+                for box in ranked[:LISTED]
+            ],
+        )
+    ]
+
+
+def _topmost(above: Mapping[str, str], totals: Mapping[str, float]) -> str:
+    """Return the first box from the outside in which none has nearly everything."""
+    inside: dict[str, list[str]] = {}
+    for box, parent in above.items():
+        inside.setdefault(parent, []).append(box)
+    at = ALL
+    while at in inside:
+        best = max(inside[at], key=lambda box: totals[box])
+        if totals[best] < ALONE * totals[at]:
+            break
+        at = best
+    return at
+
+
+MOST: Final = 800
 """The costliest directories of a disk that have a box each; their ancestors have one, too."""
 
 NO_DIRECTORY: Final = 0
@@ -497,8 +656,8 @@ def _names(volume: Directories, item: MapDisk, rows: NDArray[np.int64], *, names
     return told
 
 
-NAME_BUDGET: Final = 100_000
-"""Entries whose paths the page carries in any case; of a disk that has more, only where all are asked for."""
+NAME_BUDGET: Final = 3_800_000
+"""Characters of the page that entries may take; of a disk whose entries take more, only if all are asked for."""
 
 BLOCK: Final = 16_384
 """Names that are compressed together: the page unpacks and searches them in slices between two pictures."""
@@ -514,11 +673,12 @@ def entries(item: MapDisk, *, names: bool, all_paths: bool) -> dict[str, Any]:
     """
     tables = [layout.columns("entries") for layout in item.layouts]
     total = sum(map(len, tables))
-    carried = names and (all_paths or total <= NAME_BUDGET) and total > 0
-    return {"total": total, "withheld": not names, "packed": _packed(item) if carried else None}
+    packed = _packed(item, None if all_paths else NAME_BUDGET) if names and total else None
+    return {"total": total, "withheld": not names, "packed": packed}
 
 
-def _packed(item: MapDisk) -> dict[str, Any]:
+def _packed(item: MapDisk, budget: int | None) -> dict[str, Any] | None:
+    """Pack names and places of entries; None where they take more than a budget."""
     tables = [layout.columns("entries") for layout in item.layouts]
     base = np.cumsum([0, *(len(layout.columns("nodes")) for layout in item.layouts)])
     rows = [table["inode_node_row"].signed() for table in tables]
@@ -529,15 +689,16 @@ def _packed(item: MapDisk) -> dict[str, Any]:
     found, volume = stack.take(order), volume[order]
     ids, parents = ids_of(found["file_id"]), ids_of(found["parent_id"])
     above = _above(volume, ids, parents, len(tables))
-    return {
+    columns = {
         "volume": pyramid.array(volume),
         "node": pyramid.array(nodes[order], delta=True),
         "id": identifiers(ids),
         "above": pyramid.array(above, delta=True),
         "orphan": identifiers(parents[above < 0]),
-        "block": BLOCK,
-        "names": pack_names(found.texts("name")),
     }
+    spent = len(pyramid.script_json(columns))
+    packed_names = pack_names(found.texts("name"), None if budget is None else budget - spent)
+    return None if packed_names is None else {**columns, "block": BLOCK, "names": packed_names}
 
 
 def _above(
@@ -552,8 +713,18 @@ def _above(
     return above
 
 
-def pack_names(names: TextColumn) -> Sequence[str]:
-    """Compress names, spelled as components of paths, block by block, each with a zero before it."""
-    spelled = [path_component(name or "").encode("utf-8", "surrogatepass") for name in names.to_list()]
-    blocks = (spelled[first : first + BLOCK] for first in range(0, len(spelled), BLOCK))
-    return [pyramid.packed_bytes(b"".join(_ZERO + name for name in block)) for block in blocks]
+def pack_names(names: TextColumn, budget: int | None = None) -> list[str] | None:
+    """Compress names, spelled as components of paths, block by block, each with a zero before it.
+
+    None where they take more characters than a budget.
+    """
+    packed: list[str] = []
+    size = 0
+    spelled = names.to_list()
+    for first in range(0, len(spelled), BLOCK):
+        block = (path_component(name or "").encode("utf-8", "surrogatepass") for name in spelled[first : first + BLOCK])
+        packed.append(pyramid.packed_bytes(b"".join(_ZERO + name for name in block)))
+        size += len(packed[-1])
+        if budget is not None and size > budget:
+            return None
+    return packed

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.structs.arrays import dense_codes, first_places, intersect, match, runs_of, subtract, total, union
+from layoutscope.tables import Values, layout_findings
 from layoutscope.tables.schema import DATA_REGIONS
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.traits import TreeTraits
+    from layoutscope.findings import Finding
     from layoutscope.tables import VolumeLayout
-    from layoutscope.tables.columns import Table, Values
+    from layoutscope.tables.columns import Table
 
     Runs = NDArray[np.int64]
     Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
@@ -67,6 +69,8 @@ NOT_TOLD: Final = MapClass("not-told", "unknown in one of the two", UNKNOWN)
 FREE_NOW: Final = replace(FREE_SPACE, label="free in both, or freed")
 BY_CONDITION: Final = {"damaged": DAMAGED, "unread": DAMAGED, "locked": LOCKED}
 """Classes of nodes by their condition; sound nodes have the class of their tree."""
+DAMAGE: Final = frozenset({"checksum-mismatch", "structure-invalid", "truncated", "node-invalid", "keys-unordered"})
+"""Codes of findings about a block that does not hold what it should."""
 CHANGES: Final = (MOVED_HERE, CAME, MOVED_AWAY, WENT, NEW_DATA, OLD_DATA)
 """Between two states of a disk; they show through whatever shares their cells."""
 NOT_METADATA_REGIONS: Final = frozenset({"free", "pending-free", "unclaimed", "unread"})
@@ -133,6 +137,7 @@ def from_layouts(layouts: list[VolumeLayout], device: int = 0) -> Segments:
     base = 0
     for number, layout in enumerate(layouts):
         _collect_nodes(layout, device, base, collector)
+        _collect_damage(layout, device, collector)
         _collect_regions(layout, device, collector)
         _collect_files(layout, device, number, collector)
         base += len(layout.columns("nodes"))
@@ -148,6 +153,7 @@ def _known_classes(layouts: list[VolumeLayout]) -> tuple[MapClass, ...]:
     }
     kinds = {kind for layout in layouts for kind in _words(layout.columns("regions")["type"])}
     found = {word for layout in layouts for word in _words(layout.columns("nodes")["condition"])}
+    found |= {"damaged" for layout in layouts if damage_without_node(layout)}
     optional = [item for item in (PENDING, UNREAD) if item.key in kinds]
     return (
         *(tree_class(trees[tree]) for tree in sorted(trees)),
@@ -199,6 +205,22 @@ def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Col
     collector.add(own["image_offset"], own["size_bytes"], codes[whole], base + 1 + whole)
     parts, of_part = pieces.take(has_node), of_piece[has_node]
     collector.add(parts["image_offset"], parts["length_bytes"], codes[of_part], base + 1 + of_part)
+
+
+def damage_without_node(layout: VolumeLayout) -> list[Finding]:
+    """Return findings of damage at addresses where no node is known: what they say is all that is known of a block."""
+    nodes = layout.columns("nodes")
+    found = [item for item in layout_findings(layout) if item.code in DAMAGE and item.image_offset is not None]
+    places = np.array([item.image_offset for item in found], np.int64)
+    has_node = np.isin(places, nodes["image_offset"].signed()[nodes["image_offset"].is_known])
+    return [item for item, is_known in zip(found, has_node.tolist(), strict=True) if not is_known]
+
+
+def _collect_damage(layout: VolumeLayout, device: int, collector: _Collector) -> None:
+    places = [item.image_offset for item in damage_without_node(layout) if item.device == device]
+    if places:
+        start, length = np.array(places, np.int64), np.full(len(places), layout.facts.block_size_bytes, np.int64)
+        collector.add(Values(start, None), Values(length, None), collector.codes[DAMAGED.key], 0)
 
 
 def _on(table: Table, device: int) -> Table:
@@ -449,8 +471,11 @@ def packed_text(value: str) -> str:
 
 
 def packed_json(value: Any) -> str:
-    """Compress what is many small things."""
-    return packed_text(json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False))
+    """Compress what is many small things; arrays keep six decimals."""
+    plain = json.dumps(
+        value, separators=(",", ":"), sort_keys=True, allow_nan=False, default=lambda array: np.round(array, 6).tolist()
+    )
+    return packed_text(plain)
 
 
 def script_json(value: dict[str, Any]) -> str:

@@ -147,6 +147,24 @@ def drive_words_of(disks: Sequence[MapDisk]) -> list[dict[str, Any]]:
     return found
 
 
+def draw_rows(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], *, is_one_scale: bool = True) -> str:
+    """Return what the rows are, the colors, and the figure without a script."""
+    lead = f'<p class="lead muted">{_lead(disks)}</p>'
+    drawn = figure.static(disks, shares, is_one_scale=is_one_scale)
+    return f'{lead}{_key(disks, shares)}<div id="figure">{drawn}</div>'
+
+
+def _lead(disks: Sequence[MapDisk]) -> str:
+    drive = next(iter(figure.drives_of(disks)), "")
+    if not drive:
+        return "What fills each stretch of the disk; an empty part is free space."
+    words = f'Predicted for a <span id="drive">{escape(drive_words(drive))}</span>.'
+    lead = f"{words} {figure.dots_words(disks, drive)} An empty part is free space."
+    if len(disks) > figure.MAX_ROWS:
+        lead += f" The figure shows the first {figure.MAX_ROWS} of {len(disks):,} disks."
+    return lead
+
+
 def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
     """Return the first section: the sentence, what it is of, the figure without a script, causes and remedies.
 
@@ -154,18 +172,11 @@ def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) ->
     """
     headline = headline_of(disks) if disks else NO_TIME
     drive = next(iter(figure.drives_of(disks)), "")
-    lead = "What fills each stretch of the disk; an empty part is free space."
-    if drive:
-        words = f'Predicted for a <span id="drive">{escape(drive_words(drive))}</span>.'
-        lead = f"{words} {figure.dots_words(disks, drive)} An empty part is free space."
-    if len(disks) > figure.MAX_ROWS:
-        lead += f" The figure shows the first {figure.MAX_ROWS} of {len(disks):,} disks."
     warnings = "".join(_unread(disk, held, headline) for disk, held in zip(disks, shares, strict=True))
     why = f'<p id="why">{escape(cause_of(disks, drive))}</p>' if drive else ""
     return (
-        f'<section id="what"><h1>{escape(headline)}</h1><p class="lead muted">{lead}</p>{warnings}'
-        f'{_key(disks, shares)}<div id="figure" style="{figure.room(len(disks))}">'
-        f"{figure.static(disks, shares)}</div>{why}{_stories(disks, headline)}</section>"
+        f'<section id="what"><h1>{escape(headline)}</h1>{warnings}{draw_rows(disks, shares)}'
+        f"{why}{_stories(disks, headline)}</section>"
     )
 
 
@@ -225,16 +236,35 @@ def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str
     """
     cards = '<div class="card"></div>' * len(disks)
     holdings = "".join(_card(_holdings(disk, held)) for disk, held in zip(disks, shares, strict=True))
-    facts = "".join(_card("".join(_table(*fact) for fact in disk.facts)) for disk in disks if disk.facts)
+    facts = "".join(_card("".join(table(*fact) for fact in disk.facts)) for disk in disks if disk.facts)
     return "\n".join(
         [
             first_screen(disks, shares),
-            '<section id="map" class="scripted"></section>',
+            f'<section id="map" class="scripted"></section>{_help()}',
             *(_folded(anchor, *words, cards, "scripted") for anchor, words in PANELS.items() if _has(anchor, disks)),
             _folded("holdings", "Numbers", "What the disk holds, as the map shows it.", holdings),
             _folded("facts", "Facts", "The report's tables.", facts),
         ]
     )
+
+
+WAYS: Final = (
+    ("see what is at a place", "point at it, or tap it"),
+    (
+        "zoom in",
+        "drag over a stretch of disk, of time, or of both; Ctrl or Cmd and the wheel; two fingers; plus and minus",
+    ),
+    ("move", "arrow up, arrow down"),
+    ("go back", "double click, Backspace"),
+    ("see everything", "0"),
+    ("find a path, a file by its number, or a byte", "/"),
+)
+"""What a reader may want, and which keys and movements do it."""
+
+
+def _help() -> str:
+    rows = "".join(f'<tr><th scope="row">{want}</th><td>{way}</td></tr>' for want, way in WAYS)
+    return f'<details class="help scripted"><summary>Keyboard and mouse ( ? )</summary><table>{rows}</table></details>'
 
 
 def _has(anchor: str, disks: Sequence[MapDisk]) -> bool:
@@ -268,10 +298,12 @@ def _holdings(disk: MapDisk, shares: Sequence[Share]) -> str:
         for share in shares
         if share.size_bytes
     )
-    return _table(disk.title, ("what", "bytes", "share of the disk", "pieces"), rows)
+    return table(disk.title, ("what", "bytes", "share of the disk", "pieces"), rows)
 
 
-def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as HTML."""
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    caption = f"<caption>{escape(title)}</caption>" if title else ""
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -43,6 +43,7 @@
     node.append(...children.map((child) => child instanceof Node ? child : String(child)));
     return node;
   }
+  var byId = (id) => document.getElementById(id);
   function list(title, names, choose) {
     const options = names.map((name, place) => element("option", { value: place }, name));
     const box = element("select", { title }, ...options);
@@ -52,179 +53,145 @@
   function button(text, title, press) {
     return element("button", { type: "button", title, onclick: press }, text);
   }
-  function isDark() {
-    const forced = document.documentElement.dataset.theme;
-    return forced ? forced === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  }
   function save(blob, name) {
     const href = URL.createObjectURL(blob);
     element("a", { href, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(href), 1e3);
   }
-
-  // src/unpack.ts
-  var KINDS = {
-    u1: Uint8Array,
-    u2: Uint16Array,
-    u4: Uint32Array,
-    i4: Int32Array,
-    f4: Float32Array,
-    f8: Float64Array
-  };
-  var DIGITS = "!#$%()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_abcdefghijklmnopqrstuvwxyz{|";
-  var BASE = DIGITS.length;
-  var VALUES = new Uint8Array(128);
-  for (let i = 0; i < BASE; i++) VALUES[DIGITS.charCodeAt(i)] = i;
-  function bytesOf(text) {
-    const words = (text.length - 1) / 5;
-    const view = new DataView(new ArrayBuffer(4 * words));
-    for (let i = 0, at = 1; i < words; i++) {
-      let word = 0;
-      for (let k = 0; k < 5; k++) word = word * BASE + VALUES[text.charCodeAt(at++)];
-      view.setUint32(4 * i, word);
-    }
-    return new Uint8Array(view.buffer, 0, 4 * words - VALUES[text.charCodeAt(0)]);
+  function table({ columns, rows }, title = "") {
+    const head = element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)));
+    const body = rows.map((cells) => element("tr", {}, ...cells.map((cell) => element("td", {}, cell))));
+    const caption = title ? [element("caption", {}, title)] : [];
+    return element("table", {}, ...caption, element("thead", {}, head), element("tbody", {}, ...body));
   }
-  async function inflate(text) {
-    const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-  }
-  async function inflateText(text) {
-    return new TextDecoder().decode(await inflate(text));
-  }
-  async function unpack(packed) {
-    const planes = await inflate(packed.data);
-    const kind = KINDS[packed.type];
-    const width = kind.BYTES_PER_ELEMENT;
-    const n = packed.n;
-    const bytes = new Uint8Array(n * width);
-    for (let p = 0; p < width; p++) for (let i = 0, at = p * n; i < n; i++) bytes[i * width + p] = planes[at + i];
-    const values = new kind(bytes.buffer);
-    return packed.delta ? sums(values) : values;
-  }
-  function sums(differences) {
-    const out = new Float64Array(differences.length);
-    let sum = 0;
-    for (let i = 0; i < out.length; i++) {
-      sum += differences[i];
-      out[i] = sum;
-    }
-    return out;
-  }
-  async function unpackAll(object, keys) {
-    const arrays = await Promise.all(keys.map(async (key) => [key, await unpack(object[key])]));
-    return Object.fromEntries(arrays);
-  }
-  var Ids = class {
-    constructor(low, high) {
-      this.low = low;
-      this.high = high;
-    }
-    low;
-    high;
-    get length() {
-      return this.low.length;
-    }
-    text(i) {
-      return this.high[i] ? (BigInt(this.high[i]) << 32n | BigInt(this.low[i])).toString() : String(this.low[i]);
-    }
-    /** Where an identifier stands for the first time from a place on, before another, as far as they rise; -1: nowhere. */
-    find(id, from = 0, to = this.length) {
-      const [high, low] = halves(id);
-      const isBelow = (i) => this.high[i] < high || this.high[i] === high && this.low[i] < low;
-      const at = firstWhere(from, to, (i) => !isBelow(i));
-      return at < to && this.high[at] === high && this.low[at] === low ? at : -1;
-    }
-  };
-  function halves(id) {
-    if (!/^\d{1,20}$/.test(id)) return [-1, -1];
-    const whole = BigInt(id);
-    return [Number(whole >> 32n), Number(whole & 0xffffffffn)];
-  }
-  function firstWhere(from, to, holds) {
-    let [low, high] = [from, to];
-    while (low < high) {
-      const middle = low + high >>> 1;
-      if (holds(middle)) high = middle;
-      else low = middle + 1;
-    }
-    return low;
-  }
-  async function idsOf(packed) {
-    const { low, high } = await unpackAll(packed, ["low", "high"]);
-    return new Ids(low, high);
-  }
-  var COLUMNS = [
-    "tree",
-    "kind",
-    "condition",
-    "level",
-    "offset",
-    "size",
-    "records",
-    "xid",
-    "rank",
-    "fill",
-    "cost"
-  ];
-  async function nodesOf(packed) {
-    const columns = await unpackAll(packed, COLUMNS);
-    const { trees, classes, kinds, conditions, total } = packed;
-    const [id, first, last] = await Promise.all([packed.id, packed.first, packed.last].map(idsOf));
-    const { change, other } = packed;
-    const moves = change && other ? await unpackAll({ change, other }, ["change", "other"]) : null;
-    return { ...columns, moves, trees, classes, kinds, conditions, total, id, first, last };
-  }
-  async function unfold({ disks }) {
-    for (const disk of disks)
-      if (typeof disk.directories === "string") disk.directories = JSON.parse(await inflateText(disk.directories));
+  function textTable(title, rows) {
+    const place = element("div", { class: "rows" });
+    const box = element("details", { class: "told" }, element("summary", {}, `Show as table: ${title}`), place);
+    const refresh = () => box.open && place.replaceChildren(table(rows(), title));
+    box.addEventListener("toggle", refresh);
+    return { box, refresh };
   }
 
-  // src/places.ts
-  var SECTOR = 512;
-  var NodePlaces = class {
-    constructor(nodes) {
-      this.nodes = nodes;
-    }
-    nodes;
-    sorted = null;
-    widest = 1;
-    /** Places of the nodes that lie on this disk in the order of their addresses; sorted when they are asked for first. */
-    get ordered() {
-      if (this.sorted) return this.sorted;
-      const { offset, size } = this.nodes;
-      for (let i = 0; i < size.length; i++) if (offset[i] >= 0) this.widest = Math.max(this.widest, size[i]);
-      const many = offset.length;
-      const isHere = (i) => offset[i] >= 0;
-      const isExact = (byte) => byte < 0 || byte % SECTOR === 0 && (byte / SECTOR + 1) * many < 2 ** 53;
-      if (offset.every(isExact)) {
-        const keys = Float64Array.from(offset, (byte, i) => byte < 0 ? -1 : byte / SECTOR * many + i).sort();
-        const here = keys.subarray(firstWhere(0, many, (k) => keys[k] >= 0));
-        this.sorted = Uint32Array.from(here, (key) => key % many);
-      } else
-        this.sorted = Uint32Array.from(offset.keys()).filter(isHere).sort((a, b) => offset[a] - offset[b]);
-      return this.sorted;
-    }
-    /** Places of the nodes that overlap a stretch of disk, and perhaps of some just before it, by their addresses. */
-    near(low, high) {
-      const { ordered } = this;
-      const { offset } = this.nodes;
-      const first = (byte) => firstWhere(0, ordered.length, (k) => offset[ordered[k]] >= byte);
-      return ordered.subarray(first(low - this.widest + 1), first(high));
-    }
-    /** Give each node that overlaps a stretch to somebody, until he has seen enough. */
-    some(low, high, isEnough) {
-      const { offset, size } = this.nodes;
-      const { ordered } = this;
-      const behind = low - this.widest + 1;
-      for (let k = firstWhere(0, ordered.length, (at) => offset[ordered[at]] >= behind); k < ordered.length; k++) {
-        const i = ordered[k];
-        if (offset[i] >= high) return false;
-        if (offset[i] + size[i] > low && isEnough(i)) return true;
+  // src/plots.ts
+  var plotly = () => Plotly;
+  var CONFIG = {
+    displayModeBar: false,
+    showTips: false,
+    doubleClick: false,
+    plotlyServerURL: ""
+  };
+  var NARROW = 560;
+  var isTouch = () => matchMedia("(hover: none)").matches;
+  var known = /* @__PURE__ */ new Map();
+  function color(name) {
+    const before = known.get(name);
+    if (before) return before;
+    const probe = element("span", {});
+    probe.style.cssText = `color: var(--${name}); forced-color-adjust: none; display: none`;
+    document.body.append(probe);
+    const found2 = getComputedStyle(probe).color;
+    probe.remove();
+    known.set(name, found2);
+    return found2;
+  }
+  function themed(trace) {
+    const role = trace.meta?.role;
+    if (!role) return trace;
+    const hue = color(String(role));
+    const marker = trace.marker;
+    const scale = [
+      [0, color("line")],
+      [1, hue]
+    ];
+    const shades = { colorscale: scale, line: { width: 1, color: color("bg") } };
+    return {
+      ...trace,
+      ...marker && { marker: { ...marker, ...marker.colors ? shades : { color: hue } } },
+      ...trace.line ? { line: { ...trace.line, color: hue } } : {},
+      ...trace.fill ? { fillcolor: hue } : {}
+    };
+  }
+  function plotLayout(extra) {
+    const [fg, line] = [color("fg"), color("line")];
+    const layout = {
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      margin: { l: 64, r: 12, t: 8, b: 44 },
+      hovermode: "closest",
+      hoverlabel: { bgcolor: color("panel"), bordercolor: line, font: { color: fg } },
+      showlegend: false,
+      ...extra,
+      font: { color: fg, size: 12, family: "system-ui, sans-serif" }
+    };
+    const axis = { gridcolor: line, zeroline: false, linecolor: line };
+    for (const key of Object.keys(layout))
+      if (/^[xy]axis/.test(key)) layout[key] = { ...axis, ...layout[key] };
+    layout.dragmode = isTouch() ? false : "zoom";
+    layout.shapes = (layout.shapes ?? []).map((shape) => ({ ...shape, line: { width: 1.5, color: fg } }));
+    return layout;
+  }
+  var seen = /* @__PURE__ */ new Map();
+  function plotIn(holder, height, label, draw, listen = () => {
+  }) {
+    const plot = element("div", { class: "plot", role: "figure", "aria-label": label });
+    plot.style.height = height;
+    holder.append(plot);
+    const go = async () => {
+      plot.dataset.drawn = "begun";
+      await draw(plot);
+      plot.dataset.drawn = "yes";
+    };
+    const sight = (entries) => {
+      const isSeen = entries[entries.length - 1].isIntersecting;
+      if (isSeen === seen.has(plot)) return;
+      if (isSeen) {
+        seen.set(plot, go);
+        go().then(() => listen(plot));
+      } else {
+        seen.delete(plot);
+        plotly().purge(plot);
+        plot.dataset.drawn = "no";
       }
-      return false;
-    }
-  };
+    };
+    new IntersectionObserver(sight, { rootMargin: "200px" }).observe(plot);
+    return plot;
+  }
+  var redraw = (plot) => seen.get(plot)?.();
+  function followTheme(draw) {
+    const again = () => {
+      known.clear();
+      return Promise.all([draw(), ...[...seen.values()].map((one) => one())]);
+    };
+    const isDark = matchMedia("(prefers-color-scheme: dark)");
+    byId("theme").addEventListener("click", () => {
+      const { dataset: dataset2 } = document.documentElement;
+      dataset2.theme = (dataset2.theme || (isDark.matches ? "dark" : "light")) === "dark" ? "light" : "dark";
+      return again();
+    });
+    for (const media of [isDark, matchMedia("(forced-colors: active)")]) media.addEventListener("change", again);
+    const { classList, dataset } = document.documentElement;
+    let theme;
+    const print = (isPrinted) => () => {
+      if (isPrinted) theme = dataset.theme;
+      dataset.theme = isPrinted ? "light" : theme ?? "";
+      classList.toggle("printed", isPrinted);
+      return again();
+    };
+    addEventListener("beforeprint", print(true));
+    addEventListener("afterprint", print(false));
+    let wide = innerWidth;
+    addEventListener("resize", () => {
+      if (innerWidth === wide) return;
+      wide = innerWidth;
+      return again();
+    });
+  }
+
+  // src/payload.ts
+  function ofVolume({ volumes }, place) {
+    const name = volumes[place]?.name;
+    return name ? `${name}: ` : "";
+  }
 
   // src/words.ts
   var UNITS = [
@@ -275,475 +242,6 @@
       const code = found2.codePointAt(0).toString(16);
       return code.length > 4 ? `\\U${code.padStart(8, "0")}` : `\\u${code.padStart(4, "0")}`;
     });
-  }
-
-  // src/selection.ts
-  var Selection = class {
-    constructor(all, places = new NodePlaces(all)) {
-      this.all = all;
-      this.places = places;
-    }
-    all;
-    places;
-    /** Places in the disk's nodes. */
-    nodes = [];
-    /** How it was chosen, as the table's title goes on. */
-    about = "";
-    listeners = [];
-    flags = null;
-    choose(nodes, about) {
-      this.nodes = nodes;
-      this.about = nodes.length ? about : "";
-      this.flags = null;
-      for (const listener of this.listeners) listener();
-    }
-    /** Choose the nodes for which something holds. */
-    where(holds, about) {
-      const nodes = [];
-      for (let i = 0; i < this.all.offset.length; i++) if (holds(i)) nodes.push(i);
-      this.choose(nodes, about);
-    }
-    /** Choose the nodes that overlap a stretch of disk. */
-    between(low, high) {
-      const { offset, size } = this.all;
-      const about = `between bytes ${counted(low)} and ${counted(high)}`;
-      this.where((i) => offset[i] < high && offset[i] + size[i] > low, about);
-    }
-    /** Choose the nodes at some places of the disk. */
-    at(places, about) {
-      const wanted = new Uint8Array(this.all.offset.length);
-      for (const place of places)
-        this.places.some(place, place + 1, (i) => {
-          wanted[i] = 1;
-          return false;
-        });
-      this.where((i) => wanted[i] === 1, about);
-    }
-    /** Whether a node is chosen, by its place. */
-    get isChosen() {
-      if (!this.flags) {
-        this.flags = new Uint8Array(this.all.offset.length);
-        for (const i of this.nodes) this.flags[i] = 1;
-      }
-      return this.flags;
-    }
-    /** Hear of each choice at once. */
-    whenChosen(listener) {
-      this.listeners.push(listener);
-    }
-    told() {
-      let bytes = 0;
-      for (const i of this.nodes) bytes += this.all.size[i];
-      return this.nodes.length ? `${plural(this.nodes.length, "node")} ${this.about}, ${bytesText(bytes)}` : "";
-    }
-  };
-  var COLUMNS2 = [
-    "tree",
-    "kind",
-    "node",
-    "byte",
-    "size",
-    "level",
-    "records",
-    "xid",
-    "fill %",
-    "ms to read",
-    "first key",
-    "last key",
-    "condition"
-  ];
-  function row(nodes, i) {
-    return [
-      nodes.trees[nodes.tree[i]],
-      nodes.kinds[nodes.kind[i]],
-      nodes.id.text(i),
-      String(nodes.offset[i]),
-      String(nodes.size[i]),
-      nodes.level[i] === 255 ? "" : String(nodes.level[i]),
-      String(nodes.records[i]),
-      nodes.xid[i] ? String(nodes.xid[i]) : "",
-      nodes.fill[i] === 255 ? "" : String(nodes.fill[i]),
-      nodes.cost[i] ? String(nodes.cost[i] / 1e3) : "",
-      nodes.first.text(i),
-      nodes.last.text(i),
-      nodes.conditions[nodes.condition[i]]
-    ];
-  }
-  function csv({ all, nodes }) {
-    return [COLUMNS2, ...nodes.map((i) => row(all, i))].map((cells) => `${cells.join(",")}\r
-`).join("");
-  }
-
-  // src/chosen.ts
-  var SHOWN = 12;
-  function chosenTable(selection) {
-    const box = element("div", { class: "chosen", role: "status" });
-    selection.whenChosen(() => box.replaceChildren(...selection.nodes.length ? content(selection) : []));
-    return box;
-  }
-  function content(selection) {
-    const bar = element(
-      "div",
-      { class: "bar" },
-      element("b", {}, selection.told()),
-      button("copy", "copy the table as CSV", () => navigator.clipboard.writeText(csv(selection))),
-      button(
-        "save as CSV",
-        "keep the table as a file",
-        () => save(new Blob([csv(selection)], { type: "text/csv" }), "nodes.csv")
-      ),
-      button("clear selection", "list none of them", () => selection.choose([], ""))
-    );
-    const head = element("tr", {}, ...COLUMNS2.map((name) => element("th", { scope: "col" }, name)));
-    const rows = selection.nodes.slice(0, SHOWN).map((i) => element("tr", {}, ...row(selection.all, i).map((cell) => element("td", {}, cell))));
-    const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
-    const left = selection.nodes.length - rows.length;
-    return [bar, table, ...left > 0 ? [element("p", { class: "muted" }, `and ${counted(left)} more`)] : []];
-  }
-
-  // src/plots.ts
-  var plotly = () => Plotly;
-  var CONFIG = {
-    displayModeBar: false,
-    showTips: false,
-    doubleClick: false,
-    plotlyServerURL: ""
-  };
-  var NARROW = 560;
-  function plain(text) {
-    return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  }
-  var known = /* @__PURE__ */ new Map();
-  function colour(name) {
-    const before = known.get(name);
-    if (before) return before;
-    const probe = element("span", {});
-    probe.style.cssText = `color: var(${name}); forced-color-adjust: none; display: none`;
-    document.body.append(probe);
-    const found2 = getComputedStyle(probe).color;
-    probe.remove();
-    known.set(name, found2);
-    return found2;
-  }
-  function plotLayout(extra) {
-    const [fg, line] = [colour("--fg"), colour("--line")];
-    const layout = {
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
-      font: { color: fg, size: 12, family: "system-ui, sans-serif" },
-      margin: { l: 64, r: 12, t: 8, b: 44 },
-      hovermode: "closest",
-      hoverlabel: { bgcolor: colour("--panel"), bordercolor: line, font: { color: fg } },
-      showlegend: false,
-      ...extra
-    };
-    const axis = { gridcolor: line, zeroline: false, linecolor: line };
-    for (const key of Object.keys(layout))
-      if (/^[xy]axis/.test(key)) layout[key] = { ...axis, ...layout[key] };
-    return layout;
-  }
-  var seen = /* @__PURE__ */ new Map();
-  var forgetColours = () => known.clear();
-  var redrawAll = () => Promise.all([...seen.values()].map((draw) => draw()));
-  function plotIn(holder, height, label, draw) {
-    const plot = element("div", { class: "plot", role: "figure", "aria-label": label });
-    plot.style.height = height;
-    holder.append(plot);
-    const go = async () => {
-      plot.dataset.drawn = "begun";
-      await draw(plot);
-      plot.dataset.drawn = "yes";
-    };
-    const sight = (entries) => {
-      const isSeen = entries[entries.length - 1].isIntersecting;
-      if (isSeen === seen.has(plot)) return;
-      if (isSeen) {
-        seen.set(plot, go);
-        go();
-      } else {
-        seen.delete(plot);
-        plotly().purge(plot);
-        plot.dataset.drawn = "no";
-      }
-    };
-    new IntersectionObserver(sight, { rootMargin: "200px" }).observe(plot);
-    return plot;
-  }
-  var redraw = (plot) => seen.get(plot)?.();
-
-  // src/tip.ts
-  var APART = 14;
-  var Tip = class {
-    box = element("div", { class: "tip", hidden: "" });
-    constructor() {
-      document.body.append(this.box);
-    }
-    show(e, lines) {
-      const { box } = this;
-      box.textContent = lines.join("\n");
-      box.hidden = false;
-      const { offsetWidth: wide, offsetHeight: high } = box;
-      const left = e.clientX + APART + wide > innerWidth ? Math.max(4, e.clientX - APART - wide) : e.clientX + APART;
-      const top = e.clientY + APART + high > innerHeight ? Math.max(4, e.clientY - APART - high) : e.clientY + APART;
-      box.style.transform = `translate(${left}px, ${top}px)`;
-    }
-    hide() {
-      this.box.hidden = true;
-    }
-  };
-
-  // src/figure.ts
-  var NEAR = 9;
-  var TURN = 200;
-  var HEAD = 44;
-  var LABEL_TURNS = 0.38;
-  var LETTER = 6.6;
-  var hueOf = (roles, key) => {
-    const role = roles.find((one) => one.key === key);
-    return role ? isDark() ? role.dark : role.light : colour("--fg");
-  };
-  var Figure = class {
-    constructor(page2, disks, view, holder) {
-      this.page = page2;
-      this.disks = disks;
-      this.view = view;
-      this.holder = holder;
-      this.made = { ...page2.figure, data: [...page2.figure.data, ...disks.flatMap((_, i) => found(page2.figure, i))] };
-      const label = "what fills each stretch of each disk, and where the head goes over time; plus and minus zoom, arrows move, 0 shows everything, Backspace goes back";
-      this.plot = element("div", {
-        class: "plot",
-        tabindex: 0,
-        role: "application",
-        "aria-label": label
-      });
-      holder.append(this.plot);
-      view.whenChanged(() => this.draw());
-    }
-    page;
-    disks;
-    view;
-    holder;
-    plot;
-    made;
-    tip = new Tip();
-    turned = 1;
-    /** Draw, and listen once there is something to listen to. */
-    async start() {
-      await this.draw();
-      const { plot, view } = this;
-      plot.on("plotly_relayout", () => this.dragged());
-      plot.on("plotly_doubleclick", () => view.back());
-      plot.addEventListener("wheel", (e) => this.wheel(e), { passive: false, capture: true });
-      plot.addEventListener("keydown", (e) => this.press(e));
-      plot.addEventListener("pointermove", (e) => e.pointerType === "mouse" && !e.buttons && this.point(e));
-      plot.addEventListener("pointerup", (e) => e.pointerType !== "mouse" && this.point(e));
-      plot.addEventListener("pointerleave", (e) => e.pointerType === "mouse" && this.tip.hide());
-    }
-    async draw() {
-      this.tip.hide();
-      const { range } = this.view;
-      const [unit] = this.made.unit;
-      const filled = this.disks.map((drawn) => this.values(drawn, range));
-      const data = this.made.data.map((trace) => {
-        const { disk, part, role } = trace.meta;
-        const looks = trace.marker ?? trace.line;
-        const hue = part === "found" ? colour("--fg") : hueOf(this.made.roles, part === "path" ? "data" : role);
-        const key = trace.marker ? "marker" : "line";
-        const values = filled[disk](part, role, unit);
-        if (part === "marks") values.x = values.y.map(() => this.leftOf(String(trace.xaxis)) / 2);
-        return { ...trace, [key]: { ...looks, color: hue }, ...values };
-      });
-      await plotly().react(this.plot, data, this.layout(), CONFIG);
-    }
-    /** What the traces of a disk show; the twin is in `layoutscope/report/map/figure.py`. */
-    values(drawn, range) {
-      const { disk, reads, marks } = drawn;
-      const { low, high, from, to } = range;
-      const { bins: count, dots } = this.made;
-      const width = (high - low) / count;
-      const held = drawn.bins(low, high, count);
-      const seen2 = [];
-      for (let i = 0; i < reads.time.length; i++)
-        if (reads.time[i] >= from && reads.time[i] <= to && reads.place[i] >= low && reads.place[i] <= high)
-          seen2.push(i);
-      const step = Math.max(1, Math.ceil(seen2.length / dots));
-      const shown2 = step > 1 ? seen2.filter((_, k) => k % step === 0) : seen2;
-      const at = (own, unit) => ({
-        x: own.map((i) => reads.time[i]),
-        y: own.map((i) => reads.place[i] / unit)
-      });
-      return (part, role, unit) => {
-        if (part === "dots")
-          return at(
-            shown2.filter((i) => reads.role[i] === role),
-            unit
-          );
-        if (part === "path")
-          return step * reads.step === 1 ? at([...reads.time.keys()].slice(...ends(seen2)), unit) : { x: [], y: [] };
-        if (part === "found") return { x: marks.map(() => 1), y: marks.map((byte) => (byte - disk.start) / unit) };
-        const share = held.get(role) ?? new Float64Array(count);
-        const there = [...share.keys()].filter((i) => share[i] > 0);
-        const y = there.map((i) => (low + (i + 0.5) * width) / unit);
-        if (part === "marks") return { y };
-        return { x: there.map((i) => share[i]), y, width: there.map(() => width / unit) };
-      };
-    }
-    leftOf(axis) {
-      return this.made.layout[axis.replace("x", "xaxis")].range[0];
-    }
-    /** Where the rows are, from bottom to top, in a figure of a height. */
-    tops(height) {
-      const foot = this.made.layout.margin.b;
-      const rows = this.made.layout.annotations.filter(({ name }) => name === "caption").length;
-      return Array.from({ length: rows }, (_, i) => [1 - (i + 1) / rows, 1 - i / rows - HEAD / (height - foot)]);
-    }
-    layout() {
-      const [unit] = this.made.unit;
-      const { low, high, from, to } = this.view.range;
-      const { ends: ends2, seconds } = this.page.drives[this.view.drive] ?? { ends: [], seconds: 0 };
-      const wide = this.plot.clientWidth;
-      const isNarrow = wide < NARROW;
-      const [fg, muted3] = [colour("--fg"), colour("--muted")];
-      const height = this.holder.clientHeight;
-      const tops = this.tops(height);
-      const layout = {
-        ...this.made.layout,
-        height,
-        width: wide,
-        font: { ...this.made.layout.font, color: fg }
-      };
-      for (const key of Object.keys(layout)) {
-        if (key.startsWith("yaxis")) {
-          const [domain, range] = [tops[Number(key.slice(5) || 1) - 1], [low / unit, high / unit]];
-          layout[key] = { ...layout[key], domain, range };
-        }
-        const axis = layout[key];
-        const title = isNarrow && axis.title ? { title: { text: "seconds" } } : {};
-        if (/^xaxis(\d*[02468])$/.test(key)) layout[key] = { ...axis, range: [from, to], ...title };
-        else if (key.startsWith("xaxis") && isNarrow && axis.domain && axis.domain[1] < 1)
-          layout[key] = { ...axis, tickvals: [0], title: { text: "" } };
-      }
-      const most = Math.floor((wide - 70) / LETTER);
-      const captions = this.made.layout.annotations.filter(({ name }) => name === "caption").map((caption, i) => ({
-        ...caption,
-        y: tops[i][1],
-        text: cut(String(caption.text), most),
-        font: { size: 12, color: muted3 }
-      }));
-      const labels = ends2.map(({ label }) => {
-        const x = Math.min(Math.max(Number(label.x), from), to);
-        const turns = (x - from) / (to - from) > LABEL_TURNS;
-        return { ...label, x, xanchor: turns ? "right" : "left", visible: seconds > 0 };
-      });
-      layout.annotations = [...captions, ...labels];
-      layout.shapes = ends2.map(({ shape }) => ({ ...shape, line: { width: 1.5, color: fg } }));
-      layout.dragmode = matchMedia("(hover: none)").matches ? false : "zoom";
-      return layout;
-    }
-    /** Plotly has zoomed: all axes of positions match, and all of times. */
-    dragged() {
-      const { yaxis, xaxis2 } = this.plot._fullLayout;
-      const [unit] = this.made.unit;
-      const [low, high] = yaxis.range.map((place) => place * unit);
-      const [from, to] = xaxis2?.range ?? [this.view.range.from, this.view.range.to];
-      this.view.show({ low: Math.round(low), high: Math.round(high), from, to });
-    }
-    /** Where a pointer is: on which disk, at which byte and time, over the bars or the walk. */
-    place(e) {
-      const box = this.plot.getBoundingClientRect();
-      const [x, y] = [e.clientX - box.left, e.clientY - box.top];
-      const { low, high, from, to } = this.view.range;
-      for (const disk of this.disks.keys()) {
-        const up = this.plot._fullLayout[disk ? `yaxis${disk + 1}` : "yaxis"];
-        if (y < up._offset || y > up._offset + up._length) continue;
-        const walk = this.plot._fullLayout[`xaxis${2 * disk + 2}`];
-        const isWalk = walk !== void 0 && x >= walk._offset;
-        const byte = high - (y - up._offset) / up._length * (high - low);
-        const time = walk ? from + (x - walk._offset) / walk._length * (to - from) : 0;
-        const scale = [walk ? walk._length / (to - from) : 1, up._length / (high - low)];
-        return { disk, byte, time, isWalk, scale };
-      }
-      return null;
-    }
-    point(e) {
-      const at = this.place(e);
-      if (!at) {
-        this.tip.hide();
-        return;
-      }
-      const drawn = this.disks[at.disk];
-      const { low, high } = this.view.range;
-      if (!at.isWalk) {
-        const width = (high - low) / this.made.bins;
-        const first = low + Math.floor((at.byte - low) / width) * width;
-        this.tip.show(e, drawn.lines(Math.floor(first), Math.floor(first + width)));
-        return;
-      }
-      const { time, place } = drawn.reads;
-      let [best, near] = [-1, NEAR ** 2];
-      for (let i = 0; i < time.length; i++) {
-        const far = ((time[i] - at.time) * at.scale[0]) ** 2 + ((place[i] - at.byte) * at.scale[1]) ** 2;
-        if (far < near) [best, near] = [i, far];
-      }
-      if (best < 0) this.tip.hide();
-      else this.tip.show(e, drawn.readLines(best));
-    }
-    /** With Ctrl or Cmd, as trackpads send a pinch; else the page scrolls. */
-    wheel(e) {
-      if (!(e.ctrlKey || e.metaKey)) return;
-      e.preventDefault();
-      const at = this.place(e)?.byte;
-      const isFirst = this.turned === 1;
-      this.turned *= 2 ** (e.deltaY / TURN);
-      if (!isFirst) return;
-      requestAnimationFrame(() => {
-        const factor = this.turned;
-        this.turned = 1;
-        this.view.zoom(factor, at);
-      });
-    }
-    press(e) {
-      const { view } = this;
-      const acts = {
-        "+": () => view.zoom(1 / 4),
-        "=": () => view.zoom(1 / 4),
-        "-": () => view.zoom(4),
-        "0": () => view.show(view.whole()),
-        Backspace: () => view.back(),
-        ArrowUp: () => view.move(1 / 4),
-        ArrowDown: () => view.move(-1 / 4),
-        Escape: () => this.tip.hide()
-      };
-      const act = e.ctrlKey || e.metaKey || e.altKey ? void 0 : acts[e.key];
-      if (!act) return;
-      e.preventDefault();
-      act();
-    }
-    /** Keep what is seen as a file; it is made here. */
-    async keep() {
-      const size = { width: this.plot.clientWidth, height: this.plot.clientHeight };
-      const svg = await plotly().toImage(this.plot, { format: "svg", ...size, imageDataOnly: true });
-      save(new Blob([svg], { type: "image/svg+xml" }), "layoutscope.svg");
-    }
-  };
-  function found({ data }, disk) {
-    const bars = data.find(({ meta }) => meta.disk === disk);
-    if (!bars) return [];
-    const marker = { symbol: "triangle-left", size: 9 };
-    const on = { xaxis: bars.xaxis, yaxis: bars.yaxis, hoverinfo: "none", cliponaxis: false };
-    return [{ type: "scatter", mode: "markers", meta: { disk, part: "found", role: "" }, marker, ...on }];
-  }
-  function ends(seen2) {
-    return seen2.length ? [Math.max(0, seen2[0] - 1), seen2[seen2.length - 1] + 2] : [0, 0];
-  }
-  function cut(text, most) {
-    return text.length > most ? `${text.slice(0, Math.max(1, most - 1))}…` : text;
-  }
-
-  // src/payload.ts
-  function ofVolume({ volumes }, place) {
-    const name = volumes[place]?.name;
-    return name ? `${name}: ` : "";
   }
 
   // src/search.ts
@@ -842,70 +340,126 @@
     return Array.from({ length: Math.min(256, Math.ceil(length / cell)) }, (_, i) => start2 + i * cell);
   }
 
-  // src/tables.ts
-  var PARTS = 16;
-  function textTable(title, tell) {
-    const place = element("div", { class: "rows" });
-    const box = element("details", { class: "told" }, element("summary", {}, `Show as table: ${title}`), place);
-    const refresh = async () => {
-      if (box.open) place.replaceChildren(...content2(title, await tell()));
-    };
-    box.addEventListener("toggle", refresh);
-    return { box, refresh };
+  // src/selection.ts
+  var SHOWN = 12;
+  var Selection = class {
+    constructor(all) {
+      this.all = all;
+    }
+    all;
+    /** Places in the disk's nodes. */
+    nodes = [];
+    about = "";
+    listeners = [];
+    choose(nodes, about = "") {
+      this.nodes = nodes;
+      this.about = about;
+      for (const listener of this.listeners) listener();
+    }
+    /** Choose the nodes that overlap a stretch of disk. */
+    between(low, high) {
+      const { offset, size } = this.all;
+      const nodes = [...offset.keys()].filter((i) => offset[i] < high && offset[i] + size[i] > low);
+      this.choose(nodes, `between bytes ${counted(low)} and ${counted(high)}`);
+    }
+    whenChosen(listener) {
+      this.listeners.push(listener);
+    }
+    title() {
+      const bytes = this.nodes.reduce((sum, i) => sum + this.all.size[i], 0);
+      return this.nodes.length ? `${plural(this.nodes.length, "node")} ${this.about}, ${bytesText(bytes)}` : "";
+    }
+  };
+  function chosenTable(selection) {
+    const box = element("div", { class: "chosen", role: "status" });
+    selection.whenChosen(() => box.replaceChildren(...selection.nodes.length ? content(selection) : []));
+    return box;
   }
-  function content2(title, { columns, rows, note }) {
-    const head = element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)));
-    const body = rows.map((cells) => element("tr", {}, ...cells.map((cell) => element("td", {}, cell))));
-    const parts = [element("caption", {}, title), element("thead", {}, head), element("tbody", {}, ...body)];
-    return [element("table", {}, ...parts), ...note ? [element("p", { class: "muted" }, note)] : []];
+  function content(selection) {
+    const { nodes, all } = selection;
+    const text = () => csv(selection);
+    const keep = () => save(new Blob([text()], { type: "text/csv" }), "nodes.csv");
+    const bar = element(
+      "div",
+      { class: "bar" },
+      element("b", {}, selection.title()),
+      button("copy", "copy the table as CSV", () => navigator.clipboard.writeText(text())),
+      button("save as CSV", "keep the table as a file", keep),
+      button("clear selection", "list none of them", () => selection.choose([]))
+    );
+    const shown2 = table({ columns: COLUMNS, rows: nodes.slice(0, SHOWN).map((i) => row(all, i)) });
+    const left = nodes.length - SHOWN;
+    return [bar, shown2, ...left > 0 ? [element("p", { class: "muted" }, `and ${counted(left)} more`)] : []];
   }
-  var placeText = (mib) => bytesText(Math.max(0, Math.round(mib * 2 ** 20)));
-  var spanOf = (x) => (low, high) => `${x(low)} to ${x(high)}`;
-  async function partsOf(picture, span, y = placeText, most = PARTS) {
-    const counts = await unpack(picture.counts);
-    const { columns, rows } = picture;
-    const at = ([low, high], share) => low + share * (high - low);
-    const parts = Math.min(PARTS, most, columns);
-    return Array.from({ length: parts }, (_, part) => {
-      const [first, end] = [part, part + 1].map((n) => Math.round(n * columns / parts));
-      const [from, to] = [first, end].map((column) => at(picture.x, column / columns));
-      let [many, low, high] = [0, rows, -1];
-      for (let r = 0; r < rows; r++)
-        for (let c = first; c < end; c++) {
-          const n = counts[r * columns + c];
-          if (!n) continue;
-          many += n;
-          low = Math.min(low, r);
-          high = r;
-        }
-      const [least, most2] = [low / rows, (high + 1) / rows].map((share) => y(at(picture.y, share)));
-      return [span(from, to, end === columns), counted(many), many ? least : "", many ? most2 : ""];
-    });
+  var COLUMNS = [
+    ...["tree", "kind", "node", "byte", "size", "level", "records", "xid", "fill %", "ms to read"],
+    ...["first key", "last key", "condition"]
+  ];
+  function row(n, i) {
+    return [
+      n.trees[n.tree[i]],
+      n.kinds[n.kind[i]],
+      n.id.text(i),
+      String(n.offset[i]),
+      String(n.size[i]),
+      n.level[i] === 255 ? "" : String(n.level[i]),
+      String(n.records[i]),
+      n.xid[i] ? String(n.xid[i]) : "",
+      n.fill[i] === 255 ? "" : String(n.fill[i]),
+      n.cost[i] ? String(n.cost[i] / 1e3) : "",
+      n.first.text(i),
+      n.last.text(i),
+      n.conditions[n.condition[i]]
+    ];
   }
+  function csv({ all, nodes }) {
+    return [COLUMNS, ...nodes.map((i) => row(all, i))].map((cells) => `${cells.join(",")}\r
+`).join("");
+  }
+
+  // src/tip.ts
+  var APART = 14;
+  var Tip = class {
+    box = element("div", { class: "tip", hidden: "" });
+    constructor() {
+      document.body.append(this.box);
+    }
+    show(e, lines) {
+      const { box } = this;
+      box.textContent = lines.join("\n");
+      box.hidden = false;
+      const { offsetWidth: wide, offsetHeight: high } = box;
+      const left = e.clientX + APART + wide > innerWidth ? Math.max(4, e.clientX - APART - wide) : e.clientX + APART;
+      const top = e.clientY + APART + high > innerHeight ? Math.max(4, e.clientY - APART - high) : e.clientY + APART;
+      box.style.transform = `translate(${left}px, ${top}px)`;
+    }
+    /** Show what is where a mouse points, or a finger taps. */
+    follow(plot, point) {
+      plot.addEventListener("pointermove", (e) => e.pointerType === "mouse" && !e.buttons && point(e));
+      plot.addEventListener("pointerup", (e) => e.pointerType !== "mouse" && point(e));
+      plot.addEventListener("pointerleave", (e) => e.pointerType === "mouse" && this.hide());
+    }
+    hide() {
+      this.box.hidden = true;
+    }
+  };
+
+  // src/turns.ts
+  var pause = (milliseconds = 0) => new Promise((done) => setTimeout(done, milliseconds));
 
   // src/detail.ts
   var CELLS = MOST_COLUMNS * 64;
   var MOST_MARKS = 1500;
   var REST_MS = 90;
-  var COLOURS = {
-    level: { of: ({ level }, i) => level[i] === 255 ? null : level[i], title: "level" },
-    age: { of: ({ xid }, i) => xid[i] || null, title: "transaction" },
-    cost: { of: ({ cost }, i) => cost[i] ? Math.log10(cost[i] / 1e6) : null, title: "seconds to read" },
-    fill: { of: ({ fill }, i) => fill[i] === 255 ? null : fill[i], title: "% full" }
-  };
-  var KINDS2 = ["kind", ...Object.keys(COLOURS)];
+  var PARTS = 16;
   var Detail = class {
-    constructor(page2, disks, view, holder) {
-      this.page = page2;
+    constructor(page, disks, view, holder) {
+      this.page = page;
       this.disks = disks;
       this.view = view;
       this.number = worst(disks);
       const titles = disks.map(({ disk }) => disk.title);
       this.choose = list("disk", titles, (place) => this.turnTo(place));
-      this.colours = list("what colors metadata", KINDS2, (place) => {
-        this.by = place;
-        return this.draw();
-      });
       this.all = button("show all", "back to all of the disk and all of the time", () => view.show(view.whole()));
       const nodes = button(
         "list metadata blocks in view",
@@ -916,7 +470,6 @@
         "div",
         { class: "bar" },
         ...disks.length > 1 ? [this.choose] : [],
-        element("label", { class: "muted" }, "color by ", this.colours),
         nodes,
         this.all,
         this.caption
@@ -924,7 +477,14 @@
       holder.append(element("h2", {}, "What is stored where"), searchField(this), this.info, bar);
       this.words = textTable("what is stored where", () => this.rows());
       const label = "cells of the stretch that the figure shows, from its first byte at the bottom left";
-      this.plot = plotIn(holder, "60vh", label, () => this.react());
+      this.plot = plotIn(
+        holder,
+        "60vh",
+        label,
+        () => this.react(),
+        () => this.listen()
+      );
+      this.tip.follow(this.plot, (e) => this.point(e));
       holder.append(this.words.box, ...disks.map(({ selection }) => chosenTable(selection)));
       for (const { selection } of disks) selection.whenChosen(() => this.draw());
       this.choose.value = String(this.number);
@@ -935,8 +495,6 @@
     view;
     /** Which disk is shown. */
     number = 0;
-    /** What colours metadata, as a place among the kinds. */
-    by = 0;
     from = 0;
     cell = 1;
     columns = 1;
@@ -946,12 +504,9 @@
     caption = element("span", { class: "muted caption" });
     tip = new Tip();
     choose;
-    colours;
     all;
     words;
-    isListening = false;
-    timer = 0;
-    waiting = [];
+    turn = 0;
     get drawn() {
       return this.disks[this.number];
     }
@@ -963,21 +518,11 @@
       this.choose.value = String(place);
       return this.draw();
     }
-    colourBy(place) {
-      this.by = place;
-      this.colours.value = String(place);
-    }
     /** Draw when the view has come to rest: of many steps of a zoom the last one counts. */
-    rest() {
-      return new Promise((done) => {
-        clearTimeout(this.timer);
-        this.waiting.push(done);
-        this.timer = window.setTimeout(async () => {
-          const waiting = this.waiting.splice(0);
-          await this.draw();
-          for (const told of waiting) told();
-        }, REST_MS);
-      });
+    async rest() {
+      const turn = ++this.turn;
+      await pause(REST_MS);
+      if (turn === this.turn) await this.draw();
     }
     async draw() {
       this.layOut();
@@ -996,7 +541,7 @@
       this.from = Math.floor(low / step) * step;
       const cells = Math.max(1, Math.ceil((high - this.from) / bytes));
       this.columns = gridOf(cells).columns;
-      const roles = this.page.figure.roles.map(({ key }) => key);
+      const { roles } = this.page.figure;
       const held = pyramid.held(this.from, bytes, Math.min(cells, CELLS + MOST_COLUMNS));
       this.painted = paint(disk.classes, held, roles, bytes);
       const end = Math.min(high, disk.size);
@@ -1008,53 +553,25 @@
       const { columns, painted } = this;
       const rows = Math.ceil(painted.length / columns);
       const { roles, unit } = this.page.figure;
-      const y = Array.from({ length: rows }, (_, row2) => (this.from + row2 * columns * this.cell) / unit[0]);
       const height = columns * this.cell / unit[0];
-      const grid = (value) => y.map((_, row2) => Array.from({ length: columns }, (_2, column) => value(row2 * columns + column)));
-      const steps2 = roles.flatMap(
-        ({ key }, k) => [k / roles.length, (k + 1) / roles.length].map((at) => [at, hueOf(roles, key)])
+      const bottom = this.from / unit[0];
+      const z = Array.from(
+        { length: rows },
+        (_, row2) => Array.from(painted.subarray(row2 * columns, (row2 + 1) * columns), (role) => role < 0 ? null : role + 0.5)
       );
-      const common = { type: "heatmap", x0: 0.5, dx: 1, y0: y[0] + height / 2, dy: height, hoverinfo: "none" };
-      const z = grid((cell) => cell < painted.length && painted[cell] >= 0 ? painted[cell] + 0.5 : null);
-      const scale = { zmin: 0, zmax: roles.length, colorscale: steps2, showscale: false };
-      const traces = [{ ...common, z, ...scale }];
-      if (this.by) traces.push({ ...common, ...this.numbers(grid) });
-      traces.push(this.marked(y[0] + height / 2, height));
+      const steps2 = roles.flatMap((key, k) => [k, k + 1].map((at) => [at / roles.length, color(key)]));
+      const cells = {
+        ...{ type: "heatmap", x0: 0.5, dx: 1, y0: bottom + height / 2, dy: height, hoverinfo: "none" },
+        ...{ z, zmin: 0, zmax: roles.length, colorscale: steps2, showscale: false }
+      };
       const layout = plotLayout({
         xaxis: { visible: false, range: [0, columns], fixedrange: true },
-        yaxis: { title: { text: `position, ${unit[1]}` }, range: [y[0], y[0] + rows * height], showgrid: false },
-        margin: { l: 62, r: this.by ? 90 : 18, t: 4, b: 8 },
+        yaxis: { title: { text: `position, ${unit[1]}` }, range: [bottom, bottom + rows * height], showgrid: false },
+        margin: { l: 62, r: 18, t: 4, b: 8 },
         hovermode: false,
-        dragmode: matchMedia("(hover: none)").matches ? false : "zoom",
         width: this.plot.clientWidth
       });
-      await plotly().react(this.plot, traces, layout, CONFIG);
-      this.listen();
-    }
-    /** Cells of metadata by a number of their nodes, the highest of each cell. */
-    numbers(grid) {
-      const { of, title } = COLOURS[KINDS2[this.by]];
-      const { nodes, places } = this.drawn.owners;
-      const values = new Float64Array(this.painted.length).fill(Number.NaN);
-      const from = this.start + this.from;
-      for (const i of places.near(from, from + values.length * this.cell)) {
-        const value = of(nodes, i);
-        const [low, high] = [nodes.offset[i] - from, nodes.offset[i] + nodes.size[i] - from];
-        if (value === null) continue;
-        for (let c = Math.max(0, Math.floor(low / this.cell)); c < Math.min(values.length, high / this.cell); c++)
-          if (!(values[c] >= value)) values[c] = value;
-      }
-      const isCost = KINDS2[this.by] === "cost";
-      const ticks = {
-        tickvals: [-6, -5, -4, -3, -2, -1, 0],
-        ticktext: ["1 us", "10 us", "0.1 ms", "1 ms", "10 ms", "0.1 s", "1 s"]
-      };
-      const bar = { title: { text: title }, thickness: 12, outlinewidth: 0, ...isCost ? ticks : {} };
-      const metadata = ["main", "other"].map((key) => this.page.figure.roles.findIndex((role) => role.key === key));
-      const z = grid(
-        (cell) => metadata.includes(this.painted[cell]) && !Number.isNaN(values[cell]) ? values[cell] : null
-      );
-      return { z, colorscale: "Viridis", reversescale: isDark(), colorbar: bar };
+      await plotly().react(this.plot, [cells, this.marked(bottom + height / 2, height)], layout, CONFIG);
     }
     /** Rings around what was found, and around nodes that are chosen. */
     marked(bottom, height) {
@@ -1066,23 +583,19 @@
         if (cell >= 0 && cell < this.painted.length) cells.add(cell);
         if (cells.size >= MOST_MARKS) break;
       }
-      const marker = { symbol: "square-open", size: 8, color: colour("--fg"), line: { width: 1.5 } };
+      const marker = { symbol: "square-open", size: 8, color: color("fg"), line: { width: 1.5 } };
       const x = [...cells].map((cell) => cell % this.columns + 0.5);
       const y = [...cells].map((cell) => bottom + Math.floor(cell / this.columns) * height);
       return { type: "scatter", mode: "markers", x, y, marker, hoverinfo: "none" };
     }
+    /** Hear what Plotly says: it forgets who listens when a plot is taken away. */
     listen() {
-      if (this.isListening) return;
-      this.isListening = true;
       const { plot, view } = this;
       plot.on("plotly_relayout", () => {
         const [low, high] = plot._fullLayout.yaxis.range.map((at) => at * this.page.figure.unit[0]);
         view.show({ low: Math.round(low), high: Math.round(high) });
       });
       plot.on("plotly_doubleclick", () => view.back());
-      plot.addEventListener("pointermove", (e) => e.pointerType === "mouse" && !e.buttons && this.point(e));
-      plot.addEventListener("pointerup", (e) => e.pointerType !== "mouse" && this.point(e));
-      plot.addEventListener("pointerleave", () => this.tip.hide());
     }
     /** The cell under a pointer; -1 beside all of them. */
     cellAt(e) {
@@ -1116,8 +629,7 @@
         const edges = [part, part + 1].map((n) => counted(Math.round(disk.start + low + n * width)));
         return [...edges, told.join(", ")];
       });
-      const note = `What the figure shows of ${disk.title}, in ${PARTS} equal parts; it follows the zoom.`;
-      return { columns: ["from byte", "to byte", "what it holds"], rows, note };
+      return { columns: ["from byte", "to byte", "what it holds"], rows };
     }
   };
   function worst(disks) {
@@ -1129,17 +641,117 @@
     return ranked[0] ?? 0;
   }
 
-  // src/turns.ts
-  var pause = (milliseconds = 0) => new Promise((done) => setTimeout(done, milliseconds));
+  // src/unpack.ts
+  var KINDS = {
+    u1: Uint8Array,
+    u2: Uint16Array,
+    u4: Uint32Array,
+    i4: Int32Array,
+    f4: Float32Array,
+    f8: Float64Array
+  };
+  var DIGITS = "!#$%()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_abcdefghijklmnopqrstuvwxyz{|";
+  var BASE = DIGITS.length;
+  var VALUES = new Uint8Array(128);
+  for (let i = 0; i < BASE; i++) VALUES[DIGITS.charCodeAt(i)] = i;
+  function bytesOf(text) {
+    const words = (text.length - 1) / 5;
+    const view = new DataView(new ArrayBuffer(4 * words));
+    for (let i = 0, at = 1; i < words; i++) {
+      let word = 0;
+      for (let k = 0; k < 5; k++) word = word * BASE + VALUES[text.charCodeAt(at++)];
+      view.setUint32(4 * i, word);
+    }
+    return new Uint8Array(view.buffer, 0, 4 * words - VALUES[text.charCodeAt(0)]);
+  }
+  async function inflate(text) {
+    const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+  async function inflateText(text) {
+    return new TextDecoder().decode(await inflate(text));
+  }
+  async function unpack(packed) {
+    const planes = await inflate(packed.data);
+    const kind = KINDS[packed.type];
+    const width = kind.BYTES_PER_ELEMENT;
+    const n = packed.n;
+    const bytes = new Uint8Array(n * width);
+    for (let p = 0; p < width; p++) for (let i = 0, at = p * n; i < n; i++) bytes[i * width + p] = planes[at + i];
+    const values = new kind(bytes.buffer);
+    return packed.delta ? sums(values) : values;
+  }
+  function sums(differences) {
+    const out = new Float64Array(differences.length);
+    let sum = 0;
+    for (let i = 0; i < out.length; i++) {
+      sum += differences[i];
+      out[i] = sum;
+    }
+    return out;
+  }
+  async function unpackAll(object, keys) {
+    const arrays = await Promise.all(keys.map(async (key) => [key, await unpack(object[key])]));
+    return Object.fromEntries(arrays);
+  }
+  var Ids = class {
+    constructor(low, high) {
+      this.low = low;
+      this.high = high;
+    }
+    low;
+    high;
+    get length() {
+      return this.low.length;
+    }
+    text(i) {
+      return this.high[i] ? (BigInt(this.high[i]) << 32n | BigInt(this.low[i])).toString() : String(this.low[i]);
+    }
+    /** Where an identifier stands for the first time from a place on, before another, as far as they rise; -1: nowhere. */
+    find(id, from = 0, to = this.length) {
+      const [high, low] = halves(id);
+      const isBelow = (i) => this.high[i] < high || this.high[i] === high && this.low[i] < low;
+      const at = firstWhere(from, to, (i) => !isBelow(i));
+      return at < to && this.high[at] === high && this.low[at] === low ? at : -1;
+    }
+  };
+  function halves(id) {
+    if (!/^\d{1,20}$/.test(id)) return [-1, -1];
+    const whole = BigInt(id);
+    return [Number(whole >> 32n), Number(whole & 0xffffffffn)];
+  }
+  function firstWhere(from, to, holds) {
+    let [low, high] = [from, to];
+    while (low < high) {
+      const middle = low + high >>> 1;
+      if (holds(middle)) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+  async function idsOf(packed) {
+    const { low, high } = await unpackAll(packed, ["low", "high"]);
+    return new Ids(low, high);
+  }
+  var COLUMNS2 = ["tree", "kind", "condition", "level", "offset", "size", "records", "xid", "fill", "cost"];
+  async function nodesOf(packed) {
+    const columns = await unpackAll(packed, COLUMNS2);
+    const { trees, classes, kinds, conditions, total } = packed;
+    const [id, first, last] = await Promise.all([packed.id, packed.first, packed.last].map(idsOf));
+    const { change, other } = packed;
+    const moves = change && other ? await unpackAll({ change, other }, ["change", "other"]) : null;
+    return { ...columns, moves, trees, classes, kinds, conditions, total, id, first, last };
+  }
 
   // src/files.ts
   var ROOT = 2;
   var ZERO = "\0";
   var SLICE_MS = 8;
+  var lower = (text) => text.normalize("NFC").toLowerCase();
   var Names = class {
     constructor(text) {
       this.text = text;
-      this.lower = text.normalize("NFC").toLowerCase();
+      this.lower = lower(text);
       this.starts = startsOf(text);
       this.lowerStarts = this.lower === text ? this.starts : startsOf(this.lower);
     }
@@ -1153,14 +765,11 @@
     at(i) {
       return this.text.slice(this.starts[i], this.starts[i + 1] - 1);
     }
-    lowerAt(i) {
-      return this.lower.slice(this.lowerStarts[i], this.lowerStarts[i + 1] - 1);
-    }
     /** The next name from one on that holds a text; -1: none does. */
     next(from, wanted) {
       if (from >= this.length) return -1;
-      const { lower, lowerStarts: starts } = this;
-      const found2 = lower.indexOf(wanted, starts[from]);
+      const { lower: lower2, lowerStarts: starts } = this;
+      const found2 = lower2.indexOf(wanted, starts[from]);
       return found2 < 0 ? -1 : firstWhere(from, this.length, (i) => starts[i + 1] > found2);
     }
     begins(i, wanted) {
@@ -1236,21 +845,20 @@
     place(volume, id) {
       return this.columns.id.find(id, ...within(this.columns.volume, volume));
     }
-    name(entry, lower = false) {
-      const names = this.names[Math.floor(entry / this.block)];
-      return lower ? names.lowerAt(entry % this.block) : names.at(entry % this.block);
+    name(entry) {
+      return this.names[Math.floor(entry / this.block)].at(entry % this.block);
     }
     pathOf(entry) {
       const { above } = this.columns;
       const parts = [];
       const passed = /* @__PURE__ */ new Set();
-      let [at, topmost2] = [entry, entry];
+      let [at, topmost] = [entry, entry];
       for (; at >= 0 && !passed.has(at) && !this.isRoot(at); at = above[at]) {
         parts.unshift(this.name(at));
         passed.add(at);
-        topmost2 = at;
+        topmost = at;
       }
-      const lost = at < 0 ? this.lostOf(topmost2) : passed.has(at) ? "in itself" : "";
+      const lost = at < 0 ? this.lostOf(topmost) : passed.has(at) ? "in itself" : "";
       return `${lost && `(${lost})`}/${parts.map(escaped).join("/")}`;
     }
     /** The directory that an entry lies in, of which none is named so; nothing where that is the root. */
@@ -1271,21 +879,6 @@
       const { volume, id, node } = this.columns;
       return { volume: volume[entry], id: id.text(entry), path: this.pathOf(entry), node: node[entry] };
     }
-    /** Places of the nodes that hold the inodes of what lies in a directory, told by volume and number, and its own. */
-    nodesOf(folder) {
-      const [volume, number] = folder.split(":");
-      const { volume: volumes, id, node, above, orphan } = this.columns;
-      const [first, last] = within(volumes, +volume);
-      const own = id.find(number, first, last);
-      const isOwn = (i) => above[i] === own || id.low[i] === id.low[own] && id.high[i] === id.high[own];
-      const found2 = /* @__PURE__ */ new Set();
-      let orphans = 0;
-      for (let i = 0; i < last; i++) {
-        const isOrphan = above[i] < 0 && orphan.text(orphans++) === number;
-        if (i >= first && node[i] >= 0 && (isOrphan || own >= 0 && isOwn(i))) found2.add(node[i]);
-      }
-      return [...found2];
-    }
     /**
      * Files whose path holds a text to the end of a name, in upper or lower case, or whose number it is: the first of
      * them. Undefined where another search began before this one was done.
@@ -1294,16 +887,22 @@
       const turn = ++this.asked;
       await this.whole;
       const found2 = this.numbered(text);
-      const parts = text.normalize("NFC").toLowerCase().split("/");
-      const last = parts.pop();
-      const next = parts.length ? this.nextIn(parts, last) : (names, from) => names.next(from, last);
+      const wanted = lower(text);
+      const cut2 = wanted.lastIndexOf("/");
+      const [folder, last] = [wanted.slice(0, Math.max(0, cut2)), wanted.slice(cut2 + 1)];
+      const isIn = (names, i, entry) => {
+        if (cut2 < 0) return true;
+        const path = names.begins(i, last) ? lower(this.pathOf(entry)) : "";
+        const above = path.slice(0, path.lastIndexOf("/"));
+        return path !== "" && (wanted.startsWith("/") ? above === folder : above.endsWith(folder));
+      };
       let began = performance.now();
       search: for (const [k, names] of this.names.entries())
         for (let from = 0; from < names.length; ) {
-          const i = next(names, from, k * this.block);
+          const i = names.next(from, last);
           from = i < 0 ? names.length : i + 1;
           const entry = k * this.block + i;
-          if (i >= 0 && !found2.includes(entry)) found2.push(entry);
+          if (i >= 0 && !found2.includes(entry) && isIn(names, i, entry)) found2.push(entry);
           if (found2.length >= most) break search;
           if (performance.now() - began < SLICE_MS) continue;
           await pause();
@@ -1319,31 +918,6 @@
       return Array.from({ length: volumes }, (_, number) => ids.find(id, ...within(volume, number))).filter(
         (entry) => entry >= 0
       );
-    }
-    /** What finds the next name that begins with a text, in a folder whose path ends with some names. */
-    nextIn(parts, wanted) {
-      const { above } = this.columns;
-      const known2 = new Uint8Array(this.total + 1);
-      return (names, from, first) => {
-        for (let i = from; i < names.length; i++) {
-          const folder = above[first + i];
-          known2[folder + 1] ||= this.endsWith(folder, parts) ? 1 : 2;
-          if (known2[folder + 1] === 1 && names.begins(i, wanted)) return i;
-        }
-        return -1;
-      };
-    }
-    /** Whether the path of a folder ends with some names, of the first of them with its end. */
-    endsWith(folder, parts) {
-      const { above } = this.columns;
-      let at = folder;
-      for (let k = parts.length - 1; k >= 0; k--) {
-        if (at < 0 || this.isRoot(at)) return k === 0 && parts[0] === "";
-        const name = this.name(at, true);
-        if (k ? name !== parts[k] : !name.endsWith(parts[0])) return false;
-        at = above[at];
-      }
-      return true;
     }
   };
   function within(volumes, volume) {
@@ -1367,7 +941,6 @@
       this.disk = disk;
       this.nodes = nodes;
       this.files = files;
-      this.places = new NodePlaces(nodes);
     }
     disk;
     nodes;
@@ -1376,7 +949,6 @@
     parts = null;
     isWide = true;
     asked = 0;
-    places;
     static async of(disk) {
       return new _Owners(disk, await nodesOf(disk.nodes), await Files.of(disk));
     }
@@ -1506,7 +1078,6 @@
     free;
     unit;
     size;
-    zeros = new Float64Array(0);
     static async of(disk) {
       return new _Pyramid(disk, await Promise.all(disk.pyramid.cells.map(unpacked)));
     }
@@ -1529,8 +1100,6 @@
     heldBy({ first, count, held, before }, low, many, cells) {
       const runs = first.length;
       let next = firstWhere(0, runs, (i) => first[i] >= low);
-      const isAbsent = !(next < runs && first[next] < low + cells * many) && !(next && first[next - 1] + count[next - 1] > low);
-      if (isAbsent) return this.nothing(cells);
       const out = new Float64Array(cells);
       let below = 0;
       for (let c = -1; c < cells; c++) {
@@ -1544,17 +1113,12 @@
       }
       return out;
     }
-    /** Zeros, the same for all classes of which nothing is in sight. */
-    nothing(cells) {
-      if (this.zeros.length !== cells) this.zeros = new Float64Array(cells);
-      return this.zeros;
-    }
     /** Free space has no runs: it is what the others leave of a cell. */
     rest(shares, from, width, cells) {
       const out = new Float64Array(cells);
       for (let c = 0; c < cells; c++) out[c] = Math.max(0, Math.min(width, this.size - from - c * width));
       shares.forEach((of, k) => {
-        if (k !== this.free && of !== this.zeros) for (let c = 0; c < cells; c++) out[c] -= of[c];
+        if (k !== this.free) for (let c = 0; c < cells; c++) out[c] -= of[c];
       });
       return out;
     }
@@ -1579,7 +1143,7 @@
     marks = [];
     static async of(disk) {
       const [pyramid, owners] = await Promise.all([Pyramid.of(disk), Owners.of(disk)]);
-      return new _Drawn(disk, pyramid, owners, new Selection(owners.nodes, owners.places));
+      return new _Drawn(disk, pyramid, owners, new Selection(owners.nodes));
     }
     /** Take the walks on a drive. */
     async choose(drive) {
@@ -1617,7 +1181,7 @@
     }
     /** Say what lies in a stretch, in lines. */
     lines(low, high) {
-      const { start: start2, size, classes } = this.disk;
+      const { start: start2, size, classes, damage } = this.disk;
       const end = Math.min(high, size);
       if (low >= end) return ["past the end of this disk"];
       const told = this.pyramid.held(low, end - low, 1).map((held, k) => ({ label: classes[k].label, bytes: held[0] })).filter(({ bytes }) => bytes >= 1).sort((a, b) => b.bytes - a.bytes).map(({ label, bytes }) => `${label} ${shareText(bytes / (end - low))}`);
@@ -1625,6 +1189,7 @@
       return [
         `bytes ${counted(start2 + low)} to ${counted(start2 + end)}, ${bytesText(end - low)}`,
         [...told.slice(0, TOLD2), ...more].join(" · "),
+        ...damage.filter(({ at }) => at >= start2 + low && at < start2 + end).map(({ text }) => text),
         ...this.owners.lines(start2 + low, start2 + end)
       ];
     }
@@ -1632,328 +1197,277 @@
     readLines(i) {
       const { time, place, length, tree } = this.reads;
       const at = this.disk.start + place[i];
+      const { offset, size } = this.owners.nodes;
+      const node = offset.findIndex((from, k) => from < at + length[i] && from + size[k] > at);
       const lines = [`read at ${secondsText(time[i])}: ${tree[i]}, ${bytesText(length[i])} at byte ${counted(at)}`];
-      this.owners.places.some(at, at + length[i], (node) => {
-        lines.push(this.owners.nodeText(node));
-        return true;
-      });
+      if (node >= 0) lines.push(this.owners.nodeText(node));
       return lines;
     }
   };
 
+  // src/figure.ts
+  var NEAR = 9;
+  var TURN = 200;
+  var LABEL_TURNS = 0.38;
+  var LETTER = 6.6;
+  var Figure = class {
+    constructor(page, disks, view, holder) {
+      this.page = page;
+      this.disks = disks;
+      this.view = view;
+      this.made = { ...page.figure, data: [...page.figure.data, ...disks.flatMap((_, i) => found(page.figure, i))] };
+      const label = "what fills each stretch of each disk, and where the head goes over time; plus and minus zoom, arrows move, 0 shows everything, Backspace goes back";
+      this.plot = element("div", {
+        class: "plot",
+        tabindex: 0,
+        role: "application",
+        "aria-label": label
+      });
+      holder.append(this.plot);
+      view.whenChanged(() => this.draw());
+    }
+    page;
+    disks;
+    view;
+    plot;
+    made;
+    tip = new Tip();
+    turned = 1;
+    fingers = /* @__PURE__ */ new Map();
+    /** Draw, and listen once there is something to listen to. */
+    async start() {
+      await this.draw();
+      const { plot, view } = this;
+      plot.on("plotly_relayout", () => this.dragged());
+      plot.on("plotly_doubleclick", () => view.back());
+      plot.addEventListener("wheel", (e) => this.wheel(e), { passive: false, capture: true });
+      for (const type of ["pointerdown", "pointermove", "pointerup", "pointercancel"])
+        plot.addEventListener(type, (e) => this.pinch(e));
+      plot.addEventListener("keydown", (e) => this.press(e));
+      this.tip.follow(plot, (e) => this.point(e));
+    }
+    async draw() {
+      this.tip.hide();
+      const { range } = this.view;
+      const [unit] = this.made.unit;
+      const filled = this.disks.map((drawn) => this.values(drawn, range));
+      const data = this.made.data.map((trace) => {
+        const { disk, part, role } = trace.meta;
+        const values = filled[disk](part, role, unit);
+        if (part === "marks") values.x = values.y.map(() => this.leftOf(String(trace.xaxis)) / 2);
+        return { ...themed(trace), ...values };
+      });
+      await plotly().react(this.plot, data, this.layout(), CONFIG);
+    }
+    /** What the traces of a disk show; the twin is in `layoutscope/report/map/figure.py`. */
+    values(drawn, range) {
+      const { disk, reads, marks } = drawn;
+      const { low, high, from, to } = range;
+      const { bins: count, dots } = this.made;
+      const width = (high - low) / count;
+      const held = drawn.bins(low, high, count);
+      const seen2 = [];
+      for (let i = 0; i < reads.time.length; i++)
+        if (reads.time[i] >= from && reads.time[i] <= to && reads.place[i] >= low && reads.place[i] <= high)
+          seen2.push(i);
+      const step = Math.max(1, Math.ceil(seen2.length / dots));
+      const shown2 = step > 1 ? seen2.filter((_, k) => k % step === 0) : seen2;
+      const at = (own, unit) => ({
+        x: own.map((i) => reads.time[i]),
+        y: own.map((i) => reads.place[i] / unit)
+      });
+      return (part, role, unit) => {
+        if (part === "dots")
+          return at(
+            shown2.filter((i) => reads.role[i] === role),
+            unit
+          );
+        if (part === "path")
+          return step * reads.step === 1 ? at([...reads.time.keys()].slice(...ends(seen2)), unit) : { x: [], y: [] };
+        if (part === "found") return { x: marks.map(() => 1), y: marks.map((byte) => (byte - disk.start) / unit) };
+        const share = held.get(role) ?? new Float64Array(count);
+        const there = [...share.keys()].filter((i) => share[i] > 0);
+        const y = there.map((i) => (low + (i + 0.5) * width) / unit);
+        if (part === "marks") return { y };
+        return { x: there.map((i) => share[i]), y, width: there.map(() => width / unit) };
+      };
+    }
+    leftOf(axis) {
+      return this.made.layout[axis.replace("x", "xaxis")].range[0];
+    }
+    layout() {
+      const [unit] = this.made.unit;
+      const { low, high, from, to } = this.view.range;
+      const { ends: ends2 } = this.page.drives[this.view.drive] ?? { ends: [] };
+      const width = this.plot.clientWidth;
+      const isNarrow = width < NARROW;
+      const layout = { ...this.made.layout, width };
+      for (const key of Object.keys(layout)) {
+        const axis = layout[key];
+        if (key.startsWith("yaxis")) layout[key] = { ...axis, range: [low / unit, high / unit] };
+        else if (/^xaxis\d*[02468]$/.test(key))
+          layout[key] = { ...axis, range: [from, to], ...isNarrow && axis.title ? { title: { text: "seconds" } } : {} };
+        else if (key.startsWith("xaxis") && isNarrow) layout[key] = { ...axis, tickvals: [0], title: { text: "" } };
+      }
+      const most = Math.floor((width - 70) / LETTER);
+      const captions = this.made.layout.annotations.filter(({ name }) => name === "caption");
+      const labels = ends2.map(({ label }) => {
+        const x = Math.min(Math.max(Number(label.x), from), to);
+        return { ...label, x, xanchor: (x - from) / (to - from) > LABEL_TURNS ? "right" : "left" };
+      });
+      layout.annotations = [...captions.map((one) => ({ ...one, text: cut(String(one.text), most) })), ...labels];
+      layout.shapes = ends2.map(({ shape }) => shape);
+      return plotLayout(layout);
+    }
+    /** Plotly has zoomed: all axes of positions match, and all of times. */
+    dragged() {
+      const { yaxis, xaxis2 } = this.plot._fullLayout;
+      const [unit] = this.made.unit;
+      const [low, high] = yaxis.range.map((place) => place * unit);
+      const [from, to] = xaxis2?.range ?? [this.view.range.from, this.view.range.to];
+      this.view.show({ low: Math.round(low), high: Math.round(high), from, to });
+    }
+    /** Where a pointer is: on which disk, at which byte and time, over the bars or the walk. */
+    place(e) {
+      const box = this.plot.getBoundingClientRect();
+      const [x, y] = [e.clientX - box.left, e.clientY - box.top];
+      const { low, high, from, to } = this.view.range;
+      for (const disk of this.disks.keys()) {
+        const up = this.plot._fullLayout[disk ? `yaxis${disk + 1}` : "yaxis"];
+        if (y < up._offset || y > up._offset + up._length) continue;
+        const walk = this.plot._fullLayout[`xaxis${2 * disk + 2}`];
+        const isWalk = walk !== void 0 && x >= walk._offset;
+        const byte = high - (y - up._offset) / up._length * (high - low);
+        const time = walk ? from + (x - walk._offset) / walk._length * (to - from) : 0;
+        const scale = [walk ? walk._length / (to - from) : 1, up._length / (high - low)];
+        return { disk, byte, time, isWalk, scale };
+      }
+      return null;
+    }
+    point(e) {
+      const at = this.place(e);
+      if (!at) {
+        this.tip.hide();
+        return;
+      }
+      const drawn = this.disks[at.disk];
+      const { low, high } = this.view.range;
+      if (!at.isWalk) {
+        const width = (high - low) / this.made.bins;
+        const first = low + Math.floor((at.byte - low) / width) * width;
+        this.tip.show(e, drawn.lines(Math.floor(first), Math.floor(first + width)));
+        return;
+      }
+      const { time, place } = drawn.reads;
+      let [best, near] = [-1, NEAR ** 2];
+      for (let i = 0; i < time.length; i++) {
+        const far = ((time[i] - at.time) * at.scale[0]) ** 2 + ((place[i] - at.byte) * at.scale[1]) ** 2;
+        if (far < near) [best, near] = [i, far];
+      }
+      if (best < 0) this.tip.hide();
+      else this.tip.show(e, drawn.readLines(best));
+    }
+    /** With Ctrl or Cmd, as trackpads send a pinch; else the page scrolls. */
+    wheel(e) {
+      if (!(e.ctrlKey || e.metaKey)) return;
+      e.preventDefault();
+      this.zoomSoon(2 ** (e.deltaY / TURN), e);
+    }
+    /** Two fingers zoom around the last of them that moved. */
+    pinch(e) {
+      if (e.pointerType !== "touch") return;
+      const { fingers } = this;
+      const apart = () => {
+        const [one, other] = [...fingers.values()];
+        return one && other ? Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY) : 0;
+      };
+      const before = apart();
+      if (/up|cancel/.test(e.type)) fingers.delete(e.pointerId);
+      else if (e.type === "pointerdown" || fingers.has(e.pointerId)) fingers.set(e.pointerId, e);
+      if (before && apart()) this.zoomSoon(before / apart(), e);
+    }
+    /** Zoom with the next picture: events come faster. */
+    zoomSoon(factor, e) {
+      const at = this.place(e)?.byte;
+      const isFirst = this.turned === 1;
+      this.turned *= factor;
+      if (!isFirst) return;
+      requestAnimationFrame(() => {
+        const all = this.turned;
+        this.turned = 1;
+        this.view.zoom(all, at);
+      });
+    }
+    press(e) {
+      const { view } = this;
+      const acts = {
+        "+": () => view.zoom(1 / 4),
+        "=": () => view.zoom(1 / 4),
+        "-": () => view.zoom(4),
+        "0": () => view.show(view.whole()),
+        Backspace: () => view.back(),
+        ArrowUp: () => view.move(1 / 4),
+        ArrowDown: () => view.move(-1 / 4),
+        Escape: () => this.tip.hide()
+      };
+      const act = e.ctrlKey || e.metaKey || e.altKey ? void 0 : acts[e.key];
+      if (!act) return;
+      e.preventDefault();
+      act();
+    }
+    /** Keep what is seen as a file; it is made here. */
+    async keep() {
+      const size = { width: this.plot.clientWidth, height: this.plot.clientHeight };
+      const svg = await plotly().toImage(this.plot, { format: "svg", ...size, imageDataOnly: true });
+      save(new Blob([svg], { type: "image/svg+xml" }), "layoutscope.svg");
+    }
+  };
+  function found({ data }, disk) {
+    const bars = data.find(({ meta }) => meta.disk === disk);
+    if (!bars) return [];
+    const marker = { symbol: "triangle-left", size: 9 };
+    const on = { xaxis: bars.xaxis, yaxis: bars.yaxis, hoverinfo: "none", cliponaxis: false };
+    return [{ type: "scatter", mode: "markers", meta: { disk, part: "found", role: "fg" }, marker, ...on }];
+  }
+  function ends(seen2) {
+    return seen2.length ? [Math.max(0, seen2[0] - 1), seen2[seen2.length - 1] + 2] : [0, 0];
+  }
+  function cut(text, most) {
+    const letters = text.match(/&\w+;|./gu) ?? [];
+    return letters.length > most ? `${letters.slice(0, Math.max(1, most - 1)).join("")}…` : text;
+  }
+
   // src/link.ts
   var MARK = "#v=";
-  var WHOLE = ["low", "high", "drive", "disk", "by"];
-  function written({ low, high, from, to, drive, disk, by }) {
+  var WHOLE = ["low", "high", "drive", "disk"];
+  function written({ low, high, from, to, drive, disk }) {
     const places = [low, high].map(Math.round);
     const times = [from, to].map((time) => +time.toPrecision(9));
-    return MARK + [...places, ...times, drive, disk, by].join(",");
+    return MARK + [...places, ...times, drive, disk].join(",");
   }
   function read(hash) {
     if (!hash.startsWith(MARK)) return null;
-    const [low, high, from, to, drive, disk, by] = hash.slice(MARK.length).split(",").map(Number);
-    const shown2 = { low, high, from, to, drive, disk, by };
+    const [low, high, from, to, drive, disk] = hash.slice(MARK.length).split(",").map(Number);
+    const shown2 = { low, high, from, to, drive, disk };
     if (![from, to].every(Number.isFinite)) return null;
     if (!WHOLE.every((key) => Number.isInteger(shown2[key]) && shown2[key] >= 0)) return null;
     return shown2.high > shown2.low && shown2.to > shown2.from ? shown2 : null;
   }
 
-  // src/tree.ts
-  var ALONE = 0.9;
-  var ALL = "all";
-  function withOthers(d, unit) {
-    const left = d.whole[unit] - d[unit].reduce((a, b) => a + b, 0);
-    const tree = {
-      id: [ALL, ...d.id],
-      parent: [null, ...d.parent.map((parent) => parent ?? ALL)],
-      name: ["all", ...d.name],
-      own: [0, ...d[unit]]
-    };
-    if (d.shown === d.total || !(left > 0)) return tree;
-    tree.id.push("others");
-    tree.parent.push(ALL);
-    tree.name.push(`${counted(d.total - d.shown)} other directories`);
-    tree.own.push(left);
-    return tree;
-  }
-  function subtreeTotals(tree) {
-    const place = new Map(tree.id.map((id, i) => [id, i]));
-    const totals = tree.own.slice();
-    tree.own.forEach((own, i) => {
-      const passed = /* @__PURE__ */ new Set([i]);
-      for (let at = place.get(tree.parent[i]); at !== void 0 && !passed.has(at); at = place.get(tree.parent[at])) {
-        totals[at] += own;
-        passed.add(at);
-      }
-    });
-    return totals;
-  }
-  function topmost(tree, totals) {
-    let at = 0;
-    const passed = /* @__PURE__ */ new Set();
-    for (; ; ) {
-      passed.add(at);
-      const inside = tree.parent.flatMap((parent, i) => parent === tree.id[at] && totals[i] > 0 ? [i] : []);
-      const [best] = inside.sort((a, b) => totals[b] - totals[a]);
-      if (best === void 0 || passed.has(best) || totals[best] < ALONE * totals[at]) return tree.id[at];
-      at = best;
-    }
-  }
-
   // src/panels.ts
-  var MIB = 2 ** 20;
   var muted2 = (text) => element("p", { class: "muted" }, text);
-  var placeOf = (mib) => bytesText(Math.max(0, Math.round(mib * MIB)));
-  var MOST_POINTS = 4e3;
-  var [SPOTS_WIDE, SPOTS_HIGH] = [240, 90];
-  function orderPanel(page2, drawn, holder) {
-    const { disk, selection } = drawn;
-    const orders = disk.distances.key_order;
-    if (!orders.length) holder.append(muted2("No tree here has leaves to compare."));
-    for (const order of orders) {
-      const { nodes } = disk.volumes[order.volume];
-      const { all } = selection;
-      const leaves = [];
-      const [tree, leaf] = [all.trees.indexOf(order.tree), all.kinds.indexOf("leaf")];
-      for (let i = nodes[0]; i < Math.min(nodes[1], all.offset.length); i++)
-        if (all.tree[i] === tree && all.kind[i] === leaf && all.rank[i] >= 0 && all.offset[i] >= 0) leaves.push(i);
-      const title = `${ofVolume(disk, order.volume)}${order.label}: ${plural(order.total, "leaf").replace("leafs", "leaves")}`;
-      const left = order.total - leaves.length;
-      const notes = left > 0 ? [muted2(`The page carries the positions of ${counted(leaves.length)} of them.`)] : [];
-      holder.append(element("h3", {}, title), ...notes);
-      const y = (i) => (all.offset[i] - disk.start) / MIB;
-      const role = disk.classes.find(({ key }) => key === order.tree)?.role ?? "other";
-      const shown2 = spots(leaves, (i) => all.rank[i], y);
-      const plot = plotIn(holder, "260px", title, async (self) => {
-        const points = (own, marker) => ({
-          ...{ type: "scatter", mode: "markers", x: own.map((i) => all.rank[i]), y: own.map(y), marker },
-          hovertemplate: "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB<extra></extra>"
-        });
-        const chosen = shown2.filter((i) => selection.isChosen[i] === 1);
-        const ring = { size: 7, symbol: "circle-open", color: colour("--fg") };
-        const traces = [points(shown2, { size: 4, color: hueOf(page2.figure.roles, role) }), points(chosen, ring)];
-        const layout = plotLayout({
-          xaxis: { title: { text: "order of keys" } },
-          yaxis: { title: { text: "position, MiB" }, range: [0, Math.max(disk.used, page2.figure.span) / MIB] },
-          dragmode: false
-        });
-        await plotly().react(self, traces, layout, CONFIG);
-      });
-      selection.whenChosen(() => redraw(plot));
-      const note = "Equal parts of the order of keys.";
-      const columns = ["order of keys", "leaves", "lowest position", "highest position"];
-      holder.append(textTable(title, () => ({ columns, rows: orderRows(leaves, (i) => all.rank[i], y), note })).box);
-    }
-  }
-  function listen(plot, event, act) {
-    const own = plot;
-    own.removeAllListeners(event);
-    own.on(event, act);
-  }
-  function spots(own, x, y) {
-    if (own.length <= MOST_POINTS) return own;
-    const edge = (of) => own.reduce(([a, b], i) => [Math.min(a, of(i)), Math.max(b, of(i))], [Infinity, -Infinity]);
-    const [[x0, x1], [y0, y1]] = [edge(x), edge(y)];
-    const taken = /* @__PURE__ */ new Set();
-    return own.filter((i) => {
-      const column = Math.floor((x(i) - x0) / (x1 - x0 || 1) * SPOTS_WIDE);
-      const spot = column * SPOTS_HIGH + Math.floor((y(i) - y0) / (y1 - y0 || 1) * SPOTS_HIGH);
-      return !taken.has(spot) && taken.add(spot);
-    });
-  }
-  var ROWS = 16;
-  function orderRows(leaves, rank, y) {
-    const sorted = [...leaves].sort((a, b) => rank(a) - rank(b));
-    const parts = Math.min(ROWS, sorted.length);
-    return Array.from({ length: parts }, (_, part) => {
-      const own = sorted.slice(
-        Math.round(part * sorted.length / parts),
-        Math.round((part + 1) * sorted.length / parts)
-      );
-      const [first, last] = [rank(own[0]), rank(own[own.length - 1])];
-      const places = own.map(y);
-      const span = last > first ? `${counted(first)} to ${counted(last)}` : counted(first);
-      return [span, counted(own.length), placeOf(Math.min(...places)), placeOf(Math.max(...places))];
-    });
-  }
-  function historyPanel(page2, drawn, holder) {
-    const h = drawn.disk.history;
-    if (!h) {
-      holder.append(muted2("No metadata here says when it was written, or all of it says the same."));
-      return;
-    }
-    const title = "Transaction that wrote each block of metadata, by position";
-    holder.append(element("h3", {}, drawn.disk.title));
-    if (h.states.length)
-      holder.append(
-        muted2(`States that can be read: ${h.states.map(({ label, xid }) => `${label} (${counted(xid)})`).join(", ")}.`)
-      );
-    plotIn(holder, "280px", title, async (self) => {
-      const trace = await density(h.picture, hueOf(page2.figure.roles, "main"));
-      const axes = { xaxis: { title: { text: "position, MiB" } }, yaxis: { title: { text: "transaction" } } };
-      return plotly().react(self, [trace], plotLayout(axes), CONFIG);
-    });
-    const columns = ["positions", "blocks", "oldest transaction", "youngest transaction"];
-    const note = "Equal parts of the stretch with metadata; transactions to a step of the picture.";
-    const rows = () => partsOf(h.picture, spanOf(placeOf), (xid) => counted(Math.round(xid)));
-    holder.append(textTable(title, async () => ({ columns, rows: await rows(), note })).box);
-  }
-  async function density(picture, hue) {
-    const counts = await unpack(picture.counts);
-    const middles = ([low, high], n) => Array.from({ length: n }, (_, i) => low + (i + 0.5) * (high - low) / n);
-    const row2 = (r) => Array.from(counts.subarray(r * picture.columns, (r + 1) * picture.columns), (n) => n ? 1 + Math.log10(n) : null);
-    return {
-      ...{ type: "heatmap", x: middles(picture.x, picture.columns), y: middles(picture.y, picture.rows) },
-      z: Array.from({ length: picture.rows }, (_, r) => row2(r)),
-      ...{ zmin: 0, showscale: false, hoverongaps: false },
-      colorscale: [
-        [0, colour("--line")],
-        [1, hue]
-      ],
-      hovertemplate: "%{x:,.1f} MiB<br>transaction %{y:,.0f}<extra></extra>"
-    };
-  }
-  function powersOf(page2) {
-    const all = page2.disks.flatMap(({ distances: { seek, to_data } }) => [seek, to_data]).filter((h) => h?.counts.length);
-    const lows = all.map((h) => h.first_power);
-    const highs = all.map((h) => h.first_power + h.counts.length);
-    return all.length ? [Math.min(...lows), Math.max(...highs)] : [0, 0];
-  }
-  async function distancePanel(page2, drawn, holder) {
-    const { disk, selection } = drawn;
-    const { seek, to_data } = disk.distances;
-    const [walk] = disk.walks;
-    if (!seek?.total && !to_data.total)
-      holder.append(muted2("Nothing here has a distance: no walk, and no file with data."));
-    if (seek?.total && walk) {
-      const reads = await unpackAll(walk, ["offset"]);
-      const bins = await unpack(seek.reads);
-      const title = `From the end of one read to the start of the next${walk.name ? `: ${walk.name}` : ""}`;
-      histogram(
-        page2,
+  function drawCharts(holder, charts) {
+    if (!charts.length) holder.append(muted2("There is nothing to draw here."));
+    for (const { title, note, height, data, layout, table: table2 } of charts) {
+      holder.append(element("h3", {}, title), ...note ? [muted2(note)] : []);
+      plotIn(
         holder,
+        `${height}px`,
         title,
-        "reads",
-        seek,
-        (bin, words) => selection.at(
-          Array.from(reads.offset).filter((_, i) => bins[i] === bin),
-          `read ${words} from the read before`
-        )
+        (plot) => plotly().react(plot, data.map(themed), plotLayout(layout), { ...CONFIG, doubleClick: "reset" })
       );
+      if (table2) holder.append(textTable(title, () => table2).box);
     }
-    if (to_data.total) {
-      const { node, bin: bins } = await unpackAll(to_data, ["node", "bin"]);
-      histogram(
-        page2,
-        holder,
-        "From a file's inode to its first data",
-        "files",
-        to_data,
-        (bin, words) => selection.choose(
-          [...new Set(Array.from(node).filter((_, i) => bins[i] === bin))],
-          `with inodes ${words} from their data`
-        )
-      );
-    }
-  }
-  function histogram(page2, holder, title, unit, h, choose) {
-    const [low, high] = powersOf(page2);
-    const before = Array.from({ length: Math.max(0, h.first_power - low) }, () => 0);
-    const counts = h.counts.length ? [...before, ...h.counts] : [];
-    const all = [h.touching, ...counts, ...Array.from({ length: Math.max(0, high - low - counts.length) }, () => 0)];
-    const names = ["0 B", ...all.slice(1).map((_, i) => bytesText(2 ** (low + i)))];
-    const words = (bin) => bin ? `${names[bin]} to ${bytesText(2 ** (low + bin))}` : "nothing";
-    holder.append(element("h3", {}, title));
-    plotIn(holder, "220px", title, async (self) => {
-      const layout = plotLayout({
-        xaxis: {
-          title: { text: "distance, powers of two" },
-          type: "category",
-          nticks: 9,
-          tickangle: 0,
-          fixedrange: true
-        },
-        yaxis: { title: { text: unit }, fixedrange: true }
-      });
-      const hovertemplate = `%{x} and up to twice as much: %{y:,} ${unit}<extra></extra>`;
-      const marker = { color: hueOf(page2.figure.roles, "main") };
-      await plotly().react(self, [{ type: "bar", x: names, y: all, marker, hovertemplate }], layout, CONFIG);
-      listen(self, "plotly_click", ({ points: [bar] }) => {
-        const own = bar.pointNumber ? bar.pointNumber - before.length : 0;
-        if (bar) choose(own, words(bar.pointNumber));
-      });
-    });
-    const rows = all.flatMap((count, bin) => count ? [[words(bin), counted(count)]] : []);
-    holder.append(textTable(title, () => ({ columns: ["distance", unit], rows })).box);
-  }
-  var MOST_ROWS = 20;
-  var UNITS2 = ["seconds", "entries", "bytes"];
-  var TEXTS = { seconds: secondsText, entries: counted, bytes: bytesText };
-  function directoryPanel(page2, drawn, holder) {
-    const d = drawn.disk.directories;
-    holder.hidden = !d;
-    if (!d) return;
-    let unit = "seconds";
-    const choose = list(
-      "what the boxes measure",
-      UNITS2.map((one) => `by ${one}`),
-      (place) => {
-        unit = UNITS2[place];
-        words.refresh();
-        return redraw(plot);
-      }
-    );
-    const all = `${counted(d.total)} directories`;
-    const note = d.shown < d.total ? `the ${counted(d.shown)} most expensive of ${all}, the others in one box` : all;
-    holder.append(
-      element("h3", {}, drawn.disk.title),
-      element("div", { class: "bar" }, choose, element("span", { class: "muted" }, note))
-    );
-    const plot = plotIn(holder, "420px", `directories of ${drawn.disk.title}`, async (self) => {
-      const layout = plotLayout({ margin: { l: 4, r: 4, t: 4, b: 4 } });
-      await plotly().react(self, [treemap(d, unit, hueOf(page2.figure.roles, "main"))], layout, CONFIG);
-      listen(self, "plotly_treemapclick", ({ points: [box] }) => {
-        const nodes = drawn.owners.files.nodesOf(box.id);
-        if (nodes.length) drawn.selection.choose(nodes, `with the entries of “${box.label}”`);
-      });
-    });
-    const words = textTable(`directories of ${drawn.disk.title}`, () => directoryRows(d, unit));
-    holder.append(words.box);
-  }
-  function directoryRows(d, unit) {
-    const text = TEXTS[unit];
-    const tree = withOthers(d, unit);
-    const totals = subtreeTotals(tree);
-    const places = new Map(tree.id.map((id, i) => [id, i]));
-    const above = (i) => tree.name[places.get(tree.parent[i]) ?? -1] ?? "";
-    const ranked = [...totals.keys()].sort((a, b) => totals[b] - totals[a]);
-    const rows = ranked.slice(0, MOST_ROWS).map((i) => [tree.name[i], above(i), text(totals[i]), text(tree.own[i])]);
-    const left = ranked.length - rows.length;
-    const note = left > 0 ? `The ${MOST_ROWS} largest; ${plural(left, "more box").replace("boxs", "boxes")} on the plot.` : "";
-    return { columns: ["directory", "in", `${unit} in all`, "in itself"], rows, note };
-  }
-  function treemap(d, unit, hue) {
-    const text = TEXTS[unit];
-    const tree = withOthers(d, unit);
-    const totals = subtreeTotals(tree);
-    return {
-      ...{ type: "treemap", ids: tree.id, labels: tree.name.map(plain), values: totals, branchvalues: "total" },
-      parents: tree.parent.map((parent) => parent ?? ""),
-      level: topmost(tree, totals),
-      text: totals.map(text),
-      customdata: tree.own.map(text),
-      textinfo: "label+text",
-      hovertemplate: "%{label}<br>%{text} in all, %{customdata} in itself<extra></extra>",
-      ...{ maxdepth: 4, tiling: { pad: 2 }, root: { color: "rgba(0,0,0,0)" } },
-      marker: {
-        colors: tree.own,
-        colorscale: [
-          [0, isDark() ? "#20262e" : "#eef1f5"],
-          [1, hue]
-        ],
-        line: { width: 1, color: colour("--bg") }
-      }
-    };
   }
 
   // src/view.ts
@@ -2037,15 +1551,17 @@
 
   // src/page.ts
   var LEAST_CELLS = 64;
-  var byId = (id) => document.getElementById(id);
-  function whenOpened(anchor, draw) {
-    const folded = byId(anchor)?.querySelector("details");
-    if (!folded) return;
-    folded.addEventListener("toggle", async () => {
-      if (!folded.open || folded.dataset.filled) return;
-      folded.dataset.filled = "yes";
-      await Promise.all([...folded.querySelectorAll(".card")].map(draw));
-    });
+  function fillWhenOpened({ charts }) {
+    for (const folded of document.querySelectorAll("section.scripted > details"))
+      folded.addEventListener("toggle", async () => {
+        if (!folded.open || folded.dataset.filled) return;
+        folded.dataset.filled = "yes";
+        const part = folded.parentElement.id;
+        for (const [i, card] of [...folded.querySelectorAll(".card")].entries()) {
+          const of = JSON.parse(await inflateText(charts[i]));
+          drawCharts(card, of[part] ?? []);
+        }
+      });
   }
   function driveList({ drives }, view, disks) {
     const choose = async (place) => {
@@ -2057,107 +1573,56 @@
       const { from, to } = view.whole();
       view.range = { ...view.range, from, to };
       box.value = String(place);
-      byId("figure").classList.toggle("other", place > 0);
       return view.changed();
     };
     const names = drives.map(({ drive }) => drive);
     const box = list("drive", names, choose);
-    const held = byId("drive");
-    if (names.length > 1) held?.replaceChildren(box);
+    if (names.length > 1) byId("drive")?.replaceChildren(box);
     return choose;
   }
-  async function start(page2) {
-    const disks = await Promise.all(page2.disks.map((disk) => Drawn.of(disk)));
-    const [first] = page2.drives;
-    if (first) await Promise.all(disks.map((drawn) => drawn.choose(first.drive)));
-    const seconds = () => 1.02 * (page2.drives[view.drive]?.seconds || 1);
-    const whole = () => ({ low: 0, high: page2.figure.span, from: 0, to: seconds() });
+  async function start(page) {
+    const disks = await Promise.all(page.disks.map((disk) => Drawn.of(disk)));
+    const seconds = (drive) => 1.02 * (page.drives[drive]?.seconds || 1);
+    const whole = () => ({ low: 0, high: page.figure.span, from: 0, to: seconds(view.drive) });
     const limits = () => ({
-      most: Math.max(page2.figure.span, ...page2.disks.map(({ size }) => size)),
+      most: Math.max(page.figure.span, ...page.disks.map(({ size }) => size)),
       least: LEAST_CELLS * Math.min(...disks.map(({ pyramid }) => pyramid.cell)),
-      seconds: seconds()
+      seconds: seconds(view.drive)
     });
-    const view = new View(
-      { low: 0, high: page2.figure.span, from: 0, to: 1.02 * (first?.seconds || 1) },
-      whole,
-      limits
-    );
+    const view = new View({ low: 0, high: page.figure.span, from: 0, to: seconds(0) }, whole, limits);
     const holder = byId("figure");
-    const figure = new Figure(page2, disks, view, holder);
+    if (page.drives[0]) await Promise.all(disks.map((drawn) => drawn.choose(page.drives[0].drive)));
+    const figure = new Figure(page, disks, view, holder);
     await figure.start();
     holder.classList.add("alive");
     performance.mark("figure");
-    const detail = new Detail(page2, disks, view, byId("map"));
-    const choose = driveList(page2, view, disks);
-    for (const [anchor, draw] of Object.entries({
-      directories: directoryPanel,
-      history: historyPanel,
-      distances: distancePanel,
-      order: orderPanel
-    }))
-      whenOpened(anchor, (card, i) => draw(page2, disks[i], card));
-    window.layoutscope = { page: page2, figure, detail, view };
-    byId("map").append(tools(figure, view, detail));
+    const detail = new Detail(page, disks, view, byId("map"));
+    const choose = driveList(page, view, disks);
+    fillWhenOpened(page);
+    window.layoutscope = { page, figure, detail, view };
+    byId("map").append(tools(figure));
     await followAddress(view, detail, choose);
-    colours(view);
+    followTheme(() => view.changed());
     await detail.draw();
     document.documentElement.dataset.ready = "yes";
     performance.mark("ready");
   }
-  function tools(figure, view, detail) {
-    const told = element("span", { class: "muted", role: "status" });
-    const link = () => location.href.split("#")[0] + written(shown(view, detail));
-    const copy = async () => {
-      const isCopied = await navigator.clipboard.writeText(link()).then(
-        () => true,
-        () => false
-      );
-      told.textContent = isCopied ? "copied" : link();
-    };
-    const ways = WAYS.map(
-      ([want, way]) => element("tr", {}, element("th", { scope: "row" }, want), element("td", {}, way))
-    );
-    const help = element(
-      "details",
-      { class: "help" },
-      element("summary", {}, "Keyboard and mouse ( ? )"),
-      element("table", {}, element("tbody", {}, ...ways))
-    );
+  function tools(figure) {
+    const help = document.querySelector(".help");
     document.addEventListener("keydown", (e) => {
       if (e.key === "?" && !(e.target instanceof HTMLInputElement)) help.open = !help.open;
     });
-    const links = location.protocol === "about:" ? [] : [button("copy link", "copy the address of what is shown now", copy), told];
-    return element(
-      "div",
-      { class: "bar tools" },
-      button("save picture", "keep the figure as SVG", () => figure.keep()),
-      ...links,
-      help
-    );
+    const keep = button("save picture", "keep the figure as SVG", () => figure.keep());
+    return element("div", { class: "bar tools" }, keep, help);
   }
-  var WAYS = [
-    ["see what is at a place", "point at it, or tap it"],
-    ["zoom in", "drag over a stretch of disk, of time, or of both; Ctrl or Cmd and the wheel, or a pinch; + and −"],
-    ["move", "arrow up, arrow down"],
-    ["go back", "double click, Backspace"],
-    ["see everything", "0"],
-    ["find a path, a file by its number, or a byte", "/"]
-  ];
-  var shown = (view, detail) => ({
-    ...view.range,
-    drive: view.drive,
-    disk: detail.number,
-    by: detail.by
-  });
+  var shown = (view, { number }) => ({ ...view.range, drive: view.drive, disk: number });
   async function followAddress(view, detail, choose) {
-    const { page: page2 } = window.layoutscope;
+    const { page } = window.layoutscope;
     const go = async () => {
       const asked = read(location.hash);
       if (asked) {
-        detail.colourBy(Math.min(asked.by, 4));
-        detail.number = Math.min(asked.disk, page2.disks.length - 1);
-        if (asked.drive !== view.drive && page2.drives[asked.drive]) await choose(asked.drive);
-        await detail.turnTo(detail.number);
+        if (asked.drive !== view.drive && page.drives[asked.drive]) await choose(asked.drive);
+        await detail.turnTo(Math.min(asked.disk, page.disks.length - 1));
         return view.show(asked);
       }
       const part = location.hash.length > 1 && byId(location.hash.slice(1));
@@ -2174,24 +1639,5 @@
       });
     await go();
   }
-  function colours(view) {
-    const again = () => {
-      forgetColours();
-      return Promise.all([view.changed(), redrawAll()]);
-    };
-    byId("theme").addEventListener("click", () => {
-      document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-      return again();
-    });
-    for (const what of ["(prefers-color-scheme: dark)", "(forced-colors: active)"])
-      matchMedia(what).addEventListener("change", again);
-    let wide = innerWidth;
-    addEventListener("resize", () => {
-      if (innerWidth === wide) return;
-      wide = innerWidth;
-      return again();
-    });
-  }
-  var page = JSON.parse(byId("payload").textContent);
-  unfold(page).then(() => start(page));
+  start(JSON.parse(byId("payload").textContent));
 })();

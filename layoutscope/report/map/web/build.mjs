@@ -36,6 +36,7 @@ const common = { bundle: true, format: "iife", target: "es2022", charset: "utf8"
 
 const scripts = [
   { ...common, entryPoints: ["src/page.ts"], outfile: "../assets/page.js" },
+  { ...common, entryPoints: ["src/curves.ts"], outfile: "../assets/curves.js" },
   { ...common, entryPoints: ["src/boot.ts"], outfile: "../assets/boot.js", treeShaking: true },
   {
     ...common,

@@ -11,7 +11,7 @@ import pytest
 
 from layoutscope.access.trace import AccessTrace
 from layoutscope.report.map import MapDisk, MapWalk
-from layoutscope.report.map.panels import directories
+from layoutscope.report.map.panels import directories, directory_charts
 from layoutscope.tables import VolumeFacts, VolumeLayout, build_table, findings_table
 
 IMAGES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
@@ -105,6 +105,28 @@ def test_a_directory_that_lies_in_itself_is_a_top():
     found = directories(MapDisk("", "", [_layout("Home", *circle, *HOME)], 0, 1, 1, [_walk(0, (7, 1.0))]), names=True)
     parents = dict(zip(found["id"], found["parent"], strict=True))
     assert [parents[f"0:{number}"] for number in (5, 6, 7, 2)] == [None, None, None, None]
+
+
+def test_boxes_hold_what_is_in_them_and_the_first_view_has_several(monkeypatch):
+    """A box alone in another one is walked into; directories without a box of their own share one."""
+    rows = ((1, 2, "root", "directory", 0), (2, 16, "Users", "directory", 0), (16, 20, "<a>", "directory", 0))
+    rows += ((16, 21, "b", "directory", 0), (2, 22, "c", "directory", 0))
+    disk = MapDisk("", "", [_layout("Home", *rows)], 0, 1, 1, [_walk(0, (20, 5.0), (21, 4.0), (22, 0.5), (2, 0.1))])
+    (chart,) = directory_charts(disk, names=True)
+    (boxes,) = chart["data"]
+    assert dict(zip(boxes["ids"], boxes["text"], strict=True)) == {
+        "all": "9.60 s", "0:2": "9.60 s", "0:16": "9.00 s", "0:20": "5.00 s", "0:21": "4.00 s", "0:22": "500 ms",
+    }  # fmt: skip
+    assert sum(boxes["values"]) == pytest.approx(9.6)
+    assert boxes["level"] == "0:16"
+    assert "&lt;a&gt;" in boxes["labels"]
+    assert chart["table"]["rows"][3] == ["<a>", "Users", "5.00 s", "5.00 s"]
+    monkeypatch.setattr("layoutscope.report.map.panels.MOST", 1)
+    (chart,) = directory_charts(disk, names=True)
+    (boxes,) = chart["data"]
+    assert dict(zip(boxes["labels"], boxes["text"], strict=True)) == {
+        "all": "9.60 s", "/": "5.10 s", "Users": "5.00 s", "&lt;a&gt;": "5.00 s", "2 other directories": "4.50 s",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from layoutscope.report.map import MapDisk
@@ -65,10 +67,11 @@ def test_names_are_cut_into_blocks(many):
 
 
 def test_a_disk_of_many_entries_has_its_paths_where_they_are_asked_for(monkeypatch):
-    """Past the budget the page says how many there are; without names it has none, however few."""
-    assert NAME_BUDGET == 100_000  # as docs/concepts.md says
+    """Where they take more than the budget, the page counts them; without names it has none, however few."""
     disk = _disk(HOME)
-    monkeypatch.setattr("layoutscope.report.map.panels.NAME_BUDGET", 4)
+    size = len(json.dumps(entries(disk, names=True, all_paths=False)["packed"]))
+    assert size < NAME_BUDGET == 3_800_000  # as docs/concepts.md says
+    monkeypatch.setattr("layoutscope.report.map.panels.NAME_BUDGET", size // 2)
     told = {all_paths: entries(disk, names=True, all_paths=all_paths) for all_paths in (False, True)}
     assert (told[False]["total"], told[False]["packed"], told[False]["withheld"]) == (5, None, False)
     assert len(_names(told[True]["packed"])) == 5

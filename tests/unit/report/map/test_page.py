@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -126,3 +128,33 @@ def test_two_disks_are_compared_only_where_they_can_be(one, other, told):
     """The same walk on the same drive, per 1,000 entries where their numbers differ; near ones are not told apart."""
     sentence = comparison([_disk(*other), _disk(*one)])
     assert told in sentence if told else sentence == ""
+
+
+def test_pages_of_curves_need_no_package_that_may_be_missing(tmp_path):
+    """Comparisons and series are drawn by what every installation has: neither frames nor Plotly's own package."""
+    script = (
+        "import sys; sys.modules.update(dict.fromkeys(('plotly', 'polars', 'duckdb', 'kaleido')))\n"
+        "import layoutscope; from layoutscope.api.compare import write_plot\n"
+        "images = sys.argv[1:3]\n"
+        "for number, made in enumerate((layoutscope.compare, layoutscope.series)):\n"
+        "    write_plot(made(images, drives='sata-ssd'), f'{sys.argv[3]}/{number}.html')\n"
+    )
+    images = [IMAGE.with_name(f"{name}-scattered.img.zst") for name in ("hfsplus", "apfs")]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *images, tmp_path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert all('class="swalk"' in (tmp_path / f"{number}.html").read_text("utf-8") for number in range(2))
+
+
+def test_a_page_over_a_batch_says_what_it_lacks():
+    """Not what a query would lack, which nobody asked for."""
+    script = (
+        "import sys; sys.modules['duckdb'] = None\n"
+        "from layoutscope.errors import UnsupportedError; from layoutscope.fleet.query import duckdb\n"
+        "try: duckdb()\n"
+        "except UnsupportedError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "the package duckdb is missing: it reads the tables of a batch" in done.stdout
+    assert "queries" not in done.stdout

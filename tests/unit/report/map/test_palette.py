@@ -102,8 +102,12 @@ def test_any_two_roles_can_be_told_apart(roles, theme, sight):
 
 def test_the_style_has_the_roles_colors():
     """What draws without a script has the same, on light and twice on dark: by the system, and by the button."""
-    style = resources.files("layoutscope.report.map").joinpath("assets", "page.css").read_text("utf-8")
-    blocks = [dict(re.findall(r"--(\w+): (#\w{6})", block)) for block in re.findall(r"{([^{}]*--main:[^{}]*)}", style)]
+    page, figure = (
+        resources.files("layoutscope.report.map").joinpath("assets", f"{name}.css") for name in ("page", "figure")
+    )
+    grounds = re.findall(r"{([^{}]*--bg: #\w{6}[^{}]*)}", page.read_text("utf-8"))
+    roles = re.findall(r"{([^{}]*--main:[^{}]*)}", figure.read_text("utf-8"))
+    blocks = [dict(re.findall(r"--(\w+): (#\w{6})", ground + own)) for ground, own in zip(grounds, roles, strict=True)]
     assert len(blocks) == 3
     for theme, block in zip(("light", "dark", "dark"), blocks, strict=True):
         assert block["bg"] == GROUND[theme]

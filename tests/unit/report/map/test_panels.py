@@ -14,20 +14,15 @@ from fixtures.apfs.writer import write
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
 from layoutscope.report.map.figure import figure
-from layoutscope.report.map.page import disk_data, shares_of
-from layoutscope.report.map.panels import NO_BIN, directories, distances, walk_panel
-from layoutscope.report.map.pyramid import from_layouts, verified_xids
+from layoutscope.report.map.page import shares_of
+from layoutscope.report.map.panels import MOST_POINTS, charts_of, directories, order_charts, walk_panel
+from layoutscope.report.map.pyramid import verified_xids
 from layoutscope.report.map.scans import disks, first_walks
 from layoutscope.report.map.screen import OF_WALKS, first_screen
 from layoutscope.units import format_seconds
 from tests.layouts import layout, leaves
-from tests.pages import unpacked
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
-
-
-def _plain(packed) -> np.ndarray:
-    return np.array(unpacked(packed), np.int64)
 
 
 @pytest.fixture(scope="module")
@@ -86,10 +81,13 @@ def test_a_device_shows_its_own_reads_alone(devices):
     assert not (devices[1].walks[-1].trace.device == 1).any()
 
 
+def _counts(chart) -> list[int]:
+    return chart["data"][0]["y"]
+
+
 def test_distances_are_within_a_device(devices):
-    """An inode and its data on two devices are in no bin; all others are, each with its node."""
-    for disk in devices:
-        found = distances(disk)["to_data"]
+    """A file whose inode and data are on two devices has no distance; all others have one."""
+    for disk, charts in zip(devices, charts_of(devices, names=True), strict=True):
         expected = 0
         for one in disk.layouts:
             rows = one.nodes.filter(pl.col("device") == disk.device)["row"].to_list()
@@ -101,20 +99,27 @@ def test_distances_are_within_a_device(devices):
                 & pl.col("file_id").is_in(inodes.to_list())
             )
             expected += starts["file_id"].n_unique()
-        assert found["total"] == expected == found["node"]["n"] == found["bin"]["n"]
-        assert found["total"] == found["touching"] + sum(found["counts"])
+        found = [sum(_counts(chart)) for chart in charts["distances"] if "inode" in chart["title"]]
+        assert found == [expected] * bool(expected)
 
 
-@pytest.mark.parametrize("name", ["hfsplus", "apfs"])
-def test_bins_count_what_the_bars_show(name):
-    """Of reads and of files: as many in each bin as the bar is high; the first read has none before it."""
-    (disk,) = disks([scan(FIXTURES / f"{name}-scattered.img.zst")])
-    found = distances(disk)
-    for key, column in (("seek", "reads"), ("to_data", "bin")):
-        bins = _plain(found[key][column])
-        counts = np.bincount(bins[bins != NO_BIN], minlength=1 + len(found[key]["counts"]))
-        assert counts.tolist() == [found[key]["touching"], *found[key]["counts"]]
-    assert _plain(found["seek"]["reads"])[0] == NO_BIN
+def test_all_disks_have_one_scale_of_distances():
+    """Each read but the first has a distance, and the bars of two disks stand side by side by powers of two."""
+    pair = disks([scan(FIXTURES / f"{name}-scattered.img.zst") for name in ("hfsplus", "apfs")])
+    charts = [one["distances"] for one in charts_of(pair, names=True)]
+    axes = [chart["data"][0]["x"] for one in charts for chart in one]
+    assert len(axes) == 4
+    assert all(axis == axes[0] for axis in axes)
+    for disk, (seeks, _) in zip(pair, charts, strict=True):
+        trace = disk.walks[0].trace
+        jump = np.abs(np.diff(trace.image_offset) - trace.length_bytes[:-1])
+        assert sum(_counts(seeks)) == len(trace) - 1
+        assert _counts(seeks)[0] == np.count_nonzero(jump == 0)
+        powers = np.floor(np.log2(jump[jump > 0])).astype(int)
+        counts = np.bincount(powers - powers.min()).tolist()
+        drawn = _counts(seeks)[1:]
+        first = next(place for place, count in enumerate(drawn) if count)
+        assert drawn[first : first + len(counts)] == counts
 
 
 def test_what_a_checksum_denies_has_no_transaction():
@@ -126,43 +131,38 @@ def test_what_a_checksum_denies_has_no_transaction():
 def test_order_on_disk_leaves_out_what_snapshots_alone_hold():
     """Ranks of their leaves are of other trees: of the tree's leaves those of the live one are drawn, a rank each."""
     (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst", drives=())])
-    drawn = next(each for each in distances(disk)["key_order"] if each["tree"] == "fs")
+    drawn = next(chart for chart in order_charts(disk) if chart["title"].startswith("file-system"))
     fs = disk.layouts[-1].nodes.filter(tree="fs", kind="leaf")
     live = fs.filter(state="live")
-    assert drawn["total"] == live.height == live["key_rank"].n_unique() < fs.height
+    (points,) = drawn["data"]
+    assert sorted(points["x"]) == sorted(live["key_rank"].to_list())
+    assert len(points["x"]) == live.height < fs.height
+    assert sum(int(row[1]) for row in drawn["table"]["rows"]) == live.height
 
 
 def test_order_on_disk_is_that_of_one_volume_each(devices, tmp_path):
-    """Two volumes have a file-system tree each: two orders, each of the leaves of its volume alone."""
+    """Two volumes have a file-system tree each: two charts, each of the leaves of its volume alone."""
     write(SCENARIOS["volumes"], tmp_path / "volumes.img")
     for disk in (*devices, *disks([scan(tmp_path / "volumes.img")])):
-        drawn = {(one["volume"], one["tree"]): one for one in distances(disk)["key_order"]}
-        for (place, tree), one in drawn.items():
-            is_leaf = (pl.col("tree") == tree) & (pl.col("kind") == "leaf") & (pl.col("state") != "snapshot")
+        titles = [chart["title"] for chart in order_charts(disk)]
+        assert len(set(titles)) == len(titles)
+        assert not [title for title in titles if "space manager" in title]
+        for place, name in disk.called.items():
+            is_leaf = (pl.col("tree") == "fs") & (pl.col("kind") == "leaf") & (pl.col("state") != "snapshot")
             own = disk.layouts[place].nodes.filter(is_leaf & (pl.col("device") == disk.device))
-            assert one["total"] == own.height == own["key_rank"].n_unique() > 1
-        assert "spaceman" not in {tree for _, tree in drawn}
-    assert [disk.called[place] for place, _ in drawn] == ["System", "Data"]
+            told = [title for title in titles if title.startswith(f"{name}: file-system")]
+            assert told == ([f"{name}: file-system B-tree: {own.height:,} leaves"] if own.height > 1 else [])
 
 
-def test_ranks_that_the_page_carries_are_those_of_its_orders(tmp_path):
-    """As many nodes have a rank as an order has leaves: what snapshots alone hold has none."""
-    write(SCENARIOS["volumes"], tmp_path / "volumes.img")
-    for image in (
-        FIXTURES / "apfs-scattered.img.zst",
-        FIXTURES / "hfsplus-scattered.img.zst",
-        tmp_path / "volumes.img",
-    ):
-        for disk, held in zip(found := disks([scan(image, drives=())]), shares_of(found), strict=True):
-            data = disk_data(disk, from_layouts(disk.layouts), held, names=True)
-            nodes, volumes = data["nodes"], data["volumes"]
-            rank, tree, kind = (np.array(unpacked(nodes[name])) for name in ("rank", "tree", "kind"))
-            for order in data["distances"]["key_order"]:
-                own = slice(*volumes[order["volume"]]["nodes"])
-                is_leaf = (tree[own] == nodes["trees"].index(order["tree"])) & (
-                    kind[own] == nodes["kinds"].index("leaf")
-                )
-                assert (is_leaf & (rank[own] >= 0)).sum() == order["total"]
+def test_of_many_points_one_is_drawn_in_each_spot(monkeypatch):
+    """What looks the same takes less of the page; the rows of text count all."""
+    (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst", drives=())])
+    assert len(order_charts(disk)[0]["data"][0]["x"]) < MOST_POINTS
+    monkeypatch.setattr("layoutscope.report.map.panels.MOST_POINTS", 1)
+    monkeypatch.setattr("layoutscope.report.map.panels.SPOTS", (10, 10))
+    chart = order_charts(disk)[0]
+    assert 10 <= len(chart["data"][0]["x"]) <= 100
+    assert sum(int(row[1]) for row in chart["table"]["rows"]) > 600
 
 
 def test_volumes_of_one_name_are_told_apart(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 
 from layoutscope.api.scan import scan
 from layoutscope.filesystems.traits import TreeTraits
+from layoutscope.findings import Finding
 from layoutscope.report.map.pyramid import (
     DAMAGED,
     FILE_DATA,
@@ -16,6 +17,7 @@ from layoutscope.report.map.pyramid import (
     REGION,
     UNCLAIMED,
     Segments,
+    damage_without_node,
     from_layouts,
     held_by,
     partition,
@@ -24,6 +26,7 @@ from layoutscope.report.map.pyramid import (
     used_span,
 )
 from layoutscope.report.map.scans import disks
+from layoutscope.tables import findings_table
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
 CLASSES = (tree_class(TreeTraits("fs", "file-system B-tree")), REGION, DAMAGED, FILE_DATA, UNCLAIMED, FREE_SPACE)
@@ -112,3 +115,24 @@ def test_nothing_is_unknown_where_everything_was_read(name):
     assert disk.coverage == 1
     assert sum(share.size_bytes for share in shares) == disk.size_bytes
     assert {share.item.key: share.size_bytes for share in shares}["unclaimed"] == 0
+
+
+def test_an_address_that_a_finding_names_is_damaged_where_no_node_is_known():
+    """Its block is drawn as damaged and nothing else is; a node that is known, or a fact about it, adds nothing."""
+    (disk,) = disks([scan(FIXTURES / "apfs-scattered.img.zst", drives=())])
+    own = disk.layouts[-1]
+    block, node = own.facts.block_size_bytes, int(own.nodes["image_offset"][0])
+    free = int(own.free["image_offset"][0]) if own.free.height else 200 * 2**20
+    data = int(own.extents["image_offset"][0])
+    found = [
+        Finding("checksum-mismatch", "error", "space manager", data, "checksum differs"),
+        Finding("node-invalid", "error", "fs tree", free, "not a node"),
+        Finding("checksum-mismatch", "error", "fs tree", node, "checksum differs"),
+        Finding("block-claimed-twice", "error", "files", data + 64 * block, "claimed twice"),
+    ]
+    hurt = own.changed(findings=findings_table(found))
+    assert [item.image_offset for item in damage_without_node(hurt)] == [data, free]
+    layouts = [*disk.layouts[:-1], hurt]
+    shares = partition(from_layouts(layouts), disk.image_offset, disk.size_bytes, disk.block_size_bytes)
+    (damaged,) = (share.runs.tolist() for share in shares if share.item.key == DAMAGED.key)
+    assert damaged == sorted([at - disk.image_offset, block] for at in (data, free))

@@ -1,16 +1,14 @@
 // The stretch that the figure shows, of one disk, as cells: where exactly things lie, and whose they are.
 
 import { gridOf, MOST_COLUMNS, paint } from "./cells";
-import { chosenTable } from "./chosen";
-import { button, element, isDark, list } from "./dom";
+import { button, element, list, type Rows, textTable } from "./dom";
 import type { Drawn } from "./drawn";
-import { hueOf } from "./figure";
 import type { Payload } from "./payload";
-import { CONFIG, colour, type Fields, type Plot, plotIn, plotLayout, plotly, redraw } from "./plots";
+import { CONFIG, color, type Fields, type Plot, plotIn, plotLayout, plotly, redraw } from "./plots";
 import { searchField } from "./search";
-import { PARTS, type Told, textTable } from "./tables";
+import { chosenTable } from "./selection";
 import { Tip } from "./tip";
-import type { Nodes } from "./unpack";
+import { pause } from "./turns";
 import type { View } from "./view";
 import { bytesText, counted, placesText, shareText } from "./words";
 
@@ -19,20 +17,12 @@ const MOST_MARKS = 1500;
 /** A view that lasts so many milliseconds is drawn. */
 const REST_MS = 90;
 
-/** What colours the cells of nodes: a number of each, and what it is called. */
-const COLOURS: Record<string, { of: (nodes: Nodes, i: number) => number | null; title: string }> = {
-  level: { of: ({ level }, i) => (level[i] === 255 ? null : level[i]!), title: "level" },
-  age: { of: ({ xid }, i) => xid[i] || null, title: "transaction" },
-  cost: { of: ({ cost }, i) => (cost[i] ? Math.log10(cost[i]! / 1e6) : null), title: "seconds to read" },
-  fill: { of: ({ fill }, i) => (fill[i] === 255 ? null : fill[i]!), title: "% full" },
-};
-const KINDS = ["kind", ...Object.keys(COLOURS)];
+/** The table of the stretch has so many rows, each for an equal part. */
+const PARTS = 16;
 
 export class Detail {
   /** Which disk is shown. */
   number = 0;
-  /** What colours metadata, as a place among the kinds. */
-  by = 0;
   from = 0;
   cell = 1;
   columns = 1;
@@ -42,12 +32,9 @@ export class Detail {
   private readonly caption = element("span", { class: "muted caption" });
   private readonly tip = new Tip();
   private readonly choose: HTMLSelectElement;
-  private readonly colours: HTMLSelectElement;
   private readonly all: HTMLButtonElement;
   private readonly words;
-  private isListening = false;
-  private timer = 0;
-  private readonly waiting: (() => void)[] = [];
+  private turn = 0;
 
   constructor(
     private readonly page: Payload,
@@ -58,10 +45,6 @@ export class Detail {
     this.number = worst(disks);
     const titles = disks.map(({ disk }) => disk.title);
     this.choose = list("disk", titles, (place) => this.turnTo(place));
-    this.colours = list("what colors metadata", KINDS, (place) => {
-      this.by = place;
-      return this.draw();
-    });
     this.all = button("show all", "back to all of the disk and all of the time", () => view.show(view.whole()));
     const nodes = button("list metadata blocks in view", "a table of the blocks of metadata that are shown", () =>
       this.drawn.selection.between(this.start + view.range.low, this.start + view.range.high),
@@ -70,7 +53,6 @@ export class Detail {
       "div",
       { class: "bar" },
       ...(disks.length > 1 ? [this.choose] : []),
-      element("label", { class: "muted" }, "color by ", this.colours),
       nodes,
       this.all,
       this.caption,
@@ -78,7 +60,14 @@ export class Detail {
     holder.append(element("h2", {}, "What is stored where"), searchField(this), this.info, bar);
     this.words = textTable("what is stored where", () => this.rows());
     const label = "cells of the stretch that the figure shows, from its first byte at the bottom left";
-    this.plot = plotIn(holder, "60vh", label, () => this.react());
+    this.plot = plotIn(
+      holder,
+      "60vh",
+      label,
+      () => this.react(),
+      () => this.listen(),
+    );
+    this.tip.follow(this.plot, (e) => this.point(e));
     holder.append(this.words.box, ...disks.map(({ selection }) => chosenTable(selection)));
     for (const { selection } of disks) selection.whenChosen(() => this.draw());
     this.choose.value = String(this.number);
@@ -99,22 +88,11 @@ export class Detail {
     return this.draw();
   }
 
-  colourBy(place: number): void {
-    this.by = place;
-    this.colours.value = String(place);
-  }
-
   /** Draw when the view has come to rest: of many steps of a zoom the last one counts. */
-  private rest(): Promise<void> {
-    return new Promise((done) => {
-      clearTimeout(this.timer);
-      this.waiting.push(done);
-      this.timer = window.setTimeout(async () => {
-        const waiting = this.waiting.splice(0);
-        await this.draw();
-        for (const told of waiting) told();
-      }, REST_MS);
-    });
+  private async rest(): Promise<void> {
+    const turn = ++this.turn;
+    await pause(REST_MS);
+    if (turn === this.turn) await this.draw();
   }
 
   async draw(): Promise<void> {
@@ -135,7 +113,7 @@ export class Detail {
     this.from = Math.floor(low / step) * step;
     const cells = Math.max(1, Math.ceil((high - this.from) / bytes));
     this.columns = gridOf(cells).columns;
-    const roles = this.page.figure.roles.map(({ key }) => key);
+    const { roles } = this.page.figure;
     const held = pyramid.held(this.from, bytes, Math.min(cells, CELLS + MOST_COLUMNS));
     this.painted = paint(disk.classes, held, roles, bytes);
     const end = Math.min(high, disk.size);
@@ -148,55 +126,24 @@ export class Detail {
     const { columns, painted } = this;
     const rows = Math.ceil(painted.length / columns);
     const { roles, unit } = this.page.figure;
-    const y = Array.from({ length: rows }, (_, row) => (this.from + row * columns * this.cell) / unit[0]);
     const height = (columns * this.cell) / unit[0];
-    const grid = (value: (cell: number) => number | null) =>
-      y.map((_, row) => Array.from({ length: columns }, (_, column) => value(row * columns + column)));
-    const steps = roles.flatMap(({ key }, k) =>
-      [k / roles.length, (k + 1) / roles.length].map((at) => [at, hueOf(roles, key)]),
+    const bottom = this.from / unit[0];
+    const z = Array.from({ length: rows }, (_, row) =>
+      Array.from(painted.subarray(row * columns, (row + 1) * columns), (role) => (role < 0 ? null : role + 0.5)),
     );
-    const common = { type: "heatmap", x0: 0.5, dx: 1, y0: y[0]! + height / 2, dy: height, hoverinfo: "none" };
-    const z = grid((cell) => (cell < painted.length && painted[cell]! >= 0 ? painted[cell]! + 0.5 : null));
-    const scale = { zmin: 0, zmax: roles.length, colorscale: steps, showscale: false };
-    const traces: Fields[] = [{ ...common, z, ...scale }];
-    if (this.by) traces.push({ ...common, ...this.numbers(grid) });
-    traces.push(this.marked(y[0]! + height / 2, height));
+    const steps = roles.flatMap((key, k) => [k, k + 1].map((at) => [at / roles.length, color(key)]));
+    const cells = {
+      ...{ type: "heatmap", x0: 0.5, dx: 1, y0: bottom + height / 2, dy: height, hoverinfo: "none" },
+      ...{ z, zmin: 0, zmax: roles.length, colorscale: steps, showscale: false },
+    };
     const layout = plotLayout({
       xaxis: { visible: false, range: [0, columns], fixedrange: true },
-      yaxis: { title: { text: `position, ${unit[1]}` }, range: [y[0], y[0]! + rows * height], showgrid: false },
-      margin: { l: 62, r: this.by ? 90 : 18, t: 4, b: 8 },
+      yaxis: { title: { text: `position, ${unit[1]}` }, range: [bottom, bottom + rows * height], showgrid: false },
+      margin: { l: 62, r: 18, t: 4, b: 8 },
       hovermode: false,
-      dragmode: matchMedia("(hover: none)").matches ? false : "zoom",
       width: this.plot.clientWidth,
     });
-    await plotly().react(this.plot, traces, layout, CONFIG);
-    this.listen();
-  }
-
-  /** Cells of metadata by a number of their nodes, the highest of each cell. */
-  private numbers(grid: (value: (cell: number) => number | null) => (number | null)[][]): Fields {
-    const { of, title } = COLOURS[KINDS[this.by]!]!;
-    const { nodes, places } = this.drawn.owners;
-    const values = new Float64Array(this.painted.length).fill(Number.NaN);
-    const from = this.start + this.from;
-    for (const i of places.near(from, from + values.length * this.cell)) {
-      const value = of(nodes, i);
-      const [low, high] = [nodes.offset[i]! - from, nodes.offset[i]! + nodes.size[i]! - from];
-      if (value === null) continue;
-      for (let c = Math.max(0, Math.floor(low / this.cell)); c < Math.min(values.length, high / this.cell); c++)
-        if (!(values[c]! >= value)) values[c] = value;
-    }
-    const isCost = KINDS[this.by] === "cost";
-    const ticks = {
-      tickvals: [-6, -5, -4, -3, -2, -1, 0],
-      ticktext: ["1 us", "10 us", "0.1 ms", "1 ms", "10 ms", "0.1 s", "1 s"],
-    };
-    const bar = { title: { text: title }, thickness: 12, outlinewidth: 0, ...(isCost ? ticks : {}) };
-    const metadata = ["main", "other"].map((key) => this.page.figure.roles.findIndex((role) => role.key === key));
-    const z = grid((cell) =>
-      metadata.includes(this.painted[cell]!) && !Number.isNaN(values[cell]!) ? values[cell]! : null,
-    );
-    return { z, colorscale: "Viridis", reversescale: isDark(), colorbar: bar };
+    await plotly().react(this.plot, [cells, this.marked(bottom + height / 2, height)], layout, CONFIG);
   }
 
   /** Rings around what was found, and around nodes that are chosen. */
@@ -209,24 +156,20 @@ export class Detail {
       if (cell >= 0 && cell < this.painted.length) cells.add(cell);
       if (cells.size >= MOST_MARKS) break;
     }
-    const marker = { symbol: "square-open", size: 8, color: colour("--fg"), line: { width: 1.5 } };
+    const marker = { symbol: "square-open", size: 8, color: color("fg"), line: { width: 1.5 } };
     const x = [...cells].map((cell) => (cell % this.columns) + 0.5);
     const y = [...cells].map((cell) => bottom + Math.floor(cell / this.columns) * height);
     return { type: "scatter", mode: "markers", x, y, marker, hoverinfo: "none" };
   }
 
+  /** Hear what Plotly says: it forgets who listens when a plot is taken away. */
   private listen(): void {
-    if (this.isListening) return;
-    this.isListening = true;
     const { plot, view } = this;
     plot.on("plotly_relayout", () => {
       const [low, high] = plot._fullLayout.yaxis!.range.map((at) => at * this.page.figure.unit[0]) as [number, number];
       view.show({ low: Math.round(low), high: Math.round(high) });
     });
     plot.on("plotly_doubleclick", () => view.back());
-    plot.addEventListener("pointermove", (e) => e.pointerType === "mouse" && !e.buttons && this.point(e));
-    plot.addEventListener("pointerup", (e) => e.pointerType !== "mouse" && this.point(e));
-    plot.addEventListener("pointerleave", () => this.tip.hide());
   }
 
   /** The cell under a pointer; -1 beside all of them. */
@@ -253,7 +196,7 @@ export class Detail {
   }
 
   /** The stretch in equal parts, as rows. */
-  private rows(): Told {
+  private rows(): Rows {
     const { disk, pyramid } = this.drawn;
     const { low, high } = this.view.range;
     const end = Math.min(high, disk.size);
@@ -268,8 +211,7 @@ export class Detail {
       const edges = [part, part + 1].map((n) => counted(Math.round(disk.start + low + n * width)));
       return [...edges, told.join(", ")];
     });
-    const note = `What the figure shows of ${disk.title}, in ${PARTS} equal parts; it follows the zoom.`;
-    return { columns: ["from byte", "to byte", "what it holds"], rows, note };
+    return { columns: ["from byte", "to byte", "what it holds"], rows };
   }
 }
 

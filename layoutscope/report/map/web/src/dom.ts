@@ -1,4 +1,4 @@
-// Elements and colours.
+// Elements of the page.
 
 type Listener = (event: Event) => unknown;
 
@@ -19,6 +19,8 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return node;
 }
 
+export const byId = (id: string) => document.getElementById(id);
+
 export function list(title: string, names: readonly string[], choose: (place: number) => unknown): HTMLSelectElement {
   const options = names.map((name, place) => element("option", { value: place }, name));
   const box = element("select", { title }, ...options);
@@ -30,13 +32,29 @@ export function button(text: string, title: string, press: () => unknown): HTMLB
   return element("button", { type: "button", title, onclick: press }, text);
 }
 
-export function isDark(): boolean {
-  const forced = document.documentElement.dataset.theme;
-  return forced ? forced === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-}
-
 export function save(blob: Blob, name: string): void {
   const href = URL.createObjectURL(blob);
   element("a", { href, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(href), 1000);
+}
+
+export interface Rows {
+  columns: string[];
+  rows: string[][];
+}
+
+export function table({ columns, rows }: Rows, title = ""): HTMLTableElement {
+  const head = element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)));
+  const body = rows.map((cells) => element("tr", {}, ...cells.map((cell) => element("td", {}, cell))));
+  const caption = title ? [element("caption", {}, title)] : [];
+  return element("table", {}, ...caption, element("thead", {}, head), element("tbody", {}, ...body));
+}
+
+/** What a plot shows as rows, for readers of screens, and for whoever cannot tell its colors; made when it is unfolded. */
+export function textTable(title: string, rows: () => Rows): { box: HTMLElement; refresh: () => void } {
+  const place = element("div", { class: "rows" });
+  const box = element("details", { class: "told" }, element("summary", {}, `Show as table: ${title}`), place);
+  const refresh = () => box.open && place.replaceChildren(table(rows(), title));
+  box.addEventListener("toggle", refresh);
+  return { box, refresh };
 }

@@ -37,7 +37,7 @@ export class Drawn {
 
   static async of(disk: Disk): Promise<Drawn> {
     const [pyramid, owners] = await Promise.all([Pyramid.of(disk), Owners.of(disk)]);
-    return new Drawn(disk, pyramid, owners, new Selection(owners.nodes, owners.places));
+    return new Drawn(disk, pyramid, owners, new Selection(owners.nodes));
   }
 
   /** Take the walks on a drive. */
@@ -78,7 +78,7 @@ export class Drawn {
 
   /** Say what lies in a stretch, in lines. */
   lines(low: number, high: number): string[] {
-    const { start, size, classes } = this.disk;
+    const { start, size, classes, damage } = this.disk;
     const end = Math.min(high, size);
     if (low >= end) return ["past the end of this disk"];
     const told = this.pyramid
@@ -91,6 +91,7 @@ export class Drawn {
     return [
       `bytes ${counted(start + low)} to ${counted(start + end)}, ${bytesText(end - low)}`,
       [...told.slice(0, TOLD), ...more].join(" · "),
+      ...damage.filter(({ at }) => at >= start + low && at < start + end).map(({ text }) => text),
       ...this.owners.lines(start + low, start + end),
     ];
   }
@@ -99,11 +100,10 @@ export class Drawn {
   readLines(i: number): string[] {
     const { time, place, length, tree } = this.reads;
     const at = this.disk.start + place[i]!;
+    const { offset, size } = this.owners.nodes;
+    const node = offset.findIndex((from, k) => from < at + length[i]! && from + size[k]! > at);
     const lines = [`read at ${secondsText(time[i]!)}: ${tree[i]}, ${bytesText(length[i]!)} at byte ${counted(at)}`];
-    this.owners.places.some(at, at + length[i]!, (node) => {
-      lines.push(this.owners.nodeText(node));
-      return true;
-    });
+    if (node >= 0) lines.push(this.owners.nodeText(node));
     return lines;
   }
 }

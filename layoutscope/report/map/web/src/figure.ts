@@ -1,9 +1,9 @@
 // The figure of the first screen: Python made its axes and traces; here they are filled for what is looked at.
 
-import { element, isDark, save } from "./dom";
+import { element, save } from "./dom";
 import type { Drawn } from "./drawn";
-import type { FigureMade, Payload, Role } from "./payload";
-import { CONFIG, colour, type Fields, NARROW, type Plot, plotly } from "./plots";
+import type { FigureMade, Payload } from "./payload";
+import { CONFIG, type Fields, NARROW, type Plot, plotLayout, plotly, themed } from "./plots";
 import { Tip } from "./tip";
 import type { View } from "./view";
 
@@ -17,29 +17,23 @@ interface Meta {
 const NEAR = 9;
 /** Wheels turn by so many pixels to zoom by two. */
 const TURN = 200;
-/** Pixels above each row, for its caption and its label. */
-const HEAD = 44;
 /** Labels of walks that end beyond this share of the axis stand before their end. */
 const LABEL_TURNS = 0.38;
 /** Letters of a caption take about so many pixels. */
 const LETTER = 6.6;
-
-export const hueOf = (roles: Role[], key: string): string => {
-  const role = roles.find((one) => one.key === key);
-  return role ? (isDark() ? role.dark : role.light) : colour("--fg");
-};
 
 export class Figure {
   readonly plot: Plot;
   private readonly made: FigureMade;
   private readonly tip = new Tip();
   private turned = 1;
+  private readonly fingers = new Map<number, PointerEvent>();
 
   constructor(
     private readonly page: Payload,
     private readonly disks: Drawn[],
     readonly view: View,
-    private readonly holder: HTMLElement,
+    holder: HTMLElement,
   ) {
     this.made = { ...page.figure, data: [...page.figure.data, ...disks.flatMap((_, i) => found(page.figure, i))] };
     const label =
@@ -62,10 +56,10 @@ export class Figure {
     plot.on("plotly_relayout", () => this.dragged());
     plot.on("plotly_doubleclick", () => view.back());
     plot.addEventListener("wheel", (e) => this.wheel(e), { passive: false, capture: true });
+    for (const type of ["pointerdown", "pointermove", "pointerup", "pointercancel"] as const)
+      plot.addEventListener(type, (e) => this.pinch(e));
     plot.addEventListener("keydown", (e) => this.press(e));
-    plot.addEventListener("pointermove", (e) => e.pointerType === "mouse" && !e.buttons && this.point(e));
-    plot.addEventListener("pointerup", (e) => e.pointerType !== "mouse" && this.point(e));
-    plot.addEventListener("pointerleave", (e) => e.pointerType === "mouse" && this.tip.hide());
+    this.tip.follow(plot, (e) => this.point(e));
   }
 
   async draw(): Promise<void> {
@@ -75,13 +69,10 @@ export class Figure {
     const filled = this.disks.map((drawn) => this.values(drawn, range));
     const data = this.made.data.map((trace) => {
       const { disk, part, role } = trace.meta as Meta;
-      const looks = (trace.marker ?? trace.line) as Fields;
-      const hue = part === "found" ? colour("--fg") : hueOf(this.made.roles, part === "path" ? "data" : role);
-      const key = trace.marker ? "marker" : "line";
       const values: Fields = filled[disk]!(part, role, unit);
       // Marks stand in the room beside the bars.
       if (part === "marks") values.x = (values.y as number[]).map(() => this.leftOf(String(trace.xaxis)) / 2);
-      return { ...trace, [key]: { ...looks, color: hue }, ...values };
+      return { ...themed(trace), ...values };
     });
     await plotly().react(this.plot, data, this.layout(), CONFIG);
   }
@@ -124,57 +115,29 @@ export class Figure {
     return ((this.made.layout[axis.replace("x", "xaxis")] as Fields).range as number[])[0]!;
   }
 
-  /** Where the rows are, from bottom to top, in a figure of a height. */
-  private tops(height: number): [number, number][] {
-    const foot = (this.made.layout.margin as Record<string, number>).b!;
-    const rows = (this.made.layout.annotations as Fields[]).filter(({ name }) => name === "caption").length;
-    return Array.from({ length: rows }, (_, i) => [1 - (i + 1) / rows, 1 - i / rows - HEAD / (height - foot)]);
-  }
-
   private layout(): Fields {
     const [unit] = this.made.unit;
     const { low, high, from, to } = this.view.range;
-    const { ends, seconds } = this.page.drives[this.view.drive] ?? { ends: [], seconds: 0 };
-    const wide = this.plot.clientWidth;
-    const isNarrow = wide < NARROW;
-    const [fg, muted] = [colour("--fg"), colour("--muted")];
-    const height = this.holder.clientHeight;
-    const tops = this.tops(height);
-    const layout: Fields = {
-      ...this.made.layout,
-      height,
-      width: wide,
-      font: { ...(this.made.layout.font as Fields), color: fg },
-    };
+    const { ends } = this.page.drives[this.view.drive] ?? { ends: [] };
+    const width = this.plot.clientWidth;
+    const isNarrow = width < NARROW;
+    const layout: Fields = { ...this.made.layout, width };
     for (const key of Object.keys(layout)) {
-      if (key.startsWith("yaxis")) {
-        const [domain, range] = [tops[Number(key.slice(5) || 1) - 1], [low / unit, high / unit]];
-        layout[key] = { ...(layout[key] as Fields), domain, range };
-      }
       const axis = layout[key] as Fields;
-      const title = isNarrow && axis.title ? { title: { text: "seconds" } } : {};
-      if (/^xaxis(\d*[02468])$/.test(key)) layout[key] = { ...axis, range: [from, to], ...title };
-      else if (key.startsWith("xaxis") && isNarrow && axis.domain && (axis.domain as number[])[1]! < 1)
-        layout[key] = { ...axis, tickvals: [0], title: { text: "" } };
+      if (key.startsWith("yaxis")) layout[key] = { ...axis, range: [low / unit, high / unit] };
+      else if (/^xaxis\d*[02468]$/.test(key))
+        layout[key] = { ...axis, range: [from, to], ...(isNarrow && axis.title ? { title: { text: "seconds" } } : {}) };
+      else if (key.startsWith("xaxis") && isNarrow) layout[key] = { ...axis, tickvals: [0], title: { text: "" } };
     }
-    const most = Math.floor((wide - 70) / LETTER);
-    const captions = (this.made.layout.annotations as Fields[])
-      .filter(({ name }) => name === "caption")
-      .map((caption, i) => ({
-        ...caption,
-        y: tops[i]![1],
-        text: cut(String(caption.text), most),
-        font: { size: 12, color: muted },
-      }));
+    const most = Math.floor((width - 70) / LETTER);
+    const captions = (this.made.layout.annotations as Fields[]).filter(({ name }) => name === "caption");
     const labels = ends.map(({ label }) => {
       const x = Math.min(Math.max(Number(label.x), from), to);
-      const turns = (x - from) / (to - from) > LABEL_TURNS;
-      return { ...label, x, xanchor: turns ? "right" : "left", visible: seconds > 0 };
+      return { ...label, x, xanchor: (x - from) / (to - from) > LABEL_TURNS ? "right" : "left" };
     });
-    layout.annotations = [...captions, ...labels];
-    layout.shapes = ends.map(({ shape }) => ({ ...shape, line: { width: 1.5, color: fg } }));
-    layout.dragmode = matchMedia("(hover: none)").matches ? false : "zoom";
-    return layout;
+    layout.annotations = [...captions.map((one) => ({ ...one, text: cut(String(one.text), most) })), ...labels];
+    layout.shapes = ends.map(({ shape }) => shape);
+    return plotLayout(layout);
   }
 
   /** Plotly has zoomed: all axes of positions match, and all of times. */
@@ -234,14 +197,33 @@ export class Figure {
   private wheel(e: WheelEvent): void {
     if (!(e.ctrlKey || e.metaKey)) return;
     e.preventDefault();
+    this.zoomSoon(2 ** (e.deltaY / TURN), e);
+  }
+
+  /** Two fingers zoom around the last of them that moved. */
+  private pinch(e: PointerEvent): void {
+    if (e.pointerType !== "touch") return;
+    const { fingers } = this;
+    const apart = () => {
+      const [one, other] = [...fingers.values()];
+      return one && other ? Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY) : 0;
+    };
+    const before = apart();
+    if (/up|cancel/.test(e.type)) fingers.delete(e.pointerId);
+    else if (e.type === "pointerdown" || fingers.has(e.pointerId)) fingers.set(e.pointerId, e);
+    if (before && apart()) this.zoomSoon(before / apart(), e);
+  }
+
+  /** Zoom with the next picture: events come faster. */
+  private zoomSoon(factor: number, e: MouseEvent): void {
     const at = this.place(e)?.byte;
     const isFirst = this.turned === 1;
-    this.turned *= 2 ** (e.deltaY / TURN);
+    this.turned *= factor;
     if (!isFirst) return;
     requestAnimationFrame(() => {
-      const factor = this.turned;
+      const all = this.turned;
       this.turned = 1;
-      this.view.zoom(factor, at);
+      this.view.zoom(all, at);
     });
   }
 
@@ -277,7 +259,7 @@ function found({ data }: FigureMade, disk: number): Fields[] {
   if (!bars) return [];
   const marker = { symbol: "triangle-left", size: 9 };
   const on = { xaxis: bars.xaxis, yaxis: bars.yaxis, hoverinfo: "none", cliponaxis: false };
-  return [{ type: "scatter", mode: "markers", meta: { disk, part: "found", role: "" }, marker, ...on }];
+  return [{ type: "scatter", mode: "markers", meta: { disk, part: "found", role: "fg" }, marker, ...on }];
 }
 
 /** From before the first of some places to behind the last, so that the line goes on beyond the edges. */
@@ -285,6 +267,8 @@ function ends(seen: number[]): [number, number] {
   return seen.length ? [Math.max(0, seen[0]! - 1), seen[seen.length - 1]! + 2] : [0, 0];
 }
 
+/** Shorten a label; what stands for one character in it stays whole. */
 function cut(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, Math.max(1, most - 1))}…` : text;
+  const letters = text.match(/&\w+;|./gu) ?? [];
+  return letters.length > most ? `${letters.slice(0, Math.max(1, most - 1)).join("")}…` : text;
 }

@@ -20,6 +20,9 @@ const ZERO = "\0";
 /** So many milliseconds are worked before the page may do something else. */
 const SLICE_MS = 8;
 
+/** A text as it is searched: composed, in lower case. */
+const lower = (text: string) => text.normalize("NFC").toLowerCase();
+
 /** Names that were packed together, as they are and as they are searched: composed, in lower case. */
 export class Names {
   private readonly starts: Uint32Array;
@@ -27,7 +30,7 @@ export class Names {
   private readonly lowerStarts: Uint32Array;
 
   constructor(private readonly text: string) {
-    this.lower = text.normalize("NFC").toLowerCase();
+    this.lower = lower(text);
     this.starts = startsOf(text);
     this.lowerStarts = this.lower === text ? this.starts : startsOf(this.lower);
   }
@@ -38,10 +41,6 @@ export class Names {
 
   at(i: number): string {
     return this.text.slice(this.starts[i], this.starts[i + 1]! - 1);
-  }
-
-  lowerAt(i: number): string {
-    return this.lower.slice(this.lowerStarts[i], this.lowerStarts[i + 1]! - 1);
   }
 
   /** The next name from one on that holds a text; -1: none does. */
@@ -148,9 +147,8 @@ export class Files {
     return this.columns.id.find(id, ...within(this.columns.volume, volume));
   }
 
-  private name(entry: number, lower = false): string {
-    const names = this.names[Math.floor(entry / this.block)]!;
-    return lower ? names.lowerAt(entry % this.block) : names.at(entry % this.block);
+  private name(entry: number): string {
+    return this.names[Math.floor(entry / this.block)]!.at(entry % this.block);
   }
 
   private pathOf(entry: number): string {
@@ -188,22 +186,6 @@ export class Files {
     return { volume: volume[entry]!, id: id.text(entry), path: this.pathOf(entry), node: node[entry]! };
   }
 
-  /** Places of the nodes that hold the inodes of what lies in a directory, told by volume and number, and its own. */
-  nodesOf(folder: string): number[] {
-    const [volume, number] = folder.split(":");
-    const { volume: volumes, id, node, above, orphan } = this.columns;
-    const [first, last] = within(volumes, +volume!);
-    const own = id.find(number!, first, last);
-    const isOwn = (i: number) => above[i] === own || (id.low[i] === id.low[own] && id.high[i] === id.high[own]);
-    const found = new Set<number>();
-    let orphans = 0;
-    for (let i = 0; i < last; i++) {
-      const isOrphan = above[i]! < 0 && orphan.text(orphans++) === number;
-      if (i >= first && node[i]! >= 0 && (isOrphan || (own >= 0 && isOwn(i)))) found.add(node[i]!);
-    }
-    return [...found];
-  }
-
   /**
    * Files whose path holds a text to the end of a name, in upper or lower case, or whose number it is: the first of
    * them. Undefined where another search began before this one was done.
@@ -212,16 +194,22 @@ export class Files {
     const turn = ++this.asked;
     await this.whole;
     const found = this.numbered(text);
-    const parts = text.normalize("NFC").toLowerCase().split("/");
-    const last = parts.pop()!;
-    const next = parts.length ? this.nextIn(parts, last) : (names: Names, from: number) => names.next(from, last);
+    const wanted = lower(text);
+    const cut = wanted.lastIndexOf("/");
+    const [folder, last] = [wanted.slice(0, Math.max(0, cut)), wanted.slice(cut + 1)];
+    const isIn = (names: Names, i: number, entry: number) => {
+      if (cut < 0) return true;
+      const path = names.begins(i, last) ? lower(this.pathOf(entry)) : "";
+      const above = path.slice(0, path.lastIndexOf("/"));
+      return path !== "" && (wanted.startsWith("/") ? above === folder : above.endsWith(folder));
+    };
     let began = performance.now();
     search: for (const [k, names] of this.names.entries())
       for (let from = 0; from < names.length; ) {
-        const i = next(names, from, k * this.block);
+        const i = names.next(from, last);
         from = i < 0 ? names.length : i + 1;
         const entry = k * this.block + i;
-        if (i >= 0 && !found.includes(entry)) found.push(entry);
+        if (i >= 0 && !found.includes(entry) && isIn(names, i, entry)) found.push(entry);
         if (found.length >= most) break search;
         if (performance.now() - began < SLICE_MS) continue;
         await pause();
@@ -238,33 +226,6 @@ export class Files {
     return Array.from({ length: volumes }, (_, number) => ids.find(id, ...within(volume, number))).filter(
       (entry) => entry >= 0,
     );
-  }
-
-  /** What finds the next name that begins with a text, in a folder whose path ends with some names. */
-  private nextIn(parts: string[], wanted: string): (names: Names, from: number, first: number) => number {
-    const { above } = this.columns;
-    const known = new Uint8Array(this.total + 1); // of the folder before: 1 is one of them, 2 is none
-    return (names, from, first) => {
-      for (let i = from; i < names.length; i++) {
-        const folder = above[first + i]!;
-        known[folder + 1] ||= this.endsWith(folder, parts) ? 1 : 2;
-        if (known[folder + 1] === 1 && names.begins(i, wanted)) return i;
-      }
-      return -1;
-    };
-  }
-
-  /** Whether the path of a folder ends with some names, of the first of them with its end. */
-  private endsWith(folder: number, parts: string[]): boolean {
-    const { above } = this.columns;
-    let at = folder;
-    for (let k = parts.length - 1; k >= 0; k--) {
-      if (at < 0 || this.isRoot(at)) return k === 0 && parts[0] === ""; // the root is the volume itself
-      const name = this.name(at, true);
-      if (k ? name !== parts[k] : !name.endsWith(parts[0]!)) return false;
-      at = above[at]!;
-    }
-    return true;
   }
 }
 

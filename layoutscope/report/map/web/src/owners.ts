@@ -2,7 +2,6 @@
 
 import { type File, Files } from "./files";
 import { type Disk, ofVolume, type Tile } from "./payload";
-import { NodePlaces } from "./places";
 import { pause } from "./turns";
 import { type Nodes, type Numbers, nodesOf, unpackAll } from "./unpack";
 import { bytesText, counted, plural, secondsText } from "./words";
@@ -33,15 +32,12 @@ export class Owners {
   private parts: Part[] | null = null;
   private isWide = true;
   private asked = 0;
-  readonly places: NodePlaces;
 
   private constructor(
     private readonly disk: Disk,
     readonly nodes: Nodes,
     readonly files: Files,
-  ) {
-    this.places = new NodePlaces(nodes);
-  }
+  ) {}
 
   static async of(disk: Disk): Promise<Owners> {
     return new Owners(disk, await nodesOf(disk.nodes), await Files.of(disk));

@@ -15,14 +15,6 @@ export interface MapClass {
   bytes: number;
 }
 
-/** What a byte is there for; the page has no other colours. */
-export interface Role {
-  key: string;
-  label: string;
-  light: string;
-  dark: string;
-}
-
 export interface PackedCells {
   gap: PackedArray;
   count: PackedArray;
@@ -55,7 +47,6 @@ export interface PackedNodes {
   size: PackedArray;
   records: PackedArray;
   xid: PackedArray;
-  rank: PackedArray;
   fill: PackedArray;
   cost: PackedArray;
   id: PackedIds;
@@ -118,62 +109,10 @@ export interface Walk extends Partial<Reads> {
   reads_of: number;
 }
 
-export interface Picture {
-  x: [number, number];
-  y: [number, number];
-  columns: number;
-  rows: number;
-  counts: PackedArray;
-}
-
-export interface Histogram {
-  touching: number;
-  first_power: number;
-  counts: number[];
-  total: number;
-}
-
-/** In which bin each read is that the page draws; 0 is what touches, the next one the first power's. */
-export interface ReadDistances extends Histogram {
-  reads: PackedArray;
-}
-
-/** Of each file with data, the place of the node with its inode, and its bin. */
-export interface FileDistances extends Histogram {
-  node: PackedArray;
-  bin: PackedArray;
-}
-
 /** A volume, or what they share: its name, where its disk has several, and which of the nodes are its own. */
 export interface Volume {
   name: string;
   nodes: [number, number];
-}
-
-/** Leaves of a tree in key order, of one of the volumes. */
-export interface KeyOrder {
-  volume: number;
-  tree: string;
-  label: string;
-  total: number;
-}
-
-export type Unit = "seconds" | "entries" | "bytes";
-
-export interface Directories extends Record<Unit, number[]> {
-  id: string[];
-  parent: (string | null)[];
-  name: string[];
-  whole: Record<Unit, number>;
-  shown: number;
-  total: number;
-}
-
-export interface History {
-  low: number;
-  high: number;
-  picture: Picture;
-  states: { label: string; xid: number }[];
 }
 
 export interface Disk {
@@ -191,14 +130,8 @@ export interface Disk {
   files: PackedFiles;
   entries: Entries;
   walks: Walk[];
-  /** Packed, until the page is started. */
-  directories: Directories | string | null;
-  distances: {
-    seek: ReadDistances | null;
-    to_data: FileDistances;
-    key_order: KeyOrder[];
-  };
-  history: History | null;
+  /** Blocks that are damaged, and of which no node is known: what is said of them. */
+  damage: { at: number; text: string }[];
   /** So many volumes are of the later state, or of the only one; the others are of the earlier. */
   earlier: number;
 }
@@ -218,7 +151,8 @@ export interface FigureMade {
   unit: [number, string];
   bins: number;
   dots: number;
-  roles: Role[];
+  /** What bytes are there for; the page has no other colors. */
+  roles: string[];
 }
 
 /** What the first screen says of a drive. */
@@ -234,4 +168,6 @@ export interface Payload {
   disks: Disk[];
   figure: FigureMade;
   drives: DriveWords[];
+  /** The charts of each disk by the parts of the page, packed. */
+  charts: string[];
 }

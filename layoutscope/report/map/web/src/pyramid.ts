@@ -48,7 +48,6 @@ export class Pyramid {
   readonly free: number;
   private readonly unit: number;
   private readonly size: number;
-  private zeros = new Float64Array(0);
 
   constructor(
     disk: Disk,
@@ -85,9 +84,6 @@ export class Pyramid {
   private heldBy({ first, count, held, before }: Runs, low: number, many: number, cells: number): Float64Array {
     const runs = first.length;
     let next = firstWhere(0, runs, (i) => first[i]! >= low); // the first run that begins at the edge or behind it
-    const isAbsent =
-      !(next < runs && first[next]! < low + cells * many) && !(next && first[next - 1]! + count[next - 1]! > low);
-    if (isAbsent) return this.nothing(cells);
     const out = new Float64Array(cells);
     let below = 0;
     for (let c = -1; c < cells; c++) {
@@ -102,18 +98,12 @@ export class Pyramid {
     return out;
   }
 
-  /** Zeros, the same for all classes of which nothing is in sight. */
-  private nothing(cells: number): Float64Array {
-    if (this.zeros.length !== cells) this.zeros = new Float64Array(cells);
-    return this.zeros;
-  }
-
   /** Free space has no runs: it is what the others leave of a cell. */
   private rest(shares: Float64Array[], from: number, width: number, cells: number): Float64Array {
     const out = new Float64Array(cells);
     for (let c = 0; c < cells; c++) out[c] = Math.max(0, Math.min(width, this.size - from - c * width));
     shares.forEach((of, k) => {
-      if (k !== this.free && of !== this.zeros) for (let c = 0; c < cells; c++) out[c]! -= of[c]!;
+      if (k !== this.free) for (let c = 0; c < cells; c++) out[c]! -= of[c]!;
     });
     return out;
   }

@@ -1,107 +1,86 @@
-// One choice of nodes for each disk: whoever makes it in one view, all views show it, and a table lists it.
+// The metadata blocks that somebody lists: rings around their cells, and a table to read, copy and keep.
 
-import { NodePlaces } from "./places";
+import { button, element, save, table } from "./dom";
 import type { Nodes } from "./unpack";
 import { bytesText, counted, plural } from "./words";
+
+/** Rows that are shown; copies and files hold all. */
+const SHOWN = 12;
 
 export class Selection {
   /** Places in the disk's nodes. */
   nodes: number[] = [];
-  /** How it was chosen, as the table's title goes on. */
-  about = "";
+  private about = "";
   private readonly listeners: (() => unknown)[] = [];
-  private flags: Uint8Array | null = null;
 
-  constructor(
-    readonly all: Nodes,
-    readonly places = new NodePlaces(all),
-  ) {}
+  constructor(readonly all: Nodes) {}
 
-  choose(nodes: number[], about: string): void {
+  choose(nodes: number[], about = ""): void {
     this.nodes = nodes;
-    this.about = nodes.length ? about : "";
-    this.flags = null;
+    this.about = about;
     for (const listener of this.listeners) listener();
-  }
-
-  /** Choose the nodes for which something holds. */
-  where(holds: (i: number) => boolean, about: string): void {
-    const nodes: number[] = [];
-    for (let i = 0; i < this.all.offset.length; i++) if (holds(i)) nodes.push(i);
-    this.choose(nodes, about);
   }
 
   /** Choose the nodes that overlap a stretch of disk. */
   between(low: number, high: number): void {
     const { offset, size } = this.all;
-    const about = `between bytes ${counted(low)} and ${counted(high)}`;
-    this.where((i) => offset[i]! < high && offset[i]! + size[i]! > low, about);
+    const nodes = [...offset.keys()].filter((i) => offset[i]! < high && offset[i]! + size[i]! > low);
+    this.choose(nodes, `between bytes ${counted(low)} and ${counted(high)}`);
   }
 
-  /** Choose the nodes at some places of the disk. */
-  at(places: Iterable<number>, about: string): void {
-    const wanted = new Uint8Array(this.all.offset.length);
-    for (const place of places)
-      this.places.some(place, place + 1, (i) => {
-        wanted[i] = 1;
-        return false;
-      });
-    this.where((i) => wanted[i] === 1, about);
-  }
-
-  /** Whether a node is chosen, by its place. */
-  get isChosen(): Uint8Array {
-    if (!this.flags) {
-      this.flags = new Uint8Array(this.all.offset.length);
-      for (const i of this.nodes) this.flags[i] = 1;
-    }
-    return this.flags;
-  }
-
-  /** Hear of each choice at once. */
   whenChosen(listener: () => unknown): void {
     this.listeners.push(listener);
   }
 
-  told(): string {
-    let bytes = 0;
-    for (const i of this.nodes) bytes += this.all.size[i]!;
+  title(): string {
+    const bytes = this.nodes.reduce((sum, i) => sum + this.all.size[i]!, 0);
     return this.nodes.length ? `${plural(this.nodes.length, "node")} ${this.about}, ${bytesText(bytes)}` : "";
   }
 }
 
-export const COLUMNS = [
-  "tree",
-  "kind",
-  "node",
-  "byte",
-  "size",
-  "level",
-  "records",
-  "xid",
-  "fill %",
-  "ms to read",
-  "first key",
-  "last key",
-  "condition",
+export function chosenTable(selection: Selection): HTMLElement {
+  const box = element("div", { class: "chosen", role: "status" });
+  selection.whenChosen(() => box.replaceChildren(...(selection.nodes.length ? content(selection) : [])));
+  return box;
+}
+
+function content(selection: Selection): HTMLElement[] {
+  const { nodes, all } = selection;
+  const text = () => csv(selection);
+  const keep = () => save(new Blob([text()], { type: "text/csv" }), "nodes.csv");
+  const bar = element(
+    "div",
+    { class: "bar" },
+    element("b", {}, selection.title()),
+    button("copy", "copy the table as CSV", () => navigator.clipboard.writeText(text())),
+    button("save as CSV", "keep the table as a file", keep),
+    button("clear selection", "list none of them", () => selection.choose([])),
+  );
+  const shown = table({ columns: COLUMNS, rows: nodes.slice(0, SHOWN).map((i) => row(all, i)) });
+  const left = nodes.length - SHOWN;
+  return [bar, shown, ...(left > 0 ? [element("p", { class: "muted" }, `and ${counted(left)} more`)] : [])];
+}
+
+const COLUMNS = [
+  ...["tree", "kind", "node", "byte", "size", "level", "records", "xid", "fill %", "ms to read"],
+  ...["first key", "last key", "condition"],
 ];
 
-/** A node as the table's cells. */
-export function row(nodes: Nodes, i: number): string[] {
+function row(n: Nodes, i: number): string[] {
   return [
-    nodes.trees[nodes.tree[i]!]!,
-    nodes.kinds[nodes.kind[i]!]!,
-    nodes.id.text(i),
-    String(nodes.offset[i]!),
-    String(nodes.size[i]!),
-    nodes.level[i] === 255 ? "" : String(nodes.level[i]!),
-    String(nodes.records[i]!),
-    nodes.xid[i] ? String(nodes.xid[i]!) : "",
-    nodes.fill[i] === 255 ? "" : String(nodes.fill[i]!),
-    nodes.cost[i] ? String(nodes.cost[i]! / 1000) : "",
-    nodes.first.text(i),
-    nodes.last.text(i),
-    nodes.conditions[nodes.condition[i]!]!,
+    n.trees[n.tree[i]!]!,
+    n.kinds[n.kind[i]!]!,
+    n.id.text(i),
+    String(n.offset[i]!),
+    String(n.size[i]!),
+    n.level[i] === 255 ? "" : String(n.level[i]!),
+    String(n.records[i]!),
+    n.xid[i] ? String(n.xid[i]!) : "",
+    n.fill[i] === 255 ? "" : String(n.fill[i]!),
+    n.cost[i] ? String(n.cost[i]! / 1000) : "",
+    n.first.text(i),
+    n.last.text(i),
+    n.conditions[n.condition[i]!]!,
   ];
 }
 

@@ -21,6 +21,13 @@ export class Tip {
     box.style.transform = `translate(${left}px, ${top}px)`;
   }
 
+  /** Show what is where a mouse points, or a finger taps. */
+  follow(plot: HTMLElement, point: (e: PointerEvent) => void): void {
+    plot.addEventListener("pointermove", (e) => e.pointerType === "mouse" && !e.buttons && point(e));
+    plot.addEventListener("pointerup", (e) => e.pointerType !== "mouse" && point(e));
+    plot.addEventListener("pointerleave", (e) => e.pointerType === "mouse" && this.hide());
+  }
+
   hide(): void {
     this.box.hidden = true;
   }

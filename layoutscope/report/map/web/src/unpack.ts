@@ -1,6 +1,6 @@
 // Unpacking: digits of base 85, deflate, byte planes, differences.
 
-import type { PackedArray, PackedIds, PackedNodes, Payload } from "./payload";
+import type { PackedArray, PackedIds, PackedNodes } from "./payload";
 
 const KINDS = {
   u1: Uint8Array,
@@ -115,19 +115,7 @@ export async function idsOf(packed: PackedIds): Promise<Ids> {
   return new Ids(low, high);
 }
 
-const COLUMNS = [
-  "tree",
-  "kind",
-  "condition",
-  "level",
-  "offset",
-  "size",
-  "records",
-  "xid",
-  "rank",
-  "fill",
-  "cost",
-] as const;
+const COLUMNS = ["tree", "kind", "condition", "level", "offset", "size", "records", "xid", "fill", "cost"] as const;
 
 export type Nodes = Record<(typeof COLUMNS)[number], Numbers> &
   Pick<PackedNodes, "trees" | "classes" | "kinds" | "conditions" | "total"> &
@@ -142,10 +130,4 @@ export async function nodesOf(packed: PackedNodes): Promise<Nodes> {
   const { change, other } = packed;
   const moves = change && other ? await unpackAll({ change, other }, ["change", "other"]) : null;
   return { ...columns, moves, trees, classes, kinds, conditions, total, id: id!, first: first!, last: last! };
-}
-
-/** Unpack what is drawn of many small things. */
-export async function unfold({ disks }: Payload): Promise<void> {
-  for (const disk of disks)
-    if (typeof disk.directories === "string") disk.directories = JSON.parse(await inflateText(disk.directories));
 }

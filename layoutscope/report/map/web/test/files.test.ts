@@ -126,13 +126,6 @@ test("identifiers of 64 bits are found whole", () => {
   );
 });
 
-test("a directory's nodes are those of its entries and its own, each once, and of its own volume", () => {
-  assert.deepEqual(files.nodesOf("0:16"), [16, 20]);
-  assert.deepEqual(files.nodesOf("0:2"), [2, 16]);
-  assert.deepEqual(files.nodesOf("1:2"), [2, 20]);
-  assert.deepEqual(files.nodesOf("1:99"), []);
-});
-
 test("an owner is the file of its own volume", () => {
   assert.deepEqual(
     [0, 1, 2].map((volume) => files.ownerOf({ volume, id: "20" })),

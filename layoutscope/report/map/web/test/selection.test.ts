@@ -15,7 +15,6 @@ const ALL = {
   size: Float64Array.of(4096, 8192, 4096),
   records: Uint8Array.of(3, 2, 1),
   xid: Uint8Array.of(5, 0, 7),
-  rank: Float64Array.of(0, -1, 0),
   fill: Uint8Array.of(80, 255, 0),
   cost: Float64Array.of(15000, 0, 120),
   id: new Ids([100, 101, 102], [0, 0, 0]),
@@ -29,13 +28,7 @@ test("a stretch holds the nodes that it overlaps, ends excluded", () => {
   assert.deepEqual(chosen.nodes, []);
   chosen.between(4095, 8193);
   assert.deepEqual(chosen.nodes, [0, 1]);
-});
-
-test("a read within a node chooses it", () => {
-  const chosen = new Selection(ALL);
-  chosen.at([12288], "read");
-  assert.deepEqual(chosen.nodes, [1]);
-  assert.equal(chosen.told(), "1 node read, 8.00 KiB");
+  assert.equal(chosen.title(), "2 nodes between bytes 4,095 and 8,193, 12.0 KiB");
 });
 
 test("all that listen are told, and nothing chosen is told as nothing", () => {
@@ -44,7 +37,7 @@ test("all that listen are told, and nothing chosen is told as nothing", () => {
   chosen.whenChosen(() => times++);
   chosen.choose([2], "here");
   chosen.choose([], "here");
-  assert.deepEqual([times, chosen.told(), chosen.about], [2, "", ""]);
+  assert.deepEqual([times, chosen.title()], [2, ""]);
 });
 
 test("the file holds every chosen node, with empty cells for what it has not", () => {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { subtreeTotals, topmost, withOthers } from "../src/tree";
 import { bytesText, escaped, placesText, plural, secondsText, shareText } from "../src/words";
 
 test("numbers read as in the report", () => {
@@ -36,43 +35,6 @@ test("two places are told apart however near they are", () => {
 
 test("a share is whole only where nothing is missing", () => {
   assert.deepEqual([1, 0.99999, 0.5, 1e-6].map(shareText), ["100 %", "over 99.9 %", "50.0 %", "under 0.01 %"]);
-});
-
-const TREE = {
-  id: ["2", "5", "7"],
-  parent: [null, "2", "5"],
-  name: ["/", "a", "b"],
-  seconds: [1, 2, 4],
-  entries: [1, 1, 1],
-  bytes: [0, 0, 0],
-  whole: { seconds: 10, entries: 3, bytes: 0 },
-  shown: 3,
-  total: 9,
-};
-
-test("a directory has what lies below it, others are one box, and one box is around all", () => {
-  const tree = withOthers(TREE, "seconds");
-  assert.deepEqual(tree.id, ["all", "2", "5", "7", "others"]);
-  assert.deepEqual(subtreeTotals(tree), [10, 7, 6, 4, 3]);
-  assert.deepEqual(tree.parent, [null, "all", "2", "5", "all"]);
-  assert.equal(tree.name[4], "6 other directories");
-  assert.equal(withOthers(TREE, "bytes").id.length, 4);
-});
-
-test("circles of a damaged tree end", () => {
-  const circle = { id: ["1", "2"], parent: ["2", "1"], name: ["a", "b"], own: [1, 2] };
-  assert.deepEqual(subtreeTotals(circle), [3, 3]);
-});
-
-test("the topmost box is the first with several worth a look inside", () => {
-  const tree = {
-    id: ["all", "2", "5", "7", "8"],
-    parent: [null, "all", "2", "5", "5"],
-    name: ["all", "/", "Users", "a", "b"],
-    own: [0, 0, 0, 5, 5],
-  };
-  assert.equal(topmost(tree, subtreeTotals(tree)), "5");
-  assert.equal(topmost({ ...tree, own: [0, 5, 0, 5, 5] }, [15, 15, 10, 5, 5]), "2");
 });
 
 test("what reorders or hides text is shown, as Python shows it", () => {

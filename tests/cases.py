@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def for_each(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test with each value as one case, in place of ``pytest.mark.parametrize``, which makes a case per value.
 
-    The case fails after the last value, with the message and line of each failure. Each value gets its own ``tmp_path``,
-    and what ``monkeypatch`` changed is undone after it.
+    The case fails after the last value, with the message and line of each failure. Each value has its own
+    ``tmp_path``, and what ``monkeypatch`` changed is undone after it.
     """
     parameters = [name.strip() for name in names.split(",")]
     rows = [value if len(parameters) > 1 else (value,) for value in values]

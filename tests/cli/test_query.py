@@ -19,6 +19,7 @@ from layoutscope.fleet.query import CAPTURE_TABLES, VIEWS
 from layoutscope.report.text import print_result
 from layoutscope.report.text.console import make_console
 from layoutscope.tables.schema import TABLES
+from tests.cases import for_each
 
 pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
 
@@ -97,7 +98,7 @@ def test_an_image_and_its_capture_are_asked_as_a_batch_is(written):
     assert len(wanted) > 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     "sql",
     [
         "SELECT * FROM read_csv('/etc/passwd')",

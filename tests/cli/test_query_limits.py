@@ -13,6 +13,7 @@ from layoutscope.errors import LayoutscopeError, UsageError
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
 from layoutscope.fleet import query  # noqa: E402  (needs DuckDB)
+from tests.cases import for_each  # noqa: E402
 from tests.peak import run_measured  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,7 +147,7 @@ STATEMENTS = [
 """One of each kind that DuckDB parses, and some that it does not."""
 
 
-@pytest.mark.parametrize("sql", STATEMENTS, ids=lambda sql: sql[:30].encode("ascii", "backslashreplace").decode())
+@for_each("sql", STATEMENTS)
 def test_every_kind_of_statement_is_answered_or_refused_in_one_line(fleet, sql):
     """Nothing but an error of this package leaves a query, and nothing is written."""
     before = {file: file.stat().st_mtime_ns for file in fleet.rglob("*")}

@@ -124,6 +124,7 @@ def failing(tmp_path_factory):
     return areas
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("where", ["start", "end"])
 def test_a_sector_that_nobody_needs_stops_no_verb(disks, failing, verb, where):
@@ -343,6 +344,7 @@ ENVIRONMENTS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 @pytest.mark.parametrize("words", [("scan", "--details"), ("check",), ("export", "--table", "entries")])
 def test_results_do_not_depend_on_the_environment(disks, name, words):

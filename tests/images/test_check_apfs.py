@@ -196,6 +196,7 @@ def test_images_that_apfsck_calls_clean_are_clean(name, reference_image):
     assert [findings(path, image_offset=where) for where in places] == [[]] * len(places)
 
 
+@pytest.mark.full
 def test_large_aged_image_is_clean(reference_image):
     """Two hundred thousand files on a volume of 1 TiB, twenty times changed: apfsck 0.2.1 calls it clean."""
     assert findings(reference_image("aged/apfs-200000-c20.img")) == []

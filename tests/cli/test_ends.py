@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -82,8 +83,7 @@ def usual_signals():
         signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
-@pytest.mark.parametrize("name", ENDED)
-@pytest.mark.parametrize("verb", WRITING)
+@pytest.mark.parametrize(("verb", "name"), [*zip(WRITING, cycle(ENDED), strict=False)])
 def test_a_signal_in_the_middle_of_writing_leaves_nothing(disks, tmp_path, verb, name):
     """The exit status is the signal's, standard error has one line, and the folder is as empty as before."""
     place = STOPS.get(verb, "os.fsync = stop")
@@ -162,8 +162,10 @@ def under_limit():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
-@pytest.mark.parametrize("what", ["os.abort()", "raise MemoryError", "os.kill(os.getpid(), signal.SIGKILL)"])
-@pytest.mark.parametrize("verb", WRITING)
+@pytest.mark.parametrize(
+    ("verb", "what"),
+    [*zip(WRITING, cycle(["os.abort()", "raise MemoryError", "os.kill(os.getpid(), signal.SIGKILL)"]), strict=False)],
+)
 def test_too_little_memory_in_the_middle_of_writing_leaves_nothing(disks, tmp_path, verb, what):
     """Also where a library or the system ends the process: the one that waits tidies up."""
     place = STOPS.get(verb, "os.fsync = stop")

@@ -178,8 +178,8 @@ EXCEPTIONS = sorted(
 )
 
 
-@pytest.mark.parametrize("kind", EXCEPTIONS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("place", ["connect", "extract_statements", "frame"])
+@for_each("kind", EXCEPTIONS)
+@for_each("place", ["connect", "extract_statements", "frame"])
 def test_every_exception_of_duckdb_is_one_line(fleet, monkeypatch, kind, place):
     """Wherever it comes: at the start, while a query is parsed, and while it is answered."""
 

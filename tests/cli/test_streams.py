@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -57,11 +58,15 @@ VERBS = [
 ]
 
 
-@pytest.mark.parametrize("stream", NAMES)
-@pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
-@pytest.mark.parametrize("words", VERBS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("words", "way", "stream"),
+    [(words, *pair) for words, pair in zip(VERBS, cycle(product(WAYS.values(), NAMES)), strict=False)],
+)
 def test_nothing_is_printed_into_a_disk(disks, words, way, stream):
-    """Whether the disk is what is read or any other: one line on the stream that is safe, and exit code 2."""
+    """Whether the disk is what is read or any other: one line on the stream that is safe, and exit code 2.
+
+    No verb has begun when this is noticed, so each is tried with one way and stream, and each way with each stream.
+    """
     place = disks / "H"
     result, is_unchanged = printed_into(place, way, stream, *words, folder=disks)
     assert is_unchanged

@@ -94,6 +94,7 @@ def told(data):
         return {"refused"}
 
 
+@pytest.mark.full
 @for_each("fault", BY_PEER[::4])
 def test_a_fault_that_the_peer_found_is_found(fault):
     """The recorded bytes stand at the recorded place; changed, they are found now as they were then."""

@@ -24,6 +24,7 @@ def test_every_kernel_has_a_corpus():
     assert {path.name for path in SEEDS.iterdir()} == set(prototypes())
 
 
+@pytest.mark.full
 @for_each("kernel", sorted(prototypes()))
 def test_no_kernel_leaves_its_buffers(kernel, fuzzer):
     """Neither the sanitizer of addresses nor that of undefined behaviour has anything to say."""

@@ -41,6 +41,7 @@ def differences(path, scenario):
         return []
 
 
+@pytest.mark.full
 @for_each("fault", FAULTS)
 def test_fault_is_survived(fault, victims):
     """Whatever is wrong, reading ends in findings or in one of our errors; the grammars read the same of each node."""

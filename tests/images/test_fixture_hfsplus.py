@@ -127,6 +127,7 @@ def test_disk_as_it_lies_is_the_state_before_the_transactions(name):
     assert layout.entries["name_raw"].to_list() == names
 
 
+@pytest.mark.full
 @for_each("fault", FAULTS)
 def test_grammars_agree_on_the_nodes_around_a_fault(fault):
     """With any fault planted, reading ends with tables, and the grammars read the same of the nodes in them."""

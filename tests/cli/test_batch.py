@@ -193,6 +193,7 @@ def test_a_batch_that_was_killed_and_resumed_equals_a_calm_one(tmp_path):
         assert files_of(killed / capture) == files_of(calm / capture)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -161,6 +161,7 @@ def under_limit():
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
 @pytest.mark.parametrize(
     ("verb", "what"),

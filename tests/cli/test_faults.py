@@ -141,6 +141,7 @@ def test_a_sector_that_nobody_needs_stops_no_verb(disks, failing, verb, where):
     assert told == expected
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])
 def test_an_unreadable_area_is_a_finding_and_the_rest_is_read(disks, failing, verb, name):

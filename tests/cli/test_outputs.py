@@ -624,6 +624,7 @@ def test_results_are_on_the_disk_before_they_have_their_names(tmp_path, monkeypa
     assert (tmp_path / "a.csv").read_bytes() == b"a,b\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(disk, tmp_path, marks, verb):
     """Files may not grow beyond some bytes: one line, exit code 1, and what was there before is there."""

@@ -50,6 +50,7 @@ def test_a_query_ends_when_its_time_is_over(fleet, sql):
     assert layoutscope.query(fleet, "SELECT 1 AS a").frame.rows() == [(1,)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sql", LARGE)
 def test_a_query_ends_when_it_takes_too_much_memory(fleet, sql):
     """Whoever takes it; in a process of its own, whose peak is measured."""
@@ -91,6 +92,7 @@ def test_without_options_there_are_limits(fleet, monkeypatch):
 SIGNALS = {"SIGINT": (130, "layoutscope: interrupted\n"), "SIGTERM": (143, "layoutscope: ended by SIGTERM\n")}
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize("name", SIGNALS)
 @pytest.mark.parametrize("sql", [*ENDLESS, "SELECT sum(length(repeat('x', 1000000) || range)) FROM range(30000000)"])
@@ -204,6 +206,7 @@ def test_errors_while_rows_are_taken_are_one_line(fleet):
     assert "\n" not in str(ended.value)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
 @pytest.mark.parametrize("mib", [130, 176, 192, 208, 256, 512, 768, 1024])
 def test_too_little_memory_is_one_line(fleet, mib):
@@ -217,6 +220,7 @@ def test_too_little_memory_is_one_line(fleet, mib):
         assert result.stderr == f"layoutscope: not enough memory: limited to {mib:,} MiB (ulimit -v)\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", [None, "csv", "md", "json"])
 def test_names_of_columns_are_escaped_as_cells_are(fleet, form):
     """Whoever sent the query names them: a terminal, a spreadsheet and Markdown act on none."""

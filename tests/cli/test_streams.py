@@ -98,6 +98,7 @@ def test_nothing_is_printed_into_a_device_of_blocks(tmp_path, stream):
     assert said == f"layoutscope: {place}: is a disk, and {NAMES[stream]} leads there. Send it elsewhere.\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("stream", NAMES)
 def test_nothing_is_printed_into_what_is_read_whatever_it_holds(disks, stream):
     """Lists of paths, passwords, tables of captures and images that hold nothing known are inputs as well."""
@@ -182,6 +183,7 @@ STREAMED = [
 ]
 
 
+@pytest.mark.full
 def test_a_dash_is_standard_output(shell, disks):
     """Every verb that prints without -o prints the same with -o -; the map is a page."""
     for words in STREAMED if find_spec("duckdb") else STREAMED[:-1]:

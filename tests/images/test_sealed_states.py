@@ -57,6 +57,7 @@ def names(found):
     return sorted(found.layout.entries["name"])
 
 
+@pytest.mark.full
 @for_each("unsealed", [(), ("live",), ("os",), ("live", "os")])
 @for_each("state", ["live", "os"])
 def test_each_state_is_sealed_by_its_own_superblock(sealed, tmp_path, unsealed, state):

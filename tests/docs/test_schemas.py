@@ -145,6 +145,7 @@ def _of_many():
     yield json.loads(cache_text(None, 1 << 30, [], freed=0, as_json=True))
 
 
+@pytest.mark.full
 def test_documents_of_every_verb_follow_the_schemas(published):
     """Of volumes with files and without, of traces, recordings and kits: each kind of document at least once."""
     pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")

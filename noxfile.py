@@ -25,8 +25,6 @@ UNIT_TESTS = (
     "tests/unit",
     "tests/toyfs",
     "--ignore=tests/unit/fixtures",
-    "-m",
-    "not images and not slow",
 )
 # Thousands of reads after each other: minutes where Python runs them, or is watched.
 LONG_TESTS = tuple(f"--ignore=tests/unit/drive/test_{what}.py" for what in ("calibration", "draws"))
@@ -72,13 +70,13 @@ def page(session: nox.Session) -> None:
 def quick(session: nox.Session) -> None:
     """Lint, and the unit tests that need no image: under a minute."""
     lint(session)
-    run(session, *UNIT_TESTS)
+    run(session, *UNIT_TESTS, "-m", "not full and not images and not slow")
 
 
 @nox.session(python=False)
 def cover(session: nox.Session) -> None:
     """Check that unit tests alone cover no less of the code than before; the limit is in pyproject.toml."""
-    run(session, *UNIT_TESTS, *LONG_TESTS, "--cov")
+    run(session, *UNIT_TESTS, *LONG_TESTS, "--cov", "-m", "not images and not slow")
 
 
 @nox.session(python=False)
@@ -87,7 +85,7 @@ def full(session: nox.Session) -> None:
     lint(session)
     generated(session)
     cover(session)
-    run(session, "python", "-m", "pytest", "-q", "-n", "auto", *session.posargs)
+    run(session, "python", "-m", "pytest", "-q", "-n", "auto", "-m", "not slow", *session.posargs)
 
 
 @nox.session(python=False)

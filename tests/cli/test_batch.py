@@ -161,6 +161,7 @@ def test_other_options_are_read_anew(mixed, tmp_path):
     assert rows["seconds"][1] == listed.times["seconds"][0]
 
 
+@pytest.mark.full
 def test_a_batch_that_was_killed_and_resumed_equals_a_calm_one(tmp_path):
     """Killed at its first lines, again and again, it takes up what is there: the tables are those of a calm run."""
     folder = tmp_path / "images"
@@ -192,6 +193,7 @@ def test_a_batch_that_was_killed_and_resumed_equals_a_calm_one(tmp_path):
         assert files_of(killed / capture) == files_of(calm / capture)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "said"),
     [

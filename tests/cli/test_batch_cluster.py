@@ -20,6 +20,8 @@ from layoutscope.fleet.jobs import FleetJob, FleetLimits, FleetSource
 from layoutscope.fleet.store import FleetFolder
 from tests.cli.conftest import files_of
 
+pytestmark = pytest.mark.full
+
 IMAGES = Path(__file__).parents[2] / "fixtures/images"
 HFS, APFS = IMAGES / "hfsplus-scattered.img.zst", IMAGES / "apfs-scattered.img.zst"
 TABLES = ("batch", "volumes", "metrics", "predictions", "findings")

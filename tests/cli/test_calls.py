@@ -127,6 +127,7 @@ def test_every_verb_is_here():
     assert {words[0] for words in CALLS.values()} >= set(COMMANDS) - without
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="strace is of Linux")
 @pytest.mark.parametrize("name", CALLS)
 def test_the_system_is_asked_to_read_alone(name, words, peer):
@@ -191,6 +192,7 @@ WITHOUT = {
 """Those of the verbs above that are not looked at as closely, but for ``report``, which reads what ``batch`` wrote."""
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="strace is of Linux")
 @pytest.mark.parametrize("name", WITHOUT)
 def test_the_system_is_asked_for_no_network(name, files, tmp_path, peer):
@@ -264,6 +266,7 @@ def accessed(folder):
     return {str(path): path.stat().st_atime_ns for path in (folder, *folder.rglob("*")) if path.exists()}
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(os, "O_NOATIME"), reason="this system has no way to read without a trace")
 @pytest.mark.parametrize("name", [*CALLS, "batch", "query"])
 def test_no_time_of_access_is_changed(name, files, words, tmp_path):

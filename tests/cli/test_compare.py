@@ -51,6 +51,7 @@ def test_library_and_command_agree(run, image, apfs_image):
     assert compare([image, apfs_image], drives=["sata-ssd"]).verdict == document["verdict"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("which", ["image", "apfs_image"])
 def test_verify_finds_no_difference_on_the_committed_images(run, request, which):
     """It parses every node, and the records of each tree."""

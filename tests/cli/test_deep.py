@@ -46,6 +46,7 @@ def measured(words, folder):
     return child.returncode, written, peak
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="memory is counted by getrusage")
 @pytest.mark.parametrize(("shape", "verbs"), [("chain", VERBS), ("ring", OF_A_RING)])
 def test_outputs_are_in_proportion(tmp_path, shape, verbs):

@@ -11,6 +11,7 @@ from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from layoutscope import read_layouts, trace
 from layoutscope.errors import UsageError
+from tests.cases import for_each
 from tests.cli.conftest import ROOT
 
 DEFECTS = {
@@ -114,7 +115,7 @@ def known_tests(name):
 CASES = [(module, test, defect) for module, tests in DEFECTS.items() for test, defect in tests.items()]
 
 
-@pytest.mark.parametrize(("module", "test"), [case[:2] for case in CASES], ids=[case[2] for case in CASES])
+@for_each("module, test", [case[:2] for case in CASES])
 def test_every_defect_has_its_test(module, test):
     """The test that is named is there."""
     assert known_tests(module)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -82,8 +83,7 @@ def usual_signals():
         signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
-@pytest.mark.parametrize("name", ENDED)
-@pytest.mark.parametrize("verb", WRITING)
+@pytest.mark.parametrize(("verb", "name"), [*zip(WRITING, cycle(ENDED), strict=False)])
 def test_a_signal_in_the_middle_of_writing_leaves_nothing(disks, tmp_path, verb, name):
     """The exit status is the signal's, standard error has one line, and the folder is as empty as before."""
     place = STOPS.get(verb, "os.fsync = stop")
@@ -161,6 +161,7 @@ def under_limit():
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
 @pytest.mark.parametrize("verb", WRITING)
 def test_too_little_memory_in_the_middle_of_writing_leaves_nothing(disks, tmp_path, verb):

@@ -48,6 +48,7 @@ def images(tmp_path):
     return folder
 
 
+@pytest.mark.full
 @pytest.mark.images
 def test_two_runs_of_one_version_say_the_same(tmp_path, images):
     for name in ("before", "after"):

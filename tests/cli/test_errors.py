@@ -160,6 +160,7 @@ def test_all_streams_closed(image, tmp_path):
     assert target.read_text().startswith("row,")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
 @pytest.mark.parametrize("words", [("scan",), ("scan", "--json"), ("export", "--table", "nodes"), ("trace",), PARQUET])
 def test_a_full_disk_is_one_line(image, words):

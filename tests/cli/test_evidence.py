@@ -155,6 +155,7 @@ def test_containers_are_hashed_as_they_lie_there(run, disk, tmp_path):
     assert told["images"][0]["files"][0]["sha256_before"] == sha256(dmg)
 
 
+@pytest.mark.full
 def test_both_images_of_a_set_are_hashed(run, tmp_path):
     """The second device is evidence, too."""
     pair = tmp_path / "main.img", tmp_path / "second.img"

@@ -41,6 +41,7 @@ def original(request):
     return request.getfixturevalue({"hfsplus": "image", "apfs": "apfs_image"}[request.param])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["meta.img", "meta.img.zst"])
 def test_an_extract_scans_the_same(original, tmp_path, name):
     """Sparse or compressed, it gives the same document but for the name and the reads."""

@@ -124,6 +124,7 @@ def failing(tmp_path_factory):
     return areas
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("where", ["start", "end"])
 def test_a_sector_that_nobody_needs_stops_no_verb(disks, failing, verb, where):
@@ -140,6 +141,7 @@ def test_a_sector_that_nobody_needs_stops_no_verb(disks, failing, verb, where):
     assert told == expected
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])
 def test_an_unreadable_area_is_a_finding_and_the_rest_is_read(disks, failing, verb, name):
@@ -343,6 +345,7 @@ ENVIRONMENTS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 @pytest.mark.parametrize("words", [("scan", "--details"), ("check",), ("export", "--table", "entries")])
 def test_results_do_not_depend_on_the_environment(disks, name, words):

@@ -46,6 +46,7 @@ def test_the_text_has_every_point(run, image):
     assert ("Neighbours that fill half a node" in result.stdout) is False
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("host", ["linux", "macos"])
 @pytest.mark.parametrize("image", [HFSPLUS, APFS])
 def test_the_range_of_drives_holds_that_of_layouts(image, host):

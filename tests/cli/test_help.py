@@ -14,6 +14,7 @@ from layoutscope.cli.application import COMMANDS as OVERVIEW
 from layoutscope.cli.application import GROUPS, PARTS
 from layoutscope.cli.help import EXAMPLES, FOLDED, FORMS, PANELS, Verb, command_of_form, describe_options
 from layoutscope.structs.native import core as core_name
+from tests.cases import for_each
 from tests.cli.conftest import ROOT
 
 COMMANDS = sorted(OVERVIEW)
@@ -56,7 +57,7 @@ def test_options_that_form_a_command_may_be_anywhere(run, image, tmp_path):
     assert "--states: no such file" in run("inspect", "--at", "0", "--", "--states").stderr
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each("name", COMMANDS)
 def test_a_help_page_is_about_30_lines(run, name):
     """Options that few need are named at the end; --help-all describes each of them."""
     short, whole = (run(name, option).stdout for option in ("--help", "--help-all"))
@@ -102,7 +103,7 @@ def options_of(name):
     return describe_options(command, context)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each("name", COMMANDS)
 def test_every_option_says_what_it_does_what_it_takes_and_what_holds_without_it(name):
     """An option or argument without a sentence, a unit or a default is none that a user can use."""
     for item in options_of(name):
@@ -124,7 +125,7 @@ def test_an_option_that_says_too_little_would_be_seen():
     assert (item.text, item.default, UNIT.fullmatch(item.takes)) == ("", "", None)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each("name", COMMANDS)
 def test_help_ends_with_two_examples_that_work(run, name):
     """Each help shows two commands; their options and choices are the command's own."""
     shown = run(name, "--help").stdout.partition("\nExamples:\n")[2].splitlines()
@@ -165,7 +166,7 @@ def test_help_shows_what_is_typed(run):
         assert not re.search(r"[{}<>]|RANGE|FLOAT|INTEGER|\bPATH\.\.\.", text), name
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each("name", COMMANDS)
 def test_help_fits_80_columns(run, name):
     """No line is longer than a terminal is wide, and none ends with blanks."""
     for words in ([], [name]):
@@ -174,7 +175,7 @@ def test_help_fits_80_columns(run, name):
             assert line == line.rstrip()
 
 
-@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"cache", "measure"}))  # a device is not an image
+@for_each("name", sorted({*COMMANDS} - {"cache", "measure"}))  # a device is not an image
 def test_every_command_is_a_verb_of_the_library(name):
     """What the command line does, the library does under the same name, where no package has it."""
     assert {"report": "write_report"}.get(name, name) in layoutscope.__all__

@@ -12,6 +12,7 @@ import pytest
 
 from fixtures.hfsplus.plan import File, Folder, Fork, VolumePlan
 from fixtures.hfsplus.writer import render
+from tests.cases import for_each
 from tests.cli.test_hostile import NAMES, UNSAFE
 
 FOLDERS = ("dir\x1b[2J", "fol\u202eder", "\u2066isolated\u2069", "=cmd|' /C calc'!A0",
@@ -137,7 +138,7 @@ def filled(words, odd) -> list[str]:
     return [word.format(image=odd) for word in words]
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@for_each("name", WRITTEN)
 def test_what_is_written_acts_on_no_terminal(run, odd, tmp_path, name):
     """Nobody who shows a file with cat, less or mactime is acted upon; line ends are those of the form."""
     target = tmp_path / f"out.{SUFFIXES.get(name, 'out')}"

@@ -272,6 +272,7 @@ def perl_reads(drive, folder):
     return "".join(lines)
 
 
+@pytest.mark.full
 @TIMED
 @pytest.mark.parametrize(("on_arrival", "mirror"), [("none", None), ("track", None), ("none", "nearest")])
 def test_its_reads_tell_a_drive(tmp_path, on_arrival, mirror):

@@ -59,6 +59,7 @@ def test_every_volume_has_its_number(result):
         assert layouts[-1].table(name)["volume"].unique().to_list() == [COUNT], name
 
 
+@pytest.mark.full
 def test_a_capture_gives_all_of_them_back(result, capture):
     """What is saved and opened again is what was read."""
     saved = read_layouts(capture)
@@ -68,6 +69,7 @@ def test_a_capture_gives_all_of_them_back(result, capture):
         assert one.entries.equals(other.layout.entries)
 
 
+@pytest.mark.full
 def test_a_capture_whose_numbers_have_eight_bits_opens(result, tmp_path):
     """Captures that were written before the number became wider stay readable."""
     save(result, tmp_path / "old.lscope")
@@ -86,6 +88,7 @@ def test_a_capture_whose_numbers_have_eight_bits_opens(result, tmp_path):
     assert all(one.nodes.equals(other.layout.nodes) for one, other in zip(saved, result.volumes, strict=False))
 
 
+@pytest.mark.full
 def test_verbs_take_all_of_them(run, disk, capture, tmp_path):
     """Each ends as it does for one such volume, and what it writes has rows of all of them."""
     ended = {
@@ -106,6 +109,7 @@ def test_verbs_take_all_of_them(run, disk, capture, tmp_path):
     assert asked.stdout.split()[-2:] == [str(COUNT), str(COUNT)]
 
 
+@pytest.mark.full
 def test_the_screen_and_the_messages_stay_short(run, capture):
     """At most 24 lines that say how many are not shown; a message lists some names and counts the rest."""
     screen = run("scan", capture)
@@ -118,6 +122,7 @@ def test_the_screen_and_the_messages_stay_short(run, capture):
         assert f"'Fixture' and {COUNT - MAX_LISTED} more" in told.stderr
 
 
+@pytest.mark.full
 def test_no_drive_is_drawn_for_volumes_that_read_nothing(capture, monkeypatch):
     """Mounting has read all of such a small volume: its listing takes the host's time alone, on every drive."""
 

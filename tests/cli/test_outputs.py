@@ -19,6 +19,7 @@ from layoutscope import inputs
 from layoutscope.api.outputs import disk_in
 from layoutscope.errors import UsageError
 from layoutscope.fleet.query import write_answer
+from tests.cases import for_each
 from tests.conftest import ROOT
 from tests.unit.image.containers.test_udif import ZLIB, udif
 
@@ -71,10 +72,11 @@ def refused(run, before, *words):
     return result.stderr
 
 
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("way", ["same", "dots", "symlink", "hard link"])
-def test_the_image_is_never_the_output(run, disk, tmp_path, verb, way):
+@for_each("verb", VERBS)
+@for_each("way", ["same", "dots", "symlink", "hard link"])
+def test_the_image_is_never_the_output(run, tmp_path, verb, way):
     """Whichever verb writes, and under whichever name the image is given."""
+    disk = small_disk(tmp_path / "disk.img")
     (tmp_path / "folder").mkdir()
     other = tmp_path / "other.img"
     shutil.copyfile(disk, other) if "{other}" in VERBS[verb] else other.touch()
@@ -198,10 +200,11 @@ WRAPPED = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("way", WRAPPED)
-def test_no_image_is_replaced_although_nobody_reads_it(run, disk, tmp_path, verb, way):
+@for_each("verb", VERBS)
+@for_each("way", WRAPPED)
+def test_no_image_is_replaced_although_nobody_reads_it(run, tmp_path, verb, way):
     """An image that has nothing to do with the work, however it is wrapped, is no result of ours."""
+    disk = small_disk(tmp_path / "disk.img")
     precious = tmp_path / "precious"
     precious.write_bytes(WRAPPED[way](disk.read_bytes()))
     given = {"image": disk, "target": precious, "other": small_disk(tmp_path / "other.img")}
@@ -417,10 +420,11 @@ def test_a_folder_that_holds_the_image_stays(run, tmp_path):
     refused(run, [capture], "scan", moved, "--save", capture)
 
 
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("leads_to", ["a result", "a text", "nothing"])
-def test_nothing_is_written_through_a_link(run, disk, tmp_path, verb, leads_to):
+@for_each("verb", VERBS)
+@for_each("leads_to", ["a result", "a text", "nothing"])
+def test_nothing_is_written_through_a_link(run, tmp_path, verb, leads_to):
     """Neither a file nor a capture, wherever the link leads, and with --force neither."""
+    disk = small_disk(tmp_path / "disk.img")
     other = small_disk(tmp_path / "other.img")
     given = {"image": disk, "other": other}
     far, link = tmp_path / "far", tmp_path / "link"
@@ -532,12 +536,11 @@ def test_outputs_are_asked_for_before_any_work(run, tmp_path, verb):
     assert target.read_text() == "mine"
 
 
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ("scan --save", "extract")])
-@pytest.mark.parametrize(
-    "head", [b"PK\x03\x04", b"%PDF-1.7\n\xe2\xe3\xcf\xd3\n1 0 obj\0", b"\x7fELF\2\1\1\0", b"\xff\xd8\xff\xe0"]
-)
-def test_what_is_never_written_here_is_not_overwritten(run, disk, tmp_path, verb, head):
+@for_each("verb", [verb for verb in VERBS if verb not in ("scan --save", "extract")])
+@for_each("head", [b"PK\x03\x04", b"%PDF-1.7\n\xe2\xe3\xcf\xd3\n1 0 obj\0", b"\x7fELF\2\1\1\0", b"\xff\xd8\xff\xe0"])
+def test_what_is_never_written_here_is_not_overwritten(run, tmp_path, verb, head):
     """A document, a program, a photograph: whatever is forced."""
+    disk = small_disk(tmp_path / "disk.img")
     target = tmp_path / "thesis"
     target.write_bytes(head + bytes(range(256)) * 20)
     given = {"image": disk, "target": target, "other": small_disk(tmp_path / "other.img")}
@@ -621,6 +624,7 @@ def test_results_are_on_the_disk_before_they_have_their_names(tmp_path, monkeypa
     assert (tmp_path / "a.csv").read_bytes() == b"a,b\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(disk, tmp_path, marks, verb):
     """Files may not grow beyond some bytes: one line, exit code 1, and what was there before is there."""

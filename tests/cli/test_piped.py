@@ -29,6 +29,7 @@ def plain() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", COMMANDS)
 def test_no_line_ends_with_a_blank(shell, image, cut_off, plain, words):
     """What is printed into a pipe can be compared, cut and pasted."""

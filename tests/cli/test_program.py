@@ -18,12 +18,13 @@ from layoutscope.filesystems.registry import finding_codes
 from layoutscope.metrics import DEFINITIONS
 from layoutscope.remedies.case import OTHER, all_words
 from layoutscope.results.check import ADVICE, what_to_do
+from tests.cases import for_each
 from tests.cli.conftest import ROOT
 
 PACKED = ROOT / "fixtures" / "images" / "hfsplus-scattered.img.zst"
 
 
-@pytest.mark.parametrize("name", DEFINITIONS)
+@for_each("name", DEFINITIONS)
 def test_each_metric_is_explained_with_its_source(run, name):
     """Definition, unit, denominator and source are those of the metric."""
     text, item = run("explain", name).stdout, DEFINITIONS[name]

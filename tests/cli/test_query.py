@@ -19,6 +19,7 @@ from layoutscope.fleet.query import CAPTURE_TABLES, VIEWS
 from layoutscope.report.text import print_result
 from layoutscope.report.text.console import make_console
 from layoutscope.tables.schema import TABLES
+from tests.cases import for_each
 
 pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
 
@@ -97,7 +98,7 @@ def test_an_image_and_its_capture_are_asked_as_a_batch_is(written):
     assert len(wanted) > 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     "sql",
     [
         "SELECT * FROM read_csv('/etc/passwd')",
@@ -171,6 +172,7 @@ def test_plain_questions_of_every_kind_are_taken(written):
         assert rows(written, sql)
 
 
+@pytest.mark.full
 def test_forms_say_the_same(written, tmp_path):
     """CSV, JSON, Parquet and Markdown hold the same rows, on standard output and in files."""
     sql = "SELECT drive, sum(reads) AS reads, max(seconds) AS s, [1, 2] AS two FROM predictions GROUP BY 1 ORDER BY ALL"
@@ -191,6 +193,7 @@ def test_forms_say_the_same(written, tmp_path):
     assert run(written, sql, "-o", tmp_path / "b.csv", "--format", "json").returncode == 2
 
 
+@pytest.mark.full
 def test_names_from_a_disk_act_on_nobody(written):
     """Cells that a terminal, a spreadsheet or Markdown would act on are made visible."""
     sql = "SELECT '=1+1' AS a, chr(27) || '[31m' AS b, 'x|y' || chr(10) || '<b>' AS c, 'plain_name' AS d"
@@ -248,6 +251,7 @@ def harmed(folder, how):
         sources.with_columns(capture=path).write_parquet(folder / "batch.parquet")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "how",
     ["cut", "noise", "link", "folder link", "pipe", "columns", "types", "gone", "../elsewhere.lscope", "captures/.."],
@@ -306,6 +310,7 @@ def test_how_images_are_read_is_told_to_batch(written):
     assert rows(HFS, "SELECT DISTINCT name FROM entries WHERE file_id > 20", names=False) == [(None,)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["batch.json", "metrics.parquet", "rows/*.json", "captures/*/manifest.json"])
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize("verb", ["query", "report"])

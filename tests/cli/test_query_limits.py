@@ -14,6 +14,7 @@ from layoutscope.errors import LayoutscopeError, UsageError
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
 from layoutscope.fleet import query  # noqa: E402  (needs DuckDB)
+from tests.cases import for_each  # noqa: E402
 from tests.peak import run_measured  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +51,7 @@ def test_a_query_ends_when_its_time_is_over(fleet, sql):
     assert layoutscope.query(fleet, "SELECT 1 AS a").frame.rows() == [(1,)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sql", LARGE)
 def test_a_query_ends_when_it_takes_too_much_memory(fleet, sql):
     """Whoever takes it; in a process of its own, whose peak is measured."""
@@ -91,6 +93,7 @@ def test_without_options_there_are_limits(fleet, monkeypatch):
 SIGNALS = {"SIGINT": (130, "layoutscope: interrupted\n"), "SIGTERM": (143, "layoutscope: ended by SIGTERM\n")}
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize("name", SIGNALS)
 @pytest.mark.parametrize("sql", [*ENDLESS, "SELECT sum(length(repeat('x', 1000000) || range)) FROM range(30000000)"])
@@ -147,7 +150,7 @@ STATEMENTS = [
 """One of each kind that DuckDB parses, and some that it does not."""
 
 
-@pytest.mark.parametrize("sql", STATEMENTS, ids=lambda sql: sql[:30].encode("ascii", "backslashreplace").decode())
+@for_each("sql", STATEMENTS)
 def test_every_kind_of_statement_is_answered_or_refused_in_one_line(fleet, sql):
     """Nothing but an error of this package leaves a query, and nothing is written."""
     before = {file: file.stat().st_mtime_ns for file in fleet.rglob("*")}
@@ -178,8 +181,8 @@ EXCEPTIONS = sorted(
 )
 
 
-@pytest.mark.parametrize("kind", EXCEPTIONS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("place", ["connect", "extract_statements", "frame"])
+@for_each("kind", EXCEPTIONS)
+@for_each("place", ["connect", "extract_statements", "frame"])
 def test_every_exception_of_duckdb_is_one_line(fleet, monkeypatch, kind, place):
     """Wherever it comes: at the start, while a query is parsed, and while it is answered."""
 
@@ -204,6 +207,7 @@ def test_errors_while_rows_are_taken_are_one_line(fleet):
     assert "\n" not in str(ended.value)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux holds processes to such limits")
 @pytest.mark.parametrize("mib", [130, 176, 192, 208, 256, 512, 768, 1024])
 def test_too_little_memory_is_told(fleet, mib):
@@ -218,6 +222,7 @@ def test_too_little_memory_is_told(fleet, mib):
         assert "Traceback" not in result.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", [None, "csv", "md", "json"])
 def test_names_of_columns_are_escaped_as_cells_are(fleet, form):
     """Whoever sent the query names them: a terminal, a spreadsheet and Markdown act on none."""

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -57,11 +58,15 @@ VERBS = [
 ]
 
 
-@pytest.mark.parametrize("stream", NAMES)
-@pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
-@pytest.mark.parametrize("words", VERBS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("words", "way", "stream"),
+    [(words, *pair) for words, pair in zip(VERBS, cycle(product(WAYS.values(), NAMES)), strict=False)],
+)
 def test_nothing_is_printed_into_a_disk(disks, words, way, stream):
-    """Whether the disk is what is read or any other: one line on the stream that is safe, and exit code 2."""
+    """Whether the disk is what is read or any other: one line on the stream that is safe, and exit code 2.
+
+    No verb has begun when this is noticed, so each is tried with one way and stream, and each way with each stream.
+    """
     place = disks / "H"
     result, is_unchanged = printed_into(place, way, stream, *words, folder=disks)
     assert is_unchanged
@@ -93,6 +98,7 @@ def test_nothing_is_printed_into_a_device_of_blocks(tmp_path, stream):
     assert said == f"layoutscope: {place}: is a disk, and {NAMES[stream]} leads there. Send it elsewhere.\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("stream", NAMES)
 def test_nothing_is_printed_into_what_is_read_whatever_it_holds(disks, stream):
     """Lists of paths, passwords, tables of captures and images that hold nothing known are inputs as well."""
@@ -177,6 +183,7 @@ STREAMED = [
 ]
 
 
+@pytest.mark.full
 def test_a_dash_is_standard_output(shell, disks):
     """Every verb that prints without -o prints the same with -o -; the map is a page."""
     for words in STREAMED if find_spec("duckdb") else STREAMED[:-1]:

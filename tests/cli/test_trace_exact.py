@@ -28,6 +28,7 @@ CASES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", CASES)
 def test_reads_are_those_of_the_driver(name, reference_image, truth, tmp_path):
     """Offsets and lengths of the CSV equal the block trace, in order."""

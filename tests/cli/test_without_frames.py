@@ -74,6 +74,7 @@ VERBS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.images
 @pytest.mark.parametrize(("words", "written"), VERBS, ids=[" ".join(words) for words, _ in VERBS])
 def test_verbs_need_no_frames(plain, image, apfs_image, tmp_path, words, written):

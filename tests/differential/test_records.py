@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pytest
 import yaml
 from kaitaistruct import KaitaiStream, KaitaiStructError
 
 from layoutscope.structs import bulk
 from layoutscope.structs.records import RECORD_TYPES
 from layoutscope.structs.recordtypes import Field, RecordType
+from tests.cases import for_each
 
 KSY = Path(__file__).resolve().parents[2] / "ksy"
 ROWS = 40
@@ -133,7 +133,7 @@ def numbered(record: RecordType, field: str, index: tuple[int, ...]) -> str:
     return ".".join(parts)
 
 
-@pytest.mark.parametrize("name", sorted(RECORD_TYPES))
+@for_each("name", sorted(RECORD_TYPES))
 def test_fields_are_what_the_parser_reads(name):
     """Random bytes give the same values, starts and ends by record type and by parser, for each fixed field."""
     record = RECORD_TYPES[name]
@@ -161,7 +161,7 @@ def test_fields_are_what_the_parser_reads(name):
     assert compared == set(spots)
 
 
-@pytest.mark.parametrize("name", sorted(name for name, record in RECORD_TYPES.items() if record.instances()))
+@for_each("name", sorted(name for name, record in RECORD_TYPES.items() if record.instances()))
 def test_instances_are_what_the_parser_computes(name):
     """Each value instance gives the same over arrays as in the parser."""
     record = RECORD_TYPES[name]

@@ -7,6 +7,7 @@ import pytest
 from tests.docs.spec import coverage, uses
 
 
+@pytest.mark.full
 def test_uses_are_those_of_the_code():
     """Each field of the tables in docs/spec-coverage is used by the modules that are named there, and by no others."""
     pytest.importorskip("mypy", reason="the type checker is not installed")

@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Mapping
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
@@ -92,6 +93,7 @@ def object_schema(kind: Any, shape: Any) -> dict[str, Any]:
     return {"type": ["object"], "properties": properties, "required": list(dict.fromkeys(required))}
 
 
+@cache
 def summary_schema() -> dict[str, Any]:
     """Describe the totals of a service, whose names are those of any result."""
     reads = layoutscope.trace("fixtures/images/hfsplus-scattered.img.zst")
@@ -170,12 +172,16 @@ def description(text: str) -> str:
 
 
 def field_text(kind: Any, name: str) -> str:
-    """Return the description of a field from the docstring of its class; structs have comments at their fields."""
+    """Return what the docstring of a class says of a field; of structs it has the comments at their fields."""
+    return field_texts(kind).get(name, "")
+
+
+@cache
+def field_texts(kind: Any) -> dict[str, str]:
+    """Return what the docstring of a class says of each field."""
     parts = re.split(r"^(\w+(?:, \w+)*) :.*\n", inspect.getdoc(kind) or "", flags=re.MULTILINE)
-    for listed, text in zip(parts[1::2], parts[2::2], strict=True):
-        if name in listed.split(", "):
-            return description(text)
-    return ""
+    found = zip(parts[1::2], parts[2::2], strict=True)
+    return {name: description(text) for listed, text in found for name in listed.split(", ")}
 
 
 def resolved(annotation: Any, of: Any) -> Any:
@@ -184,6 +190,7 @@ def resolved(annotation: Any, of: Any) -> Any:
     return eval(text, names_of(of.__module__)) if isinstance(text, str) else text  # noqa: S307
 
 
+@cache
 def names_of(module: str) -> dict[str, Any]:
     """Return the names of a module, those that only type checkers import among them."""
     names = dict(vars(sys.modules[module]))

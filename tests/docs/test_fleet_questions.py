@@ -22,6 +22,7 @@ def test_there_are_ten():
     assert len(QUESTIONS) == TEXT.count("\n## ") == 10
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", range(10))
 def test_answers_are_those_of_the_page(fleet, number):
     """Each question has the answer that is below it, with a row at least."""

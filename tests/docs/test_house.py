@@ -9,6 +9,7 @@ from tests.docs.drawing import drawings, needed
 from tests.docs.imports import circles, floors, imports, read_modules, rooms
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("measure", house.MEASURES, ids=lambda measure: measure.what)
 def test_number_keeps_its_limit(measure):
     """No number is worse than its limit; ``python -m tests.docs.house --show WORDS`` lists what it counts."""

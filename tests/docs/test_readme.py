@@ -40,6 +40,7 @@ def test_everything_is_named(name):
     assert f"`{name}`" in TEXT or f"\n### {name}\n" in TEXT
 
 
+@pytest.mark.full
 def test_generated_parts_are_fresh():
     """Tables, outputs and help texts are what the code prints now."""
     pytest.importorskip("cogapp", reason="cog is not installed (pip install -e '.[dev]')")

@@ -94,6 +94,7 @@ def prepare(page: str, folder: Path) -> None:
         layoutscope.scan(PACKED, drives=()).save(folder / f"{name}.lscope")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_run(page, tmp_path):
     """Each ends with 0, or with 3 if the disk is damaged or locked; none is a usage error."""

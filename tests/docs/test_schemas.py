@@ -145,6 +145,7 @@ def _of_many():
     yield json.loads(cache_text(None, 1 << 30, [], freed=0, as_json=True))
 
 
+@pytest.mark.full
 def test_documents_of_every_verb_follow_the_schemas(published):
     """Each kind of document at least once: volumes with and without files, traces, recordings and kits."""
     pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")

@@ -12,6 +12,7 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.errors import LayoutscopeError
 from layoutscope.image import MemorySource
+from tests.cases import for_each
 from tests.fields.matrix import HERE, NOTHING, PAGE, PEERS, Row, fields, page, reason, recorded, rows_of
 from tests.fields.matrix import told as told_of
 from tests.hfsplus import check_volume
@@ -93,7 +94,8 @@ def told(data):
         return {"refused"}
 
 
-@pytest.mark.parametrize("fault", BY_PEER[::4], ids=lambda fault: f"{fault['image']}-{fault['field']}-{fault['at']}")
+@pytest.mark.full
+@for_each("fault", BY_PEER[::4])
 def test_a_fault_that_the_peer_found_is_found(fault):
     """The recorded bytes stand at the recorded place; changed, they are found now as they were then."""
     data, at = bytearray(written(fault["image"].removeprefix("fx-"))), int(fault["at"])

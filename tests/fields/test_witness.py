@@ -43,6 +43,7 @@ def test_fields_are_recorded_with_their_verdicts():
     assert all(row["old"] != row["new"] and len(row["old"]) == len(row["new"]) <= 2 * WORD for row in rows)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["victim", "snapshots", "sealed"])
 def test_verdicts_of_a_sample_are_the_recorded_ones(name, victims, tmp_path):
     """Changes of a drawn sample are planted again: what is said of each is what the table says."""

@@ -68,6 +68,7 @@ def test_new_cases_end_well(target, runner):
         assert outcome.exit in (0, 1, 3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_sound_files_end_with_0(target, runner):
     """What mutation starts from is sound, so that a case's end is due to its changes."""

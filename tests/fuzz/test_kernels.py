@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from tests.cases import for_each
 from tests.fuzz.kernels.targets import SEEDS, Fuzzer, build, prototypes
 
 
@@ -23,7 +24,8 @@ def test_every_kernel_has_a_corpus():
     assert {path.name for path in SEEDS.iterdir()} == set(prototypes())
 
 
-@pytest.mark.parametrize("kernel", sorted(prototypes()))
+@pytest.mark.full
+@for_each("kernel", sorted(prototypes()))
 def test_no_kernel_leaves_its_buffers(kernel, fuzzer):
     """Neither the sanitizer of addresses nor that of undefined behaviour has anything to say."""
     assert fuzzer.run(kernel, seconds=0.5, seed=2024) > 100

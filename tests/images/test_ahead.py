@@ -61,6 +61,7 @@ CASES = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("room_bytes", [btree.MAX_KEPT_BYTES, 0])
 @pytest.mark.parametrize(("name", "level", "damage"), CASES)
 def test_tables_are_those_of_reading_level_by_level(written, name, level, damage, room_bytes, monkeypatch, tmp_path):

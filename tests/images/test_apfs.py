@@ -240,6 +240,7 @@ def test_all_records_decode(layouts, image, offset, capsys):
     assert details["records decoded"] == details["records"] > 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("image", "offset"), [item for item in all_images() if item[0].split("/")[0] != "aged"])
 def test_grammars_agree_on_every_node(layouts, reference_image, image, offset):
     """Bulk decoding and the grammars read the same records."""

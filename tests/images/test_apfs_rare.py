@@ -183,6 +183,7 @@ CONTRADICTIONS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", CONTRADICTIONS)
 def test_what_is_not_understood_is_found_at_its_address(written, tmp_path, name):
     """A field that contradicts the others gives a finding at its byte."""
@@ -191,6 +192,7 @@ def test_what_is_not_understood_is_found_at_its_address(written, tmp_path, name)
     assert (code, where) in found(read(paths))
 
 
+@pytest.mark.full
 def test_an_entry_that_leads_out_of_the_cache_is_found(written, tmp_path):
     """The second entry of the write-back cache's list is found where it lies when it names a block elsewhere."""
 

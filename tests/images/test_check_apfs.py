@@ -35,6 +35,7 @@ from layoutscope.structs.records import (
     SPACEMAN_PHYS,
 )
 from tests.apfs import check_container
+from tests.cases import for_each
 from tests.images.test_check_apfs_fields import changed, container_map
 
 BLOCK_BYTES = 4096
@@ -144,7 +145,7 @@ def test_what_faults_are_planted_in_is_clean(name, victims):
     assert findings(victims[name][0], name) == []
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+@for_each("fault", FAULTS)
 def test_every_fault_is_found_where_it_is(fault, victims):
     """A fault is found under a code of its kind, at the object that holds it, or at the very byte."""
     with planted(fault, victims) as image:
@@ -154,7 +155,7 @@ def test_every_fault_is_found_where_it_is(fault, victims):
     assert image.where in places or fault.kind not in EXACT
 
 
-@pytest.mark.parametrize("name", STOOD_FOR)
+@for_each("name", STOOD_FOR)
 def test_fault_is_not_found_where_its_check_is_left_out(name, victims):
     """Each check is what finds the fault that stands for it."""
     fault = BY_NAME[NEEDED[name]]
@@ -169,7 +170,7 @@ def test_fault_is_not_found_where_its_check_is_left_out(name, victims):
     assert {code for code, _ in lost} & CODES[fault.kind]
 
 
-@pytest.mark.parametrize("name", [name for name, plan in SCENARIOS.items() if name != "fusion"])
+@for_each("name", [name for name, plan in SCENARIOS.items() if name != "fusion"])
 def test_written_scenarios_are_clean(name, tmp_path):
     """Whatever the writer shows of the format contradicts nothing."""
     path = tmp_path / "disk.img"
@@ -194,6 +195,7 @@ def test_images_that_apfsck_calls_clean_are_clean(name, reference_image):
     assert [findings(path, image_offset=where) for where in places] == [[]] * len(places)
 
 
+@pytest.mark.full
 def test_large_aged_image_is_clean(reference_image):
     """Two hundred thousand files on a volume of 1 TiB, twenty times changed: apfsck 0.2.1 calls it clean."""
     assert findings(reference_image("aged/apfs-200000-c20.img")) == []

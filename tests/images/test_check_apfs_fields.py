@@ -13,6 +13,7 @@ from layoutscope.checks.apfs import objects, spaceman
 from layoutscope.image import open_image
 from layoutscope.structs.records import NX_SUPERBLOCK
 from tests.apfs import check_container
+from tests.cases import for_each
 
 BLOCK_BYTES = 4096
 
@@ -74,7 +75,7 @@ def findings(path, without=()):
         return check_container(source, without=without).findings()
 
 
-@pytest.mark.parametrize(("name", "field"), CASES)
+@for_each("name, field", CASES)
 def test_broken_rule_is_found_at_its_field(name, field, victims):
     """One strange bit is a finding with the rule's code, at the field, that begins with the field's name."""
     rule = CASES[name, field]

@@ -13,6 +13,7 @@ from fixtures.faults_apfs import FAULTS
 from layoutscope import check, read_layouts
 from layoutscope.checks.apfs import btree as rules
 from layoutscope.structs.records import BTREE_INFO, BTREE_NODE
+from tests.cases import for_each
 from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
 
 TREES = ("fs", "omap", "container-omap", "extentref", "snapmeta", "spaceman")
@@ -53,7 +54,7 @@ CASES = [(tree, field) for tree in TREES for field in FIELDS if (tree, field) no
 """The transaction of a virtual node is compared with the object map's when it is read."""
 
 
-@pytest.mark.parametrize(("tree", "field"), CASES)
+@for_each("tree, field", CASES)
 def test_strange_value_in_a_root_is_found_at_its_field(tree, field, victims):
     """Every rule of heads and of what a root says holds for every kind of tree."""
     victim = "snapshots" if tree == "snapmeta" else "victim"

@@ -27,6 +27,7 @@ HELD = {
 KINDS = {"jumpstart": "efi_jumpstart"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scenario", HELD)
 def test_changes_of_rare_structures_are_found(scenario, tmp_path):
     """Every change of a field that has a rule is found; without a change there is nothing."""

@@ -13,6 +13,7 @@ from fixtures.faults_apfs import FAULTS
 from layoutscope import check
 from layoutscope.checks.apfs import objects as rules
 from layoutscope.structs.records import APFS_SUPERBLOCK
+from tests.cases import for_each
 from tests.images.test_check_apfs_fields import BLOCK_BYTES, ONES, findings
 
 VOLUME = APFS_SUPERBLOCK
@@ -70,7 +71,7 @@ def changed(place, field):
     return apply
 
 
-@pytest.mark.parametrize(("view", "name"), CASES)
+@for_each("view, name", CASES)
 def test_strange_value_in_a_superblock_is_found_at_its_field(view, name, victims):
     """The live superblock and a snapshot's are held to the same rules, each where it applies."""
     with planted(Fault(name, "", "", "", changed(PLACES[view], FIELDS[name]), "snapshots"), victims) as image:

@@ -161,6 +161,7 @@ def test_a_capture_has_no_records_to_check(victims, tmp_path):
     assert (result.is_clean, skipped(result)) == (False, {"all rules"})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("filesystem", ["hfsplus", "apfs"])
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_a_check_reads_once_and_finds_what_it_finds_in_an_open_image(tmp_path, monkeypatch, filesystem, is_damaged):
@@ -201,6 +202,7 @@ def container(tmp_path):
     return path, ring + 3 * BLOCK
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("change", [1, 64, 8], ids=["a used block", "a waiting block", "a free block"])
 def test_bitmap_of_the_internal_pool_says_what_is_in_use(container, change):
     """A used bitmap that is called free would be overwritten next; apfsck says of each: bad ip allocation bitmap."""

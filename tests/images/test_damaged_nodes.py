@@ -22,6 +22,7 @@ from layoutscope.report.map.page import disk_data, disk_shares
 from layoutscope.report.map.pyramid import from_layouts
 from layoutscope.report.map.scans import disks
 from tests.apfs import read_layouts
+from tests.cases import for_each
 from tests.hfsplus import read_layout
 from tests.pages import unpacked
 
@@ -175,8 +176,8 @@ HFSPLUS_LEAVES = [
 ]
 
 
-@pytest.mark.parametrize("how", ["zeroed", "random"])
-@pytest.mark.parametrize(("name", "tree", "count"), HFSPLUS_LEAVES)
+@for_each("how", ["zeroed", "random"])
+@for_each("name, tree, count", HFSPLUS_LEAVES)
 def test_as_many_rows_as_damaged_leaves_in_hfsplus(victim, name, tree, count, how):
     """Each leaf is one row with the level that its parent tells, and nothing of what its bytes say."""
     image = victim(name)
@@ -199,9 +200,9 @@ HFSPLUS_OTHERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("sweep", [False, True])
-@pytest.mark.parametrize("how", ["zeroed", "random"])
-@pytest.mark.parametrize(("name", "tree", "kind", "level"), HFSPLUS_OTHERS)
+@for_each("sweep", [False, True])
+@for_each("how", ["zeroed", "random"])
+@for_each("name, tree, kind, level", HFSPLUS_OTHERS)
 def test_headers_maps_roots_and_index_nodes_of_hfsplus(victim, name, tree, kind, level, how, sweep):
     """One row, at its address and of its size; of a root the header tells the level."""
     image = victim(name)
@@ -285,8 +286,8 @@ APFS_LEAVES = [
 ]
 
 
-@pytest.mark.parametrize("how", ["zeroed", "random"])
-@pytest.mark.parametrize(("name", "tree", "count"), APFS_LEAVES)
+@for_each("how", ["zeroed", "random"])
+@for_each("name, tree, count", APFS_LEAVES)
 def test_as_many_rows_as_damaged_leaves_in_apfs(victim, name, tree, count, how):
     """Each leaf is one row with the level that its parent tells, and nothing of what its bytes say."""
     image = victim(name)
@@ -303,9 +304,9 @@ def test_as_many_rows_as_damaged_leaves_in_apfs(victim, name, tree, count, how):
 APFS_ROOTS = ("container-omap", "spaceman", "omap", "omap-snapshots", "fs", "extentref", "snapmeta")
 
 
-@pytest.mark.parametrize("sweep", [False, True])
-@pytest.mark.parametrize("how", ["zeroed", "random"])
-@pytest.mark.parametrize("tree", APFS_ROOTS)
+@for_each("sweep", [False, True])
+@for_each("how", ["zeroed", "random"])
+@for_each("tree", APFS_ROOTS)
 def test_roots_of_apfs(victim, tree, how, sweep):
     """A root that cannot be used is a row, too: what leads to it tells address and size, nothing tells its level."""
     image = victim("snapshots")

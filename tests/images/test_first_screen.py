@@ -80,6 +80,7 @@ SENTENCES = {
 """What is said: an image of which it is true, and one of which it would be wrong."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_a_sentence_stands_where_it_is_true_alone(reference_image, sentence):
     """Each is said of the image that it is true of, and not of the other."""
@@ -171,6 +172,7 @@ PLACES = {
 """How metadata is placed on images: on one volume the gaps cost a tenth of the time, on another one less."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", PLACES)
 def test_places_are_described_by_the_rule(reference_image, words):
     """One description holds, and none of the others."""

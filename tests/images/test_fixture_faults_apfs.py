@@ -12,6 +12,7 @@ from layoutscope.errors import LayoutscopeError
 from layoutscope.image import open_image
 from tests.agreement import node_differences
 from tests.apfs import read_layouts
+from tests.cases import for_each
 
 NOT_IN_THE_WAY = {"index-key-order"}
 """Contradictions that keep nothing from being read, and that reading does not look for; the structure check does."""
@@ -40,7 +41,8 @@ def differences(path, scenario):
         return []
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+@pytest.mark.full
+@for_each("fault", FAULTS)
 def test_fault_is_survived(fault, victims):
     """Whatever is wrong, reading ends in findings or in one of our errors; the grammars read the same of each node."""
     with planted(fault, victims) as image:

@@ -64,6 +64,7 @@ def test_order_of_names_is_that_of_real_catalogs(name, reference_image):
     assert all(first < second for first, second in itertools.pairwise(keys))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", VOLUMES)
 def test_records_of_real_catalogs_are_rebuilt_byte_for_byte(name, reference_image):
     """Parsing a real folder or file record and building it again gives its bytes: no field is missed."""

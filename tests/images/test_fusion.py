@@ -106,6 +106,7 @@ def filled(tmp_path_factory):
     return paths
 
 
+@pytest.mark.full
 def test_bytes_are_those_of_the_device_in_the_tables(filled, tmp_path):
     """Whichever half is named first: hash of the metadata, owners and modes of files, single nodes, check, inspect."""
     seen = []

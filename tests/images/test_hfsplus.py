@@ -264,6 +264,7 @@ def test_node_table_equals_the_traced_volumes(name, reference_image, truth):
     assert leaves["node_id"].to_list() == in_chain
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in (*DRIVER, *AGED)]
 )

@@ -44,6 +44,7 @@ def left_variance(trace, profile, unknown, name, values):
     return float(np.average(left, weights=counts))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("image", "drive", "name"), CASES)
 def test_the_named_unknown_moves_the_time_most(reference_image, image, drive, name):
     """With the named one known less of the spread is left than with any other input known."""

@@ -201,6 +201,7 @@ def test_every_verb_has_the_same_answers(tmp_path):
     assert check([(Path(path).name, path, {}) for path in COMMITTED], tmp_path) == 4
 
 
+@pytest.mark.full
 def test_every_verb_has_the_same_answers_on_reference_images(shared, reference_image, tmp_path):
     """The same on all images of macOS and of Linux's drivers, but those that were aged."""
     images = of_reference(reference_image, [name for name in named(shared) if "aged/" not in name])

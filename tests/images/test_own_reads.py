@@ -60,6 +60,7 @@ def image(request):
     return request.getfixturevalue("reference_image")(name) if "/" in name else FIXTURES / f"{name}.img.zst"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("verb", VERBS)
 def test_each_block_is_asked_for_once_and_by_address(verb, image, counted, tmp_path):
     """Whatever looks at the same nodes again, or at a header in parts: no byte is asked for twice."""
@@ -196,6 +197,7 @@ def packed_images(request, reference_image, peer, tmp_path_factory):
     return paths
 
 
+@pytest.mark.full
 def test_each_chunk_of_a_packed_image_is_unpacked_once(packed_images, monkeypatch, tmp_path):
     """Chunks are counted where they are unpacked, whatever the passes that a verb reads in."""
     unpacked = Counter()

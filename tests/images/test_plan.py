@@ -75,6 +75,7 @@ def test_a_plan_says_what_predictions_say(reference_image, image):
     assert rows["solid-state"] == pytest.approx(flash)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["apfs-scattered", "hfsplus-scattered"])
 @pytest.mark.parametrize("order", ["fts", "ls", "copy", "archive"])
 @pytest.mark.parametrize("host", ["linux", "macos"])
@@ -86,6 +87,7 @@ def test_every_kind_of_work_has_a_plan(name, order, host):
     assert all(row.effort_s is None or row.effort_s >= 0 for row in found.remedies)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("host", ["linux", "macos"])
 @pytest.mark.parametrize(
     "image", ["apfs-20000-c00", "apfs-20000-c20", "hfsplus-20000-c20", "apfs-200000-c20", "apfs-scattered"]

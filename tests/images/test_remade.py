@@ -153,6 +153,7 @@ def yardsticks(layout, host="linux"):
     return list(Trial(Case(layout, load_profile("generic-7200"), "fts", host_profile(host))).yardsticks())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("host", ["linux", "macos"])
 def test_a_scan_and_a_plan_say_the_same_of_another_file_system(reference_image, host):
     """The time and the range of the remedy that copies everything there, by whichever host."""

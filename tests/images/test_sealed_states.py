@@ -11,6 +11,7 @@ from fixtures.apfs.plan import Create, FilePlan, TakeSnapshot, Touch, Transactio
 from fixtures.apfs.scenarios import SEALED, SEALED_DEEP, container
 from fixtures.apfs.writer import write
 from layoutscope.structs.records import APFS_SUPERBLOCK
+from tests.cases import for_each
 
 BLOCK = 4096
 SEALED_FLAG = 0x20
@@ -56,8 +57,9 @@ def names(found):
     return sorted(found.layout.entries["name"])
 
 
-@pytest.mark.parametrize("unsealed", [(), ("live",), ("os",), ("live", "os")])
-@pytest.mark.parametrize("state", ["live", "os"])
+@pytest.mark.full
+@for_each("unsealed", [(), ("live",), ("os",), ("live", "os")])
+@for_each("state", ["live", "os"])
 def test_each_state_is_sealed_by_its_own_superblock(sealed, tmp_path, unsealed, state):
     """All entries of either state are there, whichever of them are sealed, and no damage is found."""
     path = changed(sealed, tmp_path / "copy.img", [superblocks(sealed)[name] for name in unsealed], unseal)

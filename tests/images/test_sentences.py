@@ -106,6 +106,7 @@ SENTENCES = {
 """What is said: a volume, drive and host of which it is true, and some of which it would be wrong."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_a_sentence_stands_where_it_is_true_alone(screen, sentence):
     """Each is said of the volume that it is true of, and of none of the others, which all take over a second."""

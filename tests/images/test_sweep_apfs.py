@@ -68,6 +68,7 @@ def is_told(layouts):
     return "tree-rebuilt" in [code for layout in layouts for code in layout.findings["code"]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sweep", [False, True])
 @pytest.mark.parametrize("name", WAYS)
 def test_tree_is_rebuilt_where_its_leaves_are_left(name, sweep, victim, broken):

@@ -59,6 +59,7 @@ def test_every_snapshot_is_listed(time_machine):
     assert set(layout.node_views["view"].unique()) >= {"live", "snapshot backup 000", "snapshot backup 299"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [0, 150, NUM_SNAPSHOTS - 1])
 def test_a_snapshot_shows_its_own_state(time_machine, number):
     """The times of files are those that they had: file N was touched first in the transaction of snapshot N."""
@@ -71,6 +72,7 @@ def test_a_snapshot_shows_its_own_state(time_machine, number):
     assert times.arg_max() == number % FILES
 
 
+@pytest.mark.full
 def test_work_grows_no_faster_than_snapshots(tmp_path):
     """Three times as many take about three times as many calls to list, read and check; nine times would be square."""
     took = []
@@ -189,6 +191,7 @@ def test_firmlinks_are_named(group):
     assert "firmlinks" not in layouts["Macintosh HD - Data"].facts.details
 
 
+@pytest.mark.full
 def test_a_backup_in_bands_is_the_backup(time_machine, tmp_path):
     """A sparse bundle, as Time Machine makes on a server: bands that are absent are zeros, the tables are the same."""
     path, _ = time_machine

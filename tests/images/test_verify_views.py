@@ -34,6 +34,7 @@ def written(tmp_path_factory):
     return {sound.name: sound for sound in written_images(tmp_path_factory.mktemp("views"))}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [name for name in APFS_PLANS if name != "deep"])
 def test_every_view_of_a_written_container(written, name):
     """Snapshots, sealed or not, and checkpoints that are still there; an encrypted volume with its password, too."""
@@ -56,6 +57,7 @@ def test_every_view_of_a_written_volume(written, name, view):
     assert disagreements(written[f"written-hfsplus-{name}"].path, view)[0] == []
 
 
+@pytest.mark.full
 @pytest.mark.images
 @pytest.mark.parametrize(
     "name",

@@ -31,6 +31,7 @@ def judged(campaign):
     return [campaign.judge(number) for number in range(COUNT)]
 
 
+@pytest.mark.full
 def test_nothing_is_lost_in_silence(judged):
     """Entries lost mean exit code 3 and a coverage below 1, or unknown, whatever was damaged."""
     silent = [item for item in judged if item.plain.is_silent or item.swept.is_silent]

@@ -86,6 +86,7 @@ def test_as_many_causes_as_damaged_nodes(scattered, name, number, kind):
     assert (planted.num_check, planted.num_scan) == (len(nodes), len(nodes))
 
 
+@pytest.mark.full
 def test_every_kind_of_node_of_written_images(written):
     """Several nodes of each image at once, of any tree: object maps, snapshots, seals, free queues."""
     wrong = []

@@ -83,6 +83,7 @@ def objects(found, seen=None):
                 yield from objects(list(inside)[:50], seen)
 
 
+@pytest.mark.full
 def test_every_object_is_a_short_line(results):
     """No representation is longer than 300 characters, nor of several lines, and each begins with its kind."""
     kinds = set()

@@ -15,6 +15,7 @@ import layoutscope
 from layoutscope import options
 from layoutscope.api.map import write_map
 from layoutscope.options import ReadOptions, fill, options_of
+from tests.cases import for_each
 
 IMAGE = str(Path(__file__).resolve().parents[2] / "fixtures" / "images" / "hfsplus-scattered.img.zst")
 
@@ -57,7 +58,7 @@ MEANT |= {"forecast": "workload"}
 MEANT |= {"batch": "resume", "series": "by", "trace": "order", "validate": "drive", "write_map": "all_paths"}
 
 
-@pytest.mark.parametrize("verb", MISSPELT)
+@for_each("verb", MISSPELT)
 def test_misspelt_keywords_are_refused_with_what_was_meant(verb):
     """No verb answers another question than was asked: a keyword that it lacks is an error that names its likeness."""
     meant = MEANT.get(verb, "partition")

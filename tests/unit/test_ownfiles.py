@@ -14,6 +14,7 @@ from fixtures.hfsplus.writer import render
 from layoutscope import ownfiles
 from layoutscope.api.outputs import output
 from layoutscope.errors import OutputError, UsageError
+from tests.cases import for_each
 
 PACKAGE = Path(ownfiles.__file__).parent
 ALWAYS = {"unlink", "rmtree", "rmdir", "removedirs", "renames", "hardlink_to", "symlink_to"}
@@ -115,13 +116,30 @@ def test_one_module_deletes_and_replaces():
     assert found == set(EXCEPTIONS)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "planted",
-    ["path.unlink()", "path.unlink(missing_ok=True)", "shutil.rmtree(x)", "os.replace(a, b)", "a.replace(b)",
-     "os.remove(a)", "os.rename(a, b)", "a.rename(b)", "os.renames(a, b)", "os.removedirs(a)", "a.rmdir()",
-     "os.truncate(a, 0)", "a.truncate(0)", "from os import unlink", "from shutil import rmtree as gone",
-     "a.b(c).replace(d)", "shutil.move(a, b)", "a.replace(target=b)", "os.link(a, b)"],
-)  # fmt: skip
+    [
+        "path.unlink()",
+        "path.unlink(missing_ok=True)",
+        "shutil.rmtree(x)",
+        "os.replace(a, b)",
+        "a.replace(b)",
+        "os.remove(a)",
+        "os.rename(a, b)",
+        "a.rename(b)",
+        "os.renames(a, b)",
+        "os.removedirs(a)",
+        "a.rmdir()",
+        "os.truncate(a, 0)",
+        "a.truncate(0)",
+        "from os import unlink",
+        "from shutil import rmtree as gone",
+        "a.b(c).replace(d)",
+        "shutil.move(a, b)",
+        "a.replace(target=b)",
+        "os.link(a, b)",
+    ],
+)
 def test_each_such_call_is_found(planted):
     """The test above would fail."""
     assert calls_in(planted)

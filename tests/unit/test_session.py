@@ -81,6 +81,7 @@ def test_a_session_says_what_the_verbs_say(image):
         assert session.inspect(cnid=2) == layoutscope.inspect(image, cnid=2)
 
 
+@pytest.mark.full
 def test_every_verb_takes_a_session_in_place_of_a_path(image, tmp_path):
     """Verbs that are no methods of it take one, too, those that read the bytes anew among them."""
     with layoutscope.open(image) as session:

@@ -21,6 +21,8 @@ from tests.validation.calibration import (
 )
 from tests.validation.disksim import Witness
 
+pytestmark = pytest.mark.full
+
 SAVED = reference.load("calibration")
 UNSTABLE = "apfs-20000-c20-stat"
 LARGE_APFS = [walk for walk in WALKS if walk.startswith("apfs-200000")]

@@ -18,6 +18,8 @@ from tests.validation.disksim import (
 from tests.validation.reference import load, rounded
 from tests.validation.witnesses import agreement_rows
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def witness(shared):

@@ -35,6 +35,7 @@ def volume(request):
     return data, nodes.filter(pl.col("level").is_not_null())
 
 
+@pytest.mark.full
 def test_any_level_of_any_tree_may_be_lost(volume, tmp_path):
     """All nodes of a level are zeroed, or the first: the rest ages and says so, or one line says why it cannot."""
     data, nodes = volume

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.contents import (
@@ -30,6 +29,7 @@ from layoutscope.filesystems.apfs.nodes import join, rows_of
 from layoutscope.filesystems.apfs.omap import ObjectMap, view_at
 from layoutscope.filesystems.apfs.spaceman import Region
 from layoutscope.findings import FindingLog
+from tests.cases import for_each
 from tests.unit.apfs.test_witnesses import COUNTS, DIRECTORY, FIFO, FILE, ROOT, SYMLINK, WHOLE, volume
 from tests.unit.apfs.toys import BLOCK, mapping, node, object_map, store_of, virtual
 
@@ -50,8 +50,8 @@ def count_missing(inodes, entries, *, has_errors=True, **declared) -> int:
 ENTRIES = [(2, 16, REGULAR), (2, 17, FOLDER), (17, 18, LINK)]
 
 
-@pytest.mark.parametrize(
-    ("inodes", "entries", "more", "missing"),
+@for_each(
+    "inodes, entries, more, missing",
     [
         (WHOLE, ENTRIES, {}, 0),
         ([(2, DIRECTORY, 1), *WHOLE[1:]], ENTRIES[1:], {}, 1),  # the file is not listed

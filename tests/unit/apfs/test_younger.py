@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from layoutscope.filesystems.apfs.checkpoint import DescriptorArea, find_younger
 from layoutscope.structs import grammar
+from tests.cases import for_each
 
 KINDS = grammar.ApfsObject.ObjectType
 SUPERBLOCK, MAP = int(KINDS.nx_superblock), int(KINDS.checkpoint_map)
@@ -30,8 +30,8 @@ def ring(*blocks):
 OLD = ((MAP, True, 19), (SUPERBLOCK, True, 19), (MAP, True, READ), (SUPERBLOCK, True, READ))
 
 
-@pytest.mark.parametrize(
-    ("behind", "copy_xid", "found"),
+@for_each(
+    "behind, copy_xid, found",
     [
         ((), READ, None),
         ((), READ - 1, None),

@@ -75,6 +75,7 @@ def test_the_seek_curve_is_within_three_per_cent(found, drive):
     assert curve_error(drive, fit_disk(found.log)) < CURVE_MUST
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["generic-5400-2.5", "cheetah9lp"])
 def test_it_ends_within_a_minute(name):
     """Of the slowest drives fewer pairs are read; the walk is known within some per cent though."""
@@ -86,6 +87,7 @@ def test_it_ends_within_a_minute(name):
     assert "The predicted walk of the image is known within" in one.profile.note
 
 
+@pytest.mark.full
 def test_it_is_known_better_by_more_reads(found):
     """Of few and late reads a walk is known worse than of many."""
     walk = [(k * 40_960, 4096) for k in range(300)]
@@ -118,6 +120,7 @@ def test_segments_are_counted(found, drive):
     assert count_segments(without_back.where(~told[found.log.step != "back"])) == UNKNOWN_SEGMENTS
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("segments", "expected"), [(1, (1, 2)), (5, (4, 8)), (16, (16, 32)), (64, (64, np.inf))])
 def test_as_many_streams_are_kept_up_as_there_are_segments(segments, expected):
     """Of 1 to 64 streams that are read in turn, on a disk with so many segments."""
@@ -213,6 +216,7 @@ def test_a_set_is_measured_as_a_whole(profile, mirror, words):
     assert mirror or one.profile.number("rpm") == pytest.approx(7200, rel=1e-4)
 
 
+@pytest.mark.full
 def test_the_turn_is_measured_where_the_buffer_holds_all_that_was_read():
     """With 300 tracks in the buffer, 300 places tell nothing when they are read again, and 600 do.
 
@@ -257,6 +261,7 @@ def test_a_class_is_told(name):
     assert one.profile.number("inner_mb_s") == pytest.approx(drive.number("inner_mb_s"), rel=0.05)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "figures",
     [

@@ -117,6 +117,7 @@ def test_the_less_is_known_the_wider_is_the_interval():
     assert not is_measured(disk())
 
 
+@pytest.mark.full
 def test_what_is_told_of_a_drive_narrows_far_reads(tmp_path):
     """All over a disk: a data sheet says more than a class, two measured numbers more, all figures most."""
     base = load_profile("generic-7200")

@@ -84,6 +84,7 @@ def test_the_median_of_an_even_number_is_the_quicker_of_two():
     assert interval_of(np.array([4.0, 1.0, 3.0, 2.0]), {}).median_s == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("image", AGED)
 def test_samples_of_aged_volumes_tell_their_ranges(reference_image, image):
     """Aged catalogs and trees: each end at most a few per cent inside of that of all reads, the middle near its own."""

@@ -15,6 +15,7 @@ from layoutscope.image.opening import open_images
 from layoutscope.image.signatures import SIGNATURES, is_text
 from layoutscope.image.source import SECTOR_BYTES
 from layoutscope.options import ReadOptions, fill
+from tests.cases import for_each
 
 
 def message(path) -> str:
@@ -94,7 +95,7 @@ NAMED = [signature for signature in SIGNATURES if not signature.reader]
 """What is read has tests of its own."""
 
 
-@pytest.mark.parametrize("signature", NAMED, ids=lambda signature: signature.name)
+@for_each("signature", NAMED)
 def test_containers_are_named_with_advice(tmp_path, signature):
     """Each container is told by its bytes alone; the message says what to do."""
     data = bytearray(b"\x01" * 8192)

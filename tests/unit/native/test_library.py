@@ -48,6 +48,7 @@ def test_without_a_core_one_line_says_what_builds_it(library, reason):
     assert run.stderr.splitlines()[-1].startswith(f"layoutscope.structs.native.CoreError: {reason}")
 
 
+@pytest.mark.full
 def test_a_core_of_other_sources_is_refused(tmp_path):
     """After a change in C, or without a digest, nothing runs until the library is built again; then all does."""
     if not compiler():

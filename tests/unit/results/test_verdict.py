@@ -63,6 +63,7 @@ def test_whole_nodes_are_one_request():
     assert merge_reads_of_nodes(whole) is whole.trace
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("image", ["apfs-scattered", "hfsplus-scattered"])
 @pytest.mark.parametrize("host", ["linux", "macos"])
 def test_a_change_takes_as_long_in_all_verbs(image, host):

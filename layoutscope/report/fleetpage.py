@@ -388,7 +388,7 @@ def _draw_scatter(fleet: FleetPage, ranking: Ranking, colours: Sequence[int]) ->
     low, high = min(pace for _, _, pace in known), max(pace for _, _, pace in known)
     span = math.log(high / low) or 1.0
     yield f'<figure class="card"><h3>Age against 1,000 entries on {_format_text(drive_words(fleet.drives[0]))}</h3>'
-    yield f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="age against time, a point a volume">'
+    yield f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="age against time, a point a volume">'
     for place, age, pace in known:
         x = LEFT + 8 + age / oldest * (WIDTH - LEFT - 18)
         y = BASELINE - 6 - math.log(pace / low) / span * (BASELINE - 16)

@@ -65,7 +65,8 @@ def compare_page(found: Comparison) -> str:
     ]
     rows = [[row.title, row.subject, *(format_value(value, row.unit) for value in row.values)] for row in found.metrics]
     metrics = table("", ("metric", "of", *sides), rows)
-    why = f'<p>{escape(escape_text(found.verdict))}</p><div class="rows">{metrics}</div>'
+    scrolled = f'<div class="rows" tabindex="0" role="region" aria-label="metrics">{metrics}</div>'
+    why = f"<p>{escape(escape_text(found.verdict))}</p>{scrolled}"
     return _make_page("layoutscope compare", _disks_of(found), _fold("All metrics", why), [])
 
 
@@ -255,11 +256,12 @@ def _make_page(
 ) -> str:
     """Return a page of disks as rows of the figure, if there are any, words, and charts, the later ones folded."""
     shares = shares_of(shown)
-    cards = ['<div class="card"></div>'] * len(charts)
-    first, more = cards[:num_first], cards[num_first:] if num_first else []
+    empty = ['<div class="card"></div>'] * len(charts)
+    first, more = empty[:num_first], empty[num_first:] if num_first else []
     sections = [first_screen(shown, shares) if shown else "", words]
     if first:
-        sections.append(f'<section class="disks charts scripted">{"".join(first)}</section>')
+        cards = f'<div class="disks charts">{"".join(first)}</div>'
+        sections.append(f'<section class="scripted"><h2>Curves</h2>{cards}</section>')
     if more:
         sections.append(_fold("All metrics", f'<div class="disks charts">{"".join(more)}</div>'))
     return fill_page(

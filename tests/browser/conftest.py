@@ -144,3 +144,16 @@ def show(page, low: float, high: float, **times: float) -> None:
 def range_of(page) -> dict[str, float]:
     """Return the stretch of disk and time that is looked at."""
     return page.evaluate("() => layoutscope.view.range")
+
+
+AXE = Path(__file__).resolve().parents[2] / "layoutscope/report/map/web/node_modules/axe-core/axe.min.js"
+
+
+def assert_accessible(page) -> None:
+    """Let axe-core look at what is shown; skips where it is not installed."""
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed (npm ci in layoutscope/report/map/web)")
+    page.evaluate(AXE.read_text("utf-8"))
+    assert (
+        page.evaluate("async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.html)])") == []
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutscope.report.fleetpage import BINS, FleetPage, VolumeCard, fleet_page
+from tests.browser.conftest import assert_accessible
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 SCORE = {"walk request-layout-score": ("Requests in sequence", "share")}
@@ -51,7 +52,8 @@ def test_page_needs_no_network_and_fits(visit, page, size, dark):
     assert seen.run("() => document.documentElement.scrollWidth") <= size[0]
     assert seen.run("() => [...document.images].every((image) => image.naturalWidth > 0)")
     assert seen.page.locator("#volumes tbody tr").count() == 30
-    assert seen.page.locator("#charts svg[role=img]").count() == 3
+    assert seen.page.locator("#charts svg[aria-label]").count() == 3
+    assert_accessible(seen.page)
     before = seen.run(COLOUR)
     seen.page.locator("#theme").click()
     assert seen.run(COLOUR) != before

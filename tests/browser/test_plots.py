@@ -6,7 +6,7 @@ import pytest
 
 import layoutscope
 from layoutscope.report.plots import compare_page, drive_page, series_page
-from tests.browser.conftest import FIXTURES, drag, unfold
+from tests.browser.conftest import FIXTURES, assert_accessible, drag, unfold
 
 LOOKS = """() => [...document.querySelectorAll('.legend .traces')].map((entry) => {
   const line = getComputedStyle(entry.querySelector('.legendlines path'));
@@ -44,6 +44,7 @@ def test_everything_is_drawn_within_the_window(visit, plots, name, size, dark):
     assert seen.page.locator(".modebar-btn:visible").count() == 0
     assert [url for url in seen.requests if not url.startswith(("file:", "blob:"))] == []
     assert seen.complaints == []
+    assert_accessible(seen.page)
     before = seen.run("() => getComputedStyle(document.body).backgroundColor")
     seen.page.locator("#theme").click()
     assert seen.run("() => getComputedStyle(document.body).backgroundColor") != before

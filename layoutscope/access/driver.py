@@ -69,7 +69,7 @@ def check_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) 
     return group_by_kind(nodes.trees, nodes.tree[order], *places)
 
 
-def composed(name: str, facts: VolumeFacts) -> str:
+def compose_name(name: str, facts: VolumeFacts) -> str:
     """Return what names compare by where nothing else is known: composed, and small where case does not count."""
     text = unicodedata.normalize("NFC", name)
     return text if facts.case_sensitive else text.lower()
@@ -112,7 +112,7 @@ class Driver(Struct, frozen=True, kw_only=True):
     first_write: Callable[[VolumeLayout], Sequence[FixedPlaces]] = no_places
     scans_by_number: bool = False  # whether `searchfs` reads the nodes of the main tree in the order of their numbers
     # turns a name into what the file system compares of it; among ASCII letters case alone may not count
-    compared_by: Callable[[str, VolumeFacts], str] = composed
+    compared_by: Callable[[str, VolumeFacts], str] = compose_name
     # finds the leaf in which the listing of each directory starts
     listing_start: Callable[[EntryTable, Descent], NDArray[np.int32]] = first_leaves
     mounted: Callable[[VolumeFacts, NodeTable, EntryTable], Mounted] = roots  # finds what the mount has read already
@@ -137,7 +137,7 @@ class Costs(Struct, frozen=True):
     # busy loop. What the name cache answers takes none of them.
     contention: float = 1.0
 
-    def contended(self) -> Costs:
+    def with_contention(self) -> Costs:
         """Return what each costs while several threads run at once."""
         times = {name: cost * self.contention for name, cost in asdict(self).items() if name.endswith("_us")}
         return replace(self, **times)
@@ -232,7 +232,7 @@ class Model(Struct, frozen=True):
     def costs(self) -> Costs:
         """Host time of this file system, as the host's threads leave it."""
         alone = self.driver.costs
-        return alone.contended() if self.host.parallel_threads > 1 else alone
+        return alone.with_contention() if self.host.parallel_threads > 1 else alone
 
     @property
     def node_cache_bytes(self) -> int | None:

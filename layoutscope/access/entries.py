@@ -169,9 +169,9 @@ def _group_starts(parent_id: NDArray[np.uint64]) -> NDArray[np.int64]:
     return np.concatenate([first, changes, [len(parent_id)]]).astype(np.int64)
 
 
-def listed_bytes(table: EntryTable, entries: slice, fixed_bytes: int) -> NDArray[np.int64]:
+def listing_sizes(table: EntryTable, entries: slice, fixed_bytes: int) -> NDArray[np.int64]:
     """Bytes that each of some entries takes in a listing's buffer; Linux hands names out composed."""
-    return padded(name_bytes(table, entries), fixed_bytes)
+    return pad_to_8(name_bytes(table, entries), fixed_bytes)
 
 
 def name_bytes(table: EntryTable, entries: slice = slice(None)) -> NDArray[np.int64]:
@@ -188,12 +188,12 @@ def name_bytes(table: EntryTable, entries: slice = slice(None)) -> NDArray[np.in
     return lengths
 
 
-def stored_bytes(table: EntryTable, fixed_bytes: int) -> NDArray[np.int64]:
-    """As :func:`listed_bytes` for all entries, with names as they are stored: never less, and quicker."""
-    return padded(_lengths(table.stored_names)[table.order], fixed_bytes)
+def stored_sizes(table: EntryTable, fixed_bytes: int) -> NDArray[np.int64]:
+    """As :func:`listing_sizes` for all entries, with names as they are stored: never less, and quicker."""
+    return pad_to_8(_lengths(table.stored_names)[table.order], fixed_bytes)
 
 
-def padded(name_bytes: NDArray[np.int64], fixed_bytes: int) -> NDArray[np.int64]:
+def pad_to_8(name_bytes: NDArray[np.int64], fixed_bytes: int) -> NDArray[np.int64]:
     """Fixed part, name and one byte for its end, rounded up to 8."""
     # getdents64 ends a name with a zero byte, and begins the next record at a multiple of eight.
     return (fixed_bytes + name_bytes + 1 + 7) // 8 * 8

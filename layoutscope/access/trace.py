@@ -58,7 +58,7 @@ class AccessTrace(Displayed, Struct, frozen=True):
         """Host time of the whole workload."""
         return float(self.think_us.sum()) + self.after_us
 
-    def paced(self, factor: float) -> AccessTrace:
+    def scale_host_time(self, factor: float) -> AccessTrace:
         """Return the same reads by a computer that takes so many times as long between them."""
         return replace(self, think_us=self.think_us * factor, after_us=self.after_us * factor)
 
@@ -149,7 +149,7 @@ def nothing() -> Touches:
     return touches(np.empty(0, np.int32), "list", np.empty(0, np.uint64))
 
 
-def concatenated(parts: Sequence[Touches]) -> Touches:
+def concatenate(parts: Sequence[Touches]) -> Touches:
     """Put touches one after the other; one part alone is not copied."""
     parts = [part for part in parts if len(part)]
     if not parts:
@@ -159,7 +159,7 @@ def concatenated(parts: Sequence[Touches]) -> Touches:
     return Touches(*(np.concatenate(each) for each in zip(*map(_columns, parts), strict=True)))
 
 
-def interleaved(parts: Sequence[Touches], places: Sequence[NDArray[np.int64]]) -> Touches:
+def interleave_touches(parts: Sequence[Touches], places: Sequence[NDArray[np.int64]]) -> Touches:
     """Lay touches out so that element j of part i comes to ``places[i][j]`` of the whole."""
     total = sum(len(part) for part in parts)
     whole = [np.empty(total, column.dtype) for column in _columns(nothing())]
@@ -172,7 +172,7 @@ def interleaved(parts: Sequence[Touches], places: Sequence[NDArray[np.int64]]) -
 MERGE_RUNS: Final = Kernel("merge_runs", "lllccC")
 
 
-def merged(
+def merge_alternating(
     first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
 ) -> Touches:
     """Lay out touches that alternate: those of group 0 of both, then those of group 1 of both."""

@@ -12,10 +12,10 @@ from layoutscope.api.keywords import takes
 from layoutscope.api.reading import (
     container_findings,
     make_request,
+    make_volume_request,
     open_volumes,
     parts_of_node,
     views_of,
-    with_options,
 )
 from layoutscope.api.save import without_names
 from layoutscope.filesystems.contract import Checked, Unchecked, VolumeRequest
@@ -121,7 +121,7 @@ def _check_volumes(image: Opened, request: ReadOptions, kept: dict[int, Any]) ->
         where = layouts[0].facts.image_offset
         chosen = filesystem_of(layouts[0])
         place = VolumeRequest(image.images[0], where, image.spaces.get(where), kept=kept)
-        found += chosen.check(with_options(place, image.images, chosen, request), layouts)
+        found += chosen.check(make_volume_request(place, image.images, chosen, request), layouts)
     return found
 
 

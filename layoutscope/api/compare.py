@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.api.keywords import several, takes
-from layoutscope.api.outputs import output, write_page
+from layoutscope.api.outputs import open_output, write_page
 from layoutscope.api.scan import scan_alike
 from layoutscope.errors import UsageError
 from layoutscope.inputs import split_volume
@@ -69,7 +69,7 @@ def write_changed_nodes(found: Comparison, path: str | os.PathLike[str], *, forc
     if ending not in FORMATS:
         raise UsageError(f"{path}: ends in none of {', '.join('.' + name for name in FORMATS)}")
     table = list_changed_nodes(found)
-    with output(path, force=force, holds=f"{len(table):,} rows") as file:
+    with open_output(path, force=force, holds=f"{len(table):,} rows") as file:
         write_table(table, file, ending)
 
 

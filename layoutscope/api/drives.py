@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from layoutscope import inputs
 from layoutscope.access.trace import AccessTrace
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.outputs import output, write_page
+from layoutscope.api.outputs import open_output, write_page
 from layoutscope.drive import DriveProfile, list_profiles, load_profile, service
 from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
 from layoutscope.errors import UsageError, reason_of
@@ -156,7 +156,7 @@ def _report(path: Path) -> Mapping[str, Any]:
 
 def write_text(text: str, path: Path, *, force: bool = False) -> None:
     """Write a profile, a log of reads or a page."""
-    with output(path, force=force) as file:
+    with open_output(path, force=force) as file:
         file.write(text.encode())
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs
-from layoutscope.api.outputs import check_output, file_form, on_write, output
+from layoutscope.api.outputs import check_output, file_form, on_write, open_output
 from layoutscope.errors import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -96,7 +96,7 @@ def report_examination(
             "unchanged": not changed,
         }
         for target, form in zip(targets, forms, strict=True):
-            with output(target, force=None, holds="a report of the examination") as file:
+            with open_output(target, force=None, holds="a report of the examination") as file:
                 file.write(FORMS[form](report).encode("utf-8", "surrogateescape"))
     if changed:
         raise ChangedError(f"{changed[0]}: is not what it was before the work; the report says more")

@@ -70,16 +70,16 @@ def explain(word: str = "") -> str:
     # Metrics are shown by their titles, with which their text begins.
     titled = f"{word.casefold()}."
     found = found or [entry for entry in entries if entry[2].casefold().startswith(titled)]
-    found = found or [entry for entry in entries if _plain(entry[0]) == _plain(word)]
+    found = found or [entry for entry in entries if _normalise(entry[0]) == _normalise(word)]
     found = found or [entry for entry in entries if word.casefold() in _not_called(entry)]
-    found = found or [entry for entry in entries if f" {_plain(word)} " in f" {_plain(entry[0])} "]
+    found = found or [entry for entry in entries if f" {_normalise(word)} " in f" {_normalise(entry[0])} "]
     if not found:
         like = did_you_mean(word, [entry[0] for entry in entries])
         raise UsageError(f"unknown term {word!r}{like}; 'layoutscope explain' lists all terms")
     return "\n\n".join(_shown(entry) for entry in found)
 
 
-def _plain(word: str) -> str:
+def _normalise(word: str) -> str:
     """Return a word as it is looked up: hyphens and underscores are blanks, and plurals are singular."""
     return re.sub("[-_]", " ", word.casefold()).removesuffix("s")
 

@@ -13,7 +13,7 @@ from layoutscope.access.entries import Paths, volume_folders
 from layoutscope.api import outputs
 from layoutscope.api.images import OpenImage, nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.outputs import check_output, file_form, output, refuse_place
+from layoutscope.api.outputs import check_output, file_form, open_output, refuse_place
 from layoutscope.api.predict import DEFAULT_DRIVES, predict
 from layoutscope.api.reading import make_request, open_volumes, parts_of_node, views_of
 from layoutscope.api.scan import scan
@@ -164,7 +164,7 @@ def _goals(
 
 
 def _write_rows(rows: Rows, name: str, target: str | os.PathLike[str] | IO[bytes], form: str, *, force: bool) -> None:
-    with phase(f"writing the table {name}"), output(target, force=force, holds=f"{len(rows):,} rows") as file:
+    with phase(f"writing the table {name}"), open_output(target, force=force, holds=f"{len(rows):,} rows") as file:
         write_table(rows, file, form)
 
 
@@ -253,7 +253,7 @@ def export_document(
             texts = _lists(image, request, file_format)
         else:
             texts = PROFILES[file_format](_walks(image, work, options.get("drives")))
-        with phase(f"writing {file_format}"), output(target, force=force) as file:
+        with phase(f"writing {file_format}"), open_output(target, force=force) as file:
             for text in texts:
                 file.write(text.encode())
 

@@ -11,7 +11,7 @@ from msgspec.structs import astuple
 
 from layoutscope.api.images import metadata_ranges, read_chunks
 from layoutscope.api.keywords import takes
-from layoutscope.api.outputs import check_output, output
+from layoutscope.api.outputs import check_output, open_output
 from layoutscope.api.reading import keep_chosen, make_request, read_images, report_damage, split_request
 from layoutscope.errors import UsageError
 from layoutscope.image.crypto import UnlockedSource
@@ -90,7 +90,7 @@ def extract(
 def _write_extract(source: Source, ranges: NDArray[np.int64], goal: Path, *, force: bool) -> Extract:
     """Write what an image has in some ranges, and holes for the rest."""
     kept = int((ranges[:, 1] - ranges[:, 0]).sum())
-    with output(goal, force=force, holds=_describe_kept(kept, source.size_bytes)) as file:
+    with open_output(goal, force=force, holds=_describe_kept(kept, source.size_bytes)) as file:
         write: _Writer = _Compressed(file) if goal.suffix == ".zst" else _Sparse(file)
         with phase(f"writing {goal.name}", kept) as copied:
             for start, stop in ranges.tolist():

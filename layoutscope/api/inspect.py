@@ -13,12 +13,12 @@ from layoutscope.api.keywords import takes
 from layoutscope.api.reading import (
     keep_chosen,
     make_request,
+    make_volume_request,
     open_volumes,
     parts_of_node,
     read_images,
     split_request,
     views_of,
-    with_options,
 )
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
@@ -293,7 +293,9 @@ def _states_of(images: tuple[Source, ...], request: ReadOptions) -> tuple[StateL
     found = tuple(
         StateLine(" > ".join(candidate.stack), **asdict(state))
         for candidate, chosen in containers
-        for state in chosen.states(with_options(VolumeRequest(source, candidate.image_offset), images, chosen, request))
+        for state in chosen.states(
+            make_volume_request(VolumeRequest(source, candidate.image_offset), images, chosen, request)
+        )
     )
     if request["volume"] is None:
         return found

@@ -10,7 +10,7 @@ import numpy as np
 from layoutscope.access.entries import Paths, volume_folders
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import takes
-from layoutscope.api.outputs import check_output, file_form, output
+from layoutscope.api.outputs import check_output, file_form, open_output
 from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.errors import UsageError
 from layoutscope.options import LIST_FORMATS, ListOptions, fill
@@ -89,7 +89,10 @@ def list_files(
             raise nothing_to_walk(image.layouts, image.about.name)
         rows, paths = _list_rows(held, asked["folder"])
         if target is not None:
-            with phase("writing the list"), output(target, force=asked["force"], holds=f"{len(rows):,} files") as file:
+            with (
+                phase("writing the list"),
+                open_output(target, force=asked["force"], holds=f"{len(rows):,} files") as file,
+            ):
                 if form == "text":
                     _write_paths(paths, file, ends_in_zero=asked["zero"])
                 else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import several, takes
-from layoutscope.api.outputs import check_output, file_form, output
+from layoutscope.api.outputs import check_output, file_form, open_output
 from layoutscope.api.scan import scan_alike
 from layoutscope.errors import UnsupportedError, UsageError, install_command
 from layoutscope.options import MapOptions, PageOptions, fill, leave_out
@@ -101,7 +101,7 @@ def write_picture(
     check_output(Path(path), force=force)
     with phase(f"drawing {Path(path).name}"):
         picture = _export(layout_map(result, names=names), form)
-    with output(path, force=force) as file:
+    with open_output(path, force=force) as file:
         file.write(picture)
 
 
@@ -178,7 +178,7 @@ def write_map(
     file_form(path, "html", ("html",), "html")
     with phase("drawing the map"):
         page = map_page(_several(result), names=names, **shown).encode("utf-8", "replace")
-    with output(path, force=force) as file:
+    with open_output(path, force=force) as file:
         file.write(page)
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from layoutscope import inputs
 from layoutscope.api.keywords import takes
-from layoutscope.drive.calibration.fitting import HELD_BACK_ERROR, Calibrated, calibrate, describe, judged
+from layoutscope.drive.calibration.fitting import HELD_BACK_ERROR, Calibrated, calibrate, describe, judge_log
 from layoutscope.drive.calibration.plan import MAX_LOG_BYTES, SMALL, Calibration, read_log
 from layoutscope.errors import UsageError, reason_of
 from layoutscope.options import MeasureOptions
@@ -71,7 +71,7 @@ def measure_drive(
     finally:
         if logged_to is not None and plan.rows:
             logged_to(plan.log)
-    return with_note(found)
+    return add_note(found)
 
 
 def fit_log(path: Path, name: str) -> Calibrated:
@@ -88,10 +88,10 @@ def fit_log(path: Path, name: str) -> Calibrated:
 
 def fit_log_text(text: str, source: str, name: str) -> Calibrated:
     """Make a profile of the text of such a log."""
-    return with_note(judged(read_log(text, source), name))
+    return add_note(judge_log(read_log(text, source), name))
 
 
-def with_note(found: Calibrated) -> Calibrated:
+def add_note(found: Calibrated) -> Calibrated:
     """Describe in the profile how it was measured, and how well it predicts the reads that were held back."""
     seconds = float(found.log.ns.sum()) / 1e9
     said = [OF_A_FILE] if found.log.is_file else []

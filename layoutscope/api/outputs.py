@@ -206,7 +206,7 @@ def refuse_input(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> No
 
 
 @contextmanager
-def output(
+def open_output(
     path: str | os.PathLike[str] | IO[bytes], *, force: bool | None = False, holds: str = "", of_batch: bool = False
 ) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears only when it is complete."""
@@ -232,5 +232,5 @@ def output(
 def write_page(path: str | os.PathLike[str], page: Callable[[], str], *, force: bool) -> None:
     """Write one page that needs no network; an unusable target is reported before the page is made."""
     file_form(path, "html", ("html",), "html")
-    with output(path, force=force) as file:
+    with open_output(path, force=force) as file:
         file.write(page().encode("utf-8", "replace"))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import takes
-from layoutscope.api.outputs import check_output, output
+from layoutscope.api.outputs import check_output, open_output
 from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import choose_host
 from layoutscope.drive import load_profile
@@ -155,11 +155,11 @@ def _emit_order(cases: Sequence[Case], asked: PlanOptions, name: str) -> Emitted
     path, is_null_separated = os.fspath(asked["emit_order"] or ""), asked["is_null_separated"]
     paths, found = file_list(cases[0], asked["memory_bytes"], is_null_separated=is_null_separated, path=path)
     end = b"\0" if is_null_separated else b"\n"
-    with output(path, force=asked["force"], holds=f"{found.files:,} files") as file:
+    with open_output(path, force=asked["force"], holds=f"{found.files:,} files") as file:
         file.writelines(each + end for each in paths)
     if asked["emit_script"] is not None:
         script = file_script(Path(asked["emit_script"]).name, path, is_null_separated=is_null_separated)
-        with output(asked["emit_script"], force=asked["force"], holds="a script for sh") as file:
+        with open_output(asked["emit_script"], force=asked["force"], holds="a script for sh") as file:
             file.write(os.fsencode(script))
     return found
 

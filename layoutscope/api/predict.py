@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from layoutscope.access.entries import Paths
 from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.outputs import check_output, output
+from layoutscope.api.outputs import check_output, open_output
 from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import (
     ALL,
@@ -240,7 +240,7 @@ def _write_ncdu(
     """Write the cost of every directory for ``ncdu -f``, in milliseconds."""
     from layoutscope.report.profiles import ncdu_text
 
-    with output(path, force=force) as file:
+    with open_output(path, force=force) as file:
         reads = walk(layout, work).reads
         unknowns = Unknowns(Host.of(host_of(work, layout)))
         result = serve_walk(layout, reads, profile, unknowns, work["start_offset_bytes"])

@@ -234,7 +234,7 @@ def _is_second_first(images: tuple[Source, ...], wanted: tuple[VolumeCandidate, 
         return False
     sets = [(found, filesystem(found.kind)) for found in wanted]
     return any(
-        chosen.is_second(with_options(VolumeRequest(images[0], found.image_offset), images, chosen, request))
+        chosen.is_second(make_volume_request(VolumeRequest(images[0], found.image_offset), images, chosen, request))
         for found, chosen in sets
         if chosen.traits.takes_second
     )
@@ -314,7 +314,7 @@ def _read_all(
             place = VolumeRequest(*where, is_start_named=named, kept=kept)
             place = replace(place, first_volume=sum(layout.facts.volume is not None for layout in layouts) + 1)
             chosen = filesystem(candidate.kind)
-            found = chosen.read(with_options(place, images, chosen, asked))
+            found = chosen.read(make_volume_request(place, images, chosen, asked))
             read.add(candidate.image_offset)
             layouts += found
             cut |= {item.image_offset: item for layout in found for item in _cut_off(images[0], layout, candidate)}
@@ -354,7 +354,7 @@ def _is_free(layout: VolumeLayout, image_offset: int) -> bool:
     return bool(((start <= image_offset) & (image_offset < start + length)).any())
 
 
-def with_options(
+def make_volume_request(
     place: VolumeRequest, images: tuple[Source, ...], chosen: FileSystem, request: ReadOptions
 ) -> VolumeRequest:
     """Return how a place is to be read."""
@@ -443,7 +443,7 @@ def views_of(image: Opened, request: ReadOptions) -> ViewOf:
         if key not in known:
             chosen, where = filesystem_of(layout), layout.facts.image_offset
             place = VolumeRequest(image.bytes()[0], where, image.spaces.get(where))
-            known[key] = chosen.view(with_options(place, image.bytes(), chosen, request), layout)
+            known[key] = chosen.view(make_volume_request(place, image.bytes(), chosen, request), layout)
         return known[key]
 
     return view

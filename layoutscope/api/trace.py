@@ -6,7 +6,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import takes
-from layoutscope.api.outputs import file_form, output
+from layoutscope.api.outputs import file_form, open_output
 from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.api.workloads import check_workload, refuse_unused, walk, work_of
 from layoutscope.drive.recordings import blkparse_lines, csv_text, fio_lines
@@ -103,7 +103,7 @@ def write_trace(
     >>> layoutscope.write_trace(layoutscope.trace("fixtures/images/hfsplus-scattered.img.zst"), "walk.csv")
     """
     form = trace_form(target, file_format)
-    with output(target, force=force, holds=f"{len(reads):,} reads") as file:
+    with open_output(target, force=force, holds=f"{len(reads):,} reads") as file:
         _write(reads, file, form, disk)
 
 

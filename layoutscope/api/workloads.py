@@ -194,7 +194,7 @@ def walk_on(model: Model, asked: Workload) -> Walk:
         writes = None if order.least_written is None else order.least_written(model, work)
     # What a second of work takes on the wall, done by so many threads on so many processors.
     wall = host_time(1e6, model.host).wall_s
-    return Walk(reads.paced(wall), host_time(reads.host_us, model.host), writes, missing_paths(paths, found))
+    return Walk(reads.scale_host_time(wall), host_time(reads.host_us, model.host), writes, missing_paths(paths, found))
 
 
 def _record_bytes(asked: Workload) -> int:

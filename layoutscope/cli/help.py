@@ -193,7 +193,7 @@ def _describe(item: Any, context: Any) -> OptionText:
     return OptionText(
         panel=(item.rich_help_panel or "Other") if is_option else "",
         names=", ".join(sorted((*item.opts, *item.secondary_opts), key=len)) if is_option else item.metavar,
-        takes=_taken(item, choices, context) if is_option and not is_switch else "",
+        takes=_format_default(item, choices, context) if is_option and not is_switch else "",
         text=item.help or "",
         default=_default(item, is_switch=is_switch),
         choices=choices,
@@ -202,7 +202,7 @@ def _describe(item: Any, context: Any) -> OptionText:
     )
 
 
-def _taken(item: Any, choices: tuple[str, ...], context: Any) -> str:
+def _format_default(item: Any, choices: tuple[str, ...], context: Any) -> str:
     listed = "|".join(choices)
     if item.metavar or not choices:
         return str(item.metavar or item.make_metavar(ctx=context))

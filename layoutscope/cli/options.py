@@ -225,14 +225,14 @@ def secret_of(name: str, typed: str | None, file: Path | None) -> str | None:
     if file is not None:
         return read_secret(file)
     if typed == "-":
-        return _asked_for(name)
+        return _prompt_secret(name)
     if typed is None:
         return os.environ.get(f"LAYOUTSCOPE_{name.upper()}") or None
     warn(f"warning: a {name} on the command line is visible to other users. Use --{name} -.")
     return typed
 
 
-def _asked_for(name: str) -> str:
+def _prompt_secret(name: str) -> str:
     from getpass import getpass
 
     if not sys.stdin.isatty():
@@ -283,7 +283,7 @@ def byte_count(text: str | None) -> int | None:
     return number
 
 
-def named_values(given: list[str]) -> dict[str, str]:
+def split_properties(given: list[str]) -> dict[str, str]:
     """Split properties at their equals sign."""
     pairs = [item.partition("=") for item in given]
     for name, sign, _ in pairs:
@@ -336,7 +336,7 @@ FORMS: Final[dict[str, tuple[Any, str | None, Callable[[Any], Any] | None]]] = {
     "seconds": (float, "SECONDS", lambda seconds: seconds * 1000),
     "lines": (Path, "FILE", read_lines),
     "offsets": (Path, "FILE", read_offsets),
-    "pairs": (list[str], "NAME=VALUE", named_values),
+    "pairs": (list[str], "NAME=VALUE", split_properties),
     "numbers": (list[str], "NAME=NUMBER", numbers),
 }
 """The type, what stands for a value, and what reads it, of options that are not written as their types are."""

@@ -137,12 +137,12 @@ def draw(bar: Bar, step: Step) -> None:
     if not bar.tasks:
         bar.add_task(step.phase, total=step.total, counted="", left="")
     task = bar.tasks[0]
-    bar.update(task.id, completed=step.done, counted=_counted(step))
-    bar.update(task.id, left=_left(task.time_remaining))
+    bar.update(task.id, completed=step.done, counted=_format_bytes_done(step))
+    bar.update(task.id, left=_format_remaining(task.time_remaining))
     bar.refresh()
 
 
-def _left(seconds: float | None) -> str:
+def _format_remaining(seconds: float | None) -> str:
     """Show how long the phase takes yet at its recent pace; nothing when it is nearly over."""
     from layoutscope.units import format_seconds
 
@@ -155,7 +155,7 @@ SECONDS_SHOWN_TO: Final = 120
 """From so many seconds on, minutes are shown."""
 
 
-def _counted(step: Step) -> str:
+def _format_bytes_done(step: Step) -> str:
     """Show the bytes that were dealt with; steps are in the share."""
     from layoutscope.units import format_bytes
 

@@ -20,7 +20,7 @@ from layoutscope import inputs
 from layoutscope.display import Struct
 from layoutscope.drive import hdd
 from layoutscope.drive.hdd import SECTOR_BYTES
-from layoutscope.drive.profile import MAX_CYLINDERS, MAX_HEADS, check_cylinders, unpacked
+from layoutscope.drive.profile import MAX_CYLINDERS, MAX_HEADS, check_cylinders, unpack
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.structs.arrays import ordinals, owners
 
@@ -65,7 +65,7 @@ def _read_packed_file(folder: Path, name: str) -> bytes:
 @lru_cache(maxsize=2)
 def _runs(packed: bytes) -> NDArray[np.int64]:
     """Read a map; the last ones are kept, since they are large."""
-    raw = unpacked(packed)
+    raw = unpack(packed)
     if not raw or len(raw) % (COLUMNS * CELL_BYTES):
         raise ValueError(f"{len(raw)} bytes do not make {COLUMNS} columns")
     columns = np.frombuffer(raw, np.dtype(np.uint32).newbyteorder("<")).reshape(COLUMNS, -1)

@@ -180,7 +180,7 @@ def check_cylinders(profile: str, cylinders: float) -> int:
     return int(cylinders)
 
 
-def unpacked(data: bytes) -> bytes:
+def unpack(data: bytes) -> bytes:
     """Decompress a small file that goes with drives."""
     from layoutscope.zstd import zstd
 
@@ -486,8 +486,8 @@ def load_profile(name: str | Path) -> DriveProfile:
     known = list_profiles()
     if str(name) in known:
         return _load_shipped(str(name))
-    asked = _plain(str(name))
-    by_model = {_plain(model): profile for profile in map(_load_shipped, known) for model in profile.models}
+    asked = _normalise(str(name))
+    by_model = {_normalise(model): profile for profile in map(_load_shipped, known) for model in profile.models}
     found = [profile for model, profile in by_model.items() if asked.startswith(model)]
     if found:
         return found[0]
@@ -501,7 +501,7 @@ def _load_shipped(name: str) -> DriveProfile:
     return parse_profile((folder / f"{name}.toml").read_text("utf-8"), name=name, folder=folder)
 
 
-def _plain(model: str) -> str:
+def _normalise(model: str) -> str:
     """Write a model number as all systems would: they differ in case, blanks and hyphens."""
     return re.sub(r"[\s_-]", "", model).casefold()
 

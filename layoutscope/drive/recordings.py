@@ -27,7 +27,7 @@ from layoutscope import inputs
 from layoutscope.access.trace import AccessTrace
 from layoutscope.display import Displayed, Struct
 from layoutscope.drive.hdd import MAX_THINK_S, SECTOR_BYTES
-from layoutscope.drive.profile import unpacked
+from layoutscope.drive.profile import unpack
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.units import GIB
 
@@ -504,7 +504,7 @@ MAX_DEVICES: Final = 256
 def _read_unpacked(path: Path) -> bytes:
     try:
         data = inputs.read_bytes(path, MAX_TRACE_BYTES)
-        return unpacked(data) if path.suffix == ".zst" else data
+        return unpack(data) if path.suffix == ".zst" else data
     except (OSError, ValueError) as error:
         reason = str(getattr(error, "strerror", None) or error)
         raise ImageError(f"{path}: {reason[0].lower()}{reason[1:]}") from error

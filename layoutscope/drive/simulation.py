@@ -295,13 +295,13 @@ def service(
     """
     if isinstance(profile, str | os.PathLike):
         profile = load_profile(os.fspath(profile))
-    profile = _for_devices(profile, trace)
-    trace = _asked_at_once(trace, queue_depth)
+    profile = _split_by_device(profile, trace)
+    trace = _overlap_host_time(trace, queue_depth)
     work = place_reads(trace, profile, start_offset_bytes, queue_depth, starts_outside=True)
     return summarise(profile, trace, serve(work, 0))
 
 
-def _asked_at_once(trace: AccessTrace, queue_depth: int) -> AccessTrace:
+def _overlap_host_time(trace: AccessTrace, queue_depth: int) -> AccessTrace:
     """Return the reads as a drive gets them: with several outstanding the host's time passes beside the drive's."""
     return replace(trace, think_us=np.zeros(len(trace)), after_us=0.0) if queue_depth > 1 else trace
 
@@ -519,7 +519,7 @@ def draw_seconds(
 ) -> Draws:
     """Serve a trace, or a sample of a long one, once for each draw."""
     numbers = np.arange(num_draws()) if numbers is None else numbers
-    trace = _asked_at_once(trace, queue_depth)
+    trace = _overlap_host_time(trace, queue_depth)
     nominal = service(trace, profile, start_offset_bytes=start_offset_bytes, queue_depth=queue_depth)
     is_sample = len(trace) > SAMPLE_READS
     sample = take_evenly(trace, SAMPLE_READS, STRETCHES) if is_sample else trace
@@ -532,7 +532,7 @@ def draw_seconds(
         drawn[number] = _sum_by_stretch(service_ms) if is_sample else service_ms.sum() / 1000
     scale, error = 1.0, 0.0
     if is_sample:
-        named = place_reads(sample, _for_devices(profile, trace), start_offset_bytes, queue_depth)
+        named = place_reads(sample, _split_by_device(profile, trace), start_offset_bytes, queue_depth)
         own = _sum_by_stretch(serve(named, 0).service_ms)
         scale = nominal.service_s / max(float(own.sum()), 1e-12)
         error = _sampling_error(drawn[wanted], own, len(trace))
@@ -642,7 +642,7 @@ def serve_draw(
     drawn_drives: DrawnDrives | None = None,
 ) -> ServiceResult:
     """Serve a whole trace with one draw of drive and host."""
-    trace, factor = _asked_at_once(trace, queue_depth), float(unknown.of(HOST)[number])
+    trace, factor = _overlap_host_time(trace, queue_depth), float(unknown.of(HOST)[number])
     if len(trace):
         one = np.array([number])
         drives = {} if drawn_drives is None else drawn_drives
@@ -650,7 +650,7 @@ def serve_draw(
         times = serve(work, round(unknown.angle[number] * TURN))
     else:
         times = service(trace, profile).reads_ms
-    found = replace(summarise(profile, trace.paced(factor), times), host_factor=factor)
+    found = replace(summarise(profile, trace.scale_host_time(factor), times), host_factor=factor)
     return _lasting(found, found.service_s * float(unknown.of(MODEL)[number]))
 
 
@@ -691,7 +691,7 @@ def _each_draw(
     drives: DrawnDrives,
 ) -> Iterator[tuple[int, Placed]]:
     """Yield the number of each draw, by geometry, and the reads placed on its drive."""
-    profile = _for_devices(profile, trace)
+    profile = _split_by_device(profile, trace)
     shared = GEOMETRIES if unknown.varies_geometry else 1
     for first in each(range(shared), f"drawing drives like {profile.name}"):
         mine = numbers[numbers % shared == first].tolist()
@@ -706,7 +706,7 @@ def _each_draw(
                 yield number, _vary_work(work, unknown, number)
 
 
-def _for_devices(profile: DriveProfile, trace: AccessTrace) -> DriveProfile:
+def _split_by_device(profile: DriveProfile, trace: AccessTrace) -> DriveProfile:
     """Return two drives of a kind where a trace reads both images of a Fusion set: each image has its own arm."""
     is_of_two = profile.kind != "fusion" and bool(trace.device.any())
     return fusion_set(profile, profile, profile.name) if is_of_two else profile

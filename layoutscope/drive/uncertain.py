@@ -178,7 +178,7 @@ def uncertain(profile: DriveProfile, host: Host, *, knows_offset: bool = True, l
         told = known is None or any(each in list_measured_together(leaves[0]) for each in figures)
         width = 1.0 if told or known is None else inputs[name][kind_of(leaves[0], known)]
         if width > 1:
-            factor[name] = _spread_over_draws(factors(f"drive.{name}", width, GEOMETRIES if name in SCALED else 0))
+            factor[name] = _expand_to_draws(factors(f"drive.{name}", width, GEOMETRIES if name in SCALED else 0))
     error = model_error(profile.geometry, left_out)
     if error:
         factor[MODEL] = factors("drive.model", error)
@@ -186,13 +186,13 @@ def uncertain(profile: DriveProfile, host: Host, *, knows_offset: bool = True, l
         factor[HOST] = host_factors(host)
     angle = drawn("start.angle", {"span": [0.0, 1.0]})
     anywhere = priors()["placement"]["offset"]
-    offset = None if knows_offset else _spread_over_draws(drawn("placement.offset", anywhere, GEOMETRIES))
+    offset = None if knows_offset else _expand_to_draws(drawn("placement.offset", anywhere, GEOMETRIES))
     spreads = [leaf.spread.figures for leaf in leaves if leaf.spread is not None]
-    together = {figure: _spread_over_draws(np.exp(uniform_normal(figure))) for figures in spreads for figure in figures}
+    together = {figure: _expand_to_draws(np.exp(uniform_normal(figure))) for figures in spreads for figure in figures}
     return Uncertain(factor, choice, angle, offset, together)
 
 
-def _spread_over_draws(values: NDArray[Any]) -> NDArray[Any]:
+def _expand_to_draws(values: NDArray[Any]) -> NDArray[Any]:
     """Give each draw the value of its geometry."""
     return np.resize(values, num_draws())
 
@@ -221,13 +221,13 @@ def _choices(profile: DriveProfile) -> Mapping[str, NDArray[Any]]:
     rotating = [leaf for leaf in single_drives(profile) if leaf.kind == "hdd"]
     assumed = {name for leaf in rotating for name, figure in leaf.figures.items() if figure.kind == "assumed"}
     if "rpm" in assumed:
-        found["rpm"] = _spread_over_draws(drawn("drive.rotation", inputs["rotation"], GEOMETRIES))
+        found["rpm"] = _expand_to_draws(drawn("drive.rotation", inputs["rotation"], GEOMETRIES))
     for name in HABITS:
         if name in assumed:
-            found[name] = _spread_over_draws(drawn(f"drive.{name}", inputs[name], GEOMETRIES))
+            found[name] = _expand_to_draws(drawn(f"drive.{name}", inputs[name], GEOMETRIES))
     if is_any_set(profile):
-        found["chunk_bytes"] = _spread_over_draws(drawn("drive.chunk", inputs["set"], GEOMETRIES))
-        found["mirror"] = _spread_over_draws(
+        found["chunk_bytes"] = _expand_to_draws(drawn("drive.chunk", inputs["set"], GEOMETRIES))
+        found["mirror"] = _expand_to_draws(
             drawn("drive.mirror", {"span": [0.0, 1.0]}, GEOMETRIES) < inputs["set"]["mirror"]
         )
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.access.driver import Costs, Driver, composed
+from layoutscope.access.driver import Costs, Driver, compose_name
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.trace import FixedPlaces, group_by_kind, make_fixed_place, regions_of
 from layoutscope.display import Struct
@@ -491,7 +491,7 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
 """Property to its source on (linux, macos)."""
 
 
-def driver(host: HostProfile, compared_by: Callable[[str, VolumeFacts], str] = composed) -> Driver:
+def driver(host: HostProfile, compared_by: Callable[[str, VolumeFacts], str] = compose_name) -> Driver:
     """Return the driver of a host, which compares names by a rule."""
     own = host.properties_of("hfsplus", HOSTS)
     # Linux finds a new inode by its thread record, and the catalog record through that.

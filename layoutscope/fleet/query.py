@@ -22,7 +22,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from layoutscope.api.keywords import takes
-from layoutscope.api.outputs import file_form, output, without_write_events
+from layoutscope.api.outputs import file_form, open_output, without_write_events
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError, UsageError, install_command
 from layoutscope.fleet.store import FLEET_MANIFEST, FleetFolder
 from layoutscope.fleet.worker import machine_memory_bytes, resident_bytes
@@ -630,7 +630,7 @@ def write_answer(
 ) -> None:
     """Write the answer of a query."""
     form = file_form(target, file_format, ANSWER_FORMATS, "csv")
-    with output(target, force=force, holds=f"{len(result.frame):,} rows") as file:
+    with open_output(target, force=force, holds=f"{len(result.frame):,} rows") as file:
         if form in FORMATS:
             write_table(result.answer(), file, form)
         else:

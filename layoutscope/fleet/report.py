@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.api.map import map_images
-from layoutscope.api.outputs import check_output, file_form, output, refuse_place
+from layoutscope.api.outputs import check_output, file_form, open_output, refuse_place
 from layoutscope.api.scan import scan
 from layoutscope.errors import LayoutscopeError, UsageError
 from layoutscope.fleet.query import FleetViews
@@ -131,7 +131,7 @@ def write_report(
         if maps:
             maps_by_source = _write_maps(fleet_views, place, page, force=force, left_out=left_out)
         fleet = _gather_page(fleet_views, place, maps_by_source, left_out, names=names)
-    with output(page, force=force, holds=f"{len(fleet.volumes):,} volumes") as file:
+    with open_output(page, force=force, holds=f"{len(fleet.volumes):,} volumes") as file:
         file.write(fleet_page(fleet).encode("utf-8", "replace"))
     return ReportResult(os.fspath(page), Ranking(fleet).headline(), len(fleet.volumes), fleet.left_out)
 

@@ -16,7 +16,7 @@ from time import sleep
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs, ownfiles
-from layoutscope.api.outputs import check_output, output, refuse_place
+from layoutscope.api.outputs import check_output, open_output, refuse_place
 from layoutscope.api.save import check_capture
 from layoutscope.errors import OutputError, UsageError, reason_of
 from layoutscope.tables.capture import is_capture
@@ -262,7 +262,7 @@ class FleetFolder:
                     frame = pl.concat(pieces[name], rechunk=True)
                     holds = format_count(frame.height, "row")
                     goal = self.path / f"{name}.parquet"
-                    file = stack.enter_context(output(goal, force=True, holds=holds, of_batch=True))
+                    file = stack.enter_context(open_output(goal, force=True, holds=holds, of_batch=True))
                     _write_through(file, parquet(frame))
         except OutputError as error:
             if isinstance(error.__cause__, OSError):

@@ -125,7 +125,7 @@ class Case:
         found.drive, found.efforts_s = drive, {}
         return found
 
-    def laid_out(self, name: str, lay_out: Callable[[VolumeLayout], VolumeLayout]) -> Case | None:
+    def lay_out(self, name: str, lay_out: Callable[[VolumeLayout], VolumeLayout]) -> Case | None:
         """Return the same work with the nodes elsewhere, by the name of the layout; None if they are already there."""
         if name not in self._changed:
             made = lay_out(self.layout)
@@ -203,10 +203,10 @@ def change_reads(case: Case, reads: AccessTrace, effort: Effort | None = no_effo
 
 def change_layout(case: Case, layout: VolumeLayout, effort: Effort | None) -> Changed:
     """Say that the same work is done on another layout."""
-    return moved_to(case.with_layout(layout), effort)
+    return make_changed(case.with_layout(layout), effort)
 
 
-def moved_to(then: Case, effort: Effort | None) -> Changed:
+def make_changed(then: Case, effort: Effort | None) -> Changed:
     """Say that the work is that of another case."""
     return Changed((then.part(then.reads),), effort, then)
 
@@ -372,12 +372,12 @@ HEAD_BYTES: Final = 24
 """Names are compared by this many bytes; names that agree in them may change places."""
 
 
-def in_walk_order(case: Case) -> I64:
+def entries_in_walk_order(case: Case) -> I64:
     """Return the entries directory by directory, as a walk comes to them and lists them."""
     return ranges(case.descent.first, case.descent.count)
 
 
-def by_name(case: Case) -> I64:
+def entries_by_name(case: Case) -> I64:
     """Return the entries as a program comes to them that sorts names: each folder's by name, folders by name."""
     entries = case.model.entries
     heads = entries.stored_names.take(np.arange(len(entries))[entries.order]).heads(HEAD_BYTES)

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.entries import LENGTH, LOST, MAX_PATH_BYTES, NAME, Paths
-from layoutscope.access.trace import AccessTrace, concatenated, device_and_offset, interleaved, nothing, place_of
+from layoutscope.access.trace import AccessTrace, concatenate, device_and_offset, interleave_touches, nothing, place_of
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.profile import DriveProfile, Figure
 from layoutscope.filesystems.registry import filesystem, filesystem_of
@@ -26,17 +26,17 @@ from layoutscope.remedies.case import (
     Changed,
     Effort,
     Part,
-    by_name,
     change_layout,
     change_reads,
     copying_s,
     data_bytes,
+    entries_by_name,
+    entries_in_walk_order,
     fills_in_order,
-    in_walk_order,
     leaves_as_full_as_now,
     level_by_level,
+    make_changed,
     metadata_bytes,
-    moved_to,
     number_entries,
     rewriting_s,
     space_nodes,
@@ -104,34 +104,34 @@ def with_effort(changed: Changed | str, effort: Effort | None) -> Changed | str:
     return changed if isinstance(changed, str) else replace(changed, effort=effort)
 
 
-def _laid_out(case: Case, name: str, lay_out: Callable[[VolumeLayout], VolumeLayout], unless: str) -> Changed | str:
-    then = case.laid_out(name, lay_out)
-    return unless if then is None else moved_to(then, None)
+def _lay_out(case: Case, name: str, lay_out: Callable[[VolumeLayout], VolumeLayout], unless: str) -> Changed | str:
+    then = case.lay_out(name, lay_out)
+    return unless if then is None else make_changed(then, None)
 
 
 @change
 def packed(case: Case) -> Changed | str:
     """Place the nodes end to end in key order."""
-    return _laid_out(case, "packed", pack_nodes, "the nodes are contiguous and in key order already")
+    return _lay_out(case, "packed", pack_nodes, "the nodes are contiguous and in key order already")
 
 
 @change
 def walk_order(case: Case) -> Changed | str:
     """Place the nodes end to end in the order in which they are read."""
     lay_out = partial(lay_in_read_order, reads=case.reads)
-    return _laid_out(case, "walk-order", lay_out, "the nodes are in that order already")
+    return _lay_out(case, "walk-order", lay_out, "the nodes are in that order already")
 
 
 @change
 def clumped_like_hfs(case: Case) -> Changed | str:
     """Place the nodes end to end in their present order."""
-    return _laid_out(case, "clumped", clump_nodes, "no data is between the nodes")
+    return _lay_out(case, "clumped", clump_nodes, "no data is between the nodes")
 
 
 @change
 def no_snapshots(case: Case) -> Changed | str:
     """Leave out what only snapshots hold."""
-    return _laid_out(case, "no-snapshots", drop_snapshot_nodes, "no node is held by snapshots only")
+    return _lay_out(case, "no-snapshots", drop_snapshot_nodes, "no node is held by snapshots only")
 
 
 @change
@@ -149,7 +149,7 @@ def double_cache(case: Case) -> Changed | str:
     held = case.host.cache_bytes
     if held is None:
         return "the memory for metadata is unlimited"
-    return moved_to(case.with_layout(case.layout, host_profile(case.host, cache_bytes=2 * held)), None)
+    return make_changed(case.with_layout(case.layout, host_profile(case.host, cache_bytes=2 * held)), None)
 
 
 @change
@@ -280,7 +280,7 @@ def files_by_place(case: Case) -> Changed | str:
         return NO_DATA
     model = case.model
     descent = drop_unlisted_entries(model, case.descent)
-    walked, per_buffer = stat_walk(model, descent, buffers(model, descent)).laid_out()
+    walked, per_buffer = stat_walk(model, descent, buffers(model, descent)).lay_out()
     files, _ = files_in_turn(model, descent, model.entries.is_file)
     place = first_places_on_disk(case.layout, model.entries.file_id[files])
     files = files[np.argsort(place, kind="stable")]
@@ -346,13 +346,13 @@ def rewritten_in_key_order(case: Case) -> Changed | str:
 @remedy
 def copied_in_walk_order(case: Case) -> Changed | str:
     """Fill a volume in the order of the walk."""
-    return _new(case, filesystem_of(case.layout), in_walk_order)
+    return _new(case, filesystem_of(case.layout), entries_in_walk_order)
 
 
 @remedy
 def copied_by_name(case: Case) -> Changed | str:
     """Fill a volume in alphabetical order."""
-    return _new(case, filesystem_of(case.layout), by_name)
+    return _new(case, filesystem_of(case.layout), entries_by_name)
 
 
 @remedy
@@ -370,13 +370,13 @@ def _new(case: Case, target: FileSystem, order: Callable[[Case], NDArray[np.int6
     source = number_entries(case, order(case))
     found = target.copied(source, case.host)
     if not found:
-        return _as_dense_as_now(case, target.remade(source), is_by_folder=order is not level_by_level)
+        return _keep_density(case, target.remade(source), is_by_folder=order is not level_by_level)
     changed = change_layout(case, found[0], copying_s)
     alternatives = tuple(change_layout(case, other, None).parts for other in found[1:])
     return replace(changed, alternatives=alternatives, error_share=FILLED_ERROR)
 
 
-def _as_dense_as_now(case: Case, made: VolumeLayout | None, *, is_by_folder: bool) -> Changed | str:
+def _keep_density(case: Case, made: VolumeLayout | None, *, is_by_folder: bool) -> Changed | str:
     """Place the nodes as densely as now; whether they are as full and in order is not known.
 
     Leaves of a new copy are at least as full as those of a volume that the same system wrote.
@@ -469,13 +469,13 @@ def files_defragmented(case: Case) -> Changed | str:
     if not case.reads_data:
         return "it moves the contents of files, and a listing reads none"
     extents = case.layout.columns("extents")
-    made = _in_one_piece(extents)
+    made = _join_extents(extents)
     if np.array_equal(made.signed(), extents["image_offset"].signed()):
         return "every file is already in one piece"
     return change_layout(case, case.layout.changed(extents=extents.changed("image_offset", made)), None)
 
 
-def _in_one_piece(extents: Table) -> Values:
+def _join_extents(extents: Table) -> Values:
     """Places of extents after the first one of their fork; holes stay holes."""
     offset, logical = extents["image_offset"], extents["logical_offset"].data
     number, fork = extents["file_id"].data, extents["fork"].numbered()[0]
@@ -556,18 +556,18 @@ def on_other_file_system(name: str) -> Change:
         """Let the other file system place the entries, in the order of the walk."""
         if filesystem_of(case.layout).name == name:
             return "the volume has that file system already"
-        return _new(case, filesystem(name), in_walk_order)
+        return _new(case, filesystem(name), entries_in_walk_order)
 
     return copy_over
 
 
 def stat_by_number(case: Case, *, is_whole: bool) -> AccessTrace:
     """List, then stat in the order of inode numbers: directory by directory, or everything after all listings."""
-    needed = _needed_by_number(case, is_whole=is_whole)
+    needed = _touches_by_number(case, is_whole=is_whole)
     return metadata_reads(case.model, [(needed, _one_thread(len(needed)))])
 
 
-def _needed_by_number(case: Case, *, is_whole: bool) -> Touches:
+def _touches_by_number(case: Case, *, is_whole: bool) -> Touches:
     """Lay out which nodes are needed one after the other; what that takes of memory is let go before they are read."""
     model = case.model
     descent = drop_unlisted_entries(model, case.descent)
@@ -576,7 +576,7 @@ def _needed_by_number(case: Case, *, is_whole: bool) -> Touches:
     if is_whole:
         # A folder that was not stat'ed is looked up when it is opened.
         walk = replace(walk, before=np.where(cut.is_first & (cut.directory > 0), descent.entry[cut.directory], -1))
-    listed, per_buffer = walk.laid_out()
+    listed, per_buffer = walk.lay_out()
     shown = ranges(descent.first, descent.count)
     turn = np.repeat(np.arange(len(descent)), descent.count)
     seen = ~model.entries.is_hidden[shown]
@@ -585,7 +585,7 @@ def _needed_by_number(case: Case, *, is_whole: bool) -> Touches:
     found, each = lookups(model, shown[order])
     when = cut.directory - len(descent) if is_whole else cut.directory
     counts = [per_buffer, np.full(len(shown), each)]
-    return interleaved([listed, found], places_by_turn([when, turn[order]], counts))
+    return interleave_touches([listed, found], places_by_turn([when, turn[order]], counts))
 
 
 def _one_thread(count: int) -> NDArray[np.uint16]:
@@ -599,10 +599,10 @@ def walk_folders(case: Case, chosen: NDArray[np.bool_]) -> AccessTrace:
     needed, owner = find_needed_entries(case, descent.entry[is_below])
     found, each = lookups(model, needed)
     cut = buffers(model, descent)
-    listed, per_buffer = stat_walk(model, drop_unlisted_entries(model, descent), cut).laid_out()
+    listed, per_buffer = stat_walk(model, drop_unlisted_entries(model, descent), cut).lay_out()
     turns = [2 * is_below[owner], 2 * cut.directory + 1]
-    touches = interleaved([found, listed], places_by_turn(turns, [np.full(len(needed), each), per_buffer]))
-    return metadata_reads(model, [(concatenated([touches]), _one_thread(len(touches)))])
+    touches = interleave_touches([found, listed], places_by_turn(turns, [np.full(len(needed), each), per_buffer]))
+    return metadata_reads(model, [(concatenate([touches]), _one_thread(len(touches)))])
 
 
 def find_needed_entries(case: Case, files: I64) -> tuple[I64, I64]:
@@ -672,14 +672,14 @@ def file_list(
     The result has the contents of the list, and what it leaves out.
     """
     entries = case.model.entries
-    files = in_walk_order(case)
+    files = entries_in_walk_order(case)
     files = files[~entries.is_directory[files]]
     rows = np.arange(len(entries))[entries.order]
-    paths, flaws, shown = _spelled(case.layout, rows[files], is_null_separated=is_null_separated)
+    paths, flaws, shown = _spell_paths(case.layout, rows[files], is_null_separated=is_null_separated)
     windows = _windows(paths, memory_bytes)
     at = first_places_on_disk(case.layout, entries.file_id[files])
     order = np.lexsort((entries.file_id[files], at, windows))
-    orders = {PLACE: files[order], WALK: files, NAMES: _without_folders(case, by_name(case))}
+    orders = {PLACE: files[order], WALK: files, NAMES: _drop_folders(case, entries_by_name(case))}
     orders[INODES] = files[np.argsort(entries.file_id[files], kind="stable")]
     seconds = tuple((name, _seconds(case, chosen)) for name, chosen in orders.items())
     counts = Counter(filter(None, flaws))
@@ -690,7 +690,7 @@ def file_list(
     return listed, EmittedOrder(path, len(listed), tuple(missing), int(windows.max(initial=0)) + 1, seconds)
 
 
-def _spelled(
+def _spell_paths(
     layout: VolumeLayout, rows: I64, *, is_null_separated: bool
 ) -> tuple[list[bytes], list[str], dict[str, str]]:
     """Spell the path of each row of the entries: as a list has it, its flaw if any, and the first path of each flaw."""
@@ -710,7 +710,7 @@ def _spelled(
     return paths, flaws, shown
 
 
-def _without_folders(case: Case, order: I64) -> I64:
+def _drop_folders(case: Case, order: I64) -> I64:
     return order[~case.model.entries.is_directory[order]]
 
 

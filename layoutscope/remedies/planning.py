@@ -59,7 +59,7 @@ def plan_of(case: Case, names: Sequence[str] | None = None) -> VolumePlan:
         pair=pairing.best_pair(trial),
         coverage=layout.coverage,
         num_errors=layout.num_errors,
-        unknown=tuple(_unknown(case)),
+        unknown=tuple(_list_unknown(case)),
     )
 
 
@@ -219,7 +219,7 @@ PAIR_FROM: Final = 0.05
 """What the second of two must save of the time that the first one leaves."""
 
 
-def _unknown(case: Case) -> Iterator[str]:
+def _list_unknown(case: Case) -> Iterator[str]:
     """Describe what a plan for this volume cannot know."""
     layout = case.layout
     if layout.coverage != 1 or layout.num_errors:

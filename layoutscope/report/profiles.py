@@ -48,7 +48,7 @@ class Profile:
     @classmethod
     def of(cls, title: str, trace: AccessTrace, result: ServiceResult, paths: Paths) -> Profile:
         """Place the reads of a walk on a time line, as a drive served them."""
-        each, trace = result.reads_ms, trace.paced(result.host_factor)
+        each, trace = result.reads_ms, trace.scale_host_time(result.host_factor)
         service = each.service_ms * 1000
         start = np.cumsum(trace.think_us + service) - service
         known = np.stack([each.seek_ms, each.rotation_ms, each.transfer_ms], axis=1) * 1000

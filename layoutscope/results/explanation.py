@@ -471,18 +471,18 @@ def judge(reads: ReadsOfNodes, first: Prediction, trials: Trials) -> Verdict:
     if not len(reads.trace):
         return plain
     seconds = {why: trials.seconds(change) for why, change in CAUSES.items()}
-    causes = [Cause(why, each, _saved(first.seconds, each)) for why, each in seconds.items()]
+    causes = [Cause(why, each, _saving(first.seconds, each)) for why, each in seconds.items()]
     return replace(
         plain,
         packed_seconds=trials.seconds(PACKED),
         causes=tuple(sorted(causes, key=lambda cause: -cause.share)),
         remedies=trials.quick_remedies(),
-        placement=measure_placement(reads, _saved(first.seconds, seconds[Why.DISTANCE])) if first.rotates else None,
+        placement=measure_placement(reads, _saving(first.seconds, seconds[Why.DISTANCE])) if first.rotates else None,
         yardsticks=trials.yardsticks() if plain.is_noticeable else (),
     )
 
 
-def _saved(before: float, after: float) -> float:
+def _saving(before: float, after: float) -> float:
     return 1 - after / before if before else 0.0
 
 

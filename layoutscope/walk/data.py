@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from layoutscope.access.driver import turns_of
-from layoutscope.access.trace import columns, concatenated, interleaved
+from layoutscope.access.trace import columns, concatenate, interleave_touches
 from layoutscope.errors import UsageError
 from layoutscope.structs.arrays import ranges, starts_of
 from layoutscope.walk.cache import list_mount_cached_nodes, read_limited
@@ -50,7 +50,7 @@ def copy(model: Model, start_id: int) -> FileTouches:
     """
     descent = drop_unlisted_entries(model, model.descend(start_id))
     cut = buffers(model, descent)
-    walked, per_buffer = stat_walk(model, descent, cut).laid_out()
+    walked, per_buffer = stat_walk(model, descent, cut).lay_out()
     walk = walked, descent.turn[cut.directory], per_buffer
     return read_in_turn(
         model, [walk], files_in_turn(model, descent, model.entries.is_file), look_up_start(model, start_id)
@@ -80,10 +80,10 @@ def read_in_turn(
     per_file = np.bincount(file[parts.window], minlength=len(entries)) * each
     needed, turns, touched = zip(*steps, (fetched, turn, per_file), strict=True)
     places = places_by_turn(turns, touched)
-    walked = interleaved(needed, places)
+    walked = interleave_touches(needed, places)
     window = np.full(len(way) + len(walked), -1)
     window[len(way) + places[-1]] = np.repeat(parts.window, each)
-    return FileTouches(concatenated([way, walked]), window, parts)
+    return FileTouches(concatenate([way, walked]), window, parts)
 
 
 def files_in_turn(
@@ -122,7 +122,7 @@ def read(
     fetched, each = _data_touches(model, parts, np.full(len(parts), model.entries.parent_id[entry[0]]))
     searched, _ = lookups(model, np.array(way, np.int64))
     window = np.concatenate([np.full(len(searched), -1), np.repeat(parts.window, each)])
-    return FileTouches(concatenated([searched, fetched]), window, parts)
+    return FileTouches(concatenate([searched, fetched]), window, parts)
 
 
 def _record_windows(
@@ -169,8 +169,8 @@ def file_reads(
 
     In a cache of limited size, a piece comes and goes as a whole.
     """
-    needed, window = concatenated([touched for touched, _ in passes]), np.concatenate([each for _, each in passes])
-    made = requests(model).followed_by(parts.device, parts.image_offset, parts.length_bytes)
+    needed, window = concatenate([touched for touched, _ in passes]), np.concatenate([each for _, each in passes])
+    made = requests(model).append_requests(parts.device, parts.image_offset, parts.length_bytes)
     known, size = list_mount_cached_nodes(model), len(model.nodes) + len(parts)
     room = model.host.cache_bytes
     if room is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import numpy as np
 from msgspec.structs import replace
 
-from layoutscope.access.entries import ROOT_ID, listed_bytes, padded, path_component, stored_bytes
+from layoutscope.access.entries import ROOT_ID, listing_sizes, pad_to_8, path_component, stored_sizes
 from layoutscope.access.trace import CODE, Touches, nothing
 from layoutscope.display import Struct
 from layoutscope.structs.arrays import first_places, starts_of
@@ -69,11 +69,11 @@ def buffers(model: Model, descent: Descent) -> Buffers:
 def _larger_than_a_buffer(model: Model, descent: Descent) -> NDArray[np.int64]:
     host = model.host
     room = host.listing_buffer_bytes - host.listing_dots_bytes
-    longest = int(padded(np.array([LONGEST_NAME_BYTES]), host.listing_entry_bytes)[0])
+    longest = int(pad_to_8(np.array([LONGEST_NAME_BYTES]), host.listing_entry_bytes)[0])
     # Few volumes have a directory that large; of the others no name needs to be measured.
     if int(descent.count.max(initial=0)) * longest <= room:
         return np.empty(0, np.int64)
-    end = np.concatenate([[0], np.cumsum(stored_bytes(model.entries, host.listing_entry_bytes))])
+    end = np.concatenate([[0], np.cumsum(stored_sizes(model.entries, host.listing_entry_bytes))])
     return np.flatnonzero(end[descent.first + descent.count] - end[descent.first] > room)
 
 
@@ -84,7 +84,7 @@ LONGEST_NAME_BYTES = 3 * 255
 def _fills(model: Model, first: int, count: int) -> NDArray[np.int64]:
     """How many entries of one directory go into each buffer."""
     host = model.host
-    length = listed_bytes(model.entries, slice(first, first + count), host.listing_entry_bytes)
+    length = listing_sizes(model.entries, slice(first, first + count), host.listing_entry_bytes)
     # Passed over by the driver before it counts room; read all the same.
     length[model.entries.is_hidden[first : first + count]] = 0
     end = np.cumsum(length)
@@ -363,18 +363,18 @@ def repeat_order(
     if is_kept:
         later = once(replace(model, names_are_cached=True))
     else:
-        later = _partly_answered(model, first, cached_share(looked_up, room or 0) * model.host.name_cache_keeps)
+        later = _partly_answered(model, first, share_still_cached(looked_up, room or 0) * model.host.name_cache_keeps)
     return [first, *[later] * (times - 1)]
 
 
-def cached_share(names: int, room: int) -> float:
+def share_still_cached(names: int, room: int) -> float:
     """Return the share of names that a cache still has when all of them are looked up again in sequence.
 
     A cache that drops the least recently used would have none of them. If a cache drops each of its names with the same
     chance, a name is left over from the last pass with the chance that none of the misses since then took its place:
     ``h = (1 - 1 / room) ** ((1 - h) * names)``, which is solved here.
 
-    >>> round(cached_share(277_800, 263_168), 2), cached_share(10, 0)
+    >>> round(cached_share(277_800, 263_168), 2), share_still_cached(10, 0)
     (0.9, 0.0)
     """
     share = 0.0

@@ -128,7 +128,7 @@ def host_profile(host: str | HostProfile, **changes: object) -> HostProfile:
     """
     profile = host if isinstance(host, HostProfile) else HOSTS[host]
     for name, value in changes.items():
-        profile = changed(profile, name, value)
+        profile = with_property(profile, name, value)
     return profile
 
 
@@ -157,7 +157,7 @@ def sources() -> dict[str, tuple[str, str]]:
     return {name: found[name if name in found else name.partition(".")[0]] for name in property_values(LINUX)}
 
 
-def changed(profile: HostProfile, name: str, value: Any) -> HostProfile:
+def with_property(profile: HostProfile, name: str, value: Any) -> HostProfile:
     """Change one property of a host."""
     if name in profile.__struct_fields__:
         return replace(profile, **{name: value})
@@ -193,7 +193,7 @@ def set_properties(profile: HostProfile, given: Mapping[str, object]) -> HostPro
     for name, value in given.items():
         if name not in values:
             raise ValueError(f"unknown host property {name!r}. Choose from: {', '.join(values)}")
-        profile = changed(profile, name, read_value(name, value, values[name]))
+        profile = with_property(profile, name, read_value(name, value, values[name]))
     return profile
 
 

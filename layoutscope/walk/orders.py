@@ -16,7 +16,7 @@ import numpy as np
 
 from layoutscope.access.driver import Model, descend, turns_of
 from layoutscope.access.entries import ROOT_ID, entry_table, name_bytes, node_table
-from layoutscope.access.trace import concatenated, interleaved
+from layoutscope.access.trace import concatenate, interleave_touches
 from layoutscope.display import Struct
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.structs.arrays import first_places
@@ -146,7 +146,7 @@ def git_status(model: Model, start_id: int) -> tuple[Touches, NDArray[np.uint16]
     stats, threads = look_up_components(model, components)
     way, later = look_up_start(model, start_id), _list_untracked(model, descent, np.unique(components))
     before, behind = (np.zeros(len(each), np.uint16) for each in (way, later))
-    return concatenated([way, stats, later]), np.concatenate([before, threads, behind])
+    return concatenate([way, stats, later]), np.concatenate([before, threads, behind])
 
 
 def _drop_git_directory(entries: EntryTable, descent: Descent) -> Descent:
@@ -209,10 +209,10 @@ def _list_untracked(model: Model, descent: Descent, known: NDArray[np.int64]) ->
     new = descent.entry[1:][~np.isin(descent.entry[1:], known)]
     found, each = lookups(model, new)
     places = places_by_turn([when, 4 * turn[new]], [per_buffer, np.full(len(new), each)])
-    return interleaved([listed, found], places)
+    return interleave_touches([listed, found], places)
 
 
-def changed_folders(
+def list_folders(
     model: Model,
     wanted: Sequence[str],  # paths of folders from the root; an empty one or `/` is the root itself
 ) -> Touches:
@@ -230,10 +230,10 @@ def changed_folders(
     row = np.full(len(model.entries) + 1, -1, np.int64)
     row[every.entry] = np.arange(len(every))
     chosen = every.take(row[folder])
-    listed, per_buffer = bulk(model, chosen, start_id=ROOT_ID).laid_out()
+    listed, per_buffer = bulk(model, chosen, start_id=ROOT_ID).lay_out()
     listings = named[buffers(model, drop_unlisted_entries(model, chosen)).directory]
     turns = [2 * owner[exists][new], 2 * listings + 1]
-    return interleaved([found, listed], places_by_turn(turns, [np.full(len(new), each), per_buffer]))
+    return interleave_touches([found, listed], places_by_turn(turns, [np.full(len(new), each), per_buffer]))
 
 
 def _folders(
@@ -423,7 +423,7 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
             Order("backup", make_run(_backup), does="all names and attributes, to find what changed"),
             Order(
                 "backup-events",
-                make_run(lambda model, work: changed_folders(model, work.paths or ())),
+                make_run(lambda model, work: list_folders(model, work.paths or ())),
                 needs="paths",
                 does="names and attributes of the folders of a list, which changed",
             ),

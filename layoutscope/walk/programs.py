@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from layoutscope.access.driver import Descent, descend, turns_of
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.trace import CODE, FixedPlaces, concatenated, interleaved, regions_of, touches
+from layoutscope.access.trace import CODE, FixedPlaces, concatenate, interleave_touches, regions_of, touches
 from layoutscope.display import Displayed, Struct
 from layoutscope.structs.arrays import ranges
 from layoutscope.walk.cache import list_mount_cached_nodes
@@ -75,13 +75,13 @@ def stat_in_turn(model: Model, start_id: int, also: Also | None = None, *, stat:
         under[descent.entry] = descent.under
         more, then = also(shown, turn[shown], under[shown])
         parts, turns, counts = [*parts, more], [*turns, then], [*counts, np.ones(len(then), np.int64)]
-    return concatenated([look_up_start(model, start_id), interleaved(parts, places_by_turn(turns, counts))])
+    return concatenate([look_up_start(model, start_id), interleave_touches(parts, places_by_turn(turns, counts))])
 
 
 def names_alone(model: Model, descent: Descent) -> tuple[Touches, NDArray[np.int64], Buffers]:
     """List directories and look nothing up: the touches, how many belong to each buffer, and the buffers."""
     cut, unseen = buffers(model, descent), np.zeros(len(model.entries), bool)
-    return *replace(stat_walk(model, descent, cut), wanted=unseen).laid_out(), cut
+    return *replace(stat_walk(model, descent, cut), wanted=unseen).lay_out(), cut
 
 
 def order_by_turn(model: Model, descent: Descent, turn: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -225,7 +225,7 @@ def delete(model: Model, start_id: int) -> AccessTrace:
     first_page, first_header = len(model.nodes), len(model.nodes) + len(pages)
     size = len(model.nodes) + sum(map(len, pieces))
 
-    def freed(entries: I64, turn: I64, under: I64) -> tuple[Touches, I64]:
+    def free_entries(entries: I64, turn: I64, under: I64) -> tuple[Touches, I64]:
         found, when = _list_extent_reads(model, entries, turn, (first_page, first_header))
         if not model.driver.bitmap_region:
             # That the start was listed changes the time of its last use, and so begins the first transaction.
@@ -236,18 +236,18 @@ def delete(model: Model, start_id: int) -> AccessTrace:
                 (found, when),
                 _streams(model, entries, turn),
             ]
-            return concatenated([needed for needed, _ in parts]), np.concatenate([then for _, then in parts])
+            return concatenate([needed for needed, _ in parts]), np.concatenate([then for _, then in parts])
         neighbours, emptied = _list_emptied_neighbours(model, entries, turn, under)
         # The map of nodes loses a bit when the first of them is free; what comes later finds it there.
         rest = np.arange(first_header, first_header + (len(header) if len(emptied) else 0), dtype=np.int32)
         linked = _of(np.concatenate([neighbours[:2], rest, neighbours[2:]]).astype(np.int32), "index")
         then = np.concatenate([emptied[:2], np.repeat(emptied[:1], len(rest)), emptied[2:]])
-        return concatenated([linked, found]), np.concatenate([then, when])
+        return concatenate([linked, found]), np.concatenate([then, when])
 
-    needed = stat_in_turn(model, start_id, freed)
+    needed = stat_in_turn(model, start_id, free_entries)
     made = requests(model)
     for each in pieces:
-        made = made.followed_by(each.device, each.image_offset, each.length_bytes)
+        made = made.append_requests(each.device, each.image_offset, each.length_bytes)
     reads, touch = read_pages_once(made, needed, model, size, list_mount_cached_nodes(model))
     trace, source = request_reads(model, made, reads, clock_at(needed, touch))
     return name_places(trace, reads.node[source] - len(model.nodes), pieces)
@@ -285,10 +285,10 @@ def least_written(model: Model, start_id: int) -> LeastWritten:
             changed[above] = True
             above = nodes.parent[above]
     pages = _bitmap_pages(model)
-    freed, _ = _list_extent_reads(
+    free_entries, _ = _list_extent_reads(
         model, np.flatnonzero(gone), np.arange(int(gone.sum())), (len(nodes), len(nodes) + len(pages))
     )
-    bits = np.unique(freed.node[freed.node >= len(nodes)]) - len(nodes)
+    bits = np.unique(free_entries.node[free_entries.node >= len(nodes)]) - len(nodes)
     length = int(nodes.size_bytes[changed].sum()) + int(pages.length_bytes[bits].sum())
     return LeastWritten(int(changed.sum()) + len(bits), length)
 

@@ -230,13 +230,13 @@ class ReadAhead:
         self.limit = self.max_pages
         for page in range(offset // PAGE_BYTES, end):
             if page not in self.cached:
-                self._missed(page, end - page)
+                self._on_miss(page, end - page)
             if page in self.marked:
                 self.marked.discard(page)
-                self._reached_mark(page, end - page)
+                self._on_mark(page, end - page)
             self.previous_page = min(offset + length_bytes, (page + 1) * PAGE_BYTES) // PAGE_BYTES
 
-    def _missed(self, page: int, wanted: int) -> None:
+    def _on_miss(self, page: int, wanted: int) -> None:
         # page_cache_sync_ra: POSIX_FADV_RANDOM, or a device without read-ahead, takes what was asked for.
         self._set_limit(wanted)
         if not self.detects_streams:
@@ -263,7 +263,7 @@ class ReadAhead:
             return
         # try_context_readahead: of interleaved readers each finds the pages before its own still cached. Pages up to
         # the very start of the file are the strongest sign, and count twice.
-        history = self._cached_before(page)
+        history = self._count_cached_before(page)
         if history <= wanted:
             self._fetch(page, wanted, 0)
             return
@@ -275,7 +275,7 @@ class ReadAhead:
         """Let windows grow with a read that is longer than they are, as far as the drive likes (observed)."""
         self.limit = max(self.limit, min(wanted, self.optimal_pages))
 
-    def _reached_mark(self, page: int, wanted: int) -> None:
+    def _on_mark(self, page: int, wanted: int) -> None:
         self._set_limit(wanted)
         if self._goes_on(page):
             return
@@ -328,7 +328,7 @@ class ReadAhead:
             return 4 * self.size
         return 2 * self.size if self.size <= self.limit // 2 else self.limit
 
-    def _cached_before(self, page: int) -> int:
+    def _count_cached_before(self, page: int) -> int:
         """Count cached pages before one; the search's last page counts as missing even if it is not."""
         count = 0
         while count < self.limit - 1 and count < page and page - 1 - count in self.cached:

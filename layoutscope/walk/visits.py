@@ -18,9 +18,9 @@ from layoutscope.access.trace import (
     FixedPlaces,
     Touches,
     columns,
-    concatenated,
+    concatenate,
     make_fixed_place,
-    merged,
+    merge_alternating,
     touches,
 )
 from layoutscope.display import Struct
@@ -84,39 +84,39 @@ class Visits(Struct, frozen=True):
     listed: Searches = Searches()  # what is searched for each entry as it is listed
     behind: NDArray[np.int32] | None = None  # leaf in which the listing ends, -1 for none
 
-    def laid_out(self) -> tuple[Touches, I64]:
+    def lay_out(self) -> tuple[Touches, I64]:
         """Lay out all touches but those on the way to the start; how many belong to each buffer."""
         listed, per_listing = self._listings()
         every = ranges(self.first, self.count)
         is_wanted = self.wanted[every]
-        after, per_after = self._looked_up(every[is_wanted], _sums(is_wanted, self.count))
-        found, per_buffer = merged(listed, after, per_listing, per_after), per_listing + per_after
+        after, per_after = self._look_up(every[is_wanted], _sums(is_wanted, self.count))
+        found, per_buffer = merge_alternating(listed, after, per_listing, per_after), per_listing + per_after
         if self.before is None:
             return found, per_buffer
-        before, per_before = self._looked_up(self.before[self.before >= 0], (self.before >= 0).astype(np.int64))
-        return merged(before, found, per_before, per_buffer), per_before + per_buffer
+        before, per_before = self._look_up(self.before[self.before >= 0], (self.before >= 0).astype(np.int64))
+        return merge_alternating(before, found, per_before, per_buffer), per_before + per_buffer
 
     def touches(self) -> Touches:
         """Lay out all touches, those on the way to the start first."""
-        return concatenated([self.way, self.laid_out()[0]])
+        return concatenate([self.way, self.lay_out()[0]])
 
-    def _looked_up(self, entries: I64, per_buffer: I64) -> tuple[Touches, I64]:
+    def _look_up(self, entries: I64, per_buffer: I64) -> tuple[Touches, I64]:
         return self.looked_up.of(entries, self.parent_id[entries]), per_buffer * len(self.looked_up.nodes)
 
     def _listings(self) -> tuple[Touches, I64]:
         """Leaf where the listing starts, then what each entry needs or what the cursor enters, then where it ends."""
-        body, per_body = self._leaves_entered() if self.ahead is not None else self._searched_with_names()
+        body, per_body = self._leaves_entered() if self.ahead is not None else self._search_with_names()
         once = np.ones(len(self.start), np.int64)
         begun = touches(self.start, "list", self.directory_id)
         begun.host_us[:] = self.start_us
-        found, per_buffer = merged(begun, body, once, per_body), per_body + 1
+        found, per_buffer = merge_alternating(begun, body, once, per_body), per_body + 1
         if self.behind is None:
             return found, per_buffer
         is_there = self.behind >= 0
         ends = touches(self.behind[is_there], "next", self.directory_id[is_there])
-        return merged(found, ends, per_buffer, is_there.astype(np.int64)), per_buffer + is_there
+        return merge_alternating(found, ends, per_buffer, is_there.astype(np.int64)), per_buffer + is_there
 
-    def _searched_with_names(self) -> tuple[Touches, I64]:
+    def _search_with_names(self) -> tuple[Touches, I64]:
         every = ranges(self.first, self.count)
         return self.listed.of(every, self.parent_id[every]), self.count * len(self.listed.nodes)
 
@@ -198,7 +198,7 @@ def find_reads_natively(visits: Visits, model: Model) -> tuple[Touches, NDArray[
     if count is None:
         return None
     found = Touches(node[:count], cause[:count], directory_id[:count].view(np.uint64), np.zeros(count, np.float32))
-    reads, at_us = concatenated([begun[0], found]), np.concatenate([at_us[:-1], read_us[:count], clock])
+    reads, at_us = concatenate([begun[0], found]), np.concatenate([at_us[:-1], read_us[:count], clock])
     if limit is None:
         return reads, at_us
     left = ~select_spared(reads.node, limited[2], limit, model.host.cache_keeps)
@@ -228,7 +228,7 @@ def metadata_reads(
 ) -> AccessTrace:
     """Apply the host's cache to touches of metadata."""
     known = list_mount_cached_nodes(model)
-    needed = concatenated([touched for touched, _ in passes])
+    needed = concatenate([touched for touched, _ in passes])
     made = requests(model)
     room = model.node_cache_bytes
     if room is None:
@@ -339,7 +339,7 @@ class Requests(Struct, frozen=True):
         first = np.sort(np.unique(unit, return_index=True)[1])
         return first[~np.isin(unit[first], self.unit[known])]
 
-    def followed_by(
+    def append_requests(
         self,
         device: NDArray[np.uint8],
         image_offset: NDArray[np.int64],  # image_offset, length_bytes: the pieces, in bytes
@@ -469,12 +469,12 @@ def trace_steps(model: Model, steps: Sequence[MountStep]) -> AccessTrace:
         else:
             node, cause = step
             needed.append(touches(node, cause, np.zeros(len(node), np.uint64), model.costs.search_us))
-    made = requests(model).followed_by(
+    made = requests(model).append_requests(
         _join_steps([each.device for each in pieces], np.uint8),
         _join_steps([each.image_offset for each in pieces], np.int64),
         _join_steps([each.length_bytes for each in pieces], np.int64),
     )
-    whole = concatenated(needed)
+    whole = concatenate(needed)
     reads, touch = read_pages_once(made, whole, model, first, np.empty(0, np.int32))
     trace, source = request_reads(model, made, reads, clock_at(whole, touch))
     return name_places(trace, reads.node[source] - len(model.nodes), pieces)

@@ -37,7 +37,7 @@ def _list_walked_maps(layout: VolumeLayout) -> list[str]:
 
 def pack_nodes(layout: VolumeLayout) -> VolumeLayout:
     """Place index nodes from the root down, then maps, then leaves in key order, end to end."""
-    places = _walked_places(layout)
+    places = _walked_rows(layout)
     moved = layout.columns("nodes").take(places)
     tree, level = moved["tree"], moved["level"].signed()
     is_leaf = (level == 0) & tree.equals(filesystem_of(layout).traits.main_tree)
@@ -49,14 +49,14 @@ def pack_nodes(layout: VolumeLayout) -> VolumeLayout:
 
 def clump_nodes(layout: VolumeLayout) -> VolumeLayout:
     """Place the same nodes in the same order, each device of a set separately, without the data between them."""
-    places = _walked_places(layout)
+    places = _walked_rows(layout)
     ordered = places[_order_by_address(layout.columns("nodes").take(places))]
     return _lay_end_to_end(layout, ordered, keeps_device=True)
 
 
 def lay_in_read_order(layout: VolumeLayout, reads: AccessTrace) -> VolumeLayout:
     """Lay nodes end to end in the order in which they are read first; those that are not read follow."""
-    places = _walked_places(layout)
+    places = _walked_rows(layout)
     moved = layout.columns("nodes").take(places)
     offset = moved["image_offset"].signed()
     turn = first_reads(reads, moved["device"].filled(0), offset)
@@ -78,7 +78,7 @@ def first_reads(reads: AccessTrace, device: NDArray[np.uint8], image_offset: NDA
     return turn
 
 
-def _walked_places(layout: VolumeLayout) -> I64:
+def _walked_rows(layout: VolumeLayout) -> I64:
     """Places of the nodes that enumerations read, in the table of nodes."""
     nodes = layout.columns("nodes")
     is_walked = nodes["state"].is_in(LIVE_STATES) & nodes["tree"].is_in(walked_trees(layout))

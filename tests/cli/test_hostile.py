@@ -216,12 +216,12 @@ def interrupted(opened):
 
 def test_an_interrupted_output_leaves_nothing(tmp_path, marks):
     """Ctrl-C in the midst of writing leaves neither the file nor a part of it, and an older file as it was."""
-    from layoutscope.api.outputs import output
+    from layoutscope.api.outputs import open_output
 
     older = marks(tmp_path / "older.csv", "older")
     for target in (tmp_path / "new.csv", older):
         with pytest.raises(KeyboardInterrupt):
-            interrupted(output(target, force=True))
+            interrupted(open_output(target, force=True))
     assert [path.name for path in tmp_path.iterdir()] == ["older.csv"]
     assert older.read_text() == "older"
 

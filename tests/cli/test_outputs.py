@@ -610,13 +610,13 @@ def test_a_folder_of_tables_is_not_reached_through_a_link(run, disk, tmp_path):
 def test_results_are_on_the_disk_before_they_have_their_names(tmp_path, monkeypatch):
     """Written under a name that nobody can guess, synced, renamed: in this order."""
     from layoutscope import ownfiles
-    from layoutscope.api.outputs import output
+    from layoutscope.api.outputs import open_output
 
     done = []
     fsync, place = os.fsync, ownfiles.place
     monkeypatch.setattr(os, "fsync", lambda number: done.append("synced") or fsync(number))
     monkeypatch.setattr(ownfiles, "place", lambda old, *more: done.append(old.name) or place(old, *more))
-    with output(tmp_path / "a.csv") as file:
+    with open_output(tmp_path / "a.csv") as file:
         file.write(b"a,b\n")
         (part,) = [name for name in names(tmp_path) if name.endswith(".part")]
     assert done == ["synced", part]

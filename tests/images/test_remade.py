@@ -18,7 +18,7 @@ from layoutscope.drive import load_profile, service
 from layoutscope.drive.simulation import Unknowns
 from layoutscope.drive.uncertain import Host
 from layoutscope.plugins.hfsplus import HFSPLUS
-from layoutscope.remedies.case import Case, change_reads, in_walk_order, number_entries, serve_change
+from layoutscope.remedies.case import Case, change_reads, entries_in_walk_order, number_entries, serve_change
 from layoutscope.remedies.planning import Trial
 from layoutscope.walk import trace
 from layoutscope.walk.host import host_profile
@@ -77,7 +77,7 @@ def test_a_copy_in_the_order_of_the_twin_takes_as_long_as_the_twin(reference_ima
         ours, twins = (serve_change(change_reads(case, case.reads), unknowns).seconds for case in cases)
         missed[name] = ours / twins - 1
         source = Case(made_of, load_profile(name), "fts", host_profile(host))
-        numbered = number_entries(source, in_walk_order(source))
+        numbered = number_entries(source, entries_in_walk_order(source))
         (listed,) = HFSPLUS.copied(numbered, host_profile("linux"))
         reads = source.with_layout(listed).reads
         ratio[name] = serve_change(change_reads(source, reads), unknowns).seconds / ours

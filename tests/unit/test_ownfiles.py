@@ -12,7 +12,7 @@ import pytest
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope import ownfiles
-from layoutscope.api.outputs import output
+from layoutscope.api.outputs import open_output
 from layoutscope.errors import OutputError, UsageError
 from tests.cases import for_each
 
@@ -226,7 +226,7 @@ def test_what_appears_meanwhile_is_not_replaced(tmp_path, stranger, force):
 
     def write() -> None:
         nonlocal before
-        with output(target, force=force) as file:
+        with open_output(target, force=force) as file:
             file.write(b"result")
             STRANGERS[stranger](target)
             before = contents(target)
@@ -245,7 +245,7 @@ def test_what_takes_the_place_of_an_old_result_is_not_replaced(tmp_path, marks, 
 
     def write() -> None:
         nonlocal before
-        with output(target, force=True) as file:
+        with open_output(target, force=True) as file:
             file.write(b"result")
             STRANGERS[stranger](target)
             before = contents(target)
@@ -263,7 +263,7 @@ def test_results_get_their_names_in_every_way(tmp_path, marks, force):
     target = tmp_path / "a.csv"
     if force:
         marks(target)
-    with output(target, force=force) as file:
+    with open_output(target, force=force) as file:
         file.write(b"result")
     assert (target.read_bytes(), ownfiles.is_own(target)) == (b"result", True)
     work = ownfiles.make_folder(tmp_path / ".work")
@@ -282,7 +282,7 @@ def test_an_edit_of_the_same_length_and_moment_is_seen(tmp_path, marks):
     before = target.stat()
     put(target)
     os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns // 4_000_000 * 4_000_000))
-    with pytest.raises(UsageError, match="was changed since layoutscope wrote it"), output(target, force=True):
+    with pytest.raises(UsageError, match="was changed since layoutscope wrote it"), open_output(target, force=True):
         pass
     assert target.read_text() == "mine"
 
@@ -356,7 +356,7 @@ def test_a_result_keeps_the_mode_of_the_one_it_replaces(tmp_path, marks, mode):
     """Whoever closed a result to others, or made a script executable, need not do so again."""
     target = marks(tmp_path / "a.csv")
     target.chmod(mode)
-    with output(target, force=True) as file:
+    with open_output(target, force=True) as file:
         file.write(b"result")
     assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"result", mode)
 
@@ -370,6 +370,6 @@ def test_a_file_that_may_not_be_read_is_not_replaced_and_the_reason_is_told(tmp_
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(ownfiles, "_read_mark", denied)
-    with pytest.raises(UsageError, match="its mark cannot be read: Permission denied"), output(target, force=True):
+    with pytest.raises(UsageError, match="its mark cannot be read: Permission denied"), open_output(target, force=True):
         pass
     assert target.read_text() == "mine"

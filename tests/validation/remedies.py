@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from layoutscope import read_layouts
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
-from layoutscope.remedies.case import Case, by_name, in_walk_order, level_by_level
+from layoutscope.remedies.case import Case, entries_by_name, entries_in_walk_order, level_by_level
 from layoutscope.remedies.changes import file_list
 from layoutscope.remedies.planning import change_of, plan_of
 from layoutscope.results.frames import with_paths
@@ -289,14 +289,14 @@ PROOFS: Final = (
     Proof("stat-all-by-inode", "fts", "everything listed, then stat'ed by number", _sorted("whole")),
     Proof("remembered-walk", "fts", "every twentieth folder listed and stat'ed", _remembered),
     Proof("block-copy", "fts", "copied block by block", _block_copy),
-    Proof("copied-in-walk-order", "fts", "remade on an empty volume, folder by folder", _copied(in_walk_order)),
-    Proof("copied-by-name", "fts", "remade on an empty volume, by name", _copied(by_name)),
+    Proof("copied-in-walk-order", "fts", "remade on an empty volume, folder by folder", _copied(entries_in_walk_order)),
+    Proof("copied-by-name", "fts", "remade on an empty volume, by name", _copied(entries_by_name)),
     Proof("copied-by-level", "fts", "remade on an empty volume, level by level", _copied(level_by_level)),
     Proof(
         "on-{other}",
         "fts",
         "remade on the other file system, folder by folder",
-        lambda aged: aged.copied(in_walk_order, aged.other),
+        lambda aged: aged.copied(entries_in_walk_order, aged.other),
     ),
     Proof("files-by-place", "copy", "walked, then files read in the order of --emit-order", _by_place),
     Proof("larger-requests", "copy", "read_ahead_kb 8192 instead of 128", _read_ahead),

@@ -295,16 +295,16 @@ def refit_curve(start: SeekCurve, tracks: F64, times_ms: F64, turn_ms: float) ->
         weights = np.asarray(np.linalg.lstsq(basis, times_ms - turn_ms / 2, rcond=None)[0], np.float64)
     scale = turn_ms * start.soft
 
-    def judged(tried: F64) -> tuple[float, F64, F64]:
+    def judge_log(tried: F64) -> tuple[float, F64, F64]:
         value, slope, bend = _likelihood(times_ms - basis @ tried, turn_ms, scale)
         return value - float(believed @ tried**2) / 2, slope, bend
 
-    value, slope, bend = judged(weights)
+    value, slope, bend = judge_log(weights)
     for _ in range(TRIES):
         matrix = (basis * bend[:, None]).T @ basis + np.diag(believed + 1e-6)
         step = np.linalg.solve(matrix, basis.T @ slope - believed * weights)
         for _ in range(30):
-            tried = judged(weights + step)
+            tried = judge_log(weights + step)
             if tried[0] >= value:
                 break
             step /= 2
@@ -510,7 +510,7 @@ def count_segments(log: ReadLog) -> int:
 
     That agrees with how many streams are kept up, or these show it.
     """
-    kept, lost = kept_streams(log)
+    kept, lost = count_streams(log)
     back = log.of("back")
     if not len(back):
         return kept or UNKNOWN_SEGMENTS
@@ -519,7 +519,7 @@ def count_segments(log: ReadLog) -> int:
     return count if not kept or kept <= count < lost else kept
 
 
-def kept_streams(log: ReadLog) -> tuple[int, float]:
+def count_streams(log: ReadLog) -> tuple[int, float]:
     """Return the most streams that were kept up, 0 where none was, and the fewest that were not, or infinity."""
     # A log may be a stranger's, with steps of any name.
     numbers = [step.removeprefix("streams") for step in np.unique(log.step).tolist() if step.startswith("streams")]
@@ -661,7 +661,7 @@ def calibrate(
         plan.rates()
         plan.deep(FLASH_DEPTHS)
         plan.walk(walk)
-        return judged(plan.log, name)
+        return judge_log(plan.log, name)
     if not is_short:
         plan.arms()
     _, free, pairs = count_arms(plan.log)
@@ -676,7 +676,7 @@ def calibrate(
         plan.rates(SHORT_RATES)
         plan.uniform(SHORT_UNIFORM if is_short else UNIFORM)
         plan.back()
-        return judged(plan.log, name)
+        return judge_log(plan.log, name)
     turn = fit_turn_ms(plan.log)
     plan.rates()
     plan.tracks(rough_tracks(plan.log, turn), in_turn=keeps_track)
@@ -699,10 +699,10 @@ def calibrate(
     plan.back()
     plan.deep((DEPTH,))
     plan.walk(walk)
-    return judged(plan.log, name)
+    return judge_log(plan.log, name)
 
 
-def judged(log: ReadLog, name: str) -> Calibrated:
+def judge_log(log: ReadLog, name: str) -> Calibrated:
     """Make the profile of a log, of `calibrate` or the kit for Macs, and check it on the reads that were held back."""
     if len(log.of("sizes")):
         return _flash(log, name)
@@ -873,7 +873,7 @@ def describe(log: ReadLog, profile: DriveProfile) -> list[str]:
     ]
     if profile.figures["on_arrival"].kind == "measured":
         said.append(f"On-arrival read-ahead: {profile.text('on_arrival', 'none')}.")
-    kept, lost = kept_streams(log)
+    kept, lost = count_streams(log)
     if kept:
         count = count_segments(log)
         more = " or more" if count == kept and not np.isfinite(lost) else ""
@@ -922,7 +922,7 @@ def _like_class(log: ReadLog, name: str) -> Calibrated:
     profile = DriveProfile(name, f"{name}: most like {base.name}", "hdd", {**alike, **known}, Path())
     profile = fit_rate(fit_rate(profile, float(rates[0]), source=SOURCE), float(rates[-1]), at=1.0, source=SOURCE)
     profile = fit_latency(profile, float(random.mean()), SMALL, source=SOURCE)
-    if np.isfinite(kept_streams(log)[1]):
+    if np.isfinite(count_streams(log)[1]):
         buffer = count_segments(log) * outer_track_sectors(profile) * SECTOR_BYTES
         profile = replace(profile, figures={**profile.figures, "buffer_bytes": Figure(buffer, "fitted", SOURCE)})
     drawn, rows = np.random.default_rng(SEED), []

@@ -51,14 +51,14 @@ def print_check(result: CheckResult) -> Iterator[RenderableType]:
             yield _table("Findings", volume.findings, consequences)
     if result.findings or any(volume.findings for volume in result.volumes):
         yield Text("Meaning of a code, and what to do about it: layoutscope explain CODE")
-        yield from _shared(result)
+        yield from _count_shared(result)
         yield Text(count_findings(result.every()))
     for volume in result.volumes:
         yield from _not_checked(volume)
     yield Text(_verdict(result), style="bold" if result.is_clean else "bold red")
 
 
-def _shared(result: CheckResult) -> Iterator[Text]:
+def _count_shared(result: CheckResult) -> Iterator[Text]:
     """Count what follows from one of several causes, if it is unknown which."""
     codes = dict[int, list[str]]()
     for item in result.every():

@@ -69,7 +69,7 @@ def _columns(letters: Sequence[str], chosen: Sequence[int]) -> list[tuple[str, b
     return [*((letter, True) for letter in named), *((f"{letter}/{named[0]}", True) for letter in compared)]
 
 
-def _compared(values: Sequence[float | None]) -> list[str]:
+def _format_values(values: Sequence[float | None]) -> list[str]:
     found = ratios(values)
     return list(map(format_ratio, found if len(values) <= MAX_RATIOS else found[-1:]))
 
@@ -113,13 +113,13 @@ def _kinds(first: Cost, last: Cost) -> Iterator[tuple[str, tuple[float, float]]]
 def _part(name: str, before: float, after: float, first: Cost, last: Cost) -> tuple[str, ...]:
     whole = last.seconds - first.seconds
     share = f"{round(100 * (after - before) / whole)} %" if whole else NOTHING
-    return name, format_seconds(before), format_seconds(after), signed_seconds(after - before), share
+    return name, format_seconds(before), format_seconds(after), format_difference(after - before), share
 
 
-def signed_seconds(seconds: float) -> str:
+def format_difference(seconds: float) -> str:
     """Show a difference with its sign.
 
-    >>> signed_seconds(1.5), signed_seconds(-0.02), signed_seconds(0)
+    >>> signed_seconds(1.5), signed_seconds(-0.02), format_difference(0)
     ('+1.50 s', '-20 ms', '0 s')
     """
     if not seconds:
@@ -134,7 +134,7 @@ def _metrics(found: Comparison, letters: Sequence[str], chosen: Sequence[int]) -
         for row in group:
             values = [row.values[number] for number in chosen]
             shown = (format_plain(value, row.unit) for value in values)
-            rows.append((f"  {metric_title(row)}", *shown, *_compared(values)))
+            rows.append((f"  {metric_title(row)}", *shown, *_format_values(values)))
     return plain_table("Metrics", [("Metric", False), *_columns(letters, chosen)], rows, gap=1)
 
 

@@ -51,10 +51,10 @@ def _describe_list(found: EmittedOrder) -> Iterator[RenderableType]:
     yield Text(f"{escape_text(found.path)}: {found.files:,} files in disk order{windows}", style="bold")
     (_, own), *others = found.seconds
     told = "".join(f", {format_seconds(seconds)} in {name} order" for name, seconds in others)
-    yield from _wrapped(f"Looking up and reading all files: {format_seconds(own)} in this order{told}")
-    yield from _wrapped("Use the list to read the contents of files, as tar and rsync do. It helps stat alone little.")
+    yield from _wrap(f"Looking up and reading all files: {format_seconds(own)} in this order{told}")
+    yield from _wrap("Use the list to read the contents of files, as tar and rsync do. It helps stat alone little.")
     for each in found.missing:
-        yield from _wrapped(each.sentence, style="yellow")
+        yield from _wrap(each.sentence, style="yellow")
 
 
 def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
@@ -66,10 +66,10 @@ def _volume(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     found = volume.interval
     between = f"{format_seconds(found.low_s)} to {format_seconds(found.high_s)}"
     work = f"{volume.order} as on {volume.host}, nothing cached, on {volume.drive} ({volume.title})"
-    yield from _wrapped(f"{work}: {format_seconds(volume.seconds)} ({between}), {format_count(volume.reads, 'read')}")
+    yield from _wrap(f"{work}: {format_seconds(volume.seconds)} ({between}), {format_count(volume.reads, 'read')}")
     if found.high_s < WORTH_S:
         yield Text("Under a second: nothing to improve.", style="bold")
-    notes = [line for sentence in volume.unknown for line in _wrapped(f"Note: {sentence}")]
+    notes = [line for sentence in volume.unknown for line in _wrap(f"Note: {sentence}")]
     # Warnings that limit the value of the table are shown above it.
     if volume.reads < FEW_READS:
         yield from notes
@@ -90,14 +90,14 @@ def _helpful(volume: VolumePlan, most: int) -> Iterator[RenderableType]:
         helpful,
         (">Time after", lambda item: format_seconds(item.seconds)),
         (">Saves", lambda item: format_share(item.share)),
-        (">90 % range", _saved),
+        (">90 % range", _format_saving),
         (">One-time cost", _effort),
         ("What", lambda item: item.words.title + ("" if item.is_sure else " (not on every such drive)")),
     )
     if volume.pair is not None:
         first, second = (_title(volume, name) for name in volume.pair.names)
         took = f"{format_seconds(volume.pair.seconds)}, {format_share(volume.pair.share)} less"
-        yield from _wrapped(f"Both together, without another drive: {first}, then {second}: {took}", style="bold")
+        yield from _wrap(f"Both together, without another drive: {first}, then {second}: {took}", style="bold")
     for item in helpful[:most]:
         yield from _describe_remedy(item, volume.pace)
 
@@ -106,13 +106,13 @@ def _title(volume: VolumePlan, name: str) -> str:
     return next(item.words.title for item in volume.remedies if item.words.name == name)
 
 
-def _saved(item: PlannedRemedy) -> str:
+def _format_saving(item: PlannedRemedy) -> str:
     if item.saved is None:
         return NOTHING
-    return f"{_signed(item.saved.low_s)} to {_signed(item.saved.high_s)}"
+    return f"{_format_signed(item.saved.low_s)} to {_format_signed(item.saved.high_s)}"
 
 
-def _signed(seconds: float) -> str:
+def _format_signed(seconds: float) -> str:
     return format_seconds(seconds) if seconds >= 0 else f"-{format_seconds(-seconds)}"
 
 
@@ -140,26 +140,26 @@ def _describe_remedy(item: PlannedRemedy, pace: Pace | None) -> Iterator[Rendera
     words = item.words
     yield Text(f"{words.name}: {words.title}", style="bold")
     for system, command in words.ways:
-        yield from _wrapped(f"  {system}: {command}")
+        yield from _wrap(f"  {system}: {command}")
     pays = item.pays_after
     if pays is not None and pays > 0:
-        yield from _wrapped(f"  pays off after {format_count(math.ceil(pays), 'run')}")
-    yield from _wrapped(f"  lasts: {lasting(item, pace)}")
-    yield from _wrapped(f"  risk: {words.risk}; side effects: {words.side_effects}")
-    yield from _wrapped(f"  assumes: {words.assumes}", style="dim")
+        yield from _wrap(f"  pays off after {format_count(math.ceil(pays), 'run')}")
+    yield from _wrap(f"  lasts: {lasting(item, pace)}")
+    yield from _wrap(f"  risk: {words.risk}; side effects: {words.side_effects}")
+    yield from _wrap(f"  assumes: {words.assumes}", style="dim")
 
 
 def _others(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
     useless, inapplicable = volume.useless, volume.inapplicable
     if useless and not shows_all:
         told = "; ".join(f"{item.words.title} ({format_seconds(item.seconds)})" for item in useless)
-        yield from _wrapped(f"Does not help here (saves under {format_share(HELPS_FROM)}): {told}")
+        yield from _wrap(f"Does not help here (saves under {format_share(HELPS_FROM)}): {told}")
     if shows_all and useless:
         yield item_table(
             f"Does not help here (saves under {format_share(HELPS_FROM)})",
             useless,
             (">Time after", lambda item: format_seconds(item.seconds)),
-            (">Saves", lambda item: _signed(item.saved_s)),
+            (">Saves", lambda item: _format_signed(item.saved_s)),
             ("What", lambda item: item.words.title),
         )
     if shows_all and inapplicable:
@@ -167,7 +167,7 @@ def _others(volume: VolumePlan, *, shows_all: bool) -> Iterator[RenderableType]:
         yield item_table("Does not apply", inapplicable, title, why)
 
 
-def _wrapped(text: str, style: str = "") -> Iterator[Text]:
+def _wrap(text: str, style: str = "") -> Iterator[Text]:
     indent = " " * (len(text) - len(text.lstrip()) + 2)
     for line in wrap(escape_text(text), COLUMNS, subsequent_indent=indent, break_on_hyphens=False):
         yield Text(line, style=style)

@@ -86,7 +86,7 @@ def _orders(case: predict.OrdersCase) -> Iterator[RenderableType]:
     done = [order for order in case.orders if not order.why_not]
     times = done[0].times if done else ()
     columns = [*heads("Order", ">Reads"), *((item.drive, True) for item in times)]
-    rows = [(order.order, f"{order.reads:,}", *(_timed(order, item) for item in order.times)) for order in done]
+    rows = [(order.order, f"{order.reads:,}", *(_format_time(order, item) for item in order.times)) for order in done]
     first = f", fastest on {times[0].drive} first" if times else ""
     as_on = f"{case.host}{UNRECORDED.get(case.host, '')}"
     yield plain_table(f"Orders as on {as_on}{first}; in brackets: per 1,000 entries", columns, rows, gap=1)
@@ -95,7 +95,7 @@ def _orders(case: predict.OrdersCase) -> Iterator[RenderableType]:
         yield Text(f"{order.order}: {words}", style="dim")
 
 
-def _timed(order: predict.OrderCase, item: Prediction) -> str:
+def _format_time(order: predict.OrderCase, item: Prediction) -> str:
     each = order.seconds_per_1000(item)
     return format_seconds(item.seconds) + (f" ({format_seconds(each)})" if each is not None else "")
 

@@ -104,7 +104,7 @@ def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableTyp
     facts = volume.layout.facts
     yield Text()
     yield stack_line(facts)
-    yield _indented(headline(facts))
+    yield _indent(headline(facts))
     if volume.walk is not None:
         yield walk_line(volume.walk)
     if any(item.seconds for item in volume.predictions):
@@ -122,13 +122,13 @@ def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableTyp
     yield from block_table(facts)
     if told := words.describe_history(volume):
         yield Text(told)
-    yield explained_metrics(volume) if explain else main_metrics(volume)
+    yield metrics_with_definitions(volume) if explain else main_metrics(volume)
     yield Text("As the volume describes itself" if facts.volume is not None else "As the container describes itself")
-    yield _indented(fact_lines(facts))
+    yield _indent(fact_lines(facts))
     yield coverage_line(volume.layout)
 
 
-def _indented(lines: Sequence[str]) -> Padding:
+def _indent(lines: Sequence[str]) -> Padding:
     return Padding(Text("\n".join(lines)), (0, 0, 0, 2))
 
 
@@ -265,14 +265,14 @@ def _main_rows(volume: VolumeScan) -> Iterator[tuple[str | Text, ...]]:
         yield f"  {metric.definition.title}", format_value(metric.value, metric.unit), metric.denominator
 
 
-def explained_metrics(volume: VolumeScan) -> Group:
+def metrics_with_definitions(volume: VolumeScan) -> Group:
     """Show every metric of every subject with its parts, definition and source."""
     walked = volume.walk.metrics if volume.walk is not None else ()
     found = [metric for metric in (*volume.metrics, *walked) if metric.value is not None or metric.note]
-    return Group(Text("Metrics", style="bold"), *(part for metric in found for part in _explained(metric)))
+    return Group(Text("Metrics", style="bold"), *(part for metric in found for part in _define_metric(metric)))
 
 
-def _explained(metric: Metric) -> Iterator[RenderableType]:
+def _define_metric(metric: Metric) -> Iterator[RenderableType]:
     head = f"{metric.definition.title} ({escape_text(metric.subject)}): {format_value(metric.value, metric.unit)}"
     yield Text(head, style="bold")
     text = f"{metric.text} Per: {metric.denominator}. Source: {metric.citation}."

@@ -160,7 +160,7 @@ def _outside(result: ScanResult) -> Iterator[Text]:
     read = {volume.layout.facts.image_offset for volume in result.parts}
     for item in result.findings:
         if item.code == "volume-unpartitioned" and item.image_offset not in read:
-            yield from _wrapped(f"Outside of the partitions: at byte {item.image_offset:,}: {item.message}")
+            yield from _wrap(f"Outside of the partitions: at byte {item.image_offset:,}: {item.message}")
 
 
 def _others(result: ScanResult) -> Iterator[Text]:
@@ -176,12 +176,12 @@ def _worst(where: str, findings: Sequence[Finding], room: int = COLUMNS) -> Iter
     at = "" if first.image_offset is None else f" at byte {first.image_offset:,}"
     quoted = f"{first.structure}{at}: {first.message} ({first.code})"
     if len(findings) == 1:
-        yield from _wrapped(f"{where}: {quoted}", style, most_lines=2, room=room)
+        yield from _wrap(f"{where}: {quoted}", style, most_lines=2, room=room)
     else:
-        yield from _wrapped(f"{where}: {count_findings(findings)}. First: {quoted}", style, most_lines=2, room=room)
+        yield from _wrap(f"{where}: {count_findings(findings)}. First: {quoted}", style, most_lines=2, room=room)
 
 
-def _wrapped(text: str, style: str = "", *, most_lines: int = 3, room: int = COLUMNS) -> Iterator[Text]:
+def _wrap(text: str, style: str = "", *, most_lines: int = 3, room: int = COLUMNS) -> Iterator[Text]:
     lines = wrap(escape_text(text), room, subsequent_indent="  ", break_on_hyphens=False) or [""]
     if len(lines) > most_lines:
         lines = [*lines[: most_lines - 1], _cut(" ".join([lines[most_lines - 1], "..."]), room)]
@@ -200,9 +200,9 @@ def _alone(result: ScanResult, volume: VolumeScan, room: int, *, is_ascii: bool)
     first = [list(_state(result, volume)), [] if is_damaged else list(_times(volume))]
     last = list(_metadata(result, volume, SECTION, is_ascii=is_ascii))
     if (read := _read(result, volume)) is None:
-        last.append(Text(_with_image("No damage found. Full check: layoutscope check {}", result)))
+        last.append(Text(_fill_image("No damage found. Full check: layoutscope check {}", result)))
     else:
-        last += _wrapped(read, most_lines=2)
+        last += _wrap(read, most_lines=2)
     is_explained = verdict is not None and verdict.is_noticeable and volume.walk and volume.walk.reads
     for rows, is_aired in ((MAX_ROWS, True), (2, True), (2, False), (1, False)):
         sections = [*first]
@@ -232,7 +232,7 @@ def _block(result: ScanResult, volume: VolumeScan, *, is_ascii: bool) -> Iterato
             yield Text(_cut(f"  What helps: {words.join_most(helpful, COLUMNS - 14)}"))
     lines = [*_metadata(result, volume, is_ascii=is_ascii)]
     if (read := _read(result, volume)) is not None:
-        lines += _wrapped(read, most_lines=2, room=COLUMNS - 2)
+        lines += _wrap(read, most_lines=2, room=COLUMNS - 2)
     yield from (Text(_cut(f"  {line.plain}"), line.style) for line in lines)
 
 
@@ -290,9 +290,9 @@ def _state(result: ScanResult, volume: VolumeScan, room: int = COLUMNS) -> Itera
     """Yield the verdict, and for what is locked or damaged what to do next."""
     facts, findings = volume.layout.facts, _findings(result, volume)
     if note := facts.details.get("note"):
-        yield from _wrapped(f"Note: {note}.", room=room)
+        yield from _wrap(f"Note: {note}.", room=room)
     if is_locked(volume.layout):
-        yield from _locked(result, volume, room)
+        yield from _describe_lock(result, volume, room)
         return
     if word := words.state_word(findings):
         yield from _worst(word, findings, room)
@@ -300,9 +300,9 @@ def _state(result: ScanResult, volume: VolumeScan, room: int = COLUMNS) -> Itera
         yield from _next_steps(result, volume, findings, room)
     elif findings:
         yield from _worst("Warning", findings, room)
-    for sentence in words.conclusion(volume) or (_untimed(volume),):
+    for sentence in words.conclusion(volume) or (_why_no_time(volume),):
         style = _WORD.get(sentence.split(maxsplit=1)[0].rstrip(":"), "")
-        yield from _wrapped(sentence, style, most_lines=2, room=room)
+        yield from _wrap(sentence, style, most_lines=2, room=room)
 
 
 def _missing(facts: VolumeFacts) -> Iterator[Text]:
@@ -315,7 +315,7 @@ def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Findi
     """List the commands that look further; parts that were not given have nothing to be searched."""
     codes = {item.origin.code for item in findings if item.level == "error"}
     if codes <= ABSENT:
-        yield from _wrapped(what_to_do(min(codes)), room=room)
+        yield from _wrap(what_to_do(min(codes)), room=room)
         return
     steps = [
         ("check {}", "every damaged place, with its address"),
@@ -324,31 +324,31 @@ def _next_steps(result: ScanResult, volume: VolumeScan, findings: Sequence[Findi
     if filesystem_of(volume.layout).traits.has_containers:
         steps.append(("inspect {} --states", "older states that may be intact"))
     for command, what in steps:
-        yield Text(_with_image(f"  layoutscope {command}  # {what}", result, room))
+        yield Text(_fill_image(f"  layoutscope {command}  # {what}", result, room))
 
 
-def _locked(result: ScanResult, volume: VolumeScan, room: int) -> Iterator[Text]:
+def _describe_lock(result: ScanResult, volume: VolumeScan, room: int) -> Iterator[Text]:
     reason = next((item for item in volume.findings if item.code.endswith("locked")), None)
     why = "the volume is encrypted" if reason is None else f"{reason.message} ({reason.code})"
-    yield from _wrapped(f"{words.LOCKED}: {why}.", _WORD[words.LOCKED], most_lines=4, room=room)
+    yield from _wrap(f"{words.LOCKED}: {why}.", _WORD[words.LOCKED], most_lines=4, room=room)
     yield Text("File names and dates cannot be read, so no listing time can be given.")
     secrets = [option for option in filesystem_of(volume.layout).traits.options if option.kind == "secret"]
     if not secrets or (reason is not None and "hardware" in reason.code):
         return
     flag = f"--{secrets[0].name.replace('_', '-')}"
-    yield Text(_with_image(f"  layoutscope scan {{}} {flag} -  # or {flag}-file FILE", result, room))
+    yield Text(_fill_image(f"  layoutscope scan {{}} {flag} -  # or {flag}-file FILE", result, room))
     if find_spec("cryptography") is None:
         yield Text(_cut(f'  This needs the optional feature "crypto": {install_command("crypto")}', room))
 
 
-def _with_image(text: str, result: ScanResult, room: int = COLUMNS) -> str:
+def _fill_image(text: str, result: ScanResult, room: int = COLUMNS) -> str:
     """Put the image into a command as it was given, so that it can be copied; a placeholder if it does not fit."""
     name = result.image.name
     filled = text.replace("{}", quote(name))
     return filled if name.isprintable() and cell_len(filled) <= room else _cut(text.replace("{}", "IMAGE"), room)
 
 
-def _untimed(volume: VolumeScan) -> str:
+def _why_no_time(volume: VolumeScan) -> str:
     """Explain why there is no time."""
     return "No drive was chosen." if volume.walk is not None else "No listing time: nothing can be listed."
 
@@ -381,7 +381,7 @@ def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
     """Show what helps: first what the reader can do, then what a program can."""
     now = brief_seconds(verdict.seconds)
     head = f"What helps (time after; now {now}; with cost and risk: layoutscope plan {{}})"
-    yield Text(_with_image(head, result), style=SECTION)
+    yield Text(_fill_image(head, result), style=SECTION)
     ranked = sorted(verdict.helpful[:rows], key=lambda item: not (item.is_bought or item.name in OWN))
     for item in ranked:
         title = item.title if item.is_bought or item.name in OWN else f"in software: {item.title}"
@@ -394,7 +394,7 @@ def _help(result: ScanResult, verdict: Verdict, rows: int) -> Iterator[Text]:
             yield Text(_cut(f"  {title}: {words.join_most(listed, COLUMNS - len(title) - 4)}"))
 
 
-def _known(result: ScanResult, volume: VolumeScan) -> str:
+def _format_known(result: ScanResult, volume: VolumeScan) -> str:
     return brief_bytes(sum(item.layout.facts.metadata_known_bytes for item in _together(result, volume)))
 
 
@@ -403,7 +403,7 @@ def _metadata(result: ScanResult, volume: VolumeScan, style: str = "", *, is_asc
     if len(volume.layout.columns("nodes")):
         placement = volume.verdict.placement if volume.verdict is not None else None
         within = f", {words.describe_span(placement)}" if placement is not None else ""
-        yield Text(_cut(f"Metadata: {_known(result, volume)}{within}"), style)
+        yield Text(_cut(f"Metadata: {_format_known(result, volume)}{within}"), style)
         yield from (Text(f"  {line}") for line in strips(volume, PLAIN if is_ascii else BLOCKS))
 
 
@@ -442,7 +442,7 @@ def _read(result: ScanResult, volume: VolumeScan) -> str | None:
 
     This is about the volume and what it shares.
     """
-    layouts, known = [item.layout for item in _together(result, volume)], f"{_known(result, volume)} of metadata"
+    layouts, known = [item.layout for item in _together(result, volume)], f"{_format_known(result, volume)} of metadata"
     coverage = coverage_of(layouts, sum(item.level == "error" for item in result.findings))
     bad = [*_findings(result, volume), *(item for item in result.findings if item.level != "info")]
     if coverage is None:
@@ -475,4 +475,4 @@ def _see_also(result: ScanResult, volumes: Sequence[VolumeScan]) -> Iterator[Tex
         verbs.append("map")
     for number, verb in enumerate(verbs):
         head = "" if number else "See also:"
-        yield Text(_with_image(f"{head:9} layoutscope {verb} {{}}{' -o map.html' if verb == 'map' else ''}", result))
+        yield Text(_fill_image(f"{head:9} layoutscope {verb} {{}}{' -o map.html' if verb == 'map' else ''}", result))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope.api.check import _checked  # what check says, beside the tables of the same reading
+from layoutscope.api.check import _check_volumes  # what check says, beside the tables of the same reading
 from layoutscope.api.reading import make_request, open_volumes
 from layoutscope.errors import LayoutscopeError
 from layoutscope.structs.checksum import fletcher64
@@ -199,7 +199,7 @@ def outcome(path: Path, options: dict[str, Any]) -> tuple[set[str], dict[str, in
             layouts = image.layouts
             codes = {
                 finding.code
-                for each in (*(part.findings for part in _checked(image, request, {})), image.findings)
+                for each in (*(part.findings for part in _check_volumes(image, request, {})), image.findings)
                 for finding in each
             }
     except LayoutscopeError:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from layoutscope.api.measure import OF_A_FILE, measure_drive, with_note
+from layoutscope.api.measure import OF_A_FILE, add_note, measure_drive
 from layoutscope.drive import load_profile
 from layoutscope.drive.calibration.fitting import (
     FEWEST_ROUNDS,
@@ -21,12 +21,12 @@ from layoutscope.drive.calibration.fitting import (
     bootstrap_curves,
     count_arms,
     count_segments,
+    count_streams,
     fit_curve,
     fit_disk,
     fit_turn_ms,
     hit_figures,
-    judged,
-    kept_streams,
+    judge_log,
     late_ms,
     longest_step_ms,
     mean_half_range,
@@ -112,7 +112,7 @@ def test_what_is_known_is_of_the_walk(found):
 def test_segments_are_counted(found, drive):
     """Of reads that came back, the last one first, three are held, which two of four streams agree with."""
     assert found.profile.number("segments") == drive.number("segments") == 3
-    assert kept_streams(found.log) == (2, 4)
+    assert count_streams(found.log) == (2, 4)
     without_back = found.log.where(found.log.step != "back")
     assert count_segments(without_back) == 2
     assert "Streams that are read ahead at once: 3." in found.profile.note
@@ -127,7 +127,7 @@ def test_as_many_streams_are_kept_up_as_there_are_segments(segments, expected):
     plan = Calibration(FakeDrive(load_profile("generic-7200").with_figures(segments=segments)))
     plan.hits(4)
     plan.interleaved()
-    assert kept_streams(plan.log) == expected
+    assert count_streams(plan.log) == expected
     assert expected[0] <= STREAMS
 
 
@@ -145,7 +145,7 @@ def test_streams_tell_where_reads_that_came_back_do_not():
 def test_steps_of_a_strangers_log_are_no_counts():
     """Whatever follows the name of the step."""
     rows = [("hits", 0, 4096, 0, 100_000), *((f"streams{word}", 0, 4096, 0, 9) for word in ("", "x", "²", "-1", "1e3"))]
-    assert kept_streams(make_log(1 << 30, rows)) == (0, np.inf)
+    assert count_streams(make_log(1 << 30, rows)) == (0, np.inf)
 
 
 DISK = load_profile("generic-7200").with_figures(capacity_bytes=200 * 10**9)
@@ -246,7 +246,7 @@ def test_the_short_measurement_tells_the_main_figures(name, on_arrival):
     assert one.profile.number("read_hit_ms") == pytest.approx(drive.number("read_hit_ms"), rel=0.05)
     assert "most like generic-" in one.profile.title
     assert 0.02 < one.known < 0.06
-    assert judged(read_log(one.log.text(), "log"), "mine").profile.figures == one.profile.figures
+    assert judge_log(read_log(one.log.text(), "log"), "mine").profile.figures == one.profile.figures
 
 
 @pytest.mark.parametrize("name", ["generic-7200", "generic-5400-2.5"])
@@ -296,7 +296,7 @@ def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
     assert [held.ratio for held in one.held_back] == pytest.approx([1, 1], abs=0.05)
     assert curve_error(drive, fit_disk(one.log)) < CURVE_MUST
     assert keeping.now_ms < 1000 * LONGEST_S
-    again = judged(read_log(one.log.text(), "log"), "mine")
+    again = judge_log(read_log(one.log.text(), "log"), "mine")
     assert again.profile.figures == one.profile.figures
 
 
@@ -323,7 +323,7 @@ def test_a_profile_that_is_off_says_so(found):
             strict=True,
         ),
     )
-    assert "off by more than 3%" in with_note(judged(log, "mine")).profile.note
+    assert "off by more than 3%" in add_note(judge_log(log, "mine")).profile.note
     assert "off by more" not in found.profile.note
 
 
@@ -338,7 +338,7 @@ def test_the_profile_carries_its_covariance(found, tmp_path):
 
 def test_the_log_gives_the_same_profile(found):
     """The text of the log is enough."""
-    again = judged(read_log(found.log.text(), "log"), "mine")
+    again = judge_log(read_log(found.log.text(), "log"), "mine")
     assert again.profile.figures == found.profile.figures
 
 
@@ -346,7 +346,7 @@ def test_reads_of_a_hole_are_not_taken_for_a_drive():
     """A file that holds nothing is read in a microsecond or two, which the profile says; of 100 us it does not."""
     log = make_log(1 << 30, [("kind", 4096 * k, 4096, 10_000 * k, 1_700) for k in range(60)])
     quick = replace(measure_drive(FakeDrive(flash()), "mine", []), log=log)
-    assert "took under 1.7 us, as no drive does" in with_note(quick).profile.note
+    assert "took under 1.7 us, as no drive does" in add_note(quick).profile.note
     assert "no drive" not in measure_drive(FakeDrive(flash()), "mine", []).profile.note
 
 
@@ -356,7 +356,7 @@ def test_a_file_is_said_to_be_no_drive():
     plain = measure_drive(fake, "mine", [])
     fake.is_file = True
     measured = measure_drive(fake, "mine", [])
-    for one in (measured, with_note(judged(read_log(measured.log.text(), "log"), "mine"))):
+    for one in (measured, add_note(judge_log(read_log(measured.log.text(), "log"), "mine"))):
         assert one.profile.title == f"{plain.profile.title} (a file, no drive)"
         assert one.profile.note.startswith(OF_A_FILE)
     assert not plain.log.is_file
@@ -499,7 +499,7 @@ def test_a_log_without_streams_or_hits_gives_a_profile(found):
     """What they tell is left as it is without; the turn and the seeks stay."""
     for gone in (("rates",), ("again",), ("again", "hits")):
         part = found.log.where(~np.isin(found.log.step, gone))
-        assert judged(part, "mine").profile.number("rpm") == pytest.approx(found.profile.number("rpm"), rel=1e-3)
+        assert judge_log(part, "mine").profile.number("rpm") == pytest.approx(found.profile.number("rpm"), rel=1e-3)
     assert longest_step_ms(found.log.where(found.log.step != "rates"), fit_disk(found.log)) == np.inf
 
 
@@ -510,4 +510,4 @@ def test_a_log_that_lacks_steps_is_refused(found, steps):
     if steps == ("sizes",):
         part = make_log(1 << 30, [("sizes", 0, 4096, 0, 100_000)])
     with pytest.raises(UsageError):
-        judged(part, "mine")
+        judge_log(part, "mine")

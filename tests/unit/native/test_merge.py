@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.access.trace import MERGE_RUNS, Touches, merged
+from layoutscope.access.trace import MERGE_RUNS, Touches, merge_alternating
 from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
 from tests.unit.native.reference.metrics import plain_merged
 
@@ -28,7 +28,7 @@ def test_the_same_order(groups):
     counts = np.array(groups, np.int64).reshape(-1, 2)
     ones, others = counts.T
     first, second = numbered(int(ones.sum()), 0), numbered(int(others.sum()), 100)
-    found, twin = (lay_out(first, second, ones, others) for lay_out in (merged, plain_merged))
+    found, twin = (lay_out(first, second, ones, others) for lay_out in (merge_alternating, plain_merged))
     for name in Touches.__struct_fields__:
         assert getattr(found, name).tolist() == getattr(twin, name).tolist()
         assert getattr(found, name).dtype == getattr(twin, name).dtype
@@ -63,4 +63,4 @@ def test_tables_of_another_width_are_cast():
     """A column that is wider than its counterpart gets the width of that one."""
     first, second = numbered(2, 0), numbered(1, 9)
     wide = Touches(second.node.astype(np.int64), second.cause, second.directory_id, second.host_us)
-    assert merged(first, wide, np.array([1, 1]), np.array([1, 0])).node.tolist() == [0, 9, 1]
+    assert merge_alternating(first, wide, np.array([1, 1]), np.array([1, 0])).node.tolist() == [0, 9, 1]

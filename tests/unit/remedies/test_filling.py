@@ -12,8 +12,8 @@ from layoutscope.drive import load_profile
 from layoutscope.filesystems.registry import filesystem
 from layoutscope.remedies.case import (
     Case,
-    by_name,
-    in_walk_order,
+    entries_by_name,
+    entries_in_walk_order,
     level_by_level,
     number_entries,
     space_nodes,
@@ -46,8 +46,8 @@ def names(case, order):
 
 def test_orders_of_a_copy(tree):
     """As listed and down at once; sorted by name and down at once; the root's, then the next level's, then the rest."""
-    assert names(tree, in_walk_order(tree)) == ["b", "a", "y", "aa", "x"]
-    assert names(tree, by_name(tree)) == ["a", "b", "aa", "x", "y"]
+    assert names(tree, entries_in_walk_order(tree)) == ["b", "a", "y", "aa", "x"]
+    assert names(tree, entries_by_name(tree)) == ["a", "b", "aa", "x", "y"]
     assert names(tree, level_by_level(tree)) == ["b", "a", "y", "aa", "x"]
 
 
@@ -59,13 +59,13 @@ def test_a_level_is_done_before_the_next_begins():
         entry_rank=[0, 1, 0, 0, 0],
     )  # fmt: skip
     case = case_of(layout(nodes=leaves(1), entries=rows))
-    assert names(case, in_walk_order(case)) == ["a", "b", "aa", "x", "y"]
+    assert names(case, entries_in_walk_order(case)) == ["a", "b", "aa", "x", "y"]
     assert names(case, level_by_level(case)) == ["a", "b", "aa", "y", "x"]
 
 
 def test_numbers_are_given_in_the_order_of_the_copy(tree):
     """The first that is made gets 16, as on both file systems; the root stays 2, and children follow their folders."""
-    made = number_entries(tree, in_walk_order(tree)).entries
+    made = number_entries(tree, entries_in_walk_order(tree)).entries
     number = dict(zip(made["name"], made["file_id"], strict=True))
     parent = dict(zip(made["name"], made["parent_id"], strict=True))
     assert number == {"b": 16, "a": 17, "y": 18, "aa": 19, "x": 20}
@@ -76,14 +76,14 @@ def test_names_of_one_file_get_one_number():
     """A hard link is made when its first name is."""
     rows = entries((2, 40, "one", "file", 0), (2, 41, "other", "file", 0), (2, 40, "two", "file", 0))
     case = case_of(layout(nodes=leaves(1), entries=rows))
-    assert number_entries(case, in_walk_order(case)).entries["file_id"].to_list() == [16, 17, 16]
+    assert number_entries(case, entries_in_walk_order(case)).entries["file_id"].to_list() == [16, 17, 16]
 
 
 def test_what_no_walk_lists_is_made_last():
     """An entry whose folder is gone gets a number, too, behind all others."""
     rows = entries((77, 40, "lost", "file", 0), (2, 41, "found", "file", 0))
     case = case_of(layout(nodes=leaves(1), entries=rows))
-    made = number_entries(case, in_walk_order(case)).entries
+    made = number_entries(case, entries_in_walk_order(case)).entries
     assert dict(zip(made["name"], made["file_id"], strict=True)) == {"found": 16, "lost": 17}
 
 

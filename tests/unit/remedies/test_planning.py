@@ -249,7 +249,7 @@ def test_what_changes_nothing_is_not_served_again(apfs, monkeypatch):
     same = Changed((part,), least_s=0.0)
     fewer = Changed((trial.case.part(trial.case.reads[1:]),))
     served = [fewer, Changed((part, part)), Changed((replace(part, times=2.0),)), Changed((part,), error_share=0.1)]
-    served.append(Changed((replace(part, reads=trial.case.reads.paced(2.0)),)))
+    served.append(Changed((replace(part, reads=trial.case.reads.scale_host_time(2.0)),)))
     called = []
     monkeypatch.setattr(planning, "serve_change", lambda changed, _: called.append(changed))
     assert trial._serve(same) is trial.now
@@ -284,7 +284,7 @@ def test_what_is_no_layout_does_not_wear_off(pace):
 def test_a_listing_of_moved_nodes_is_the_one_that_a_new_walk_gives(name, lay_out, host):
     """Read by read, whether the nodes are visited again or not."""
     made = next(item for item in read_layouts(f"fixtures/images/{name}.img.zst") if item.entries.height)
-    moved = Case(made, DISK, "fts", host_profile(host)).laid_out("moved", lay_out)
+    moved = Case(made, DISK, "fts", host_profile(host)).lay_out("moved", lay_out)
     assert moved is not None
     again = trace(moved.layout, host=host)
     assert again.image_offset.tolist() != trace(made, host=host).image_offset.tolist()

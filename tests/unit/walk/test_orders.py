@@ -5,7 +5,7 @@ import pytest
 
 from layoutscope.walk import Work, host_profile, trace
 from layoutscope.walk.cache import select_spared
-from layoutscope.walk.directories import cached_share, entries_on_paths
+from layoutscope.walk.directories import entries_on_paths, share_still_cached
 from layoutscope.walk.host import property_values
 from layoutscope.walk.orders import model_of
 from tests.unit.walk.conftest import rows_read
@@ -295,11 +295,11 @@ def test_a_share_of_the_names_is_kept_where_not_all_have_room(apfs_plan):
         host = host_profile("macos", name_cache_entries=2, name_cache_keeps=keeps)
         took.append(trace(layout, order="paths", host=host, work=Work(paths=["a/x", "b"], warm=True)).after_us)
     assert (took[0] - took[1]) / 19 in (1, 2)
-    share = cached_share(200, 100)
+    share = share_still_cached(200, 100)
     assert share == pytest.approx(np.exp(-2 * (1 - share)))
     assert 0.2 < share < 0.21
-    assert cached_share(101, 100) > 0.95
-    assert cached_share(10**9, 100) < 1e-6
+    assert share_still_cached(101, 100) > 0.95
+    assert share_still_cached(10**9, 100) < 1e-6
 
 
 def test_cached_names_take_no_lock_of_the_file_system(apfs_plan):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from layoutscope.access.trace import interleaved
+from layoutscope.access.trace import interleave_touches
 from layoutscope.metrics.space import Pieces, edge_distance
 from layoutscope.structs.arrays import dense_codes, first_places, interleave
 from layoutscope.tables import NULL_ROW
@@ -21,7 +21,7 @@ def plain_merged(
     first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
 ) -> Touches:
     """Lay out touches by their places; the twin of the kernel."""
-    return interleaved([first, second], interleave([first_counts, second_counts]))
+    return interleave_touches([first, second], interleave([first_counts, second_counts]))
 
 
 def plain_inversions(permutation: NDArray[np.int64]) -> int:

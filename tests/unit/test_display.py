@@ -97,6 +97,7 @@ def test_every_object_is_a_short_line(results):
     assert len(kinds) > 30
 
 
+@pytest.mark.full
 def test_every_object_is_shown_in_a_notebook(results):
     """Each is HTML whose tags are closed, of its own size, that reaches no network."""
     for item in objects(results):

@@ -196,6 +196,7 @@ def test_a_stripe_is_told_without_a_queue():
         assert count_arms(plan.log)[0] == kind
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("profile", "mirror", "words"),
     [
@@ -286,6 +287,7 @@ def test_a_drive_that_keeps_nothing_on_arrival_is_told(found):
     assert "arrival" not in found.log.step
 
 
+@pytest.mark.full
 def test_a_drive_that_keeps_its_track_is_measured_as_well(drive):
     """Reads downwards, by which others are measured, are hits on it; turn, seeks, buffer and walks come out though."""
     keeping = FakeDrive(drive.with_figures(on_arrival="track"))
@@ -495,6 +497,7 @@ def test_segments_are_told_though_the_computer_is_late():
     assert sought[1] < punctual[1] / 2
 
 
+@pytest.mark.full
 def test_a_log_without_streams_or_hits_gives_a_profile(found):
     """What they tell is left as it is without; the turn and the seeks stay."""
     for gone in (("rates",), ("again",), ("again", "hits")):

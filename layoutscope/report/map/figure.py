@@ -390,7 +390,8 @@ def _layout(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], drive: 
                 "showline": True,
                 "linecolor": "rgba(128,136,148,.5)",
                 "showticklabels": is_last,
-                **({"title": {"text": "seconds since the start of the listing"}} if is_last else {}),
+                **_time_ticks(seconds),
+                **({"title": {"text": f"{time_unit(seconds)[1]} since the start of the listing"}} if is_last else {}),
                 **({"matches": "x2"} if number else {}),
             }
         layout["annotations"].append(_caption(disk, names[number], top - HEAD / whole))
@@ -450,8 +451,8 @@ def static(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]], *, is_on
     )
     ticks = [
         (0.0, "0", "start"),
-        *((tick / seconds, f"{tick:g}", "middle") for tick in _ticks(seconds)),
-        (1.0, "s", "end"),
+        *((tick / seconds, text, "middle") for tick, text in _ticks(seconds)),
+        (1.0, time_unit(seconds)[2], "end"),
     ]
     foot = f"<div></div>{_scale([(0.0, '0', 'start'), (1.0, '100 %', 'end')])}{_scale(ticks) if has_walks else ''}"
     kind = f"rows-{len(disks)}{'' if has_walks else ' alone'}"
@@ -465,10 +466,29 @@ def _scale(ticks: Sequence[tuple[float, str, str]]) -> str:
     return f'<svg class="scale" aria-hidden="true">{words}</svg>'
 
 
-def _ticks(seconds: float) -> list[float]:
-    """Return round times on the axis, but for its start and end."""
-    step = next(step for power in range(-6, 7) for one in (1, 2, 5) if seconds / (step := one * 10.0**power) <= 6)
-    return [step * number for number in range(1, int(0.93 * seconds / step) + 1)]
+TIME_UNITS: Final = ((7200, 3600, "hours", "h"), (120, 60, "minutes", "min"), (0, 1, "seconds", "s"))
+"""Units of the time axis: from how many seconds on, their length in seconds, their name and abbreviation."""
+
+
+def time_unit(seconds: float) -> tuple[int, str, str]:
+    """Return the length, name and abbreviation of the unit of an axis of this length."""
+    return next((length, name, short) for least, length, name, short in TIME_UNITS if seconds >= least)
+
+
+def _ticks(seconds: float) -> list[tuple[float, str]]:
+    """Return round times on the axis in seconds, with their text in the unit of the axis, but for its start and end."""
+    length = time_unit(seconds)[0]
+    end = seconds / length
+    step = next(step for power in range(-6, 7) for one in (1, 2, 5) if end / (step := one * 10.0**power) <= 6)
+    return [(step * number * length, f"{step * number:g}") for number in range(1, int(0.93 * end / step) + 1)]
+
+
+def _time_ticks(seconds: float) -> Fields:
+    """Return the ticks of an axis that is not in seconds; those of seconds are found by Plotly."""
+    if time_unit(seconds)[0] == 1:
+        return {}
+    ticks = [(0.0, "0"), *_ticks(seconds)]
+    return {"tickvals": [tick for tick, _ in ticks], "ticktext": [text for _, text in ticks]}
 
 
 def _static_row(

@@ -134,6 +134,20 @@ def test_rows_have_one_axis_of_positions_and_one_of_time(pair):
     assert [note["text"].partition(",")[0] for note in ends] == ["<b>HFS+: 667 ms</b>", "<b>APFS: 4.55 s</b>"]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "unit", "ticks"),
+    [(90.0, "seconds", None), (900.0, "minutes", ["0", "5", "10"]), (9000.0, "hours", ["0", "0.5", "1", "1.5", "2"])],
+)
+def test_long_times_are_shown_in_minutes_or_hours(pair, monkeypatch, seconds, unit, ticks):
+    """Of a long walk the axis has the unit of its label, in the figure and in the page without scripts."""
+    monkeypatch.setattr("layoutscope.report.map.figure.end_of", lambda *_: seconds)
+    layout = figure(pair, shares_of(pair))["layout"]
+    titles = [axis["title"]["text"] for name, axis in layout.items() if name.startswith("xaxis") and "title" in axis]
+    assert f"{unit} since the start of the listing" in titles
+    assert layout["xaxis2"].get("ticktext") == ticks
+    assert ">min<" in static(pair, shares_of(pair)) or unit != "minutes"
+
+
 def test_nothing_is_unknown_or_damaged_on_a_sound_disk(result):
     """Both fixtures were read whole: neither word nor color says otherwise."""
     disk, shares = _held(result)

@@ -19,6 +19,12 @@ const NEAR = 9;
 const TURN = 200;
 /** Labels of walks that end beyond this share of the axis stand before their end. */
 const LABEL_TURNS = 0.38;
+/** Units of the time axis: from how many seconds on, their length, their name. */
+const TIME_UNITS: [number, number, string][] = [
+  [7200, 3600, "hours"],
+  [120, 60, "minutes"],
+  [0, 1, "seconds"],
+];
 /** Letters of a caption take about so many pixels. */
 const LETTER = 6.6;
 
@@ -126,7 +132,7 @@ export class Figure {
       const axis = layout[key] as Fields;
       if (key.startsWith("yaxis")) layout[key] = { ...axis, range: [low / unit, high / unit] };
       else if (/^xaxis\d*[02468]$/.test(key))
-        layout[key] = { ...axis, range: [from, to], ...(isNarrow && axis.title ? { title: { text: "seconds" } } : {}) };
+        layout[key] = { ...axis, range: [from, to], ...timeTicks(from, to, isNarrow, !!axis.title) };
       else if (key.startsWith("xaxis") && isNarrow) layout[key] = { ...axis, tickvals: [0], title: { text: "" } };
     }
     const most = Math.floor((width - 70) / LETTER);
@@ -271,4 +277,22 @@ function ends(seen: number[]): [number, number] {
 function cut(text: string, most: number): string {
   const letters = text.match(/&\w+;|./gu) ?? [];
   return letters.length > most ? `${letters.slice(0, Math.max(1, most - 1)).join("")}…` : text;
+}
+
+/** Round times in the unit of what is seen; those of seconds are found by Plotly. */
+function timeTicks(from: number, to: number, isNarrow: boolean, isTitled: boolean): Fields {
+  const [, length, name] = TIME_UNITS.find(([least]) => to - from >= least)!;
+  const title = isTitled ? { title: { text: isNarrow ? name : `${name} since the start of the listing` } } : {};
+  if (length === 1) return { tickmode: "auto", ...title };
+  const rough = (to - from) / length / (isNarrow ? 5 : 8);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((one) => one * power >= rough)!;
+  const first = Math.ceil(from / length / step);
+  const numbers = Array.from({ length: Math.floor(to / length / step) - first + 1 }, (_, i) => (first + i) * step);
+  return {
+    tickmode: "array",
+    tickvals: numbers.map((one) => one * length),
+    ticktext: numbers.map((one) => String(Number(one.toPrecision(6)))),
+    ...title,
+  };
 }

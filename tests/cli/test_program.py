@@ -15,6 +15,7 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import write
 from layoutscope.api.explain import glossary_text
 from layoutscope.filesystems.registry import finding_codes
+from layoutscope.image.cache import SEAL
 from layoutscope.metrics import DEFINITIONS
 from layoutscope.remedies.case import OTHER, all_words
 from layoutscope.results.check import ADVICE, what_to_do
@@ -145,9 +146,10 @@ def test_the_cache_is_used_shown_and_cleared(run, tmp_path, monkeypatch):
     assert "0 images" in run("cache").stdout
     first = run("scan", PACKED).stdout
     (kept,) = folder.glob("*.raw")
-    before = kept.stat().st_mtime_ns
+    seal = kept.with_suffix(SEAL)
+    before = seal.stat().st_mtime_ns
     assert run("scan", PACKED).stdout == first
-    assert kept.stat().st_mtime_ns > before
+    assert seal.stat().st_mtime_ns > before
     assert "hfsplus-scattered.img.zst: " in run("cache").stdout
     shown = json.loads(run("cache", "show", "--json").stdout)
     assert [item["size_bytes"] for item in shown["images"]] == [kept.stat().st_size]

@@ -168,7 +168,7 @@ def test_damage_stands_before_any_time(results):
     assert text.index(words) < text.index("Listing what was read takes")
     assert "At least 3 files and folders are missing" in text
     assert "amage found" not in text
-    for command in ("check IMAGE", "scan IMAGE --sweep", "checkpoints IMAGE"):
+    for command in ("check IMAGE", "scan IMAGE --sweep", "inspect IMAGE --states"):
         assert f"  layoutscope {command}  # " in text.replace(APFS, "IMAGE")
     assert "Why" not in text
     assert "What helps" not in text

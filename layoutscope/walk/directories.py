@@ -374,7 +374,7 @@ def share_still_cached(names: int, room: int) -> float:
     chance, a name is left over from the last pass with the chance that none of the misses since then took its place:
     ``h = (1 - 1 / room) ** ((1 - h) * names)``, which is solved here.
 
-    >>> round(cached_share(277_800, 263_168), 2), share_still_cached(10, 0)
+    >>> round(share_still_cached(277_800, 263_168), 2), share_still_cached(10, 0)
     (0.9, 0.0)
     """
     share = 0.0

@@ -172,13 +172,13 @@ def description(text: str) -> str:
 
 
 def field_text(kind: Any, name: str) -> str:
-    """Return what the docstring of a class says of a field; of structs it has the comments at their fields."""
+    """Return the description of a field from the docstring of its class; structs have comments at their fields."""
     return field_texts(kind).get(name, "")
 
 
 @cache
 def field_texts(kind: Any) -> dict[str, str]:
-    """Return what the docstring of a class says of each field."""
+    """Return the description of each field from the docstring of a class."""
     parts = re.split(r"^(\w+(?:, \w+)*) :.*\n", inspect.getdoc(kind) or "", flags=re.MULTILINE)
     found = zip(parts[1::2], parts[2::2], strict=True)
     return {name: description(text) for listed, text in found for name in listed.split(", ")}

@@ -119,7 +119,7 @@ def _part(name: str, before: float, after: float, first: Cost, last: Cost) -> tu
 def format_difference(seconds: float) -> str:
     """Show a difference with its sign.
 
-    >>> signed_seconds(1.5), signed_seconds(-0.02), format_difference(0)
+    >>> format_difference(1.5), format_difference(-0.02), format_difference(0)
     ('+1.50 s', '-20 ms', '0 s')
     """
     if not seconds:

@@ -78,7 +78,7 @@ MAX_ROWS: Final = 16
 """Disks of a figure; a page says how many more it has, and shows their cells."""
 
 # Pixels of the figure: above each row, below the last one, beside the axes.
-HEAD, FOOT, LEFT, RIGHT = 44, 44, 62, 18
+HEAD, FOOT, LEFT, RIGHT = 44, 44, 62, 22
 WIDTH: Final = 1100
 """Pixels of a picture's width."""
 

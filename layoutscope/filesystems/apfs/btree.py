@@ -295,7 +295,7 @@ def _find_ends(slots: nodes.Slots, keys: NDArray[np.uint64], num_nodes: int) -> 
     longest_key = np.zeros(num_nodes, np.int32)
     if len(filled):
         longest_key[filled] = np.maximum.reduceat(slots.key_len, first[filled])
-    # Equal numbers are in order: for example, two names in one directory differ only in bits that the number omits.
+    # Equal numbers are in order: for example, two names in one directory differ in a part that the number omits.
     descends = np.flatnonzero(keys[1:] < keys[:-1])
     is_disordered = np.zeros(num_nodes, np.bool_)
     is_disordered[slots.node[descends[slots.node[descends] == slots.node[descends + 1]]]] = True

@@ -54,7 +54,7 @@ Halves = tuple[Half, Half | None]
 
 
 class NoMap(Struct, frozen=True):
-    """Replaces the head of an object map that cannot be used."""
+    """Replaces the header of an object map that cannot be used."""
 
     tree_oid: int = 0
     snapshot_tree_oid: int = 0
@@ -282,7 +282,7 @@ def newest_xid(area: DescriptorArea) -> int:
 
 
 def report_changes(container: Container) -> None:
-    """Report whether a newer transaction appeared since the container was opened."""
+    """Report a newer transaction that appeared since the container was opened."""
     before = newest_xid(container.area)
     try:
         after = newest_xid(read_descriptor_area(container.blocks, container.area.paddr))
@@ -388,7 +388,7 @@ def _witnesses(
 
 
 def _is_copy(source: Source, where: int, superblock: ApfsContainer.NxSuperblock, *, same_xid: bool) -> bool:
-    """Return whether a sound superblock of the same container is at an offset, if requested of the same transaction."""
+    """Return whether a sound superblock of the same container, optionally of the same transaction, is at an offset."""
     try:
         other = parse_superblock(source, where)
     except FormatError:

@@ -340,7 +340,7 @@ RESOURCE_FORK = "com.apple.ResourceFork"
 
 
 DATA, ORPHAN = 0, 1
-"""Places in the list of forks."""
+"""Positions in the list of forks."""
 
 
 class Streams(Struct, frozen=True):

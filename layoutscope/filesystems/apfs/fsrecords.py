@@ -575,7 +575,7 @@ class Loss(Struct, frozen=True):
     """A subtree that cannot be read."""
 
     node_id: int  # its topmost node
-    level: int  # level of that node, 0 at the leaf
+    level: int  # level of that node, 0 for leaves
     # low, high: its keys are in the half-open range from `low` to `high`, as `low_keys` counts
     low: int
     high: int

@@ -176,7 +176,7 @@ class Sizes(Struct, frozen=True):
 
 
 def node_heads(buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    """Decode the heads of many nodes."""
+    """Decode the headers of many nodes."""
     return decode_columns(BTREE_NODE, buffer, starts, HEAD_FIELDS)
 
 

@@ -214,7 +214,7 @@ def _map_by_root(store: Store, swept: Swept, root_tree_oid: int, max_xid: int) -
 
 
 def map_of(copies: Swept) -> ObjectMap:
-    """Return an object map of some objects, one copy of each, that belong to no leaf of a map's tree."""
+    """Return an object map with one mapping per copy; the mappings belong to no leaf of a tree."""
     none, unknown = np.zeros(len(copies), bool), np.full(len(copies), -1, np.int64)
     return ObjectMap(
         join("omap", []), copies.oid, copies.xid, copies.paddr, copies.size_bytes, none, none, none, unknown

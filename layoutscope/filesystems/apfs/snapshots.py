@@ -58,7 +58,7 @@ def count_dropped_nodes(
     state: Volume,
     nodes: NodeRows,
 ) -> Details:
-    """Count the nodes of an older state's file-system tree that the newest state no longer has."""
+    """Count the nodes of an older state's file-system tree that are not in the newest state any more."""
     if newest is None:
         return {}
     held = np.empty(0, np.uint64)

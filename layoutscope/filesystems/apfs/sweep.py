@@ -81,7 +81,7 @@ class Swept(Rows, frozen=True):
 
     @property
     def is_node(self) -> NDArray[np.bool_]:
-        """Marks the nodes."""
+        """Whether each object is a node."""
         result: NDArray[np.bool_] = np.isin(self.kind, [int(KINDS.btree), int(KINDS.btree_node)])
         return result
 

@@ -241,7 +241,7 @@ def is_encrypted(volume: Volume) -> bool:
 
 def cipher_of(
     container: Container,
-    volume: Volume,  # return None if it is not encrypted
+    volume: Volume,  # the volume; if it is not encrypted, the result is None
     password: str | None,
 ) -> Cipher | None:
     """Find the key of an encrypted volume; without one the volume stays locked, and a finding gives the reason."""

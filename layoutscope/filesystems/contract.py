@@ -1,8 +1,8 @@
-"""What a file system is to everything outside of its package.
+"""The interface of a file system to all code outside of its package.
 
-One object a file system answers every question about it: how it is recognised, read, checked, shown and walked.
-Nobody else compares its name. Objects are found through :mod:`layoutscope.filesystems.registry`, and must be cheap to
-make: what reads a volume is imported when one is read.
+Each file system has one object that recognises, reads, checks, shows and lists its volumes. No other code tests for the
+name of a file system. Objects are found through :mod:`layoutscope.filesystems.registry`, and must be cheap to create:
+the code that reads a volume is imported when a volume is read.
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 Row = dict[str, Any]
-"""Row of a table."""
+"""A row of a table."""
 
 Piece = tuple[int, int]
-"""Address on the image and length, in bytes."""
+"""Offset in the image and length, in bytes."""
 
 
 class VolumeRequest(Struct, frozen=True):
-    """What is to be read, and how."""
+    """A volume or container to read, with the options for reading it."""
 
     source: Source  # the image
-    image_offset: int = 0  # where the volume or container starts, in bytes
-    size_bytes: int | None = None  # bytes that it has at most, where it ends before the image does
-    stack: tuple[str, ...] = ()  # the layers from the image down to it, its own label last
-    first_volume: int = 1  # number of its first volume on the image; the first of all is 1
-    sweep: bool = False  # whether everything is looked at for nodes, to rebuild broken trees and to count old copies
-    # the other image of a set of devices, and where the part on it starts; only if `second` is among the options that
-    # the file system understands
+    image_offset: int = 0  # start of the volume or container, in bytes
+    size_bytes: int | None = None  # its maximum size in bytes, if it ends before the image does
+    stack: tuple[str, ...] = ()  # the layers from the image to the volume, its own label last
+    first_volume: int = 1  # number of its first volume on the image, counted from 1
+    sweep: bool = False  # whether to search all blocks for nodes, to rebuild broken trees and to count old copies
+    # the other image of a set of devices, and the offset of the part on it; only for file systems with an option
+    # `second`
     second: tuple[Source, int] | None = None
-    # its own options (`Traits.options`), as given or with their defaults
+    # options of the file system (`Traits.options`), as given or with their defaults
     options: Mapping[str, Any] = field(default_factory=dict)
-    # whether a map or the caller says where it starts; what is read without its headers is uncertain otherwise
+    # whether a partition map or the caller gives the start; otherwise, contents read without headers are uncertain
     is_start_named: bool = True
-    # where reading leaves, by `image_offset`, what a check of the same place can take up, so that nothing is read
-    # twice; None where no check follows
+    # contents by `image_offset`, which a later check of the same volume reuses instead of reading again; None if no
+    # check follows
     kept: dict[int, Any] | None = None
 
     def keep(self, contents: object, marks: Sequence[Callable[[], None]]) -> None:
-        """Leave what was read to a check that follows, if one does.
+        """Keep the contents for a later check, if there will be one.
 
-        The marks drop what comparing for the tables wrote down since: a check says the same more exactly.
+        `marks` remove the findings of comparisons made for the tables, which a check reports more precisely.
         """
         if self.kept is not None:
             self.kept[self.image_offset] = contents, marks
 
     def take_up(self) -> Any:
-        """Take what reading left, as it was before anything was compared; None if there is nothing."""
+        """Return the kept contents, in their state before any comparison; None if there are none."""
         contents, marks = (self.kept or {}).pop(self.image_offset, (None, ()))
         for forget in marks:
             forget()
@@ -71,188 +71,189 @@ class VolumeRequest(Struct, frozen=True):
 
 
 class Unchecked(Struct, frozen=True):
-    """A rule that could not be checked on all its subjects."""
+    """A rule that could not be checked on all objects that it applies to."""
 
     rule: str  # its name
-    reason: str  # why, as what follows "because"
+    reason: str  # the reason, as a clause after "because"
 
 
 class Checked(Struct, frozen=True):
-    """The result of a check of one volume, or of a container outside of its volumes."""
+    """The result of checking one volume, or the parts of a container outside of its volumes."""
 
-    findings: tuple[Finding, ...] = ()  # everything that is wrong
-    num_rules: int = 0  # how many rules there are for it
-    unchecked: tuple[Unchecked, ...] = ()  # those of them that did not run, or saw a part alone
+    findings: tuple[Finding, ...] = ()  # all problems
+    num_rules: int = 0  # number of rules that apply to it
+    unchecked: tuple[Unchecked, ...] = ()  # rules that did not run, or that covered only a part
 
 
 class ReadableState(Struct, frozen=True):
-    """A state of a container or volume."""
+    """A readable state of a container or volume."""
 
     kind: Literal["checkpoint", "snapshot"]  # of the whole container, or of one volume
-    label: str  # transaction of a checkpoint, name of a snapshot; of snapshots that are lost, how many
+    label: str  # transaction of a checkpoint, or name of a snapshot; for lost snapshots, their number
     xid: int  # transaction; 0 if unknown
-    volume: str  # name of the snapshot's volume; of a checkpoint, the names of its volumes
-    time_ns: int  # nanoseconds since 1970: creation, or the last change of a volume; 0 if unknown
-    is_complete: bool  # whether all superblocks and object maps that lead to it are still there
-    num_nodes: int  # nodes of its main trees that its object maps still name
-    num_sound_nodes: int  # those of them that hold what they should
+    volume: str  # name of the snapshot's volume, or names of a checkpoint's volumes
+    time_ns: int  # nanoseconds since 1970: creation, or last change of a volume; 0 if unknown
+    is_complete: bool  # whether all superblocks and object maps that lead to it still exist
+    num_nodes: int  # number of nodes of its main trees in its object maps
+    num_sound_nodes: int  # number of those nodes that are still sound
 
 
 class InodeStats(NamedTuple):
-    """What inode records hold that no table does; arrays of one length, one row per record."""
+    """Fields of inode records that no table contains; arrays of one length, one row per record."""
 
     file_id: NDArray[np.uint64]  # CNID or inode number
-    mode: NDArray[np.uint16]  # type and permissions as `st_mode` has them; 0 where a record has none
+    mode: NDArray[np.uint16]  # type and permissions as in `st_mode`; 0 if a record has none
     # user_id, group_id: owners
     user_id: NDArray[np.uint32]
     group_id: NDArray[np.uint32]
-    # access_us, change_us: last access, and last change of the record, in microseconds since 1970; `NO_TIME` where none
+    # access_us, change_us: last access, and last change of the record, in microseconds since 1970; `NO_TIME` if none
     # was written
     access_us: NDArray[np.int64]
     change_us: NDArray[np.int64]
 
 
 NO_TIME: Final = -(2**63)
-"""In place of a time that was never written."""
+"""Value for a time that was never written."""
 
 
 class View(Protocol):
-    """The bytes of a volume as its reader saw them, and the structures in them, for people who look at places."""
+    """The bytes of a volume as its reader sees them, and their structures, for display."""
 
     def read(self, row: Row, piece: Piece) -> bytes:
-        """Read a piece of what a row of nodes or regions names: after a journal's replay, decrypted."""
+        """Read a piece of the node or region in a row, after replaying the journal and decrypting."""
 
     def describe_node(self, data: bytes, tree: str) -> list[Described]:
-        """List the structures of a whole node, its head first; addresses count from its start."""
+        """List the structures of a whole node, header first; addresses count from its start."""
 
     def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:
-        """Decode the records of a whole node as reading does, and parse them: their number, and what differs."""
+        """Decode a whole node's records as in reading, and parse them; return their number and the differences."""
 
     def describe_region(self, data: bytes, type_name: str) -> list[Described]:
-        """List the structures of a region, where it has any."""
+        """List the structures of a region, if it has any."""
 
     def is_about(self, record: Described, file_id: int) -> bool:
-        """Whether a described record belongs to a file."""
+        """Return whether a described record belongs to a file."""
 
     def decode_field(self, part: Described, field: FieldValue) -> str:
-        """Return the meaning of a time or a mode; empty for other fields, and for times that were never set."""
+        """Return the meaning of a time or a mode; empty for other fields, and for unset times."""
 
     def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats | None:
-        """Decode the inode records of leaves, whole nodes of shape (n, node_size); None where nothing more is in them.
+        """Decode the inode records of leaves, whole nodes of shape (n, node_size); None if they have no further fields.
 
-        Parts of a record outside its node are left out.
+        Records whose fixed part does not fit into their node are skipped.
         """
 
 
 class PlainView(Struct, frozen=True):
-    """A view of the raw bytes, whose structures are not shown."""
+    """A view of the raw bytes, without structures."""
 
     source: Source  # the image
 
     def read(self, row: Row, piece: Piece) -> bytes:  # noqa: ARG002  (every row is on the one image)
-        """Read a piece."""
+        """Read a piece of the image."""
         return self.source.read(*piece)
 
     def describe_node(self, data: bytes, tree: str) -> list[Described]:  # noqa: ARG002  (it has no description)
-        """Describe nothing."""
+        """Return an empty list."""
         return []
 
     def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:  # noqa: ARG002  (nothing is decoded)
-        """Compare nothing."""
+        """Return no records and no differences."""
         return 0, []
 
     def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (it has no description)
-        """Describe nothing."""
+        """Return an empty list."""
         return []
 
     def is_about(self, record: Described, file_id: int) -> bool:  # noqa: ARG002  (there are no records)
-        """Say no."""
+        """Return False."""
         return False
 
     def decode_field(self, part: Described, field: FieldValue) -> str:  # noqa: ARG002  (there are no fields)
-        """Decode nothing."""
+        """Return an empty text."""
         return ""
 
     def inode_stats(self, nodes: NDArray[np.uint8]) -> None:
-        """Decode nothing."""
+        """Return None."""
 
 
 class FileSystem(Protocol):
-    """A file system: what it is called, and what can be done with a volume of it."""
+    """A file system: its names, and the operations on its volumes."""
 
     @property
     def name(self) -> str:
-        """Word of the tables, captures and JSON."""
+        """Name in tables, captures and JSON."""
 
     @property
     def traits(self) -> Traits:
-        """What is known of it without a volume."""
+        """Facts about it that need no volume."""
 
     @property
     def hosts(self) -> Mapping[str, DriverProperties]:
-        """What its driver does on each host, by the host's name; users change it property by property."""
+        """Behaviour of its driver on each host, by the host's name; users can change single properties."""
 
     @property
     def host_sources(self) -> Mapping[str, tuple[str, str]]:
-        """Where the values of these properties come from, on Linux and macOS.
+        """Sources of these properties on Linux and macOS.
 
-        Costs share the entry under the file system's name; one with another source has its own, as ``name.cost``.
+        Costs share the entry with the file system's name. A cost from another source has its own entry, ``name.cost``.
         """
 
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
-        """Recognise by content whether a stretch holds it, or a relative of it that is only named.
+        """Recognise the file system, or a related one that cannot be read, from the content of a stretch.
 
-        It is asked to be `thorough` where nothing at all was recognised at the usual places. Then copies of a lost
-        header count too: they may be left over from before the stretch was formatted for something else.
+        Callers set `thorough` if nothing was recognised at the usual places. Then copies of a lost header also count,
+        although they may be left over from before the stretch was formatted for another file system.
         """
 
     def find_in(self, stretch: Window, data: NDArray[np.uint8], offset: int) -> list[Content]:
-        """Find volumes whose structures are in `data`, a piece of a stretch that no map divides.
+        """Find volumes whose structures are in `data`, a piece of a stretch without a partition map.
 
-        The piece begins with a sector, at a byte `offset` of the stretch, from which what confirms a start is read. A
-        start that nothing confirms is a finding ``start-uncertain`` of its content.
+        The piece begins at a sector, at byte `offset` of the stretch. Structures that confirm a start are read from the
+        stretch. An unconfirmed start gets a finding ``start-uncertain``.
         """
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:
-        """Read a volume, or a container's own layout and then those of its volumes.
+        """Read a volume, or a container's own layout followed by those of its volumes.
 
         Raises
         ------
         FormatError
-            If there is nothing to start from; what can be survived is among the findings of the layouts.
+            If there is no usable start; other damage is reported in the findings of the layouts.
         UsageError
-            If a state was asked for that does not exist.
+            If the requested state does not exist.
         """
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
-        """Check all that can be checked; of each layout that :meth:`read` made what is wrong with it."""
+        """Run all possible checks; return one result per layout of :meth:`read`."""
 
     def explained(self, findings: Sequence[Finding], volumes: Sequence[str] = ()) -> tuple[Finding, ...]:
-        """Name the causes of each finding of a volume, or of a container, that may follow from others.
+        """Name the possible causes of findings of a volume or container that may follow from other findings.
 
-        `volumes` gives the volume of each finding in a container, and is empty for the container's own.
+        `volumes` gives the volume of each finding in a container. It is empty for the container's own findings.
         """
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
-        """Open the bytes of a volume for people who look at single structures."""
+        """Open the bytes of a volume for the display of single structures."""
 
     def is_second(self, request: VolumeRequest) -> bool:
-        """Whether the image that was named holds the second device of the set that both images make."""
+        """Return whether the image named first holds the second device of the set of both images."""
 
     def states(self, request: VolumeRequest) -> list[ReadableState]:
-        """List the older states that can be read, the newest first; nothing where none are kept."""
+        """List the older states that can be read, newest first; empty if the file system keeps none."""
 
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
-        """Model the entries of any volume as a volume of this file system; None if that is not modelled."""
+        """Model the entries of any volume as a volume of this file system; None if that is not supported."""
 
     def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
-        """Lay the entries out as a host's driver does that makes them one by one, in the order of their numbers.
+        """Lay out the entries as a host's driver does when it creates them one by one, in the order of their numbers.
 
-        The likeliest layout first, then what else it could be; nothing where that driver's way is not known.
+        The most likely layout is first, followed by alternatives. The result is empty if the driver's method is
+        unknown.
         """
 
     def written_by(self, layout: VolumeLayout) -> str:
-        """Name the host whose driver wrote a volume last, from the volume's traces; empty if there are none."""
+        """Return the host whose driver last wrote a volume, from the volume's traces; empty if there are none."""
 
     def driver(self, host: HostProfile) -> Driver:
-        """Say what a host touches on it for a look-up, a listing, a mount, and what that costs."""
+        """Return a host's accesses for a look-up, a listing and a mount, and their costs."""

@@ -1,4 +1,4 @@
-"""What a stretch of bytes holds, and how a structure at a fixed place identifies it."""
+"""Contents of a stretch of bytes, and their recognition by structures at fixed offsets."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ if TYPE_CHECKING:
     from layoutscope.structs.recordtypes import RecordType
 
 SECTOR_BYTES: Final = 512
-"""The smallest unit in which maps place partitions."""
+"""The smallest unit in which partition maps place partitions."""
 CHUNK_BYTES: Final = 4 * 1024**2
 MAX_HITS: Final = 256
-"""Sectors of a piece that are looked at more closely: a sound disk has fewer, a hostile one any number."""
+"""Maximum number of sectors per piece to examine: a sound disk has fewer matches, a hostile one any number."""
 
 
 class MapRegion(Struct, frozen=True):
-    """A structure around volumes, of a partition map or a wrapper, so that pictures can show it."""
+    """A structure outside of volumes, from a partition map or a wrapper, for display."""
 
-    type: str  # what it is, such as `gpt-header`, `mbr` or `apm`
+    type: str  # its type, such as `gpt-header`, `mbr` or `apm`
     # image_offset, length_bytes: bytes from the start of the image
     image_offset: int
     length_bytes: int
-    owner: str  # which copy or link, in words
+    owner: str  # which copy or link, as text
 
 
 class Content(NamedTuple):
-    """What was found in a stretch of bytes."""
+    """A recognised content of a stretch of bytes."""
 
-    kind: str  # name of a file system that is read, the slug of one that is not, or `unknown`
-    label: str  # the same for people
-    # volume_offset, size_bytes: where it starts in the stretch, and its size, in bytes
+    kind: str  # name of a readable file system, slug of an unreadable one, or `unknown`
+    label: str  # label for users
+    # volume_offset, size_bytes: its start in the stretch, and its size, in bytes
     volume_offset: int
     size_bytes: int
-    layers: tuple[str, ...] = ()  # what it is wrapped in
-    name: str = ""  # of the wrapper
+    layers: tuple[str, ...] = ()  # the layers that wrap it
+    name: str = ""  # name from the wrapper
     regions: tuple[MapRegion, ...] = ()  # the wrapper's own structures
-    findings: tuple[Finding, ...] = ()  # what is wrong with its signature
-    about: str = ""  # what else is known of something that is not read, in words
+    findings: tuple[Finding, ...] = ()  # problems with its signature
+    about: str = ""  # further facts about content that is not read, as text
 
 
 def parse_at(
     stretch: Source,
     record_type: RecordType,
-    volume_offset: int,  # where it would stand, in bytes from the start of the stretch
+    volume_offset: int,  # its expected offset, in bytes from the start of the stretch
 ) -> Any | None:
-    """Parse a structure if it is there.
+    """Parse a structure if it is present.
 
-    None where the stretch ends before, or the bytes are not such a structure.
+    Return None if the stretch ends before it, or if the bytes are not such a structure.
     """
     length = record_type.width
     if not 0 <= volume_offset <= stretch.size_bytes - length:
@@ -72,9 +72,9 @@ def parse_at(
 
 
 def stored_pieces(source: Source, start: int, stop: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Yield offset and bytes of what is stored of a stretch, in large reads of whole sectors.
+    """Yield offset and bytes of the stored parts of a stretch, in large reads of whole sectors.
 
-    Holes of sparse files and areas that were never read are passed over.
+    Holes of sparse files and areas that were never read are skipped.
     """
     skipped = np.concatenate([source.holes, source.unread_ranges()])
     whole = arrays.runs_of(np.array([start]), np.array([min(stop, source.size_bytes) - start]))
@@ -86,9 +86,9 @@ def stored_pieces(source: Source, start: int, stop: int) -> Iterator[tuple[int, 
 
 
 def sectors_with(data: NDArray[np.uint8], offset: int, place: int, magic: bytes) -> list[int]:
-    """List the sectors of a piece that have some bytes at a place.
+    """List the sectors of a piece that have given bytes at a given position.
 
-    Where the sectors start, counted like `offset`.
+    Return the start of each sector, counted like `offset`.
     """
     sectors = data[: len(data) // SECTOR_BYTES * SECTOR_BYTES].reshape(-1, SECTOR_BYTES)
     are_equal = (sectors[:, place : place + len(magic)] == np.frombuffer(magic, np.uint8)).all(axis=1)

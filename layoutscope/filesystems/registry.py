@@ -1,6 +1,6 @@
-"""Which file systems there are: those of this package, and those of installed ones that join.
+"""The registry of file systems: those of this package, and those of other installed packages.
 
-A package joins with an entry point of the group ``layoutscope.filesystems`` that names its
+A package adds a file system with an entry point of the group ``layoutscope.filesystems`` that names its
 :class:`~layoutscope.filesystems.contract.FileSystem`::
 
     [project.entry-points."layoutscope.filesystems"]
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 GROUP: Final = "layoutscope.filesystems"
 
 BUILT_IN: Final = ("layoutscope.plugins.apfs:APFS", "layoutscope.plugins.hfsplus:HFSPLUS")
-"""In the order in which they are asked what a stretch holds.
+"""In the order in which they probe a stretch.
 
-A volume that was converted from HFS+ to APFS keeps the old copy of the volume header at its end, by which HFS+ is
-recognised as a last resort: APFS must be tried first.
+A volume that was converted from HFS+ to APFS keeps the old copy of the volume header at its end. HFS+ is recognised by
+this copy as a last resort, so APFS must be tried first.
 """
 
 _joined: list[FileSystem] = []
@@ -42,7 +42,7 @@ _joined: list[FileSystem] = []
 
 @cache
 def _load_installed() -> tuple[FileSystem, ...]:
-    """Load those of this package, then those of others."""
+    """Load this package's file systems, then those of other packages."""
     built_in = (path.partition(":") for path in BUILT_IN)
     own = [getattr(import_module(module), name) for module, _, name in built_in]
     return (*own, *_load_of_other_packages())
@@ -51,8 +51,8 @@ def _load_installed() -> tuple[FileSystem, ...]:
 def _load_of_other_packages() -> list[FileSystem]:
     """Load the file systems of installed packages.
 
-    To ask the import system for entry points takes as long as half of ``--help``, and as a rule there are none: so the
-    files in which installers list them are looked through first, if packages are in folders.
+    Querying the import system for entry points takes half as long as ``--help``, and usually there are none. So the
+    files in which installers list them are searched first, if packages are in folders.
     """
     places = [place for place in map(Path, sys.path) if place.exists()]
     listed = [file for place in places for file in place.glob("*-info/entry_points.txt")]
@@ -65,7 +65,7 @@ def _load_of_other_packages() -> list[FileSystem]:
 
 
 def _load(point: EntryPoint) -> FileSystem | None:
-    """Load what a package announces; one that is broken is named and left out, and the others still read."""
+    """Load a package's file system; warn about a broken one and skip it, so the others still work."""
     try:
         filesystem: FileSystem = point.load()
     except Exception as error:  # noqa: BLE001  # whatever a stranger's module does when it is imported
@@ -79,7 +79,7 @@ def _lists_one(file: Path) -> bool:
 
 
 def filesystems() -> tuple[FileSystem, ...]:
-    """Return all file systems, in the order in which they are asked what a stretch holds."""
+    """Return all file systems, in the order in which they probe a stretch."""
     return (*_load_installed(), *_joined)
 
 
@@ -101,7 +101,7 @@ def filesystem_of(layout: VolumeLayout) -> FileSystem:
 
 @contextmanager
 def joined(newcomer: FileSystem) -> Iterator[FileSystem]:
-    """Let a file system join for a while, for programs and tests that bring their own."""
+    """Add a file system temporarily, for programs and tests that provide their own."""
     if newcomer.name in filesystem_names():
         raise ValueError(f"there is a file system {newcomer.name!r} already")
     _joined.append(newcomer)
@@ -112,22 +112,22 @@ def joined(newcomer: FileSystem) -> Iterator[FileSystem]:
 
 
 def labels() -> tuple[str, ...]:
-    """Return what people call the file systems, the ones that are asked last first."""
+    """Return the names of the file systems for users, in the reverse order of probing."""
     return tuple(item.traits.label for item in reversed(filesystems()))
 
 
 def variants() -> tuple[str, ...]:
-    """Return what people call the file systems and their variants, in the order of :func:`labels`."""
+    """Return the names of the file systems and their variants for users, in the order of :func:`labels`."""
     return tuple(label for item in reversed(filesystems()) for label in item.traits.labels)
 
 
 def find_promised(scheme: Scheme, type_name: str) -> FileSystem | None:
-    """Return the file system that a type of partitions announces, None if it is another's."""
+    """Return the file system that a partition type identifies, None if there is none here."""
     return next((item for item in filesystems() if item.traits.partition_types.named(scheme, type_name)), None)
 
 
 def read_options() -> dict[str, tuple[ReadOption, tuple[str, ...]]]:
-    """Return the options of reading that single file systems have, by name, with the labels of those that have them."""
+    """Return the options for reading that only some file systems have, by name, with the labels of these."""
     found: dict[str, tuple[ReadOption, tuple[str, ...]]] = {}
     for item in filesystems():
         for option in item.traits.options:
@@ -139,12 +139,12 @@ def read_options() -> dict[str, tuple[ReadOption, tuple[str, ...]]]:
 
 
 def finding_codes() -> dict[str, str]:
-    """Return every code of findings and what it means, those of the file systems among them."""
+    """Return every finding code and its meaning, including those of the file systems."""
     filesystems()
     return dict(findings.CODES)
 
 
 def refusals() -> dict[str, str]:
-    """Return every code of what is refused on purpose and what it means, those of the file systems among them."""
+    """Return every code of a deliberate refusal and its meaning, including those of the file systems."""
     filesystems()
     return dict(errors.REFUSALS)

@@ -1,7 +1,7 @@
-"""Static facts about each file system: names, words, colours, types of partitions, feature bits.
+"""Static facts about each file system: names, terms, partition types, feature bits.
 
-Each file system has one table of the bits by which a volume or container says what it uses, in its ``features`` module;
-docs/reference/features.md is made from it and the bits' meanings.
+The ``features`` module of each file system has one table of its feature bits, by which a volume or container declares
+what it uses. docs/reference/features.md is generated from this table and the meanings of the bits.
 """
 
 from __future__ import annotations
@@ -19,122 +19,122 @@ if TYPE_CHECKING:
 Scheme = Literal["gpt", "apm", "mbr"]
 
 OptionKind = Literal["number", "text", "switch", "secret", "image"]
-"""The command line also takes a secret from a file; an image is opened as the other device of a set."""
+"""The command line also accepts a secret from a file. An image is opened as the other device of a set."""
 
-# Without slots, for which a class is built twice: helps and usage errors need all of these.
+# No slots: they create each class twice, which costs time, and help texts and usage errors need all of these classes.
 
 
 @dataclass(frozen=True)
 class TreeTraits:
-    """One of a file system's trees, or what is used in place of one."""
+    """One of a file system's trees, or a structure in place of a tree."""
 
-    name: str  # as in the tables
-    label: str  # as the legend of the map calls it
-    # `main` is what an enumeration walks: names and inodes. `map` holds the addresses of others' nodes.
+    name: str  # name in the tables
+    label: str  # label in the legend of the map
+    # `main` has names and inodes, which listings read. `map` holds the addresses of other trees' nodes.
     role: Literal["main", "map", "other"] = "other"
-    is_walked: bool = False  # whether enumerations read it: the main tree, what maps it, what is looked up beside it
-    words: str = ""  # how a sentence about it begins
-    holds_several: bool = False  # whether several trees go by this name, so that their nodes have no common key order
+    is_walked: bool = False  # whether listings read it: the main tree, its map, and trees for look-ups beside it
+    words: str = ""  # beginning of a sentence about it
+    holds_several: bool = False  # whether several trees share this name, so their nodes have no common key order
 
 
 @dataclass(frozen=True)
 class PartitionTypes:
-    """Types under which maps of partitions announce a file system."""
+    """Types by which partition maps identify a file system."""
 
-    gpt: Mapping[str, str] = field(default_factory=dict)  # GUID in lower case to its name
-    # apm, mbr: names as the map, or the grammar of its types, has them
+    gpt: Mapping[str, str] = field(default_factory=dict)  # lower-case GUID to its name
+    # apm, mbr: names in the map, or in the grammar of its types
     apm: tuple[str, ...] = ()
     mbr: tuple[str, ...] = ()
 
     def named(self, scheme: Scheme, type_name: str) -> bool:
-        """Whether a type of a scheme announces this file system."""
+        """Return whether a partition type identifies this file system."""
         return type_name in getattr(self, scheme)
 
 
 @dataclass(frozen=True)
 class ReadOption:
-    """An option of reading that is a file system's own: the command line offers it, and every verb takes it."""
+    """A file system's own option for reading: the command line offers it, and every verb accepts it."""
 
     name: str  # keyword of the library; with hyphens, the option of the command line
-    kind: OptionKind  # what is given
-    help: str = ""  # what it does; empty where `layoutscope.options.ReadOptions` says it
-    default: int | str | bool | None = None  # what holds where it is not given
-    # whether it asks for a state other than the newest, which a volume of another file system cannot have
+    kind: OptionKind  # kind of its value
+    help: str = ""  # description; empty if `layoutscope.options.ReadOptions` has it
+    default: int | str | bool | None = None  # value if the option is not given
+    # whether it requests a state other than the newest, which volumes of other file systems cannot have
     is_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DriverVersion:
-    """A version of a driver that reads otherwise than the one that a host is taken to have."""
+    """A version of a driver that reads differently from the one assumed for a host."""
 
-    host: str  # whose driver it is
+    host: str  # host of the driver
     name: str  # driver and version
-    properties: Mapping[str, object]  # properties of the host that differ
+    properties: Mapping[str, object]  # properties that differ from the host's
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What is known of a file system without a volume of it."""
+    """Facts about a file system that need no volume."""
 
-    labels: tuple[str, ...]  # what people call it and its variants, the usual one first
+    labels: tuple[str, ...]  # names of the file system and its variants for users, the usual one first
     trees: tuple[TreeTraits, ...] = ()
-    stamp_word: str = "write count"  # what counts its states: `xid`, `write count`
-    options: tuple[ReadOption, ...] = ()  # options of reading that it has besides those of every file system
-    # relatives that its probe names and nobody reads, by the kind that it calls them: the code of the refusal, from
-    # `declare_refusals`, and what users can do about it
+    stamp_word: str = "write count"  # term for the number of a state: `xid`, `write count`
+    options: tuple[ReadOption, ...] = ()  # options for reading, besides those of every file system
+    # related file systems that its probe recognises but that cannot be read, by their kind: the code of the refusal,
+    # from `declare_refusals`, and a remedy for users
     relatives: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    # codes of findings that it alone makes, from `declare`
+    # codes of findings that only this file system has, from `declare`
     finding_codes: Mapping[str, str] = field(default_factory=dict)
-    partition_types: PartitionTypes = field(default_factory=PartitionTypes)  # types under which maps announce it
-    # whether several volumes share the space of one container, which has a layout of its own
+    partition_types: PartitionTypes = field(default_factory=PartitionTypes)  # types by which partition maps identify it
+    # whether several volumes share the space of one container, which has its own layout
     has_containers: bool = False
-    keeps_states: bool = False  # whether older states can be read beside the newest
-    # whether every node is found through its map; otherwise only nodes beyond the first extents of a file are
+    keeps_states: bool = False  # whether older states can be read besides the newest
+    # whether every node is located through a map; otherwise this applies only to nodes beyond a file's first extents
     maps_every_node: bool = False
     may_end_within_block: bool = False  # whether a sound volume may end within its last block
-    has_metadata_zone: bool = False  # whether its metadata is kept in a zone at the front of the volume
-    driver_versions: tuple[DriverVersion, ...] = ()  # versions of its drivers that read otherwise than the usual ones
+    has_metadata_zone: bool = False  # whether its metadata is in a zone at the front of the volume
+    driver_versions: tuple[DriverVersion, ...] = ()  # driver versions that read differently from the usual ones
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """Name for users."""
         return self.labels[0]
 
     @property
     def takes_second(self) -> bool:
-        """Whether a volume may be on two devices, the other one given by an option."""
+        """Whether a volume may be on two devices, the second of which an option gives."""
         return any(option.kind == "image" for option in self.options)
 
     def tree(self, name: str) -> TreeTraits:
-        """Return what is known of a tree by its name; for a name that is not among its trees, general facts."""
+        """Return the facts about a tree by its name; general facts for an unknown name."""
         return next((tree for tree in self.trees if tree.name == name), TreeTraits(name, f"{name} B-tree"))
 
     @property
     def main_tree(self) -> str:
-        """Name of the tree that an enumeration walks, empty if there is none."""
+        """Name of the tree with names and inodes, which listings read; empty if there is none."""
         return next((tree.name for tree in self.trees if tree.role == "main"), "")
 
     @property
     def walked_trees(self) -> tuple[str, ...]:
-        """Names of the trees that enumerations read."""
+        """Names of the trees that listings read."""
         return tuple(tree.name for tree in self.trees if tree.is_walked)
 
 
 class Feature(NamedTuple):
-    """One bit."""
+    """One feature bit."""
 
     bit: IntEnum  # its member in the grammar
-    meaning: str  # what it means for reading, in one sentence
-    code: str = ""  # of the finding that it is, if files may be missing where it is set
-    message: str = ""  # what that finding says
+    meaning: str  # its effect on reading, in one sentence
+    code: str = ""  # code of its finding, if files may be missing when it is set
+    message: str = ""  # message of that finding
 
 
 class FeatureField(NamedTuple):
-    """A field of such bits."""
+    """A field of feature bits."""
 
     original: str  # its name in Apple's documentation
-    title: str  # what it is
-    unknown: str  # what is made of a bit that is not in the table, in one sentence
+    title: str  # its description
+    unknown: str  # handling of a bit that is not in the table, in one sentence
     features: tuple[Feature, ...] = ()  # its known bits
 
     @property
@@ -144,11 +144,11 @@ class FeatureField(NamedTuple):
 
 
 def report_features(
-    table: FeatureField,  # who does not know one of its bits is not to read the volume
+    table: FeatureField,  # a program that does not know one of its bits must not read the volume
     value: int,
     log: FindingLog,  # bound to the field
 ) -> None:
-    """Report the bits of a field of incompatible features after which files may be missing."""
+    """Report the bits in a field of incompatible features because of which files may be missing."""
     level: Level = "error"
     for item in table.features:
         if item.code and value & int(item.bit):

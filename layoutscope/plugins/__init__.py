@@ -1,1 +1,1 @@
-"""The file systems of this package: one object each, which imports what answers a question when it is asked."""
+"""The file systems of this package: one object each, which imports code on demand."""

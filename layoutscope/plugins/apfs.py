@@ -1,4 +1,4 @@
-"""APFS as everything outside of this package sees it."""
+"""The interface of APFS to all code outside of its package."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class Apfs:
 
     @property
     def hosts(self) -> Mapping[str, DriverProperties]:
-        """What the drivers of the hosts do."""
+        """Behaviour of the driver on each host."""
         from layoutscope.drivers.apfs import HOSTS
 
         return HOSTS
 
     @property
     def host_sources(self) -> Mapping[str, tuple[str, str]]:
-        """Where that comes from."""
+        """Sources of these properties."""
         from layoutscope.drivers.apfs import HOST_SOURCES
 
         return HOST_SOURCES
@@ -108,7 +108,7 @@ class Apfs:
         return read_layouts(request, compare_contents)
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[Checked]:
-        """Check a container; old copies of nodes are counted where they are found, in reading."""
+        """Check a container; old copies of nodes are counted during reading, where they are found."""
         from layoutscope.checks.apfs.registry import check_container
 
         found = check_container(request)
@@ -144,25 +144,25 @@ class Apfs:
         return list_states(request)
 
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
-        """Put entries into trees that were filled with them in the order of their numbers."""
+        """Model entries in trees that were filled in the order of the entries' numbers."""
         from layoutscope.aging.apfs import remade
 
         return remade(layout)
 
     def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
-        """Fill the trees as the Linux driver does; how macOS fills them is not published."""
+        """Fill the trees like the Linux driver; the method of macOS is not published."""
         from layoutscope.aging.apfs import copies_by_linux
         from layoutscope.drivers.apfs import HOSTS, joins_pieces
 
         if host.name != "linux":
             return ()
-        # The driver looks data streams up since the version that puts a node's room together, too.
+        # The driver version that started to look up data streams also started to join the free space in nodes.
         is_later = host.properties_of(self.name, HOSTS).apfs_looks_up_dstream
         is_settled = joins_pieces(layout) is is_later
         return copies_by_linux(layout, (is_later,) if is_settled else (is_later, not is_later))
 
     def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
-        """Make a volume that ages as the driver of a host would have it; None where its tree was not read."""
+        """Make a volume that ages as under a host's driver; None if its tree was not read."""
         from layoutscope.aging.apfs import policy_of, read_apfs
 
         return read_apfs(layout, policy_of(layout, host))
@@ -174,7 +174,7 @@ class Apfs:
         return written_by(layout)
 
     def driver(self, host: HostProfile) -> Driver:
-        """Return what the driver of a host touches."""
+        """Return the accesses of a host's driver."""
         from layoutscope.drivers.apfs import driver
 
         return driver(host)

@@ -1,4 +1,4 @@
-"""HFS+ and HFSX as everything outside of this package sees them."""
+"""The interface of HFS+ and HFSX to all code outside of their package."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TREES: Final = (
     TreeTraits("hot-files", "hot-files B-tree", "other", False),
 )
 
-# The wrapper around an HFS+ volume is one of classic HFS; so is what has none inside.
+# The wrapper of an HFS+ volume is a classic HFS volume, and so is one without an HFS+ volume in it.
 declare_refusals({"classic-hfs": "The volume is classic HFS without an HFS+ volume in it."})
 
 TRAITS: Final = Traits(
@@ -65,26 +65,26 @@ class Hfsplus:
 
     @property
     def hosts(self) -> Mapping[str, DriverProperties]:
-        """What the drivers of the hosts do."""
+        """Behaviour of the driver on each host."""
         from layoutscope.drivers.hfsplus import HOSTS
 
         return HOSTS
 
     @property
     def host_sources(self) -> Mapping[str, tuple[str, str]]:
-        """Where that comes from."""
+        """Sources of these properties."""
         from layoutscope.drivers.hfsplus import HOST_SOURCES
 
         return HOST_SOURCES
 
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
-        """Recognise HFS+, HFSX, a wrapper around either, and classic HFS, which is only named."""
+        """Recognise HFS+, HFSX, a wrapper around either, and classic HFS, which cannot be read."""
         from layoutscope.filesystems.hfsplus.probe import probe
 
         return probe(stretch, thorough=thorough)
 
     def find_in(self, stretch: Window, data: NDArray[np.uint8], offset: int) -> list[Content]:
-        """Find volumes by their headers, or by the copies of them."""
+        """Find volumes by their headers or by the copies of these."""
         from layoutscope.filesystems.hfsplus.probe import find_in
 
         return find_in(stretch, data, offset)
@@ -110,7 +110,7 @@ class Hfsplus:
         return name_causes(findings, CAUSES, volumes)
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
-        """Open the bytes of a volume, after the journal's replay if that was asked for."""
+        """Open the bytes of a volume, after the journal's replay if that was requested."""
         from layoutscope.filesystems.hfsplus.inspect import open_view
 
         return open_view(request, layout)
@@ -124,19 +124,19 @@ class Hfsplus:
         return []
 
     def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
-        """Lay the entries out into a catalog in one piece; None where their names were left out or hashed."""
+        """Model the entries in a contiguous catalog; None if their names were omitted or hashed."""
         from layoutscope.aging.hfsplus import has_names, remade
 
         return remade(layout) if has_names(layout) else None
 
     def copied(self, layout: VolumeLayout, host: HostProfile) -> tuple[VolumeLayout, ...]:
-        """Fill a catalog file by file; nothing where names were left out or hashed."""
+        """Fill a catalog file by file; return nothing if names were omitted or hashed."""
         from layoutscope.aging.hfsplus import fill_catalogs
 
         return fill_catalogs(layout, host.name)
 
     def aging(self, layout: VolumeLayout, host: str) -> AgingVolume | None:
-        """Make a volume that ages as the driver of a host would have it; None where its tree was not read."""
+        """Make a volume that ages as under a host's driver; None if its tree was not read."""
         from layoutscope.aging.hfsplus import POLICIES, read_hfsplus
 
         return read_hfsplus(layout, POLICIES[host])
@@ -148,7 +148,7 @@ class Hfsplus:
         return written_by(layout)
 
     def driver(self, host: HostProfile) -> Driver:
-        """Return what the driver of a host touches."""
+        """Return the accesses of a host's driver."""
         from layoutscope.drivers.hfsplus import driver
         from layoutscope.filesystems.hfsplus.layout import compared_by
 

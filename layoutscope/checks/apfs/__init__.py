@@ -1,1 +1,1 @@
-"""Rules that the structures of an APFS container keep, each beside what it is about; a check runs all of them."""
+"""Rules for the structures of an APFS container, each in the module of its structure; a check runs all of them."""

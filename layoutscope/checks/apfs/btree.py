@@ -1,7 +1,7 @@
-"""Check of the nodes and keys of every tree: header, free lists, free space, order, and what leads to each node.
+"""Check of every tree's nodes and keys: header, free lists, free space, order, and the references to each node.
 
-Apple File System Reference, B-Trees. A reader needs little of this, but a driver that changes a node takes its free
-space from the header, and would overwrite records if that is wrong.
+Apple File System Reference, B-Trees. A reader needs few of these fields, but a driver that changes a node takes its
+free space from the header, and overwrites records if the header is wrong.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ TREES: Final[dict[str, tuple[int, tuple[int, int], tuple[int, int]]]] = {
     "fs": (_VARYING, (0, 0), (0, 0)),
     "spaceman": (int(_TREE.ephemeral | _TREE.allow_ghosts), (16, 8), (16, 8)),
 }
-"""Flags and lengths of keys and values by the kind of tree, in every container that macOS or Linux made.
+"""Flags and lengths of keys and values by kind of tree, as in every container that macOS or Linux made.
 
 The first pair of lengths is in the root, 0 where records vary; the second pair is that of the records themselves.
 """
 
 
 def _expect_outside_mask(mask: int, expected: int, words: str) -> Want:
-    """Demand a value for the bits outside of a mask."""
+    """Require a value for the bits outside of a mask."""
     return Want(lambda found: found & ~np.array(mask, found.dtype) == expected, words)
 
 
@@ -105,7 +105,7 @@ def make_node_rules(batch: ReadNodes, xid: int) -> Rules:
 
 
 def make_info_rules(batch: ReadNodes) -> Rules:
-    """Return the rules of the root's description of its tree (btree_info_t, apfsck); sequential insertion is a hint."""
+    """Return the rules of a root's tree information (btree_info_t, apfsck); sequential insertion is only a hint."""
     if batch.tree.source.tree not in TREES:
         return ()
     flags, (len_key, len_val), _ = TREES[batch.tree.source.tree]
@@ -124,7 +124,7 @@ def make_info_rules(batch: ReadNodes) -> Rules:
 
 
 def make_longest_rules(batch: ReadNodes, longest: tuple[int, int]) -> Rules:
-    """Return the rules of the root's description of all records, once they are read (btree_info_t)."""
+    """Return the rules of a root's information about all records, once these are read (btree_info_t)."""
     if batch.tree.source.tree not in TREES:
         return ()
     _, sizes, lengths = TREES[batch.tree.source.tree]
@@ -133,7 +133,7 @@ def make_longest_rules(batch: ReadNodes, longest: tuple[int, int]) -> Rules:
         if fixed:
             # A tree that never had a record stores 0.
             return equals(fixed) if read or sizes[0] else one_of(0, fixed)
-        # Longer records may have been deleted, but none can be longer than a node.
+        # Longer records may have been deleted, but no record can be longer than a node.
         return Want(lambda found: (found >= read) & (found < batch.size_bytes), f"{read} to {batch.size_bytes}")
 
     key, val = (expect_length(*each) for each in zip(lengths, longest, strict=True))
@@ -148,7 +148,7 @@ class TreeNodes:
     """Checks the nodes of one tree, batch by batch."""
 
     def __init__(self, subject: Subject) -> None:
-        """Begin a tree."""
+        """Start a tree."""
         self.subject = subject
         self.root: ReadNodes | None = None
         self.longest = (0, 0)
@@ -183,7 +183,7 @@ class TreeNodes:
         self.xids = np.append(self.xids, xids)
 
     def close(self) -> None:
-        """Check the root's description of all records."""
+        """Check the root's information about all records."""
         if self.root is not None:
             _check_root(self.subject, self.root, make_longest_rules(self.root, self.longest))
 
@@ -202,7 +202,7 @@ _HEAD: Final = (
 
 
 def _check_room(subject: Subject, batch: ReadNodes) -> None:
-    """Check that the free space is between keys and values, and that the free lists match the bytes free in both."""
+    """Check that the free space is between keys and values, and that the free lists match the free bytes of both."""
     size = batch.size_bytes
     starts = np.arange(len(batch.places), dtype=np.int64) * size
     found = decode_columns(NODE, batch.buffer, starts, _HEAD)
@@ -211,9 +211,9 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
     gap = keys + head["free_space.ofs_data"]
     values, end = gap + head["free_space.len_data"], starts + size - np.where(batch.head["is_root"], INFO.width, 0)
     slots = batch.slots
-    # A ghost has no value and so no position.
+    # A ghost has no value, and therefore no position.
     has_value = slots.val_len > 0
-    # Name of each area, where it starts and ends, and where its records are; positions in the buffer.
+    # For each area: its name, its start and end, and the positions of its records in the buffer.
     areas = (
         ("key", keys, gap, slots.key_start, slots.key_len.astype(np.int64)),
         ("val", values, end, np.where(has_value, slots.val_start, end[slots.node]), slots.val_len.astype(np.int64)),
@@ -234,7 +234,7 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
 def _report(
     subject: Subject, batch: ReadNodes, wrong: Mask, plus: int, message: str, expected: object = "", found: object = ""
 ) -> None:
-    """Report nodes of a batch, each at a byte."""
+    """Report nodes of a batch, each at one byte."""
     at = lambda node, _: batch.at(node, node * batch.size_bytes + plus, log=subject.log)  # noqa: E731
     Table(at, DIFFERS, "warning").report(wrong, message, expected=expected, found=found)
 
@@ -242,7 +242,7 @@ def _report(
 def _check_area(
     subject: Subject,
     batch: ReadNodes,
-    head: dict[str, I64],  # fields of the nodes' heads
+    head: dict[str, I64],  # fields of the nodes' headers
     sound: Mask,
     name: str,
     # first, stop: of the area in each node; start, length: of each record
@@ -254,7 +254,7 @@ def _check_area(
     """Compare the free bytes of an area with its free list, and check that no byte is in use twice."""
     slots, field = batch.slots, getattr(NODE, f"{name}_free_list")
     used = np.bincount(slots.node, length, len(sound)).astype(np.int64)
-    # The sum counts gaps that are too small for an entry of the list too.
+    # The counter includes gaps that are too small for an entry of the list.
     free, counted = stop - first - used, head[field.len_data]
     message = f"{field.len_data}: not the bytes that its records leave free"
     _report(subject, batch, sound & (free != counted), field.len_data.offset, message, free, counted)
@@ -282,19 +282,19 @@ def _check_area(
 def _walk_free_lists(
     batch: ReadNodes,
     nodes: I64,
-    offset: I64,  # where the list of each node begins
+    offset: I64,  # start of each node's list
     # first, stop: of the area in each node of the batch
     first: I64,
     stop: I64,
-    position: Callable[[I64, I64], I64],  # place in the buffer of an offset in nodes
+    position: Callable[[I64, I64], I64],  # converts an offset in nodes to a position in the buffer
 ) -> list[I64]:
-    """Walk the free lists of many nodes at once, one step per round.
+    """Traverse the free lists of many nodes at once, one step per round.
 
-    Returns the node, start and length of each piece, and the nodes whose list is broken.
+    Return the node, start and length of each piece, and the nodes with a broken list.
     """
     found: list[tuple[I64, ...]] = []
     broken: list[I64] = []
-    # Each piece begins with the place of the next one and its own length, so that it has at least four bytes.
+    # Each piece begins with the offset of the next one and its own length, so it has at least four bytes.
     for _ in range(batch.size_bytes // PIECE.width):
         going = offset != _END
         nodes, offset = nodes[going], offset[going]
@@ -381,7 +381,7 @@ def _check_maps(subject: Subject, superblock: ApfsContainer.NxSuperblock) -> Non
     blocks, area, ring = container.blocks, container.area, len(container.area.paddr)
     kind = int(grammar.ApfsObject.ObjectType.checkpoint_map)
     head, size = MAP_HEAD.width, MAPPING.width
-    # The descriptor area is a ring: what begins near its end goes on at its start.
+    # The descriptor area is a ring: a checkpoint that begins near its end continues at its start.
     for row in ((superblock.xp_desc_index + np.arange(min(superblock.num_desc_used, ring))) % max(ring, 1)).tolist():
         if area.kind[row] != kind:
             continue
@@ -445,7 +445,7 @@ def check_object_map(subject: Subject, parts: VolumeParts) -> None:
 
 
 _STRUCTURE_NAMES: Final = {"omap": "fs tree, node", "container-omap": "volume"}
-"""Structure names of the objects in each map, as in findings of readers."""
+"""Structure names of the objects in each map, as in the findings of readers."""
 
 
 def _check_map(
@@ -480,7 +480,7 @@ def _check_entries(
         return batch.at(int(batch.slots.node[row]), start, name=f"entry of object {entry['oid'][row]}", log=subject.log)
 
     report = Table(at, "object-map-differs", "warning").report
-    # An error loses the object that the entry names; what a warning is about was read all the same.
+    # An error means that the object of the entry is lost; an object with a warning was read nevertheless.
     report(future, "its transaction is younger than the container", "key.xid", found=entry["xid"], level="error")
     message = "its size is not a whole number of blocks"
     report(odd, message, "val.len_object", found=entry["len_object"], level="error")
@@ -508,7 +508,7 @@ def _check_entries(
 
 
 def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    # Keys are object and transaction: versions of one object are adjacent, the oldest first.
+    # Keys are object and transaction: versions of one object are adjacent, oldest first.
     result = np.ones(len(oid), bool)
     result[1:] = oid[1:] == oid[:-1]
     return result
@@ -522,21 +522,21 @@ SECOND: Final = {
     "spaceman": records.FREE_QUEUE_KEY.paddr,
     "fext": records.FEXT_KEY.logical_addr,
 }
-"""The second field by which keys are sorted, in trees with one kind of record."""
+"""The second sort field of keys, in trees with one kind of record."""
 NUMBERED: Final[dict[str, tuple[RecordType, RecordColumn]]] = {
     "file_extent": (records.FILE_EXTENT_KEY, records.FILE_EXTENT_KEY.logical_addr),
     "sibling_link": (records.SIBLING_KEY, records.SIBLING_KEY.sibling_id),
     "file_info": (records.FILE_INFO_KEY, records.FILE_INFO_KEY.lba),
 }
-"""The second field by which keys are sorted, in records of volumes."""
+"""The second sort field of keys, in records of volumes."""
 NAMED: Final = {"xattr": records.XATTR_KEY, "snap_name": records.SNAP_NAME_KEY, "dir_rec": records.DREC_KEY}
 """Records whose keys end with a name."""
 
 
 class DecodedKeys(NamedTuple):
-    """Keys of consecutive records: two numbers that sort as the tree does, the position of the name, and the address.
+    """Keys of consecutive records: two numbers that sort like the tree, the position of the name, and the address.
 
-    `name` is where the name begins in the buffer, `stop` where the key ends; both are equal if there is no name.
+    `name` is the start of the name in the buffer, and `stop` the end of the key; they are equal if there is no name.
     `child` is the node that an index record leads to.
     """
 
@@ -562,7 +562,7 @@ def check_keys(subject: Subject, parts: VolumeParts) -> None:
 
     for source in list_volume_sources(subject, parts):
         check_tree(subject, source, parts.state, notes=notes(parts.view) if source.tree == "fs" else None)
-    # States of a volume share most of their leaves, which are checked once.
+    # States of a volume share most of their leaves; these are checked once.
     known = parts.fs.nodes.paddr
     for view, state, source in list_snapshot_sources(subject, parts):
         check_tree(subject, source, state, known=known, notes=notes(view))
@@ -570,7 +570,7 @@ def check_keys(subject: Subject, parts: VolumeParts) -> None:
 
 
 def check_tree(
-    # the container under check; its log records which keys are out of order and which nodes are empty
+    # the container under check; its log receives unordered keys and empty nodes
     subject: Subject,
     source: TreeSource,
     state: Volume | None = None,
@@ -622,7 +622,7 @@ def decode_keys(batch: ReadNodes, *, hashed_names: bool) -> DecodedKeys:
 def _decode_volume_keys(
     batch: ReadNodes, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool
 ) -> None:
-    """Fill in the parts after object number and type in keys of file-system records."""
+    """Decode the parts of keys after object number and type, in file-system records."""
     slots = batch.slots
     kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
     forms = dict(NUMBERED)
@@ -682,8 +682,8 @@ def _rows(chosen: NDArray[np.bool_]) -> list[int]:
 def _is_unordered(tree: str, before: tuple[int, int, bytes], after: tuple[int, int, bytes]) -> bool:
     """Return whether a key does not sort after the one before it.
 
-    Names with one hash may be in any order: apfsck demands that of their bytes, while linux-apfs-rw leaves them in the
-    order of creation and searches by the hash alone. The behaviour of macOS is not documented.
+    Names with equal hashes may be in any order: apfsck requires the order of their bytes, while linux-apfs-rw keeps
+    them in the order of creation and searches only by the hash. The behaviour of macOS is not documented.
     """
     is_hashed = before[1] != 0 or tree not in {"fs", "snapmeta"}
     return after == before if is_hashed and after[:2] == before[:2] else after <= before
@@ -700,7 +700,7 @@ def _check_bounds(subject: Subject, batch: ReadNodes, keys: DecodedKeys, above: 
     wrong = (keys.lead[firsts] < lead[entry]) | (
         (keys.lead[firsts] == lead[entry]) & (keys.second[firsts] < second[entry])
     )
-    # Drivers keep the keys of an index exact (apfsck demands that), though a search needs only a lower bound.
+    # Drivers keep the keys of an index exact (apfsck requires this), although a search needs only a lower bound.
     other = ~wrong & ((keys.lead[firsts] != lead[entry]) | (keys.second[firsts] != second[entry]))
     for chosen, how_bad, message in (
         (wrong, level_of_disorder(batch.tree.source.tree), "the key that leads to it is after its first key"),

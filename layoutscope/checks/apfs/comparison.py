@@ -1,7 +1,8 @@
-"""What a scan compares: the checks that need no second reading, each with its first case alone.
+"""The comparisons of a scan: checks that need no second reading, each limited to its first case.
 
-A scan must not load the other checks, nor the rules of fields. Those of superblocks and checkpoint maps are here, those
-of records in the modules of inodes, names and extents (Apple File System Reference, Container and Volumes).
+A scan must not load the other checks or the field rules. This module has the comparisons for superblocks and checkpoint
+maps. Those for records are in the modules of inodes, names and extents (Apple File System Reference, Container and
+Volumes).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def check_counts(_: Subject, parts: VolumeParts) -> None:
     for what, found in inodes_by_kind(inodes).items():
         _compare(parts, f"counts other {what} than the volume holds", found, DECLARED[what], is_loss_error=True)
     if parts.view == "live":
-        # The copy of the superblock in a snapshot has the counts of the snapshot's time.
+        # The copy of the superblock in a snapshot has the counts at the time of the snapshot.
         snapshots = len(parts.snapshots)
         _compare(parts, "counts other snapshots than the volume holds", snapshots, "num_snapshots", is_loss_error=True)
         # Superblocks and key bag belong to the container.
@@ -76,7 +77,7 @@ def check_counts(_: Subject, parts: VolumeParts) -> None:
 
 
 def _compare(parts: VolumeParts, message: str, found: int, field: str, *, is_loss_error: bool = False) -> None:
-    """Compare a count of the superblock; if a higher count means that something is missing, that is an error."""
+    """Compare a count of the superblock; a higher count is an error if it means that an object is missing."""
     declared = getattr(parts.state.superblock, field)
     if found != declared:
         is_lost = is_loss_error and declared > found
@@ -113,7 +114,7 @@ def check_numbers(subject: Subject) -> None:
         log, expected = container.at_superblock("next_xid"), f"more than {container.xid}"
         message = "the next transaction is not younger than this one"
         log.add(code, "warning", message, expected=expected, found=superblock.next_xid)
-    # Ephemeral and virtual objects are numbered in one sequence; the number of a physical object is its address.
+    # Ephemeral and virtual objects share one number sequence; the number of a physical object is its address.
     highest = max([*container.checkpoint.ephemerals, int(container.omap.oid.max(initial=0))])
     if superblock.next_oid <= highest:
         log, expected = container.at_superblock("next_oid"), f"more than {highest}"
@@ -141,7 +142,7 @@ def check_maps(subject: Subject) -> None:
 
 
 def check_newer(subject: Subject) -> None:
-    """Report a newer checkpoint than the one that was read: it is lost."""
+    """Report a newer checkpoint than the one that was read, which is lost."""
     container = subject.reporting
     newer = container.younger
     if newer is not None:

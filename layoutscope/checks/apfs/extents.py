@@ -43,7 +43,7 @@ def check_shape(subject: Subject, parts: VolumeParts) -> None:
     add(length == 0, "it is empty", LENGTH)
     odd = _are_not_multiples(length, blocks.block_size) | _are_not_multiples(logical, blocks.block_size)
     add(odd, "it is not a whole number of blocks", LENGTH, found=length)
-    # Holes have records of their own, so that nothing is left out between two extents of a stream.
+    # Holes have their own records, so there are no gaps between the extents of a stream.
     expected = np.zeros(len(length), np.int64)
     np.add(logical[:-1], length[:-1], out=expected[1:])
     expected[1:] *= extents["obj_id"][1:] == extents["obj_id"][:-1]
@@ -105,7 +105,7 @@ def _check_own_references(parts: VolumeParts, physical: Columns, report: Report)
 
 
 def _report_uncounted(parts: VolumeParts, report: Report, wrong: NDArray[np.int64], counted: NDArray[np.int64]) -> None:
-    """Report file extents on blocks that no reference counts; `wrong` has the runs whose sums differ."""
+    """Report file extents on blocks that no reference counts; `wrong` contains the runs with different sums."""
     extents, lacking = parts.file_extents(), arrays.subtract(wrong, arrays.union([counted]))
     if not len(lacking):
         return
@@ -151,7 +151,7 @@ def _check_shared_references(parts: VolumeParts, log: FindingLog, most: int) -> 
 def _find_unbalanced_runs(
     *weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
 ) -> NDArray[np.int64]:
-    """Return runs of blocks on which weights (start, length, weight of each stretch) do not add up to zero.
+    """Return the runs of blocks on which weights (start, length and weight per stretch) do not add up to zero.
 
     >>> two = np.array([2])
     >>> _find_unbalanced_runs((np.array([10]), np.array([4]), two), (np.array([10]), np.array([3]), -two)).tolist()
@@ -167,7 +167,7 @@ def _find_unbalanced_runs(
 
 
 def mark_overlapping(
-    runs: NDArray[np.int64],  # start and length of each; disjoint and ascending
+    runs: NDArray[np.int64],  # start and length of each run; disjoint and ascending
     start: NDArray[np.int64],
     length: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
@@ -185,7 +185,7 @@ def mark_overlapping(
 
 
 def check_owners(subject: Subject, parts: VolumeParts) -> None:
-    """Check that each run of blocks names an existing data stream, or says that it has no owner."""
+    """Check that each run of blocks names an existing data stream, or is marked as having no owner."""
     physical = _list_references(parts)
     if physical is None:
         return

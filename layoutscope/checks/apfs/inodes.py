@@ -1,6 +1,6 @@
 """Comparison of a volume's records with each other: inodes, entries, hard links, attributes, streams, directories.
 
-Apple File System Reference, File-System Objects, Sibling Map Keys and Data Streams; rules from apfsck alone were
+Apple File System Reference, File-System Objects, Sibling Map Keys and Data Streams. Rules that only apfsck has were
 confirmed on volumes made by macOS.
 """
 
@@ -41,7 +41,7 @@ _FLAGGED_ATTRIBUTES: Final = (
     (int(FLAG.has_rsrc_fork), b"com.apple.ResourceFork", "a resource fork"),
     (int(FLAG.has_security_ea), b"com.apple.system.Security", "a list of access rights"),
 )
-"""Inode flags that announce an attribute."""
+"""Inode flags that imply an attribute."""
 
 
 def check_inode_notes(subject: Subject, parts: VolumeParts) -> None:
@@ -62,7 +62,7 @@ def check_inode_notes(subject: Subject, parts: VolumeParts) -> None:
 
 
 class _InodeChecks:
-    """Checks of the inodes of a state, with their noted properties row by row."""
+    """Checks of a state's inodes and their noted properties, row by row."""
 
     def __init__(
         self, parts: VolumeParts, inodes: Columns, rows: NDArray[np.int64], notes: dict[str, Any], report: Report
@@ -160,7 +160,7 @@ class _InodeChecks:
 
 
 def _check_numbers(parts: VolumeParts, report: Report) -> None:
-    """Check the numbers of inodes and hard links: both are from one sequence, whose first numbers are reserved."""
+    """Check the numbers of inodes and hard links: both come from one sequence, whose first numbers are reserved."""
     records, stop = parts.fs.records, np.uint64(parts.state.superblock.next_obj_id)
     inodes, links = records.get("inode"), records.get("sibling_link")
     first = np.uint64(_NUMBER.min_user)
@@ -214,7 +214,7 @@ def _check_link_counts(
     """Check that directories count their entries, and other inodes their links; a higher count means lost entries."""
     is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
     entries, counts = times_listed(inodes["obj_id"], drecs["obj_id"]), inodes["num_children_or_links"]
-    # hfs_convert leaves wrong counts that no later change corrects.
+    # hfs_convert leaves wrong counts, which no later change corrects.
     is_moot = is_converted(parts)
     lost, odd = ("info", "info") if is_moot else ("error", "warning")
     missing = "" if is_moot else "entries of it are missing: "
@@ -231,7 +231,7 @@ def _check_link_counts(
 def _is_listed(place: NDArray[np.int64], parent: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Mark the inodes that have an entry in their parent directory.
 
-    `place` and `parent` are the inode and the directory of each entry, `parents` the parent that each inode names.
+    `place` and `parent` are the inode and the directory of each entry; `parents` has the parent of each inode.
     """
     listed = np.zeros(len(parents), bool)
     listed[place[parent == parents[place]]] = True
@@ -334,7 +334,7 @@ def _is_one_to_one(owners: NDArray[np.uint64], streams: Columns) -> bool:
 
 
 MAX_DEPTH: Final = 64
-"""Steps of doubling length, more than any chain of directories needs."""
+"""Number of pointer-doubling steps, more than any chain of directories needs."""
 
 
 def check_entries(subject: Subject, parts: VolumeParts) -> None:
@@ -369,7 +369,7 @@ def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
     inodes, extents = parts.fs.records.get("inode"), parts.file_extents()
     if "has_dstream" not in inodes or parts.state.superblock.is_sealed:
         return
-    # The key of extents is the number of their stream, which may differ from the inode's (reference, private_id).
+    # The keys of extents contain the number of their stream, which may differ from the inode's (reference, private_id).
     numbers, ends = _find_stream_ends(extents)
     spot, found = match(numbers, inodes["private_id"])
     allocated = np.where(found, ends[spot], 0) if len(ends) else np.zeros(len(found), np.uint64)
@@ -377,13 +377,13 @@ def check_stream_sizes(subject: Subject, parts: VolumeParts) -> None:
     add, field = subject.records(parts).for_table(inodes, "inode", "count-differs"), "val.inode_val_fixed.private_id"
     message = "its extents hold other bytes than its stream allocates"
     add(has & (room != allocated), message, field, expected=room, found=allocated)
-    # A file whose contents a file provider evicted keeps its size and allocates nothing.
+    # A file whose contents a file provider evicted keeps its size, but allocates nothing.
     wrong = has & (size > room) & ~inodes["is_dataless"]
     add(wrong, "its stream is longer than what it allocates", field, expected=room, found=size)
 
 
 def _find_stream_ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return each stream's number and where its last extent ends, in bytes."""
+    """Return each stream's number and the end of its last extent, in bytes."""
     if not len(extents["obj_id"]):
         return np.empty(0, np.uint64), np.empty(0, np.uint64)
     last = np.flatnonzero(extents["obj_id"] != np.append(extents["obj_id"][1:], np.uint64(0)))

@@ -1,7 +1,8 @@
 """Hashes of names in directory records.
 
-Apple File System Reference, File-System Objects, j_drec_hashed_key_t: CRC-32C of the name, decomposed and, where case
-does not count, folded, as 32-bit characters; 22 bits of it are in the key. Plain names are hashed in whole arrays.
+Apple File System Reference, File-System Objects, j_drec_hashed_key_t. The hash is the CRC-32C of the name as 32-bit
+characters, decomposed and, on case-insensitive volumes, folded. A key contains 22 bits of it. Plain names are hashed in
+whole arrays.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MAX_SLOW_HASHES: Final = 1000
 HASH_PLAIN_NAMES: Final = Kernel("hash_plain_names", "blnnIB")
 _HASH_FIELD: Final = "key.drec_hashed_key.len_name_and_hash"
 MAX_WRONG_SHARE: Final = 0.5
-"""Above this share of wrong hashes, the rule for case is wrong and not the names."""
+"""Above this share of wrong hashes, the case rule is wrong, not the names."""
 _MULTIPLIER: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 _ROUNDS: Final = 1 << 16
 """Number of names hashed at once."""
@@ -60,7 +61,7 @@ def hash_texts(data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArra
 
 
 def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Hash names, and mark those that have a hash."""
+    """Hash names, and mark those that could be hashed."""
     hashes, known = _hash_plain(names, folded=folded)
     _hash_others(names, hashes, known, folded=folded)
     return hashes, known
@@ -90,7 +91,7 @@ def _normalize_name(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
         text = compared_form(raw.decode(), folded=folded)
     except UnicodeDecodeError:
         return None
-    # Later versions of Unicode define characters that were unassigned when the volume hashed them.
+    # Characters that newer Unicode versions define may have been unassigned when the volume hashed them.
     if any(unicodedata.category(character) == "Cn" for character in text):
         return None
     return np.array([ord(character) for character in text], np.uint32)
@@ -117,7 +118,8 @@ def compare_names(subject: Subject, parts: VolumeParts, *, plain_alone: bool = F
     if wrong.sum() > MAX_WRONG_SHARE * _count_case_dependent(drecs, known):
         _report_rule(report.log, parts)
         return
-    # Case folding of newer characters depends on the Unicode version; for old ones the name or the hash is damaged.
+    # Case folding of newer characters depends on the Unicode version. For old characters, the name or the hash is
+    # damaged.
     is_settled = is_plain.copy()
     others = wrong & ~is_plain
     is_settled[others] = [_is_settled(name) for name in names.take(others).raw()]

@@ -1,8 +1,8 @@
 """Rules of the fields of objects: superblocks, maps, the reaper, key bags, boot records, the write cache, seals.
 
-Apple File System Reference; rules from apfsck alone were confirmed on containers made by macOS. Times, counters,
-identifiers without a second copy, counts of files in states that were not read, key versions, and the newest version
-that mounted the container have no rules.
+Apple File System Reference. Rules that only apfsck has were confirmed on containers made by macOS. There are no rules
+for times, counters, identifiers without a second copy, file counts in states that were not read, key versions, and the
+newest version that mounted the container.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ EPHEMERAL: Final = "an ephemeral object is written with each checkpoint"
 
 
 def expect_storage(kind: int, storage: int) -> Want:
-    """Demand an object type and a storage type, and no other flag."""
+    """Require an object type and a storage type, and no other flag."""
     return equals(int(kind) | int(storage))
 
 
@@ -70,17 +70,17 @@ PHYSICAL_TREE: Final = expect_storage(TYPES.btree, STORAGE.physical)
 
 
 def expect_past(xid: int) -> Want:
-    """Demand a finished transaction: not 0, and not younger than the checkpoint."""
+    """Require a completed transaction: not 0, and not younger than the checkpoint."""
     return expect_range(1, xid)
 
 
 def expect_range(least: int, most: int) -> Want:
-    """Demand a number within bounds, both included."""
+    """Require a number within inclusive bounds."""
     return Want(lambda found: (found >= least) & (found <= most), f"{least} to {most}")
 
 
 def make_header_rules(record: Any, noun: str, stored: Want | None = None, xid: int | None = None) -> Iterator[Row]:
-    """Yield the rules of an object's header: its type, no subtype, and a finished transaction."""
+    """Yield the rules of an object's header: its type, no subtype, and a completed transaction."""
     if stored is not None:
         yield record.hdr.type_and_flags, stored, "another type or storage"
     yield record.hdr.subtype, ZERO, f"{noun} have no subtype"
@@ -214,7 +214,7 @@ def check_container_omap(subject: Subject) -> None:
 def check_volume_omap(subject: Subject, parts: VolumeParts) -> None:
     """Check the header of a volume's object map.
 
-    A pending revert to a snapshot names a range of finished transactions.
+    A pending revert to a snapshot names a range of completed transactions.
     """
     container, paddr = subject.container, parts.state.superblock.omap_oid
     if not paddr:
@@ -237,7 +237,7 @@ _SUPERBLOCK_OID: Final = 1
 _CONTAINER_FLAGS: Final = int(grammar.ApfsContainer.ContainerFlag.crypto_sw)
 """The other two flags are reserved."""
 _EPHEMERAL: Final = 4 << 16 | 1
-"""The first number about ephemeral objects: structures per volume, and the version."""
+"""The first number of the ephemeral-object settings: structures per volume, and the version."""
 _VOLUME_BYTES: Final = 512 << 20
 _MAX_VOLUMES: Final = int(NX.fs_oid.counts[0])
 
@@ -248,7 +248,7 @@ def make_superblock_rules(container: Container) -> Rules:
     size_bytes = superblock.num_blocks * container.blocks.block_size
 
     def next_free(index: int, used: int, room: int) -> Want | None:
-        """Demand that the next free block of a ring follows those in use."""
+        """Require that the next free block of a ring follows those in use."""
         return equals((index + used) % room) if room else None
 
     ring = "the next block of the ring does not follow those in use"
@@ -477,7 +477,7 @@ ENTRY_RULES: Final = rules(
 
 
 def check_keybags(subject: Subject) -> None:
-    """Check the key bags of the container and of volumes, which their owners' UUIDs decrypt."""
+    """Check the key bags of container and volumes, which are decrypted with their owners' UUIDs."""
     container = subject.container
     locker = container.superblock.keylocker
     if not locker.num_blocks:
@@ -556,7 +556,7 @@ _SET_FLAGS: Final = int(
     | VOLUME_FLAG.always_check_extentref
 )
 _FEATURES: Final = sum(int(bit) for bit in VOLUME_FEATURE) - int(VOLUME_FEATURE.defrag_prerelease)
-"""The bit of pre-releases must no longer be set (reference, APFS_FEATURE_DEFRAG_PRERELEASE)."""
+"""The bit for pre-releases must not be set any more (reference, APFS_FEATURE_DEFRAG_PRERELEASE)."""
 _FIRST_OID: Final = 1024
 _FIRST_DOC_ID: Final = 3
 _CRYPTO_VERSION: Final = 5
@@ -569,7 +569,7 @@ def make_volume_rules(
     container: Container,
     superblock: ApfsVolume.ApfsSuperblock,
     live: ApfsVolume.ApfsSuperblock,
-    snapshots: list[tuple[int, int]],  # transaction of each, and the address of its superblock
+    snapshots: list[tuple[int, int]],  # transaction of each snapshot, and the address of its superblock
     *,
     is_copy: bool,  # whether it is the copy in a snapshot
 ) -> tuple[FieldRule, ...]:
@@ -599,7 +599,8 @@ def make_volume_rules(
         one_of(0, *(at for _, at in snapshots if at)),
     )
     sealed, with_seal = NOT_ZERO if superblock.is_sealed else ZERO, "set where the volume is sealed, and only there"
-    # The copy in a snapshot is a physical object. Rules that reading applies to the live superblock are not repeated.
+    # The copy in a snapshot is a physical object. Rules that reading already applies to the live superblock are
+    # omitted.
     return rules(
         "superblock-differs",
         *make_header_rules(
@@ -630,7 +631,7 @@ def make_volume_rules(
         (VOLUME.reserved_type, one_of(0, _PHYSICAL), RESERVED),
         (VOLUME.reserved_oid, ZERO, RESERVED),
         (VOLUME.reserved, ZERO, RESERVED),
-        # The copy of the superblock does not name trees that only the live volume has.
+        # The copy in a snapshot does not name trees that only the live volume has.
         *(
             (field, ZERO if is_copy else None, "a snapshot has none of its own")
             for field in (VOLUME.omap_oid, VOLUME.extentref_tree_oid, VOLUME.snap_meta_tree_oid)

@@ -1,7 +1,7 @@
-"""Rules of records, each from its own bytes: fixed fields, extended fields, names, flags of inodes.
+"""Rules for single records: fixed fields, extended fields, names, flags of inodes.
 
-Apple File System Reference, File-System Objects and Extended Fields; rules from apfsck alone were confirmed on volumes
-made by macOS.
+Apple File System Reference, File-System Objects and Extended Fields. Rules that only apfsck has were confirmed on
+volumes made by macOS.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NAMES: Final = {int(kind): kind.name for kind in grammar.ApfsRecord.RecordType}
 _CRYPTO_VERSION: Final = 5
 _CLASSES: Final = (0, 1, 2, 3, 4, 6, 14)
 _NAME_LENGTH: Final = 0x3FF
-"""The bits of a hashed directory key that are the length of the name."""
+"""The bits of a hashed directory key that contain the length of the name."""
 _INODE_FLAGS: Final = sum(int(flag) for flag in FLAG if flag != FLAG.flag_unused) | 0x0200_0000
 """The highest bit is not in the reference; apfsck knows it, and macOS sets it together with purgeable flags."""
 _FIRST_NUMBER: Final = np.uint64(grammar.ApfsInode.InodeNumber.min_user)
@@ -70,12 +70,12 @@ _FLAGGED_FIELDS: Final = (
     (int(FLAG.is_sparse), int(FIELD.sparse_bytes), "a count of sparse bytes"),
     (HAS_PURGEABLE_FLAGS, int(FIELD.purgeable_flags), "flags of what may be purged"),
 )
-"""Inode flags that announce an extended field."""
+"""Inode flags that imply an extended field."""
 _EXCLUSIVE_FLAGS: Final = (
     (int(FLAG.has_rsrc_fork), int(FLAG.no_rsrc_fork), "it has a resource fork, and has none"),
     (int(FLAG.pinned_to_main), int(FLAG.pinned_to_tier2), "it is pinned to both devices"),
 )
-"""Flags that exclude each other."""
+"""Mutually exclusive flags."""
 VALUE_NAMES: Final = {"sibling_link": records.SIBLING_VAL_FIXED, "snap_metadata": records.SNAP_METADATA_VAL}
 """Records whose values end with a name."""
 KEY_NAMES: Final = ("dir_rec", "xattr", "snap_name")
@@ -91,7 +91,7 @@ _IS_SYSTEM_OWNED: Final = {
     b"com.apple.FinderInfo": False,
     b"com.apple.decmpfs": False,
 }
-"""Whether attributes with these names belong to the file system."""
+"""Whether attributes with these names are owned by the file system."""
 
 VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
     "inode": rules(
@@ -123,7 +123,7 @@ VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
     "crypto_state": rules(
         INVALID,
         (KEY_STATE.refcnt, NOT_ZERO, "nothing refers to it: it should be gone"),
-        # For the state of software encryption, macOS writes no version.
+        # macOS writes no version for the state of software encryption.
         (KEY_STATE.major_version, one_of(0, _CRYPTO_VERSION), "the only version"),
         (KEY_STATE.minor_version, ZERO, "the only version"),
         (KEY_STATE.cpflags, ZERO, UNKNOWN),
@@ -145,7 +145,7 @@ VALUE_RULES: Final[dict[str, tuple[FieldRule, ...]]] = {
 
 
 def make_value_rules(rows: CheckedRows, name: str, volume: Superblock | None) -> tuple[FieldRule, ...]:
-    """Return the rules of values of one kind, including those that need another field of the record, or the volume."""
+    """Return the rules for values of one kind, some of which depend on other fields of the record or on the volume."""
     own = VALUE_RULES.get(name, ())
     if name == "inode":
         has_size = rows.column("val", INODE, INODE.has_uncompressed_size).astype(bool)
@@ -154,7 +154,7 @@ def make_value_rules(rows: CheckedRows, name: str, volume: Superblock | None) ->
     if name == "file_extent" and is_plain(volume):
         return (*own, *rules(INVALID, (EXTENT.crypto_id, ZERO, "a key in a volume that is not encrypted")))
     if name == "extent":
-        # A reference to new blocks names their first owner; a change of an older reference names none.
+        # A reference to new blocks names their first owner; a change of an older reference names no owner.
         is_update = rows.column("val", REFERENCE, REFERENCE.kind) == _UPDATE
         stop = np.uint64(0 if volume is None else volume.next_obj_id)
         want = Want(
@@ -245,7 +245,7 @@ def _check_kind(rows: CheckedRows, name: str, volume: Superblock | None, notes: 
 
 
 def _check_length(rows: CheckedRows, part: str, name: str, kind: RecordType, tail: RecordColumn | None) -> None:
-    """Check that a key or value is as long as its fixed part and the variable part that one of its fields gives."""
+    """Check that a key or value is as long as its fixed part plus the variable part, whose length a field gives."""
     expected = np.full(len(rows.row), kind.width, np.int64)
     if kind is HASHED_KEY:
         expected += rows.column(part, kind, HASHED_KEY.len_name_and_hash).astype(np.int64) & _NAME_LENGTH
@@ -264,7 +264,7 @@ class Extended(Struct, frozen=True):
     # kind, flags: as stored
     kind: NDArray[np.uint8]
     flags: NDArray[np.uint8]
-    # start, length: position of the data in the batch, and its bytes without padding
+    # start, length: position of the data in the batch, and its length in bytes without padding
     start: NDArray[np.int64]
     length: NDArray[np.int64]
 
@@ -276,7 +276,7 @@ class Extended(Struct, frozen=True):
 def check_extended(rows: CheckedRows, name: str, width: int) -> Extended | None:
     """Check the extended fields of records.
 
-    Returns the fields of records whose lengths are consistent, or None if there are no fields.
+    Return the fields of records whose lengths are consistent, or None if there are no fields.
     """
     batch, size = rows.batch, rows.lengths("val") - width
     long_enough = size >= XF_BLOB_HEAD.width
@@ -302,7 +302,7 @@ def check_extended(rows: CheckedRows, name: str, width: int) -> Extended | None:
     total = np.bincount(owner, padded, len(count)).astype(np.int64)
     message = f"{name}: the lengths of its extended fields do not add up to what they use"
     rows.report(total != used, "val", message, (total, used))
-    # The data of a record's fields follow one another, after the descriptions of the fields.
+    # The data of a record's fields is contiguous, and follows the descriptions of the fields.
     ends = np.append(0, np.cumsum(padded))
     begin = start[owner] + front[~wrong][owner] + ends[:-1] - ends[np.searchsorted(owner, owner)]
     sound = (total == used)[owner]
@@ -438,7 +438,7 @@ def check_texts(rows: CheckedRows, name: str) -> None:
 
 
 def _check_ends(rows: CheckedRows, part: str, name: str, start: NDArray[np.int64], stop: NDArray[np.int64]) -> None:
-    """Check that each name ends with its first zero byte."""
+    """Check that the first zero byte of each name is at its end."""
     zeros = np.flatnonzero(rows.batch.buffer == 0)
     spot = np.minimum(np.searchsorted(zeros, start), max(len(zeros) - 1, 0))
     wrong = (stop <= start) | (zeros[spot] != stop - 1 if len(zeros) else np.ones(len(start), bool))

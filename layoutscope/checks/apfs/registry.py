@@ -1,8 +1,8 @@
 """Read-only structure check of APFS containers.
 
-Apple File System Reference. A check does everything that a scan does, then reads every tree a second time with whole
-keys, and accounts for every block. Each finding has the address of the field that contradicts the others; if two
-places disagree and the wrong one is unknown, the finding is at one of them, as the message says.
+Apple File System Reference. A check includes all steps of a scan. Then it reads every tree a second time with complete
+keys, and accounts for every block. Each finding has the address of the field that contradicts the others. If two fields
+disagree and the wrong one is unknown, the finding is at one of them, and its message says so.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LONE_HALF: Final = Unchecked("all rules", "this is half of a set, and the other 
 
 
 def explain_unread_trees(parts: VolumeParts) -> dict[str, str]:
-    """Return why trees of a volume were not read completely; "" is for reasons that concern all of them."""
+    """Return the reasons why trees of a volume were not read completely; the key "" has reasons that apply to all."""
     reasons: dict[str, str] = {}
     for item in parts.log.findings:
         if item.level == "error":
@@ -55,7 +55,7 @@ def explain_unread_trees(parts: VolumeParts) -> dict[str, str]:
 
 
 def explain_unread_parts(contents: ContainerContents, unread: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
-    """Return why a container's checks cannot cover its space or the blocks that its volumes claim."""
+    """Return the reasons why a container's checks cannot cover its space or the blocks that its volumes claim."""
     container, lost = contents.container, contents.num_volumes - len(contents.volumes)
     claims = [f"{format_count(lost, 'volume')} cannot be opened"] if lost else []
     whys = dict.fromkeys(why for volume in unread.values() for why in volume.values())
@@ -92,16 +92,16 @@ _CAUSE_ROWS: Final[tuple[Follows, ...]] = (
         Follows(causes, _EVERYTHING | {"volume-unreadable", "spaceman-invalid", "checkpoint-invalid"})
         for causes in (frozenset({"truncated", "fusion-half", "container-changed"}), frozenset({"unread-area"}))
     ),
-    # A wrong entry of a map loses the object that it names, and everything below that object.
+    # A wrong entry of a map causes the loss of the object that it names, and of everything below that object.
     Follows(frozenset({"object-map-differs"}), _NODES | {"volume-unreadable"}, is_of_named=True),
-    # A damaged map no longer names nodes of the trees that it leads to, or a volume.
+    # A damaged map no longer locates nodes of its trees, or a volume.
     Follows(
         _DAMAGE,
         frozenset({"node-missing", "tree-unreadable", "volume-unreadable"}),
         r"(container-)?omap tree",
         r"fs tree|volume",
     ),
-    # Without the container's map, a search finds the volumes.
+    # Without the container's map, a search locates the volumes.
     Follows(
         _DAMAGE | {"checkpoint-invalid"},
         _EVERYTHING | {"volume-unreadable", "superblock-differs", "spaceman-invalid"},
@@ -129,7 +129,7 @@ _CAUSE_ROWS: Final[tuple[Follows, ...]] = (
     from_one("reference-differs", _BLOCKS),
     *(from_one(code, _BLOCKS) for code in ("block-claimed-twice", "block-claimed-free")),
 )
-"""Causes and what follows from them, the deepest first."""
+"""Causes and their consequences, the deepest causes first."""
 
 _NODE: Final = re.compile(r"([\w-]+) tree, node (\d+)$")
 _OBJECT: Final = re.compile(r"(virtual|ephemeral) object (\d+)$")
@@ -149,20 +149,20 @@ _TREES_BY_FIELD: Final = {
 """The trees that fields lead to, by field name."""
 
 _UNNUMBERED_OBJECTS: Final = {"chunk information": "chunk", "container object map": "container-omap"}
-"""Objects without a number, identified by their address."""
+"""Objects without a number, which are identified by their address."""
 
 _MAPPED_OBJECTS: Final = {"omap": "fs", "container-omap": "volume"}
 """The objects that each object map leads to."""
 
 
 def locate_object(item: Finding) -> About:
-    """Return the object that a finding is about: structure names contain the numbers of nodes, objects and volumes."""
+    """Return the object of a finding: structure names contain the numbers of nodes, objects and volumes."""
     if match := _NODE.match(item.structure):
-        # Nodes of free queues are ephemeral objects, which the maps of a checkpoint lead to.
+        # Nodes of free queues are ephemeral objects, located through the maps of a checkpoint.
         names = (("ephemeral", int(match[2])),) if match[1] == "spaceman" else ()
         return About(match[1], int(match[2]), names)
     if match := _ENTRY.match(item.structure):
-        # An entry whose object has another number is about both objects: one of them is not where it should be.
+        # An entry whose object has another number concerns both objects: one of them is misplaced.
         numbers = [match[2], *([item.found] if item.expected == match[2] else [])]
         return About(match[1], names=tuple((_MAPPED_OBJECTS[match[1]], int(number)) for number in numbers))
     if match := _OBJECT.match(item.structure):
@@ -224,7 +224,7 @@ CONTAINER_CHECKS: Final[dict[str, Check]] = {
     "bitmaps": Check(spaceman.check_bitmaps, ("space", "claims"), takes=("space",)),
     "container-trees": Check(_container_trees),
 }
-"""Every check of a container, in order, with the structures that it needs."""
+"""Every check of a container, in order, with the structures that it requires."""
 
 STATE_CHECKS: Final = (
     *("volume-counts", "entries", "links", "sibling-links", "directories", "name-hashes", "inodes"),
@@ -273,9 +273,9 @@ A check that would report records of unread trees as missing requires these tree
 
 
 class CheckedContainer(Struct, frozen=True):
-    """Findings of a container and its volumes, and the checks that did not run in full, by UUID of a volume as text.
+    """Findings of a container and its volumes, and the checks that did not run completely, by volume UUID as text.
 
-    The container's own are listed under "".
+    The key "" is for the container itself.
     """
 
     volumes: dict[str, list[Finding]]
@@ -317,7 +317,7 @@ def check_contents(contents: ContainerContents, without: Collection[str] = ()) -
 
 
 def check_container(request: contract.VolumeRequest, without: Collection[str] = ()) -> CheckedContainer:
-    """Check the structure of an APFS container, as reading left it or read again."""
+    """Check the structure of an APFS container, with the contents kept from reading or read again."""
     kept: ContainerContents | None = request.take_up()
     if kept is not None:
         return check_contents(kept, without)
@@ -328,11 +328,11 @@ def check_container(request: contract.VolumeRequest, without: Collection[str] = 
 
 
 def _run(read: FindingLog, log: FindingLog, run: Callable[[], None]) -> list[Finding]:
-    """Run checks that write into a log; `read` has the findings of reading, and some checks add to it."""
+    """Run checks that write into a log; `read` contains the findings of reading, and some checks add to it."""
     coarse = list(read.findings)
     run()
     fine = [*read.findings[len(coarse) :], *log.findings]
-    # Reading reports a structure, a check the exact byte; a finding without address only summarizes others.
+    # Reading reports a whole structure, a check the exact byte; a finding without an address only summarizes others.
     exact = {(item.code, item.structure) for item in fine if item.image_offset is not None}
     codes = {code for code, _ in exact}
 

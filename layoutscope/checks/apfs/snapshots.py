@@ -1,4 +1,4 @@
-"""Snapshots: names, metadata and superblocks against each other, and the records of each older state.
+"""Snapshots: comparison of names, metadata and superblocks, and checks of each older state's records.
 
 Apple File System Reference, Snapshot Metadata and Object Maps.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _NO_OBJECT: Final = np.uint64(2**60 - 1)
-"""The value in keys of names in place of an object's number (reference, j_snap_name_key_t)."""
+"""The value in place of an object number in the keys of names (reference, j_snap_name_key_t)."""
 
 
 def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
@@ -56,7 +56,7 @@ def check_snapshot_records(subject: Subject, parts: VolumeParts) -> None:
 
 
 def _check_names(parts: VolumeParts, report: Report) -> None:
-    """Check that the key of each name has no object number, and that the name is that of the snapshot's metadata."""
+    """Check that the key of each name has no object number, and that the name matches the snapshot's metadata."""
     names, metadata = parts.snapmeta.records.get("snap_name"), parts.snapmeta.records.get("snap_metadata")
     known = dict(zip(metadata["obj_id"].tolist(), metadata["name"].raw(), strict=True)) if "name" in metadata else {}
     pairs = zip(names["snap_xid"].tolist(), names["name"].raw(), strict=True)

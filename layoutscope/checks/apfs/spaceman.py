@@ -73,8 +73,8 @@ def locate_field(
     subject: Subject,
     path: str,
     *,
-    device: int = -1,  # 0 for the main device, 1 for the second of a Fusion set; -1 if no device is meant
-    # 0 for the free queue of the internal pool, 1 and 2 for those of the devices; -1 if no queue is meant
+    device: int = -1,  # 0 for the main device, 1 for the second of a Fusion set; -1 if no device is addressed
+    # 0 for the free queue of the internal pool, 1 and 2 for those of the devices; -1 if no queue is addressed
     queue: int = -1,
 ) -> FindingLog:
     """Bind the log to a field of the space manager, of one of its devices, or of a free queue."""
@@ -92,14 +92,14 @@ def locate_field(
 def compare_numbers(
     subject: Subject, what: str, path: str, expected: int, found: int, *, device: int = -1, queue: int = -1
 ) -> None:
-    """Compare a number of the space manager with the value that follows from others."""
+    """Compare a number of the space manager with the value derived from others."""
     if found != expected:
         log = locate_field(subject, path, device=device, queue=queue)
         log.add(INVALID, "warning", f"{what} differs", expected=expected, found=found)
 
 
 def check_sizes(subject: Subject, space: Space) -> None:
-    """Check that superblock and space manager agree on the number of blocks, and the numbers of chunks that follow."""
+    """Check that superblock and space manager agree on the number of blocks and the derived numbers of chunks."""
     container, header = subject.container, space.header
     superblock = container.superblock
     num_blocks = superblock.num_blocks
@@ -131,9 +131,9 @@ def _compute_device_sizes(
 
 
 def check_pool(subject: Subject, space: Space) -> None:
-    """Check that the internal pool has room for three versions of its contents, and its bitmap a bit for each block."""
-    # Bitmaps are copied on write too, and cannot record their own allocation: they are in a separate pool, which has
-    # its own bitmap.
+    """Check that the internal pool has room for three versions of its contents, and its bitmap a bit per block."""
+    # Bitmaps are also copied on write, and cannot record their own allocation. So they are in a separate pool, which
+    # has its own bitmap.
     header = space.header
     parts = sum(int(item.num_chunks) + int(item.num_cibs) + int(item.num_cabs) for item in header.devices)
     compare_numbers(subject, "size of the internal pool", "num_ip_blocks", POOL_FACTOR * parts, header.num_ip_blocks)
@@ -142,7 +142,7 @@ def check_pool(subject: Subject, space: Space) -> None:
 
 
 def check_chunks(subject: Subject, space: Space) -> None:
-    """Check that chunks follow each other without gaps, have their bitmap in the pool, and count their free blocks."""
+    """Check that chunks are contiguous, have their bitmap in the pool, and count their free blocks."""
     for number, device in enumerate(space.header.devices):
         if not device.num_blocks:
             continue
@@ -172,7 +172,7 @@ def _check_geometry(subject: Subject, space: Space, chunks: Columns, number: int
     per_chunk, total = int(header.num_blocks_per_chunk), min(int(header.devices[number].num_blocks), MAX_BLOCKS)
     start = np.arange(len(chunks["plus"]), dtype=np.int64) * per_chunk
     length = np.clip(total - start, 0, per_chunk)
-    # Addresses on the second device count from its start, with or without the mark of that device: both are in use.
+    # Both forms of addresses on the second device are in use: relative to its start, with or without its mark.
     mark = np.uint64(subject.container.blocks.tier2_mark if number else 0)
     plain = (chunks["paddr"] & ~mark).astype(np.int64)
     bitmap = chunks["bitmap_paddr"].astype(np.int64)
@@ -189,7 +189,7 @@ def _check_geometry(subject: Subject, space: Space, chunks: Columns, number: int
 
 
 def _check_free_counts(subject: Subject, space: Space, chunks: Columns, number: int) -> None:
-    """Count the free blocks of every bitmap, and sum up what the chunks count."""
+    """Count the free blocks of every bitmap, and add up the counts of the chunks."""
     blocks, length, bitmap = subject.container.blocks, chunks["num_blocks"].astype(np.int64), chunks["bitmap_paddr"]
     # A chunk without used blocks needs no bitmap: its address is 0.
     counted = length.copy()
@@ -218,7 +218,7 @@ def count_free(bitmaps: NDArray[np.uint8], num_blocks: NDArray[np.int64]) -> NDA
 
 
 _MASKED: Final = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
-"""Decoded numbers of fields that hold a number and flags."""
+"""Numbers decoded from fields that combine a number and flags."""
 
 
 def _locate_chunk(subject: Subject, chunks: Columns) -> Callable[[int, int], FindingLog]:
@@ -301,7 +301,7 @@ ZONE_RULES: Final = rules(
 
 
 def check_zones(subject: Subject, paddr: int) -> None:
-    """Check that zones without a number have no blocks, and zones without earlier boundaries none of those."""
+    """Check that unused zones and earlier boundaries are empty, and that used ones start before their end."""
     data, starts = read_block(subject.container, paddr), np.array([SPACE.width])
 
     def at(_: int, plus: int) -> FindingLog:
@@ -333,7 +333,7 @@ def check_zones(subject: Subject, paddr: int) -> None:
 _POOL_VERSIONS: Final = 16
 _BLOCK_BYTES: Final = 4096
 _WHOLE: Final = SPACE.width + DATAZONE.width
-"""Bytes of a versioned space manager before its arrays; its allocation zones follow the fixed part."""
+"""Size of a versioned space manager before its arrays, in bytes; its allocation zones follow the fixed part."""
 _LIST_END, _VERSIONED = 0xFFFF, 1
 _COUNT_BITS: Final = (1 << 20) - 1
 """Mask of a chunk's numbers of blocks and of free blocks."""
@@ -342,20 +342,20 @@ _QUEUE_LIMITS: Final = ((0, 0, 4544, 1), (1 << 18, 261281, 2272, 116), (1 << 20,
 
 
 def _get_first_array_offset(*, is_versioned: bool) -> int:
-    """Return where the arrays begin; in the first version they were at the offset of the present version number."""
+    """Return the offset of the arrays; the first version has them where later ones have their version number."""
     return _WHOLE if is_versioned else SPACE.version.offset
 
 
 def get_queue_limit(num_blocks: int) -> int:
-    """Return how many nodes the free queue of a device may have."""
+    """Return the maximum number of nodes in the free queue of a device."""
     _, start, step, first = next(row for row in reversed(_QUEUE_LIMITS) if num_blocks >= row[0])
     limit = first + (num_blocks - start - (not start)) // step
-    # Two nodes are impossible: a root that is split needs a third.
+    # Two nodes are impossible: splitting a root creates a third node.
     return 3 if limit == 2 else limit
 
 
 def get_pool_limit(num_chunks: int) -> int:
-    """Return how many nodes the free queue of the internal pool may have."""
+    """Return the maximum number of nodes in the free queue of the internal pool."""
     limit = 3 * (num_chunks + 751) // 1127 - 1
     return 3 if limit == 2 else limit
 
@@ -423,7 +423,7 @@ def make_space_rules(
 
 
 def _expect_known(expected: list[int | None]) -> Want:
-    """Demand the known values of the items of a field."""
+    """Require the known values among the items of a field."""
     known = np.array([item is not None for item in expected])
     values = np.array([item or 0 for item in expected], np.uint64)
     return Want(lambda found: (found == values) | ~known, " and ".join(map(str, expected)))
@@ -459,7 +459,7 @@ def check_space(subject: Subject, space: Space) -> None:
         nodes, leaves = read_nodes(source)
         limit = int(header.free_queues[number].tree_node_limit)
         if len(nodes) > limit:
-            # linux-apfs-rw 0.3.0 lets a queue grow beyond its limit during large deletions; apfsck reports that too.
+            # linux-apfs-rw 0.3.0 lets a queue exceed its limit during large deletions; apfsck reports that too.
             message = f"free_queues.tree_node_limit[{number}]: the queue has more nodes than it may have"
             log = locate_field(subject, "tree_node_limit", queue=number)
             log.add(INVALID, "warning", message, expected=f"at least {len(nodes)}", found=limit)
@@ -513,7 +513,7 @@ def _check_chunks(subject: Subject, device: int) -> None:
     check_fields(CHUNK, buffer, row * size + chunks["plus"], declared, _locate_chunk(subject, chunks))
     newest = np.zeros(len(heads["paddr"]), np.uint64)
     np.maximum.at(newest, row, chunks["xid"])
-    # A chunk-info block is rewritten when one of its chunks changes, and only then.
+    # A chunk-info block is rewritten only when one of its chunks changes.
     newest = np.where(newest > 0, newest, heads["hdr.xid"])
     _report_heads(subject, heads, "hdr.xid", "hdr.xid: not that of its youngest chunk", newest)
 
@@ -650,7 +650,7 @@ def check_double_claims(subject: Subject) -> None:
 
 
 def check_file_claims(subject: Subject) -> None:
-    """Check that no file has blocks of metadata, or unshared blocks of another file."""
+    """Check that no file uses blocks of metadata, or unshared blocks of another file."""
     block_size = subject.container.blocks.block_size
     metadata = arrays.union([runs for name, runs in list_claims(subject) if not name.startswith("data ")])
     for parts in subject.volumes:
@@ -658,7 +658,7 @@ def check_file_claims(subject: Subject) -> None:
         if not len(extents["obj_id"]) or parts.is_locked:
             continue
         report = subject.extents(parts)
-        # Block 0 contains the superblock; as the address of an extent it means a hole.
+        # Block 0 contains the superblock; as the address of an extent it denotes a hole.
         real = extents["paddr"] != 0
         start = np.minimum(extents["paddr"], np.uint64(2**62)).astype(np.int64)
         length = -(-extents["len_extent"].astype(np.int64) // block_size)
@@ -715,7 +715,7 @@ def check_bitmaps(subject: Subject, _: Space) -> None:
 
 
 def _report_bits(subject: Subject, runs: NDArray[np.int64], code: str, message: str) -> None:
-    """Report runs of blocks, each at the byte of the bitmap for its first block."""
+    """Report runs of blocks, each at the bitmap byte of its first block."""
     tables = [read_chunks(subject, number)[0] for number in range(2)] if len(runs) else []
     for start, length in runs[:MAX_CASES].tolist():
         paddr, byte = next((at for at in (_find_bit(table, start) for table in tables) if at is not None), (None, 0))
@@ -727,7 +727,7 @@ def _report_bits(subject: Subject, runs: NDArray[np.int64], code: str, message: 
 
 
 def _find_bit(chunks: dict[str, NDArray[Any]], paddr: int) -> tuple[int, int] | None:
-    """Return the bitmap block and the byte in it with a block's bit; None if the chunk has no bitmap."""
+    """Return the bitmap block and the byte in it that contain a block's bit; None if the chunk has no bitmap."""
     if not chunks:
         return None
     first = np.minimum(chunks["paddr"], np.uint64(2**62)).astype(np.int64)
@@ -740,7 +740,7 @@ def _find_bit(chunks: dict[str, NDArray[Any]], paddr: int) -> tuple[int, int] | 
 
 
 def check_queues(subject: Subject, space: Space) -> None:
-    """Check that free queues count their blocks, which must be in the container and not in use."""
+    """Check that free queues count their blocks, and that these are in the container and not in use."""
     claims = arrays.union([runs for _, runs in list_claims(subject)])
     for number, source in list_queue_sources(subject):
         queue = space.header.free_queues[number]

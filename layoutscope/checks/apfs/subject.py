@@ -1,4 +1,4 @@
-"""The subject of a check: everything that was read of a container, and its trees' descriptions for a second reading."""
+"""The subject of a check: all contents of a container, and descriptions of its trees for a second reading."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 VOLUME: Final = records.APFS_SUPERBLOCK
 INVALID: Final = "record-invalid"
 Notes = dict[str, list["NDArray[Any]"]]
-"""Properties of inodes that no table keeps: columns with a row per inode, in an array per batch."""
+"""Properties of inodes that no table contains: columns with a row per inode, as one array per batch."""
 
 
 class Subject(Struct, frozen=True):
     """A container under check."""
 
     container: Container
-    parts: ContainerParts  # what belongs to no volume
-    volumes: list[VolumeParts]  # every volume that could be opened
-    slots: dict[int, int]  # place of each volume in the container's list, by its number
-    is_whole: bool  # whether every structure could be read, so that what is not claimed belongs to nothing
-    log: FindingLog  # receives the faults
-    most: int = MAX_CASES  # how many cases of each kind are listed
-    # properties of inodes, noted while trees were read, by number of the volume and view
+    parts: ContainerParts  # structures that belong to no volume
+    volumes: list[VolumeParts]  # all volumes that could be opened
+    slots: dict[int, int]  # position of each volume in the container's list, by its number
+    is_whole: bool  # whether every structure could be read, so unclaimed blocks belong to nothing
+    log: FindingLog  # receives the findings
+    most: int = MAX_CASES  # maximum number of listed cases per kind
+    # properties of inodes, noted while trees were read, by volume number and view
     inodes: dict[tuple[int, str], Notes] = field(default_factory=dict)
 
     @property
@@ -65,11 +65,11 @@ class Subject(Struct, frozen=True):
 
     @property
     def silent_store(self) -> Store:
-        """The store for the second reading of trees; its findings are dropped, as the first reading reported them."""
+        """Store for the second reading of trees; its findings are dropped, as the first reading reported them."""
         return self.container.store.apart()
 
     def branch(self) -> Subject:
-        """Return the same container with a log of its own."""
+        """Return the same container with a separate log."""
         return replace(self, log=self.log.branch())
 
     def records(self, parts: VolumeParts) -> Report:
@@ -162,14 +162,14 @@ def list_queue_sources(subject: Subject) -> Iterator[tuple[int, TreeSource]]:
 
 
 class Report(Struct, frozen=True):
-    """Reports faults in the records of one tree."""
+    """Reports problems in the records of one tree."""
 
-    log: FindingLog  # receives the faults
+    log: FindingLog  # receives the findings
     nodes: NodeRows  # nodes of the tree
-    most: int = 1  # how many cases of each kind are listed
+    most: int = 1  # maximum number of listed cases per kind
 
     def for_table(self, table: Columns, what: str, code: str = "record-differs") -> Callable[..., None]:
-        """Return what reports the rows of a table; `what` precedes the number of a row's object."""
+        """Return a function that reports rows of a table; `what` precedes the number of a row's object."""
         at = lambda row, field: self.at(table, row, field, f"{what} {table['obj_id'][row]}")  # noqa: E731
         return Table(at, code, "warning", self.most).report
 
@@ -180,7 +180,7 @@ class Report(Struct, frozen=True):
         field: str,  # path of the field, after its part and type; empty for the leaf
         structure: str,
     ) -> FindingLog:
-        """Bind the log to a field of a record, or to its leaf where the table has no positions of records."""
+        """Bind the log to a field of a record, or to its leaf if the table has no positions of records."""
         plus = 0
         if field and "key_at" in table:
             part, type_name, path = field.split(".", 2)
@@ -193,15 +193,15 @@ class CheckedRows(Struct, frozen=True):
 
     subject: Subject  # the container under check
     batch: ReadNodes  # nodes of a tree
-    row: NDArray[np.int64]  # which of the batch's records
+    row: NDArray[np.int64]  # positions of the records in the batch
 
     def starts(self, part: str) -> NDArray[np.int64]:
-        """Return where keys or values start in the batch."""
+        """Return the start positions of keys or values in the batch."""
         starts: NDArray[np.int64] = getattr(self.batch.slots, f"{part}_start")[self.row]
         return starts
 
     def lengths(self, part: str) -> NDArray[np.int64]:
-        """Return the bytes of keys or values, as the table of contents says."""
+        """Return the lengths of keys or values in bytes, from the table of contents."""
         lengths: NDArray[np.int64] = getattr(self.batch.slots, f"{part}_len")[self.row].astype(np.int64)
         return lengths
 

@@ -1,4 +1,4 @@
-"""APFS (Apple File System Reference) into tables, and the codes of findings that it alone makes."""
+"""Reader of APFS (Apple File System Reference) into tables, and the finding codes that only it has."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ CODES: Final[Mapping[str, str]] = declare(
     absent=("fusion-half",),
 )
 
-# Cased letters that came after Unicode 9, whose tables APFS and Linux's driver have: Georgian capitals, Latin ones of
+# Cased letters newer than Unicode 9, whose tables APFS and Linux's driver use: Georgian capitals, Latin letters of
 # Unicode 11 and later, Vithkuqi, Garay, Medefaidrin.
 _LATER: Final = "([\u1c89-\u1cbf\u2c2f\ua7b8-\ua7f5\U00010570-\U00010595\U00010d50-\U00010d65\U00016e40-\U00016e5f]+)"
 
 
 def compared_form(name: str, *, folded: bool) -> str:
-    """Return what a name is compared by, and hashed: decomposed, and folded where case does not count.
+    """Return the form of a name for comparison and hashing: decomposed, and folded if case does not count.
 
-    Georgian capitals came with Unicode 11: on a volume they are other letters than the small ones.
+    Unicode 11 introduced Georgian capitals: on a volume they are different letters from the small ones.
 
     >>> [compared_form(name, folded=True) for name in ("\u04d8\u0421", "\u1c90")]
     ['әс', 'Ა']

@@ -1,6 +1,6 @@
-"""Blocks of a container by their addresses, on one device or on the two of a Fusion set.
+"""Blocks of a container by address, on one device or on both devices of a Fusion set.
 
-Apple File System Reference, Fusion: addresses of the second device carry a mark, as byte addresses 0x4000000000000000.
+Apple File System Reference, Fusion: addresses of the second device have a mark, 0x4000000000000000 in byte addresses.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ def _nothing() -> NDArray[np.uint64]:
 
 
 class DirtyRuns(Struct, frozen=True):
-    """Runs of the second device of a Fusion set whose newest bytes are on the main one; arrays of one length."""
+    """Runs of a Fusion set's second device whose newest bytes are on the main device; arrays of one length."""
 
     # start, stop: block addresses, with the mark of the second device; ascending and disjoint
     start: NDArray[np.uint64] = field(default_factory=_nothing)
     stop: NDArray[np.uint64] = field(default_factory=_nothing)
-    # place of each one's first block on the main device
+    # address of each run's first block on the main device
     cached: NDArray[np.uint64] = field(default_factory=_nothing)
 
     def __len__(self) -> int:
         return len(self.start)
 
     def newest(self, paddrs: NDArray[Any]) -> NDArray[Any]:
-        """Return where the newest bytes of some blocks are: mostly at their own addresses."""
+        """Return the addresses of the newest bytes of some blocks: mostly the blocks' own addresses."""
         if not len(self):
             return paddrs
         address = np.asarray(paddrs).astype(np.uint64)
-        # An address before all runs gets the last one, which it is not inside of either.
+        # An address before all runs wraps around to the last run, which does not contain it either.
         row = np.searchsorted(self.start, address, side="right") - 1
         is_inside = (address >= self.start[row]) & (address < self.stop[row])
         return np.where(is_inside, self.cached[row] + (address - self.start[row]), address)
 
 
 class Blocks(Struct, frozen=True):
-    """Where the blocks of a container are read from."""
+    """The blocks of a container, and the images that hold them."""
 
-    # main device and second device, each starting at its first block; None where an image was not given
+    # main device and second device, each starting at its first block; None if an image was not given
     sources: tuple[Source | None, ...]
-    image_offsets: tuple[int, ...]  # where each of them starts in its own image, in bytes
+    image_offsets: tuple[int, ...]  # offset of each device in its own image, in bytes
     block_size: int  # in bytes
-    # of a Fusion set, whose newest bytes are elsewhere than their addresses say; none before the middle tree is read
+    # runs of a Fusion set whose newest bytes are at other addresses; none before the middle tree is read
     dirty: DirtyRuns = field(default_factory=DirtyRuns)
-    num_claimed: int = 0  # blocks that the container says it has, of which an image may hold fewer
+    num_claimed: int = 0  # number of blocks that the container declares; an image may hold fewer
 
     @property
     def tier2_mark(self) -> int:
@@ -75,7 +75,7 @@ class Blocks(Struct, frozen=True):
         return int(grammar.ApfsFusion.Tier2Marker.device_byte_address) // self.block_size
 
     def split(self, paddrs: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return device and byte address on it, from the container's start, of block addresses."""
+        """Return the device and the byte offset on it, from the container's start, for block addresses."""
         # A bit of the byte address distinguishes the devices of a Fusion set; in block addresses it is shifted.
         mark = np.uint64(self.tier2_mark)
         addresses = np.asarray(paddrs).astype(np.uint64, copy=False)
@@ -88,27 +88,27 @@ class Blocks(Struct, frozen=True):
         return device, plain.astype(np.int64) * self.block_size
 
     def image_offset(self, paddrs: NDArray[Any]) -> NDArray[np.int64]:
-        """Return byte addresses from the start of each block's own image."""
+        """Return the byte offset of each block in its own image."""
         return self.locate(paddrs)[1]
 
     def locate(self, paddrs: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return device and byte address from the start of its image, of block addresses."""
+        """Return the device and the byte offset in its image for block addresses."""
         device, position = self.split(paddrs)
         position += np.array((*self.image_offsets, 0), np.int64)[device] if device.any() else self.image_offsets[0]
         return device, position
 
     def at(self, paddr: int) -> int:
-        """Return the byte address of one block in its image."""
+        """Return the byte offset of one block in its image."""
         return self.place(paddr)[0]
 
     def place(self, paddr: int) -> tuple[int, int]:
-        """Return the byte address of one block's newest bytes in their image, and which device's image that is."""
+        """Return the byte offset of one block's newest bytes in their image, and the device of that image."""
         where = self.dirty.newest(np.array([min(max(paddr, 0), 2**64 - 1)], np.uint64))
         return int(self.image_offset(where)[0]), int(self.split(where)[0][0])
 
     @contextmanager
     def concerning(self, paddr: int) -> Iterator[None]:
-        """Let errors name the device of their object."""
+        """Add the device of an object to errors about it."""
         try:
             yield
         except FormatError as error:
@@ -116,7 +116,7 @@ class Blocks(Struct, frozen=True):
             raise
 
     def present(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
-        """Return which objects are wholly inside a given image."""
+        """Return which objects are entirely inside a given image."""
         device, position = self.split(self.dirty.newest(paddrs))
         sizes = np.array([source.size_bytes if source else 0 for source in (*self.sources, None)], np.int64)
         position += size_bytes
@@ -124,7 +124,7 @@ class Blocks(Struct, frozen=True):
         return inside
 
     def claimed(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
-        """Return which objects are wholly inside the container, if any part of its image is given."""
+        """Return which objects are entirely inside the container, if their device's image is given."""
         device, position = self.split(self.dirty.newest(paddrs))
         is_given = np.array([source is not None for source in (*self.sources, None)], np.bool_)
         inside: NDArray[np.bool_] = position + size_bytes <= self.num_claimed * self.block_size
@@ -133,7 +133,7 @@ class Blocks(Struct, frozen=True):
         return inside | self.present(paddrs, size_bytes)
 
     def readable(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
-        """Return which objects are wholly inside a given image, and were read into it."""
+        """Return which objects are entirely inside a given image, and were read into it."""
         result = self.present(paddrs, size_bytes)
         device, position = self.split(self.dirty.newest(paddrs))
         for number, source in enumerate(self.sources):
@@ -144,7 +144,7 @@ class Blocks(Struct, frozen=True):
 
     def read(self, paddrs: NDArray[Any], size_bytes: int, workspace: Workspace | None = None) -> NDArray[np.uint8]:
         """Read objects of one size."""
-        # The middle tree maps what was written together, so that an object of several blocks is cached as a whole.
+        # The middle tree maps blocks that were written together, so an object of several blocks is cached as a whole.
         device, position = self.split(self.dirty.newest(paddrs))
         out: NDArray[np.uint8] | None = None
         for number, source in enumerate(self.sources):
@@ -160,7 +160,7 @@ class Blocks(Struct, frozen=True):
     def wants(
         self, paddrs: NDArray[Any], size_bytes: int, take: Callable[[I64, U8], None], more: int = 0
     ) -> list[Want]:
-        """List what to read for objects of one size; `take` gets some of them, by position."""
+        """List the reads for objects of one size; `take` receives some of them at a time, by position."""
         device, position = self.split(self.dirty.newest(paddrs))
         result = []
         for number, source in enumerate(self.sources):
@@ -201,13 +201,13 @@ def _read_from(
 class Cipher(Struct, frozen=True):
     """Decrypts objects with a volume's key."""
 
-    key: bytes  # both halves of the XTS key: of the data, then of the units' numbers
+    key: bytes  # both halves of the XTS key: first the data key, then the tweak key
     block_size: int  # of the container, in bytes
 
     def decrypt_objects(
         self, objects: NDArray[np.uint8], paddrs: NDArray[np.uint64], chosen: NDArray[np.bool_]
     ) -> NDArray[np.uint8]:
-        """Decrypt some of many objects."""
+        """Decrypt those of many objects that are encrypted."""
         plain = objects.copy()
         rows = np.flatnonzero(chosen)
         plain[rows] = decrypt_blocks(self.key, objects[rows], paddrs[rows], self.block_size)
@@ -220,13 +220,13 @@ def decrypt_blocks(
     """Decrypt objects with AES-XTS."""
     rows, size = blocks.shape
     units = size // UNIT_BYTES
-    # Each unit of 512 bytes has its number on the device for a tweak, whatever the container's block size.
+    # The tweak of each 512-byte unit is its number on the device, whatever the container's block size.
     first = paddrs * np.uint64(block_size // UNIT_BYTES)
     numbers = (first[:, None] + np.arange(units, dtype=np.uint64)).reshape(-1)
     return decrypt_units(key, np.ascontiguousarray(blocks).reshape(-1), numbers).reshape(rows, size)
 
 
 def is_authentic(prefix: bytes, salt: bytes, body: bytes, expected: bytes) -> bool:
-    """Check the HMAC of a key record, whose key is a hash of a fixed prefix and the record's salt."""
+    """Verify the HMAC of a key record; its key is a hash of a fixed prefix and the record's salt."""
     key = hashlib.sha256(prefix + salt).digest()
     return hmac.compare_digest(hmac.new(key, body, hashlib.sha256).digest(), expected)

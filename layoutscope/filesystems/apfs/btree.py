@@ -1,9 +1,9 @@
 """APFS B-trees, read level by level in whole arrays.
 
 Apple File System Reference, B-Trees. Input: a root's identifier and, for virtual trees, an object map. Output: the
-nodes of each level, and where their records are. Trees of any size are read in passes, which hand over nodes by their
-addresses (`walk_tree`); small ones, and whatever needs their keys in order, batch by batch (`read_levels`). Nodes that
-an object map names can be read before the trees that lead to them (`Ahead`).
+nodes of each level and the positions of their records. `walk_tree` reads trees of any size in passes, which yield nodes
+in address order. `read_levels` reads batch by batch, for small trees and for callers that need keys in order. `Ahead`
+reads the nodes that an object map names before the trees that lead to them.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ INFO_FIELDS: Final = (
 
 
 class Ends(Rows, frozen=True):
-    """What the check of a tree's order needs; arrays of one length, one row per node."""
+    """Per-node data for checking the key order of a tree; arrays of one length, one row per node."""
 
     num_records: NDArray[np.int64]
-    # low, high: order of the first and the last key, see `low_keys`; 0 in empty nodes
+    # low, high: sort numbers of the first and the last key, see `low_keys`; 0 in empty nodes
     low: NDArray[np.uint64]
     high: NDArray[np.uint64]
     longest_key: NDArray[np.int32]  # in bytes
@@ -92,17 +92,17 @@ class Ends(Rows, frozen=True):
 class ReadNodes(Struct, frozen=True):
     """Nodes that were read together, with their contents."""
 
-    tree: OpenTree  # the tree that has them
-    level: int  # 0 at the leaf
-    numbers: NDArray[np.int64]  # position of each among all nodes of the tree, which stand level by level in key order
-    places: Places  # where they are
-    head: dict[str, NDArray[Any]]  # fields of their heads
-    check: NodeCheck  # how each was verified
-    buffer: NDArray[np.uint8]  # their bytes, one after the other
-    slots: nodes.Slots  # records of the sound ones; `node` counts within this batch
-    keys: NDArray[np.uint64]  # order of each record's key as a number, see `low_keys`
-    ends: Ends  # of the records of each
-    num_after: int = 0  # how many nodes of its level come after this batch
+    tree: OpenTree  # the tree that they belong to
+    level: int  # 0 for leaves
+    numbers: NDArray[np.int64]  # position of each among all nodes of the tree, which are ordered by level, then by key
+    places: Places  # their addresses
+    head: dict[str, NDArray[Any]]  # fields of their headers
+    check: NodeCheck  # how each node was verified
+    buffer: NDArray[np.uint8]  # their bytes, contiguous
+    slots: nodes.Slots  # records of the sound nodes; `node` counts within this batch
+    keys: NDArray[np.uint64]  # sort number of each record's key, see `low_keys`
+    ends: Ends  # key range of each node's records
+    num_after: int = 0  # number of nodes of the same level after this batch
 
     @property
     def size_bytes(self) -> int:
@@ -111,18 +111,18 @@ class ReadNodes(Struct, frozen=True):
 
     @property
     def to_come(self) -> float:
-        """How many times as many nodes come after this batch in its level."""
+        """Number of nodes after this batch in its level, as a multiple of the batch's own number."""
         return self.num_after / len(self.places)
 
     @property
     def node(self) -> NDArray[np.int64]:
-        """Position among all nodes of the tree of each record's node."""
+        """Position of each record's node among all nodes of the tree."""
         return self.numbers[self.slots.node]
 
     def columns(
         self, part: Literal["key", "val"], record_type: RecordType, fields: Sequence[RecordColumn]
     ) -> dict[str, NDArray[Any]]:
-        """Decode fields of the keys or values of all records, which are of one type."""
+        """Decode fields of the keys or values of all records, which share one type."""
         starts = self.slots.key_start if part == "key" else self.slots.val_start
         return decode_columns(record_type, self.buffer, starts, fields)
 
@@ -133,7 +133,7 @@ class ReadNodes(Struct, frozen=True):
     def at(
         self, node: int, position: int | None = None, *, name: str = "", log: FindingLog | None = None
     ) -> FindingLog:
-        """Bind a log to a node, or to a byte of it."""
+        """Bind a log to a node, or to a byte within it."""
         source, node_id = self.tree.source, self.places.node_id[node]
         plus = 0 if position is None else position - node * self.size_bytes
         structure = f"{source.tree} tree, {name or f'node {node_id}'}"
@@ -141,7 +141,7 @@ class ReadNodes(Struct, frozen=True):
 
 
 class TreeShape(Struct, frozen=True):
-    """What a root declares: sizes in bytes, level, whether its children are hashed, and how (0: unknown)."""
+    """Properties that a root declares: sizes in bytes, level, whether and how its children are hashed (0: unknown)."""
 
     sizes: nodes.Sizes
     level: int
@@ -155,14 +155,14 @@ class TreeShape(Struct, frozen=True):
 
 
 class OpenTree(Struct, frozen=True):
-    """A tree whose root was read: how to read it, and what the root declares."""
+    """A tree whose root was read, with its source and the shape that the root declares."""
 
     source: TreeSource
     shape: TreeShape
 
 
 def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
-    """Find and read the root of a tree; None, and a finding, if it cannot be used."""
+    """Find and read the root of a tree; if it cannot be used, report a finding and return None."""
     root = locate_nodes(source, np.array([source.root_oid], np.uint64))
     if not len(root):
         return None
@@ -180,7 +180,7 @@ def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
 
 
 def _make_unreadable_root(source: TreeSource, root: Places) -> NodeRows:
-    """Make a row of a root that cannot be used: its address, size and transaction come from the reference to it."""
+    """Make a row for an unusable root, with address, size and transaction from the reference to it."""
     size, block = int(root.size_bytes[0]), source.blocks.block_size
     is_possible = block <= size <= LARGEST_NODE and size % block == 0
     known = {
@@ -225,7 +225,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     if problem:
         with source.blocks.concerning(int(root.paddr[0])):
             raise FormatError(problem, structure=f"{source.tree} tree, node {source.root_oid}", image_offset=address)
-    # The root alone says what its tree is like: it can be read without the seal, unverified.
+    # Only the root describes its tree, so the tree can be read without the seal, but not verified.
     is_hashed = bool(info["is_hashed"][0])
     hash_type = source.hash_type if is_hashed else 0
     child = CHILD_VAL.width + hash_size(hash_type)
@@ -246,7 +246,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
 def _fetch(
     source: TreeSource, places: Places, size_bytes: int, workspace: Workspace | None = None
 ) -> NDArray[np.uint8]:
-    """Read and decrypt nodes into one buffer; of nodes that cannot be read it has zeros."""
+    """Read and decrypt nodes into one buffer; nodes that cannot be read are zeros."""
     if places.is_unread.any():
         whole = np.zeros((len(places), size_bytes), np.uint8)
         there = np.flatnonzero(~places.is_unread)
@@ -258,14 +258,14 @@ def _fetch(
 def read_batch(
     tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64], workspace: Workspace | None = None
 ) -> ReadNodes:
-    """Read, verify and take apart nodes of one level."""
+    """Read and verify nodes of one level, and locate their records."""
     return take_apart(tree, places, level, numbers, _fetch(tree.source, places, tree.shape.sizes.node, workspace))
 
 
 def take_apart(
     tree: OpenTree, places: Places, level: int, numbers: NDArray[np.int64], buffer: NDArray[np.uint8]
 ) -> ReadNodes:
-    """Verify nodes of one level that were read and decrypted, and locate their records."""
+    """Verify nodes of one level that were already read and decrypted, and locate their records."""
     source, shape = tree.source, tree.shape
     starts = np.arange(len(places), dtype=np.int64) * shape.sizes.node
     head = nodes.node_heads(buffer, starts)
@@ -295,7 +295,7 @@ def _find_ends(slots: nodes.Slots, keys: NDArray[np.uint64], num_nodes: int) -> 
     longest_key = np.zeros(num_nodes, np.int32)
     if len(filled):
         longest_key[filled] = np.maximum.reduceat(slots.key_len, first[filled])
-    # Equal numbers are in order: two names of one directory, say, differ in what the number leaves out.
+    # Equal numbers are in order: for example, two names in one directory differ in a part that the number omits.
     descends = np.flatnonzero(keys[1:] < keys[:-1])
     is_disordered = np.zeros(num_nodes, np.bool_)
     is_disordered[slots.node[descends[slots.node[descends] == slots.node[descends + 1]]]] = True
@@ -303,7 +303,7 @@ def _find_ends(slots: nodes.Slots, keys: NDArray[np.uint64], num_nodes: int) -> 
 
 
 def _check_bounds(source: TreeSource, places: Places, check: NodeCheck, found: nodes.Located) -> NodeCheck:
-    """Say which nodes and records reach outside their bounds; such a node does not count as read."""
+    """Report nodes and records that exceed their bounds; such a node does not count as valid."""
     torn = found.torn & check.is_sound
     for number in np.flatnonzero(torn).tolist():
         log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
@@ -324,7 +324,7 @@ def _check_bounds(source: TreeSource, places: Places, check: NodeCheck, found: n
 def decode_children(
     batch: ReadNodes,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]]:
-    """Decode the records of a batch of index nodes: the node's position in it, the child, its low key and its hash."""
+    """Decode the records of a batch of index nodes: node position in the batch, child, low key and hash."""
     source, shape = batch.tree.source, batch.tree.shape
     sizes = shape.sizes
     rows = np.flatnonzero(batch.slots.val_len >= sizes.child)
@@ -332,7 +332,7 @@ def decode_children(
     oids = decode_columns(CHILD_VAL, batch.buffer, slots.val_start, (CHILD_VAL.oid,))["oid"]
     hashes = _child_hashes(batch.buffer, slots.val_start, sizes.child - CHILD_VAL.width)
     if shape.is_hashed:
-        # Sealed volumes: children are counted from the root's identifier.
+        # In sealed volumes, child identifiers are relative to the root's.
         oids = oids + np.uint64(source.root_oid)
     return slots.node, oids, low, hashes
 
@@ -346,7 +346,7 @@ def _child_hashes(buffer: NDArray[np.uint8], val_start: NDArray[np.int64], hash_
 
 
 def to_node_rows(batch: Batch) -> NodeRows:
-    """Turn nodes as they were read into rows; ``key_rank`` follows when the batches of a tree are joined."""
+    """Turn a batch of nodes into rows; ``key_rank`` is set when the batches of a tree are joined."""
     if isinstance(batch, AheadLeaves):
         return batch.rows
     places, head, ends, count = batch.places, batch.head, batch.ends, len(batch.places)
@@ -355,7 +355,7 @@ def to_node_rows(batch: Batch) -> NodeRows:
         first_key, last_key = object_of(first_key), object_of(last_key)
     bounds = np.append(0, np.cumsum(ends.num_records))
     lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
-    # Nodes of sealed volumes have no header; the object map alone knows their transaction.
+    # Nodes of sealed volumes have no header; only the object map records their transaction.
     has_header = (head["hdr.xid"] != 0) & batch.check.is_sound
     known = {
         "node_id": places.node_id,
@@ -384,13 +384,13 @@ def _free_bytes(head: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
 
 
 class _Descent(Struct):
-    """A tree on the way down: the nodes of one level, and what was counted above them."""
+    """A top-down traversal of a tree: the nodes of the current level, and the counts from the levels above."""
 
     tally: Tally
     level: int
     first: int  # position of the level's first node among all nodes of the tree
     places: Places
-    sinks: tuple[Callable[[Batch], None], ...] = ()  # who gets the batches
+    sinks: tuple[Callable[[Batch], None], ...] = ()  # receivers of the batches
     children: list[Places] = field(default_factory=list)
 
     @classmethod
@@ -402,7 +402,7 @@ class _Descent(Struct):
         return cls(Tally(opened[0], len(source.store.log.findings)), opened[0].shape.level, 0, opened[1], sinks)
 
     def add(self, batch: Batch) -> None:
-        """Count some nodes of the level, hand them over, and locate their children."""
+        """Count some nodes of the level, pass them to the sinks, and locate their children."""
         self.tally.add(batch)
         for take in self.sinks:
             take(batch)
@@ -411,7 +411,7 @@ class _Descent(Struct):
             self.children.append(locate_nodes(batch.tree.source, oids, (batch.numbers[node], low, hashes)))
 
     def below(self, *, is_whole: bool = True) -> _Descent | None:
-        """Go on to the level below; at the end the counts are compared, unless some of the leaves were left out."""
+        """Move to the level below; after the last one compare the counts, unless some leaves were skipped."""
         self.tally.report_order(self.places, self.first)
         first = self.first + len(self.places)
         if not self.level:
@@ -428,9 +428,9 @@ class _Descent(Struct):
 def read_levels(
     source: TreeSource, workspace: Workspace | None = None, *, known: NDArray[np.uint64] | None = None
 ) -> Iterator[ReadNodes]:
-    """Read a tree from the root down, in key order; nodes that cannot be used are findings and yield no records.
+    """Read a tree from the root down in key order; report unusable nodes as findings, without records.
 
-    Leaves at addresses that are `known` are left out where their parents are known too.
+    Leaves at `known` addresses are skipped if their parents are known too.
     """
     at, above = _Descent.begin(source), np.empty(0, np.uint64)
     while at is not None:
@@ -451,10 +451,10 @@ def read_levels(
 def walk_tree(
     source: TreeSource, take: Callable[[Batch], None], pool: Pool | None = None, ahead: Ahead | None = None
 ) -> Reading[None]:
-    """Read a tree from the root down, in passes; each batch that is handed over has nodes of a level by address.
+    """Read a tree from the root down in passes; each batch contains nodes of one level, in address order.
 
-    Nodes that were read ahead are not read again. All are put into a pool, if there is one, for other states of the
-    volume. Findings follow at the end, so that those of trees that are read together do not mix.
+    Nodes that were read ahead are not read again. All nodes are added to the pool, if there is one, for other states of
+    the volume. Findings are added to the log at the end, so those of trees that are read together do not mix.
     """
     apart = source.apart()
     at = _Descent.begin(apart, take, *([pool.add] if pool is not None else []))
@@ -474,7 +474,7 @@ def wants(
     take: Callable[[Batch], None],
     ahead: Ahead | None = None,
 ) -> list[Want]:
-    """Say what has to be read of some nodes of one level, and hand them over as they come; what is there, at once."""
+    """List the reads needed for nodes of one level; pass nodes to `take` as they arrive, available ones immediately."""
     left = len(places)
 
     def add(rows: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
@@ -507,44 +507,44 @@ def _decrypt(source: TreeSource, places: Places, data: U8) -> U8:
 
 
 class AheadLeaves(Struct, frozen=True):
-    """Leaves that were taken apart before their tree led to them."""
+    """Leaves that were decoded before their tree led to them."""
 
     level: ClassVar[int] = 0
     numbers: I64  # position of each among all nodes of the tree
     places: Places
     rows: NodeRows
     ends: Ends
-    ahead: I64  # by what their records were numbered
+    ahead: I64  # position of each among the nodes that were read ahead
 
 
 Batch: TypeAlias = ReadNodes | AheadLeaves
 
 MAX_KEPT_BYTES: Final = 1 << 27
-"""Most bytes kept of nodes that were read ahead and are not sound leaves: index nodes of 30 million files."""
+"""Limit for nodes that were read ahead and are not sound leaves: enough for the index nodes of 30 million files."""
 
 
 class Ahead:
-    """Nodes that an object map names, read in one pass before the trees that lead to them.
+    """Nodes of an object map, read in one pass before the trees that lead to them.
 
-    Leaves are decoded as they are read, and numbered by their addresses. They are compared with their parent's entries
-    when a tree leads to them. Index nodes, and leaves that are not sound, are kept unchanged for the trees.
+    Leaves are decoded as they are read, and numbered by address. They are compared with their parent's entries when a
+    tree leads to them. Index nodes and damaged leaves are kept unchanged for the trees.
     """
 
     def __init__(self, decode: Callable[[ReadNodes, int], I64]) -> None:
-        # Takes leaves of the tree itself, and the number of all nodes; returns those with records that are not sound.
+        # Takes leaves of the tree itself and the number of all nodes; returns the leaves with invalid records.
         self._decode = decode
         self._shape: TreeShape | None = None
 
     def read(self, source: TreeSource, states: Sequence[OmapView]) -> Reading[None]:
-        """Read the nodes of a tree with its records, and the nodes that it has in other states."""
-        # The object map names transactions: each node must be of its own, whichever state it belongs to.
+        """Read the nodes of a tree with its records, and the nodes that the tree has only in other states."""
+        # The object map records transactions: each node must match its own, whichever state it belongs to.
         apart, blocks = replace(source.apart(), max_xid=NEWEST), source.blocks
         opened = read_root(apart)
         if opened is None or source.view is None or not _has_headers(opened[0].shape) or not opened[0].shape.level:
             return
         tree, size, omap = OpenTree(apart, opened[0].shape), opened[0].shape.sizes.node, source.view.omap
         rows = np.concatenate([source.view.row, *(view.row for view in states)])
-        # Each address once; the tree itself goes first.
+        # Read each address once; the tree itself comes first.
         order = np.argsort(omap.paddr[rows], kind="stable")
         order = order[heads(omap.paddr[rows[order]])]
         order = order[omap.size_bytes[rows[order]] == size]
@@ -582,26 +582,26 @@ class Ahead:
         self._other, self._data = _positions(len(places), numbers), np.concatenate(data)
 
     def is_of(self, tree: OpenTree) -> bool:
-        """Return whether nodes of a tree were read as the tree reads them."""
+        """Return whether the nodes that were read ahead have the same sizes as those of a tree, and headers."""
         return self._shape is not None and tree.shape.sizes == self._shape.sizes and _has_headers(tree.shape)
 
     def find_leaves(self, places: Places) -> tuple[I64, I64]:
-        """Return which of some leaves are known and sound, and their numbers."""
+        """Return which of some leaves were read ahead and are sound, and their numbers."""
         number, is_known = self._find(places)
         rows = np.flatnonzero(is_known & (self._leaf[number] >= 0))
         ends = self._ends.take(self._leaf[number[rows]])
-        # Records may come before what their parent's entry promises: the tree reports it.
+        # Records may precede the key in their parent's entry: the tree reports it.
         rows = rows[(ends.low >= places.low_key[rows]) | (ends.num_records == 0)]
         return rows, number[rows]
 
     def leaves(self, numbers: I64, places: Places, ahead: I64) -> AheadLeaves:
-        """Return leaves as their tree leads to them."""
+        """Return leaves that were read ahead, with the parents and low keys that their tree gives."""
         leaf = self._leaf[ahead]
         origin = {"parent": places.parent, "omap_leaf": places.omap_leaf, "low_key": places.low_key}
         return AheadLeaves(numbers, places, replace(self._rows.take(leaf), **origin), self._ends.take(leaf), ahead)
 
     def find_others(self, places: Places, rows: I64) -> tuple[I64, U8]:
-        """Return which of some nodes are kept, and their bytes; by address, as a pass hands them over."""
+        """Return which of some nodes were kept, and their bytes, in the address order of a pass."""
         number, is_known = self._find(places.take(rows))
         found = np.flatnonzero(is_known & (self._other[number] >= 0))
         found = found[np.argsort(number[found])]
@@ -615,19 +615,19 @@ class Ahead:
 
 
 def _has_headers(shape: TreeShape) -> bool:
-    """Whether nodes say what they are: those without headers are verified by hashes that their parents hold."""
+    """Return whether nodes have headers; those without are verified by the hashes in their parents."""
     return not (shape.is_hashed or shape.is_noheader)
 
 
 def _positions(count: int, parts: Sequence[I64]) -> I64:
-    """Return the position of each number among some, -1 where it is not among them."""
+    """Return the position of each number in the given parts, -1 if it is absent."""
     found, numbers = np.full(count, -1), np.concatenate(parts)
     found[numbers] = np.arange(len(numbers))
     return found
 
 
 def read_nodes(source: TreeSource) -> tuple[NodeRows, list[ReadNodes]]:
-    """Read a whole tree and keep its leaves' batches; for trees that are small."""
+    """Read a whole small tree; return its nodes and the batches of its leaves."""
     batches = list(read_levels(source))
     nodes = join(source.tree, [to_node_rows(batch) for batch in batches])
     return nodes, [batch for batch in batches if batch.level == 0]
@@ -651,7 +651,7 @@ _DTYPES = {
 def open_omap(
     store: Store, tree: Literal["container-omap", "omap"], paddr: int, max_xid: int
 ) -> tuple[ApfsContainer.OmapPhys, ObjectMap]:
-    """Read an object map: its head, and then its tree."""
+    """Read an object map's header, then its tree."""
     owner = "volume" if tree == "omap" else "container"
     header = read_object(store.blocks, grammar.ApfsContainer.OmapPhys, paddr, f"{owner} object map")
     return header, read_omap(store, tree, header.tree_oid, max_xid)
@@ -675,21 +675,21 @@ def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: i
         found = {name: values[order] for name, values in found.items()}
     oid, xid = found["oid"], found["xid"]
     if not np.all((oid[1:] > oid[:-1]) | ((oid[1:] == oid[:-1]) & (xid[1:] > xid[:-1]))):
-        # The map is damaged, which a finding reports: binary searches would miss objects that it knows.
+        # The map is damaged, and a finding reports that: without sorting, binary searches would miss objects.
         order = np.lexsort((xid, oid))
         found = {name: values[order] for name, values in found.items()}
     return ObjectMap(join_by_number(tree, parts), **found)
 
 
 class ReadRows(NamedTuple):
-    """Rows of nodes in the order in which they were read, and the position of each among all nodes of the tree."""
+    """Rows of nodes in reading order, and the position of each among all nodes of the tree."""
 
     numbers: NDArray[np.int64]
     rows: NodeRows
 
 
 def join_by_number(tree: str, parts: list[ReadRows]) -> NodeRows:
-    """Put the batches of a tree together and bring its nodes into their order."""
+    """Join the batches of a tree and sort its nodes by number."""
     if not parts:
         return join(tree, [])
     numbers = np.concatenate([part.numbers for part in parts])
@@ -698,7 +698,7 @@ def join_by_number(tree: str, parts: list[ReadRows]) -> NodeRows:
 
 
 def level_of_disorder(tree: str) -> Level:
-    """Return how bad it is that keys do not ascend: in a map, which is searched by halves, objects are missed."""
+    """Return the severity of unordered keys: in an object map, binary searches miss objects."""
     return "error" if tree in ("omap", "container-omap") else "warning"
 
 
@@ -710,14 +710,13 @@ def _mappings(batch: ReadNodes) -> dict[str, NDArray[Any]]:
 
 
 class Tally(Struct):
-    """What was counted so far of a tree."""
+    """Running counts for a tree."""
 
-    tree: OpenTree  # the tree, before its nodes are read
-    num_findings: int  # of the log, when this began
+    tree: OpenTree  # the tree; its nodes are not read yet
+    num_findings: int  # number of findings in the log at the start
     num_keys: int = 0
     longest_key: int = 0
-    # of the level that is read: nodes whose keys do not ascend by themselves; nodes with records, their first and last
-    # keys
+    # for the current level: nodes whose own keys do not ascend; nodes with records, and their first and last keys
     disordered: list[NDArray[np.int64]] = field(default_factory=list)
     ends: list[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]] = field(default_factory=list)
 
@@ -728,15 +727,15 @@ class Tally(Struct):
         if not len(filled):
             return
         self.longest_key = max(self.longest_key, int(ends.longest_key.max()))
-        # The tree information counts the keys of leaves alone, yet the longest key of all levels.
+        # The tree information counts only the keys of leaves, but gives the longest key of all levels.
         self.num_keys += 0 if batch.level else int(ends.num_records.sum())
-        # Records may come before what their parent's entry promises.
+        # Records may precede the key in their parent's entry.
         early = filled[ends.low[filled] < batch.places.low_key[filled]]
         self.disordered += [number[ends.is_disordered], number[early]]
         self.ends.append((number[filled], ends.low[filled], ends.high[filled]))
 
     def report_order(self, places: Places, first: int) -> None:
-        """Report the nodes of a level whose keys do not ascend, by themselves or after those of the node before."""
+        """Report the nodes of a level whose keys do not ascend, within the node or after the previous one."""
         if self.ends:
             number, low, high = (np.concatenate(column) for column in zip(*self.ends, strict=True))
             order = np.argsort(number)
@@ -749,7 +748,7 @@ class Tally(Struct):
         self.disordered, self.ends = [], []
 
     def compare(self, num_nodes: int) -> None:
-        """Compare with the tree information; not where something of the tree is missing."""
+        """Compare the counts with the tree information, unless a finding shows that part of the tree is missing."""
         source, shape = self.tree.source, self.tree.shape
         if len(source.store.log.findings) > self.num_findings:
             return
@@ -769,15 +768,15 @@ class Tally(Struct):
 
 
 class Pool(Struct):
-    """Nodes that were read of one volume's states, and what the index nodes among them name."""
+    """Nodes that were read for one volume's states, and the children of the index nodes among them."""
 
-    # in the order of reading; of several trees, so that ranks and parents mean nothing
+    # in reading order; they come from several trees, so ranks and parents have no meaning
     parts: list[NodeRows] = field(default_factory=list)
-    # one row an index record, in the order of its node: `node` is that node's row, `oid`, `low_key` and `hash` are of
-    # the child
+    # one row per index record, in the order of its node: `node` is that node's row; `oid`, `low_key` and `hash`
+    # describe the child
     children: list[dict[str, NDArray[Any]]] = field(default_factory=list)
-    order: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # rows by address
-    # nodes of a level that the reader of a state is waiting for
+    order: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # rows sorted by address
+    # nodes per level that the reader of a state is waiting for
     waiting: list[tuple[int, Places]] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -792,14 +791,14 @@ class Pool(Struct):
             self.children.append({"node": owner + base, "oid": oid, "low_key": low_key, "hash": child_hash})
 
     def nodes(self) -> NodeRows | None:
-        """Return all nodes, and see to their order by address."""
+        """Return all nodes, and update the index by address."""
         if len(self.order) < len(self):
             self.parts = [join(self.parts[0].tree, self.parts)]
             self.order = np.argsort(self.parts[0].paddr, kind="stable")
         return self.parts[0] if self.parts else None
 
     def find(self, places: Places, level: int) -> NDArray[np.int64]:
-        """Rows of nodes by address, number and level; -1 for those that were not read."""
+        """Return rows of nodes by address, number and level; -1 for nodes that were not read."""
         nodes = self.nodes()
         if nodes is None:
             return np.full(len(places), -1, np.int64)
@@ -809,7 +808,7 @@ class Pool(Struct):
         return np.where(same & (nodes.level[row] == level), row, -1)
 
     def claim(self, places: Places, level: int) -> Places:
-        """Return the nodes of a level that neither were read nor are waited for; from now on these are."""
+        """Return the nodes of a level that are neither read nor awaited, and mark them as awaited."""
         is_new = self.find(places, level) < 0
         self.waiting = [(at, some) for at, some in self.waiting if (self.find(some, at) < 0).any()]
         for at, some in self.waiting:
@@ -822,7 +821,7 @@ class Pool(Struct):
         return new
 
     def find_children(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
-        """What some index nodes name, in their order: the node's position among those given, and the records."""
+        """Return the children of some index nodes in order: the parent's position in `rows`, and the records."""
         empty = {name: np.empty(0, np.int64) for name in ("node", "oid", "low_key", "hash")}
         columns = concatenate(self.children, empty)
         self.children = [columns]
@@ -833,9 +832,9 @@ class Pool(Struct):
 
 
 def walk_shared(source: TreeSource, pool: Pool, ahead: Ahead | None = None) -> Reading[NodeRows]:
-    """Read the nodes of one state's tree; only those that the pool does not have are fetched, and put into it.
+    """Read the nodes of one state's tree; fetch only those that the pool does not have, and add them to it.
 
-    What was found in another state already is not written down once more.
+    Findings that another state already reported are not repeated.
     """
     apart = source.apart()
     nodes = yield from _walk_pool(apart, pool, ahead)

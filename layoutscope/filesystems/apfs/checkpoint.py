@@ -1,8 +1,8 @@
-"""Checkpoints: the states of a container that can be mounted.
+"""Checkpoints: the mountable states of a container.
 
-Apple File System Reference, Container (Mounting). A ring of blocks, the descriptor area, holds container superblocks
-and checkpoint maps; another, the data area, the ephemeral objects that the maps name. The newest checkpoint whose
-parts are all sound is the one that a mount takes.
+Apple File System Reference, Container (Mounting). The descriptor area is a ring of blocks with container superblocks
+and checkpoint maps. The data area, another ring, holds the ephemeral objects that the maps name. A mount takes the
+newest checkpoint whose parts are all sound.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 BATCH_BLOCKS: Final = 1024
 MAX_RING_BLOCKS: Final = 2**20
 MAX_OBJECT_BYTES: Final = 64 * 1024**2
-"""The largest ephemeral object, the space manager, holds eight bytes for every 16 GB or so of the container."""
+"""The largest ephemeral object, the space manager, holds eight bytes per 16 GB or so of the container."""
 
 _MAPPING_FIELDS = (
     CHECKPOINT_MAPPING.type,
@@ -50,7 +50,7 @@ _MAPPING_FIELDS = (
 
 
 class Ephemeral(Struct, frozen=True):
-    """One ephemeral object of a checkpoint: type, place and size."""
+    """One ephemeral object of a checkpoint: type, address and size."""
 
     oid: int
     type: int
@@ -61,37 +61,37 @@ class Ephemeral(Struct, frozen=True):
 
 
 class DescriptorArea(Struct, frozen=True):
-    """The descriptor ring, block by block; arrays of one length."""
+    """The blocks of the descriptor ring; arrays of one length."""
 
     paddr: NDArray[np.uint64]  # address of each block
-    # object type as the block itself has it, whether it is sound or not; 0 where it cannot be read
+    # object type in the block's header, even if the block is damaged; 0 if it cannot be read
     claimed: NDArray[np.int64]
-    kind: NDArray[np.int64]  # object type; 0 where the block holds no sound object
+    kind: NDArray[np.int64]  # object type; 0 if the block holds no sound object
     xid: NDArray[np.uint64]  # transaction
-    is_blank: NDArray[np.bool_]  # blocks that can be read, and were never written: zeros
-    # contents of sound superblocks and maps, by their rows: a ring may be claimed to be far larger than they are
+    is_blank: NDArray[np.bool_]  # readable blocks that were never written: zeros
+    # contents of sound superblocks and maps, by row; not all blocks, as a ring may declare a far larger size
     blocks: dict[int, NDArray[np.uint8]]
 
 
 class Checkpoint(Struct, frozen=True):
-    """One checkpoint that can be mounted."""
+    """One mountable checkpoint."""
 
     xid: int  # its transaction
     paddr: int  # block of its superblock
     superblock: ApfsContainer.NxSuperblock  # parsed
     map_paddrs: tuple[int, ...]  # blocks of its checkpoint maps
     ephemerals: dict[int, Ephemeral]  # ephemeral objects by oid
-    # those that its maps name and that are not sound, by oid
+    # objects that its maps name but that are damaged, by oid
     damaged: dict[int, Ephemeral] = field(default_factory=dict)
 
     @property
     def addresses(self) -> dict[int, int]:
-        """First block of each ephemeral object, damaged ones too: who reads one verifies it."""
+        """First block of each ephemeral object, including damaged ones: a reader verifies the object."""
         return {oid: item.paddr for oid, item in (self.ephemerals | self.damaged).items()}
 
 
 def read_descriptor_area(blocks: Blocks, paddrs: NDArray[np.uint64]) -> DescriptorArea:
-    """Read the ring and return which of its blocks hold sound objects."""
+    """Read the ring and identify the blocks that hold sound objects."""
     kinds = grammar.ApfsObject.ObjectType
     claimed, kind, xid = np.zeros(len(paddrs), np.int64), np.zeros(len(paddrs), np.int64), np.zeros_like(paddrs)
     blank = np.zeros(len(paddrs), bool)
@@ -103,7 +103,7 @@ def read_descriptor_area(blocks: Blocks, paddrs: NDArray[np.uint64]) -> Descript
         starts = np.arange(len(rows)) * blocks.block_size
         head = decode_columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.xid, OBJ_PHYS.type))
         claimed[rows], xid[rows], blank[rows] = head["type"], head["xid"], ~data.any(axis=1)
-        # A checkpoint that is being written, or was torn by a crash, leaves blocks whose checksum is wrong.
+        # An unfinished checkpoint, or one that a crash interrupted, leaves blocks with a wrong checksum.
         kind[rows] = np.where(fletcher64(data) == head["cksum"], head["type"], 0)
         wanted = np.flatnonzero(np.isin(kind[rows], [int(kinds.nx_superblock), int(kinds.checkpoint_map)]))
         kept.update(zip(rows[wanted].tolist(), data[wanted], strict=True))
@@ -111,7 +111,7 @@ def read_descriptor_area(blocks: Blocks, paddrs: NDArray[np.uint64]) -> Descript
 
 
 def superblocks(store: Store, area: DescriptorArea) -> list[tuple[int, ApfsContainer.NxSuperblock]]:
-    """Parse every sound superblock of the ring, newest first: address and structure."""
+    """Parse all sound superblocks of the ring, newest first; return their addresses and structures."""
     kind = int(grammar.ApfsObject.ObjectType.nx_superblock)
     rows = np.flatnonzero(area.kind == kind)
     rows = rows[np.argsort(area.xid[rows], kind="stable")[::-1]]
@@ -135,7 +135,7 @@ def superblocks(store: Store, area: DescriptorArea) -> list[tuple[int, ApfsConta
 def open_checkpoint(
     store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock
 ) -> tuple[Checkpoint, tuple[FormatError, ...]]:
-    """Follow a superblock to its maps and ephemeral objects, as far as they are sound."""
+    """Read a superblock's checkpoint maps and ephemeral objects; return the sound parts and the errors."""
     xid, blocks = superblock.hdr.xid, store.blocks
     try:
         rows = _map_rows(store, area, paddr, superblock)
@@ -164,17 +164,17 @@ def open_checkpoint(
 def _map_rows(
     store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock
 ) -> NDArray[np.int64]:
-    """List the rows of the ring with the maps of a checkpoint."""
+    """List the ring rows of a checkpoint's maps."""
     ring, where = len(area.paddr), store.blocks.at(paddr)
     first, count = superblock.xp_desc_index, superblock.num_desc_used
     if not 1 <= count <= ring:
         raise FormatError("impossible length in the descriptor ring", structure="checkpoint", image_offset=where)
-    # The superblock is the last block of its checkpoint; the maps stand before it, and may go on at the ring's start.
+    # The superblock is the last block of its checkpoint. The maps precede it, and may wrap around the end of the ring.
     return (first + np.arange(count - 1)) % ring
 
 
 def _are_maps(area: DescriptorArea, rows: NDArray[np.int64], xid: int) -> NDArray[np.bool_]:
-    """Return which blocks of the ring are sound maps of a transaction."""
+    """Return which rows of the ring are sound maps of a transaction."""
     is_map = area.kind[rows] == int(grammar.ApfsObject.ObjectType.checkpoint_map)
     result: NDArray[np.bool_] = is_map & (area.xid[rows] == xid)
     return result
@@ -206,7 +206,7 @@ def _mappings(block: NDArray[np.uint8], image_offset: int) -> list[Ephemeral]:
 
 
 def _verify(item: Ephemeral, blocks: Blocks) -> None:
-    """Check an ephemeral object: address, checksum, identity."""
+    """Verify an ephemeral object: address, checksum, identity."""
     where, name = blocks.at(item.paddr), f"ephemeral object {item.oid}"
     if not 0 < item.size_bytes <= MAX_OBJECT_BYTES or item.size_bytes % blocks.block_size:
         raise FormatError("impossible size", structure=name, image_offset=where, found=str(item.size_bytes))
@@ -219,10 +219,10 @@ def _verify(item: Ephemeral, blocks: Blocks) -> None:
 
 
 def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterator[Checkpoint]:
-    """Open checkpoints, the newest first; what is damaged of them is a finding.
+    """Open checkpoints, newest first, and report damaged parts.
 
-    A mount passes over a checkpoint of which any part is damaged. The trees of files hang on its superblock alone, and
-    an older state has lost what changed since: so a damaged one is read, unless it was chosen by its number.
+    A mount skips a checkpoint with any damaged part. The trees of files depend only on its superblock, and an older
+    state lacks later changes. So a damaged checkpoint is read, unless it was requested by its number.
     """
     everything = superblocks(store, area)
     for paddr, superblock in [item for item in everything if item[1].hdr.xid == xid] or everything:
@@ -234,7 +234,7 @@ def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterat
 
 
 def pass_over(log: FindingLog, xid: int, error: FormatError) -> None:
-    """Say what is wrong with a checkpoint."""
+    """Report that a checkpoint is damaged."""
     message = f"checkpoint of transaction {xid} is damaged: {error.reason}"
     log.at_error(error).add("checkpoint-invalid", "error", message)
 
@@ -242,17 +242,17 @@ def pass_over(log: FindingLog, xid: int, error: FormatError) -> None:
 def descriptor_paddrs(
     store: Store, superblock: ApfsContainer.NxSuperblock
 ) -> tuple[NDArray[np.uint64], list[NodeRows]]:
-    """List the blocks of the descriptor area that a superblock names."""
+    """List the blocks of the descriptor area of a superblock."""
     base, count = superblock.xp_desc_base, superblock.num_desc_blocks
     return ring_paddrs(store, base, count, is_tree=bool(superblock.desc_is_tree))
 
 
 def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[NDArray[np.uint64], list[NodeRows]]:
-    """List the blocks of a checkpoint area: contiguous, or mapped by a tree of runs, which is given too."""
+    """List the blocks of a checkpoint area, contiguous or mapped by a tree of runs; return that tree's nodes too."""
     if count > MAX_RING_BLOCKS:
         where = store.blocks.at(0)
         raise FormatError("impossibly large", structure="checkpoint area", image_offset=where, found=str(count))
-    # The highest bit of the superblock's number of blocks shows which (reference, nx_xp_desc_blocks).
+    # The highest bit of the superblock's block count distinguishes these (reference, nx_xp_desc_blocks).
     if not is_tree:
         return _run(base, count), []
     nodes, leaves = read_nodes(TreeSource(store, "checkpoint-area", base, 2**64 - 1))
@@ -266,12 +266,12 @@ def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[
 
 
 def _run(first: int, count: int) -> NDArray[np.uint64]:
-    """Addresses of blocks that follow one another; those beyond the largest number have no place anyway."""
+    """Return the addresses of contiguous blocks; addresses that overflow are outside of every device anyway."""
     return np.uint64(first % 2**64) + np.arange(count, dtype=np.uint64)
 
 
 class Younger(Struct, frozen=True):
-    """A transaction that was committed after the one that is read: its number, where that is seen, and how."""
+    """A transaction committed after the one that is read: its number, the block that shows it, and a description."""
 
     xid: int
     paddr: int
@@ -279,11 +279,11 @@ class Younger(Struct, frozen=True):
 
 
 def find_younger(area: DescriptorArea, xid: int, copy_xid: int) -> Younger | None:
-    """Find the youngest transaction that was committed after the one that is read, and cannot be."""
+    """Find the youngest transaction that was committed after the one that is read, but cannot be read itself."""
     kinds = grammar.ApfsObject.ObjectType
     newer = area.xid > np.uint64(xid)
     is_superblock = area.claimed == int(kinds.nx_superblock)
-    # The number in a damaged block may be damaged itself; a ring holds no more transactions than it has blocks.
+    # The number in a damaged block may be damaged itself; a ring holds at most one transaction per block.
     damaged = is_superblock & (area.kind == 0) & (area.xid <= np.uint64(min(xid + len(area.xid), 2**64 - 1)))
     found: list[Younger] = []
     for rows, why in (
@@ -297,15 +297,15 @@ def find_younger(area: DescriptorArea, xid: int, copy_xid: int) -> Younger | Non
 
 
 def _lacks_superblock(area: DescriptorArea) -> NDArray[np.bool_]:
-    """Return which maps were not followed by a superblock although something was written there.
+    """Return which maps are not followed by a superblock although something was written there.
 
-    A superblock is written after its maps. Where its place still holds a sound block of a former round through the
-    ring, the transaction was never finished: that is what a crash leaves, and nothing is lost. In the first round all
-    places from there to the ring's end were never written.
+    A superblock is written after its maps. If the following block is still a sound block from an earlier round through
+    the ring, the transaction was never finished. A crash leaves this, and nothing is lost. In the first round, all
+    blocks from there to the ring's end were never written.
     """
     is_map = area.kind == int(grammar.ApfsObject.ObjectType.checkpoint_map)
     is_rest_blank = np.logical_and.accumulate(area.is_blank[::-1])[::-1]
-    # The descriptor area is a ring: its first block follows its last.
+    # In a ring, the first block follows the last one.
     following = np.roll(np.arange(len(area.kind)), -1)
     result: NDArray[np.bool_] = is_map & (area.kind[following] == 0) & ~is_rest_blank[following]
     return result

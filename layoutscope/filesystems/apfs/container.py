@@ -1,7 +1,7 @@
 """A container: its superblock, checkpoint, object map and volumes.
 
-Apple File System Reference, Container. Block 0 holds a copy of the superblock; it gives the block size and the place
-of the checkpoint descriptor area, where the newest superblock is.
+Apple File System Reference, Container. Block 0 holds a copy of the superblock. This copy gives the block size and the
+address of the checkpoint descriptor area, which holds the newest superblock.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ MIN_BLOCK_BYTES: Final = 4096
 SEARCHED_BLOCKS: Final = 512
 
 Half = tuple["Source", int]
-"""An image, and where the container or its half of a Fusion set starts there, in bytes."""
+"""An image, and the byte offset in it at which the container or its half of a Fusion set starts."""
 
 Halves = tuple[Half, Half | None]
-"""The main device's image, and that of the second device of a Fusion set, if it was given."""
+"""The main device's half, and the half of a Fusion set's second device, if it was given."""
 
 
 class NoMap(Struct, frozen=True):
-    """Replaces the head of an object map that cannot be used."""
+    """Replaces the header of an object map that cannot be used."""
 
     tree_oid: int = 0
     snapshot_tree_oid: int = 0
@@ -65,26 +65,26 @@ class NoMap(Struct, frozen=True):
 class Container(Struct, frozen=True):
     """An opened container."""
 
-    store: Store  # where it is read; findings that are about no volume go there
+    store: Store  # blocks to read from, and the log for findings that concern no volume
     area: DescriptorArea  # the checkpoint descriptor ring
     checkpoint: Checkpoint  # the state that was opened
     omap: ObjectMap  # the container's object map
-    view: OmapView  # it, as of the checkpoint
-    omap_header: ApfsContainer.OmapPhys | NoMap  # head of the object map
-    data_paddrs: NDArray[np.uint64]  # blocks of the checkpoint data area, in the ring's order
+    view: OmapView  # the object map as of the checkpoint
+    omap_header: ApfsContainer.OmapPhys | NoMap  # header of the object map
+    data_paddrs: NDArray[np.uint64]  # blocks of the checkpoint data area, in ring order
     area_trees: list[NodeRows]  # trees that map the checkpoint areas, if these are fragmented
-    device_blocks: tuple[int, ...]  # blocks of the main device, and of the second one of a Fusion set
-    # a transaction after that of the checkpoint, which left only traces; None if the caller wants an older state
+    device_blocks: tuple[int, ...]  # number of blocks of the main device, and of the second device of a Fusion set
+    # a later transaction of which only traces are left; None if the caller requested an older state
     younger: Younger | None = None
 
     @property
     def blocks(self) -> Blocks:
-        """Where its blocks are read."""
+        """The container's blocks."""
         return self.store.blocks
 
     @property
     def log(self) -> FindingLog:
-        """Where findings go that are about no volume."""
+        """Log for findings that concern no volume."""
         return self.store.log
 
     @property
@@ -104,14 +104,14 @@ class Container(Struct, frozen=True):
 
 
 def open_container(
-    main: Half,  # the image, and where the container starts there, in bytes
+    main: Half,  # the image, and the byte offset at which the container starts
     log: FindingLog,
     *,
     second: Half | None = None,
     xid: int | None = None,
 ) -> Container:
     """Open a container as a mount would."""
-    # The copy in block 0 leads to the ring and may be older than the copies there: it is written at an unmount.
+    # The copy in block 0 locates the ring. It is written at an unmount, so it may be older than those in the ring.
     first = find_superblock(*main, log)
     store = Store.over(_blocks(main, first, second), log)
     paddrs, trees = descriptor_paddrs(store, first)
@@ -135,7 +135,7 @@ def open_container(
 
 
 def _cut_off(source: Source, image_offset: int, superblock: ApfsContainer.NxSuperblock) -> str:
-    """Say that an image ends before its container, if it does; the blocks of a Fusion set are on two images."""
+    """Return a message if the image ends before its container; the blocks of a Fusion set are on two images."""
     end = image_offset + int(superblock.num_blocks) * int(superblock.len_block)
     if superblock.is_fusion or end <= source.size_bytes:
         return ""
@@ -149,7 +149,7 @@ def _open_state(
     checkpoint: Checkpoint,
     trees: list[NodeRows],
 ) -> Container:
-    """Open the object map of a checkpoint; `trees` are those of the descriptor area."""
+    """Open the object map of a checkpoint; `trees` are those that map the descriptor area."""
     superblock, apart = checkpoint.superblock, store.apart()
     header, omap = open_omap(apart, "container-omap", superblock.omap_oid, checkpoint.xid)
     if not len(omap.nodes) or (not len(omap) and any(superblock.fs_oid)):
@@ -170,7 +170,7 @@ def _open_state(
 
 def _blocks(main: Half, superblock: ApfsContainer.NxSuperblock, second: Half | None) -> Blocks:
     source, image_offset = main
-    # For a Fusion set this is the size of both devices. Too large is harmless, as the image ends first.
+    # For a Fusion set this is the size of both devices. A size that is too large is harmless: the image ends first.
     windows: list[Source | None] = [Window(source, image_offset, superblock.num_blocks * superblock.len_block)]
     offsets = [image_offset]
     if second is not None:
@@ -193,7 +193,7 @@ def _report_truncation(store: Store, device_blocks: tuple[int, ...]) -> None:
 
 def find_superblock(
     source: Source,
-    image_offset: int,  # where the container starts there, in bytes
+    image_offset: int,  # byte offset at which the container starts
     log: FindingLog,
 ) -> ApfsContainer.NxSuperblock:
     """Parse the superblock in block 0 or, if that is damaged, the newest sound one near the start."""
@@ -204,13 +204,13 @@ def find_superblock(
         if found is None:
             raise
         message = f"copy in block 0 cannot be used: {error.reason}; one from the descriptor area is taken"
-        # An error of a read knows how long it was, and not of what.
+        # A read error has the length of the read, but not the name of the structure.
         replace(log.at_error(error), structure="container superblock").add("checkpoint-invalid", "warning", message)
         return found
 
 
 def parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock:
-    """Parse a superblock whose checksum is right."""
+    """Parse a superblock and verify its checksum."""
     data = source.read(image_offset, MIN_BLOCK_BYTES)
     parsed = grammar.parse(
         grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=image_offset
@@ -233,7 +233,7 @@ def parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuper
 
 def search_superblock(
     source: Source,
-    image_offset: int,  # where the container starts there, in bytes
+    image_offset: int,  # byte offset at which the container starts
 ) -> ApfsContainer.NxSuperblock | None:
     """Parse the newest sound superblock after block 0; None if there is none."""
     first = image_offset + MIN_BLOCK_BYTES
@@ -250,7 +250,7 @@ def search_superblock(
 
 
 def _bear_magic(source: Source, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which blocks have a superblock's magic; all may, where some of them were never read."""
+    """Return which blocks have a superblock's magic number; all of them, if some were never read into the image."""
     try:
         blocks = source.read_extents(starts, np.full(len(starts), MIN_BLOCK_BYTES, np.int64))
     except FormatError:
@@ -261,7 +261,7 @@ def _bear_magic(source: Source, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _compare_copies(log: FindingLog, first: ApfsContainer.NxSuperblock, newest: ApfsContainer.NxSuperblock) -> None:
-    """Block 0 is written when a container is unmounted: an older copy there is normal after a crash."""
+    """Compare the copy in block 0 with the newest; it is written at an unmount, so a crash leaves an old one."""
     copy = log.at("container superblock", 0)
     if first.hdr.xid < newest.hdr.xid:
         message = "copy in block 0 is of an earlier transaction than the checkpoint"
@@ -271,18 +271,18 @@ def _compare_copies(log: FindingLog, first: ApfsContainer.NxSuperblock, newest: 
 
 
 def uuid_text(raw: bytes) -> str:
-    """Return an identifier as people write it."""
+    """Format a UUID as text."""
     return str(uuid.UUID(bytes=raw)).upper()
 
 
 def newest_xid(area: DescriptorArea) -> int:
-    """Return the newest transaction of a sound superblock in the ring, 0 if there is none."""
+    """Return the newest transaction with a sound superblock in the ring, 0 if there is none."""
     rows = np.flatnonzero(area.kind == int(grammar.ApfsObject.ObjectType.nx_superblock))
     return int(area.xid[rows].max(initial=0))
 
 
 def report_changes(container: Container) -> None:
-    """Look whether a newer transaction appeared since the container was opened."""
+    """Report a newer transaction that appeared since the container was opened."""
     before = newest_xid(container.area)
     try:
         after = newest_xid(read_descriptor_area(container.blocks, container.area.paddr))
@@ -294,9 +294,9 @@ def report_changes(container: Container) -> None:
 
 
 NEAR_BYTES: Final = 64 * 4096
-"""How far superblocks are looked for where block 0 is damaged: those of a new container follow it directly."""
+"""Range of the search for superblocks if block 0 is damaged: a new container has them directly after it."""
 MAX_COPIES: Final = 8
-"""Superblocks that are tried for one assumed start, the newest first: those of one container agree."""
+"""Maximum number of superblocks to check per possible start, newest first: those of one container agree."""
 
 _MAGIC: Final = int(grammar.ApfsContainer.ContainerMagic.nx_superblock).to_bytes(4, "little")
 _KINDS: Final = grammar.ApfsObject.ObjectType
@@ -305,19 +305,19 @@ _KINDS: Final = grammar.ApfsObject.ObjectType
 class Located(NamedTuple):
     """A container that was found by its superblocks."""
 
-    start: int  # its block 0, in bytes from the start of the source
-    size_bytes: int  # its size as its superblock has it
-    # the structures that would confirm the start, if none of them is there; empty where one is
+    start: int  # offset of its block 0 in the source, in bytes
+    size_bytes: int  # its size according to its superblock
+    # structures that would confirm the start, if none of them was found; empty if one was found
     missing: tuple[str, ...] = ()
 
 
 def superblock_places(data: NDArray[np.uint8], offset: int) -> list[int]:
-    """List the sectors of a piece that begin like a superblock, in bytes from where `offset` counts."""
+    """List the sectors of a piece that begin like a superblock, in bytes from the origin of `offset`."""
     return sectors_with(data, offset, NX_SUPERBLOCK.magic.offset, _MAGIC)[:MAX_HITS]
 
 
 def locate(source: Source, places: Iterable[int]) -> Iterator[Located]:
-    """Yield the containers whose superblocks stand at some places; those whose start is confirmed come first."""
+    """Yield the containers of the superblocks at some offsets; those with a confirmed start come first."""
     copies: dict[int, ApfsContainer.NxSuperblock] = {}
     bases: dict[int, list[int]] = {}
     for place in places:
@@ -336,7 +336,7 @@ def locate(source: Source, places: Iterable[int]) -> Iterator[Located]:
             left -= {place for place in left if base <= place < base + found.size_bytes}
             yield found
     for place in sorted(left, key=lambda place: -copies[place].hdr.xid)[:1]:
-        # A copy that nothing confirms is more likely one of many in the ring than the single one in block 0.
+        # An unconfirmed copy is more likely one of the many in the ring than the single one in block 0.
         base = max(_list_possible_starts(place, copies[place]), key=lambda base: base != place)
         yield Located(base, _size_bytes(copies[place]), _witnesses(source, base, place, copies[place])[1])
 
@@ -346,10 +346,7 @@ def _size_bytes(superblock: ApfsContainer.NxSuperblock) -> int:
 
 
 def _ring_block(superblock: ApfsContainer.NxSuperblock) -> int | None:
-    """Say in which block the checkpoint has its superblock, the last of its blocks in the ring.
-
-    None if the ring is in fragments.
-    """
+    """Return the block of the checkpoint's superblock, its last block in the ring; None if the ring is fragmented."""
     num_blocks = int(superblock.num_desc_blocks)
     if superblock.desc_is_tree or not num_blocks:
         return None
@@ -358,7 +355,7 @@ def _ring_block(superblock: ApfsContainer.NxSuperblock) -> int | None:
 
 
 def _list_possible_starts(place: int, superblock: ApfsContainer.NxSuperblock) -> list[int]:
-    """List where a container may start that has a superblock at a place."""
+    """List the possible starts of a container that has a superblock at an offset."""
     block = _ring_block(superblock)
     ring = [] if block is None else [place - block * int(superblock.len_block)]
     return [place, *(start for start in ring if 0 <= start < place)]
@@ -367,9 +364,9 @@ def _list_possible_starts(place: int, superblock: ApfsContainer.NxSuperblock) ->
 def _witnesses(
     source: Source, base: int, place: int, superblock: ApfsContainer.NxSuperblock
 ) -> tuple[list[str], tuple[str, ...]]:
-    """List which structures are where a superblock has them if the container starts at `base`, and which are not.
+    """List the structures that are present if the container starts at `base`, and those that are missing.
 
-    The copy at `place`, from which the start was assumed, does not confirm itself.
+    The copy at `place`, from which the start was inferred, does not confirm itself.
     """
     size = int(superblock.len_block)
     found: list[str] = []
@@ -391,7 +388,7 @@ def _witnesses(
 
 
 def _is_copy(source: Source, where: int, superblock: ApfsContainer.NxSuperblock, *, same_xid: bool) -> bool:
-    """Whether a sound superblock of the same container, and of the same transaction, is at a place."""
+    """Return whether a sound superblock of the same container, optionally of the same transaction, is at an offset."""
     try:
         other = parse_superblock(source, where)
     except FormatError:
@@ -400,7 +397,7 @@ def _is_copy(source: Source, where: int, superblock: ApfsContainer.NxSuperblock,
 
 
 def _has_object(source: Source, where: int, size: int, oid: int, kind: int) -> bool:
-    """Whether a sound physical object is at a place, whose number is its block."""
+    """Return whether a sound physical object, whose number is its block, is at an offset."""
     try:
         data = np.frombuffer(source.read(where, size), np.uint8)
         head = grammar.parse(
@@ -412,7 +409,7 @@ def _has_object(source: Source, where: int, size: int, oid: int, kind: int) -> b
 
 
 def contents_at(stretch: Window, places: Iterable[int]) -> list[Content]:
-    """Say what containers begin in a stretch by the superblocks at some places, see :func:`locate`."""
+    """List the containers in a stretch, from the superblocks at some offsets, see :func:`locate`."""
     contents = []
     for found in locate(stretch, places):
         at = stretch.origin + found.start
@@ -433,5 +430,5 @@ def probe_near(stretch: Window) -> Content | None:
         place for offset, data in stored_pieces(stretch, 0, NEAR_BYTES) for place in superblock_places(data, offset)
     ]
     found = next(iter(contents_at(stretch, places)), None)
-    # A container that begins with its stretch may fill it; a truncated one is reported when it is read.
+    # A container that starts with its stretch may fill it; a truncated one is reported when it is read.
     return found if found is None or found.volume_offset else found._replace(size_bytes=stretch.size_bytes)

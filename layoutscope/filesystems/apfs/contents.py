@@ -1,4 +1,4 @@
-"""Everything of a container, read: what belongs to no volume, and each volume's trees and the nodes of its states."""
+"""Read all of a container: structures outside of volumes, each volume's trees, and the nodes of its states."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 
 def list_virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region]:
-    """Make regions of the objects that are not nodes of a tree that was read, by the type in their header."""
+    """Make regions of the objects that are not nodes of known trees, by the type in their headers."""
     blocks, omap = volume.store.blocks, volume.omap
     known = np.concatenate([nodes.paddr for nodes in claimed])
     rows = np.flatnonzero(~omap.is_deleted & ~is_among(omap.paddr, known))
@@ -75,7 +75,7 @@ def list_virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region
     if not len(rows):
         return []
     kinds = _types(volume.store, omap.paddr[rows])
-    # What is encrypted or has no header bears neither a checksum to verify nor a type to name.
+    # Objects that are encrypted or have no header have neither a checksum to verify nor a type to name.
     is_plain = ~omap.is_encrypted[rows] & ~omap.is_noheader[rows]
     _report(volume, rows[is_plain], kinds[is_plain])
     hidden = omap.is_encrypted[rows].tolist()
@@ -86,7 +86,7 @@ def list_virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region
 
 
 def _types(store: Store, paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Types that the headers of objects say."""
+    """Return the types in the headers of objects."""
     size = store.blocks.block_size
     heads = store.blocks.read(paddrs, size).reshape(-1)
     starts = np.arange(len(paddrs), dtype=np.int64) * size
@@ -94,7 +94,7 @@ def _types(store: Store, paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def _report(volume: Volume, rows: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
-    """Find what is damaged, or of a type that is not known: what such an object holds is not read."""
+    """Report objects that are damaged or of an unknown type: their contents are not read."""
     omap, store = volume.omap, volume.store
     is_single = omap.size_bytes[rows] == store.blocks.block_size
     names = [f"virtual object {oid}" for oid in omap.oid[rows].tolist()]
@@ -110,7 +110,7 @@ def _report(volume: Volume, rows: NDArray[np.int64], kinds: NDArray[np.int64]) -
 def list_volume_regions(
     container: Container, states: list[Volume], claimed: list[NodeRows], others: list[Region]
 ) -> list[Region]:
-    """List metadata of a volume and its snapshots outside their trees, each block once."""
+    """List a volume's and its snapshots' metadata outside of their trees, each block once."""
     volume = states[0]
     regions = [*others, Region("object-map", "volume object map", volume.superblock.omap_oid)]
     for state in states:
@@ -123,7 +123,7 @@ def list_volume_regions(
 
 
 def list_keybag_regions(container: Container, volume: Volume) -> list[Region]:
-    """Place of an encrypted volume's key bag; the container's key bag, which records it, needs no password."""
+    """Locate an encrypted volume's key bag; the container's key bag, which records it, needs no password."""
     try:
         run = volume_keybag_run(container_keybag(container), bytes(volume.superblock.vol_uuid))
     except FormatError as error:
@@ -142,33 +142,33 @@ def list_keybag_regions(container: Container, volume: Volume) -> list[Region]:
 
 
 class VolumeParts(Struct, frozen=True, dict=True):
-    """All that was read of a volume."""
+    """Everything that was read of a volume."""
 
     state: Volume  # the state that the layout shows
     view: str  # its name
-    # fs, extentref, snapmeta, fext: its trees; the last one only of sealed volumes
+    # fs, extentref, snapmeta, fext: its trees; fext exists only in sealed volumes
     fs: RecordTree
     extentref: RecordTree
     snapmeta: RecordTree
     fext: RecordTree
-    snapshots: list[Snapshot]  # all that the volume has
-    # nodes of the file-system trees of all states by their names, the live one first; parents are positions in it
+    snapshots: list[Snapshot]  # all snapshots of the volume
+    # nodes of the file-system trees of all states by name, the live state first; parents are positions in it
     views: dict[str, NodeRows]
     snapshot_extents: list[RecordTree]  # extent-reference trees of the snapshots
     regions: list[Region]  # metadata outside of tree nodes
-    is_locked: bool  # whether the file-system tree could not be read for want of a key
-    cipher: Cipher | None = None  # of an encrypted volume that was unlocked
-    rolling: Rolling = field(default_factory=Rolling)  # of an encryption under way
-    # blocks of those nodes of the file-system tree that no object map names any more
+    is_locked: bool  # whether the file-system tree could not be read because its key is missing
+    cipher: Cipher | None = None  # set if the volume is encrypted and was unlocked
+    rolling: Rolling = field(default_factory=Rolling)  # set while the volume is being encrypted
+    # blocks of file-system tree nodes that no object map names any more
     inferred: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
-    # lost, lost_of_snapshots: nodes that a tree led to and that are among none of its nodes: roots that cannot be used,
-    # and leaves that others took the place of
+    # lost, lost_of_snapshots: nodes that a tree led to but that are not among its nodes: unusable roots, and leaves
+    # that others replaced
     lost: list[NodeRows] = field(default_factory=list)
     lost_of_snapshots: list[NodeRows] = field(default_factory=list)
 
     @property
     def log(self) -> FindingLog:
-        """What is wrong with this volume."""
+        """Findings about this volume."""
         return self.state.log
 
     def claimed(self, block_size: int) -> NDArray[np.int64]:
@@ -176,7 +176,7 @@ class VolumeParts(Struct, frozen=True, dict=True):
         return self._compute_once("claimed", lambda: arrays.union(self.claims(block_size)))
 
     def claims(self, block_size: int) -> list[NDArray[np.int64]]:
-        """Sets of blocks that the volume uses: for nodes, for regions, for data that is counted, for data of files."""
+        """Sets of blocks that the volume uses: for nodes, regions, reference-counted data, and file data."""
         nodes = self._compute_once("nodes", lambda: node_runs(self._trees(), block_size))
         return [nodes, to_runs(self.regions), self.data_runs(), self.file_runs(block_size)]
 
@@ -187,13 +187,13 @@ class VolumeParts(Struct, frozen=True, dict=True):
         return trees + [nodes for nodes in self.views.values() if not any(nodes is other for other in trees)]
 
     def own_trees(self) -> list[NodeRows]:
-        """Nodes of the trees of this state; the object map comes first, the file-system tree second."""
+        """Nodes of this state's trees; the object map is first, the file-system tree second."""
         state = self.state
         trees = [self.fs, self.extentref, self.snapmeta, self.fext]
         return [state.omap.nodes, *(tree.nodes for tree in trees), state.omap_snapshots, *self.rolling.trees]
 
     def file_extents(self) -> Columns:
-        """Extents of files: from the file-system tree, or from the fext tree of a sealed volume."""
+        """Extents of files, from the file-system tree or from the fext tree of a sealed volume."""
         return self.fext.records.get("file_extent") if len(self.fext.nodes) else self.fs.records.get("file_extent")
 
     def data_runs(self) -> NDArray[np.int64]:
@@ -205,7 +205,7 @@ class VolumeParts(Struct, frozen=True, dict=True):
         return self._compute_once("files", lambda: self._file_runs(block_size))
 
     def _compute_once(self, key: str, make: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
-        # An attribute that is not a field: a copy with another state begins without it.
+        # This attribute is not a field, so a copy with another state starts without it.
         known: dict[str, NDArray[np.int64]] = vars(self).setdefault("known", {})
         if key not in known:
             known[key] = make()
@@ -225,10 +225,10 @@ class VolumeParts(Struct, frozen=True, dict=True):
 
 
 def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First block and number of blocks of extents, holes left out."""
+    """Return the first block and the number of blocks of each extent, without holes."""
     if "paddr" not in extents:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    # As numbers with a sign they are the same bytes.
+    # The signed view has the same bytes.
     first, length = extents["paddr"].view(np.int64), extents["len_extent"].view(np.int64)
     # An extent at block 0 is a hole: the superblock is there, so no file can be.
     is_hole = first == 0
@@ -263,7 +263,7 @@ def read_volume_parts(
     others = [
         walk_physical_tree(store, "extentref", superblock.extentref_tree_oid, xid),
         walk_fext_tree(shown),
-        # Extents that left the live volume with a snapshot; it may have no such tree.
+        # Extents that only a snapshot keeps; a snapshot may have no such tree.
         *(walk_physical_tree(store, "extentref", snapshot.extentref_paddr, xid) for snapshot, _ in opened),
     ]
     (fs, views), (extentref, fext, *references) = _read_trees(states, chosen, cipher, others)
@@ -291,25 +291,25 @@ def read_volume_parts(
 
 
 def _is_live(root: NodeRows, volume: Volume) -> bool:
-    """Whether a lost root is one that the live state of its volume leads to, and not a snapshot alone."""
+    """Return whether the live state of the volume leads to a lost root, and not only a snapshot."""
     superblock = volume.superblock
     if root.tree == "extentref":
         return int(root.node_id[0]) == superblock.extentref_tree_oid
     if root.tree != "fs":
         return True
     found = volume.view.find(np.array([superblock.root_tree_oid], np.uint64))
-    # The root of a tree that is physical is named by its address.
+    # The root of a physical tree is identified by its address.
     return int(root.paddr[0]) in (int(found.paddr[0]), superblock.root_tree_oid)
 
 
 def _read_trees(
     states: dict[str, Volume], chosen: str, cipher: Cipher | None, others: list[Reading[RecordTree]]
 ) -> tuple[tuple[RecordTree, dict[str, NodeRows]], list[RecordTree]]:
-    """Read the file-system tree of the chosen state, the nodes that only other states have, and other trees."""
+    """Read the file-system tree of the chosen state, nodes that only other states have, and the other trees."""
     if _is_locked(states["live"], cipher):
         locked = {name: list_locked_nodes(state) for name, state in states.items()}
         return (RecordTree(locked[chosen]), locked), read_together(others)
-    # States that are sealed read their nodes otherwise than those that are not, even where they share them.
+    # Sealed and unsealed states read their nodes differently, even those that they share.
     pools = {_hash_type(state): Pool() for state in states.values()}
     shown = states[chosen]
     rest = {name: state for name, state in states.items() if name != chosen}
@@ -327,12 +327,12 @@ def _read_trees(
 
 
 def _hash_type(state: Volume) -> int:
-    """How the nodes of a state are hashed; 0 where they are not, or nothing says how."""
+    """Return how the nodes of a state are hashed; 0 if they are not, or if that is unknown."""
     return state.seal.hash_type if state.seal else 0
 
 
 def _is_locked(volume: Volume, cipher: Cipher | None) -> bool:
-    """Return whether the file-system tree cannot be read for want of a key."""
+    """Return whether the file-system tree cannot be read because its key is missing."""
     return is_encrypted(volume) and cipher is None
 
 
@@ -340,13 +340,13 @@ RESOURCE_FORK = "com.apple.ResourceFork"
 
 
 DATA, ORPHAN = 0, 1
-"""Places in the list of forks."""
+"""Positions in the list of forks."""
 
 
 class Streams(Struct, frozen=True):
-    """Owners of data streams, in ascending order of the stream's identifier, by which the index finds them.
+    """Owners of data streams, sorted by the stream's identifier, which the index searches.
 
-    `are_files` means that every stream belongs to the file of the same number.
+    `are_files` means that every stream belongs to the file with the same number.
     """
 
     index: Index
@@ -358,7 +358,7 @@ class Streams(Struct, frozen=True):
 
 
 def streams(records: RecordTables) -> Streams:
-    """List who owns each data stream: inodes, and extended attributes that are too long to be embedded."""
+    """List the owners of data streams: inodes, and extended attributes that are too long to be embedded."""
     return records.compute_once(("streams",), lambda: _streams(records))
 
 
@@ -398,9 +398,9 @@ def _attribute_streams(xattrs: Columns, forks: list[str]) -> tuple[Any, ...]:
 
 
 class ContainerParts(Struct, frozen=True):
-    """All that was read of a container beside its volumes, and which blocks of a Fusion set are newest in its cache.
+    """The parts of a container outside of its volumes, and the blocks of a Fusion set that are newest in its cache.
 
-    What is lost are roots of trees, those of volumes that cannot be opened among them.
+    Lost nodes are roots of trees, including those of volumes that cannot be opened.
     """
 
     space: Space | None
@@ -429,7 +429,7 @@ def read_container_parts(container: Container) -> ContainerParts:
 
 
 def _rare_structures(container: Container) -> tuple[list[NodeRows], list[Region], DirtyRuns, Details]:
-    """Read what most containers do not have: trees, regions, runs of a cache, and numbers for a report."""
+    """Read the structures that most containers lack: trees, regions, runs of a cache, and numbers for a report."""
     details = read_reaper(container)
     report_unknown(container)
     evicted, moves = read_evictions(container)
@@ -440,7 +440,7 @@ def _rare_structures(container: Container) -> tuple[list[NodeRows], list[Region]
 
 
 def _mark_pending_blocks(regions: list[Region], space: Space) -> list[Region]:
-    """Spare blocks of the internal pool that wait in its free queue are shown as waiting."""
+    """Show blocks of the internal pool that are in its free queue as waiting."""
     pending = to_runs(space.pending)
     kept = [item for item in regions if item.type != "internal-pool"]
     pool = to_runs([item for item in regions if item.type == "internal-pool"])
@@ -448,7 +448,7 @@ def _mark_pending_blocks(regions: list[Region], space: Space) -> list[Region]:
 
 
 def _pending(space: Space, regions: list[Region]) -> list[Region]:
-    """Blocks that wait to become free, which hold nothing current."""
+    """Return blocks that wait to become free and hold no current data."""
     taken = to_runs([item for item in regions if item.type != "internal-pool"])
     waiting = []
     for item in space.pending:
@@ -458,7 +458,7 @@ def _pending(space: Space, regions: list[Region]) -> list[Region]:
 
 
 def _superblock_regions(container: Container) -> list[Region]:
-    """Copies of the superblock, the object map's head, and single structures that the superblock names."""
+    """Return copies of the superblock, the object map's header, and single structures that the superblock names."""
     superblock = container.superblock
     regions = [Region("container-superblock", "copy in block 0", 0)]
     if len(container.omap.nodes):
@@ -474,7 +474,7 @@ def _superblock_regions(container: Container) -> list[Region]:
 
 
 def _checkpoint_regions(container: Container, trees: list[NodeRows]) -> list[Region]:
-    """Both checkpoint areas, block by block where something is known."""
+    """Return both checkpoint areas, block by block where contents are known."""
     block_size = container.blocks.block_size
     kinds = grammar.ApfsObject.ObjectType
     area = container.area
@@ -489,7 +489,7 @@ def _checkpoint_regions(container: Container, trees: list[NodeRows]) -> list[Reg
         Region("checkpoint-data", type_name(item.type), item.paddr, item.size_bytes // block_size)
         for item in container.checkpoint.ephemerals.values()
     ]
-    # Nodes of the space manager's free queues are ephemeral objects too; these are in the table of nodes already.
+    # Nodes of the space manager's free queues are ephemeral objects too, but already in the table of nodes.
     objects = [region for region in objects if not len(arrays.intersect(to_runs([region]), held))]
     taken = arrays.union([held, to_runs(objects)])
     return regions + objects + rest("checkpoint-data", "unused", _form_ring(container.data_paddrs), taken)
@@ -500,7 +500,7 @@ def _form_ring(paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def read_jumpstart(container: Container) -> list[Region]:
-    """Read where firmware finds the driver that boots from a container, and locate it; mostly there is none."""
+    """Locate the EFI jumpstart and the driver that firmware boots a container with; most containers have none."""
     paddr, blocks = container.superblock.efi_jumpstart, container.blocks
     if not paddr:
         return []
@@ -519,7 +519,7 @@ def read_jumpstart(container: Container) -> list[Region]:
 
 
 def read_evictions(container: Container) -> tuple[list[NodeRows], Details]:
-    """Read where a container that is being made smaller moves the blocks after its future end: nodes, and numbers.
+    """Read where a shrinking container moves the blocks after its future end; return nodes and numbers.
 
     Most containers have no such table.
     """
@@ -536,14 +536,14 @@ def read_evictions(container: Container) -> tuple[list[NodeRows], Details]:
 
 
 def _count_moved_blocks(container: Container, batch: ReadNodes) -> int:
-    """Count the blocks of a batch of leaves that move; a run that leaves the container is a finding."""
+    """Count the blocks that a batch of leaves moves; report runs that leave the container."""
     slots = batch.slots
     keys = batch.columns("key", EVICT_MAPPING_KEY, (EVICT_MAPPING_KEY.paddr,))
     found = batch.columns("val", EVICT_MAPPING_VAL, (EVICT_MAPPING_VAL.dst_paddr, EVICT_MAPPING_VAL.num_blocks))
     limit = np.uint64(container.device_blocks[0])
     length = np.minimum(found["num_blocks"], limit + np.uint64(1))
     outside = keys["paddr"] + length > limit
-    # The reference's paddr_t is signed, here as in all structures; no negative address means anything.
+    # The reference's paddr_t is signed, here as in all structures; a negative address has no meaning.
     outside |= (found["dst_paddr"] < 0) | (found["dst_paddr"].astype(np.uint64) + length > limit)
     for row in np.flatnonzero(outside).tolist():
         at = int(slots.val_start[row]) + EVICT_MAPPING_VAL.dst_paddr.offset
@@ -553,14 +553,14 @@ def _count_moved_blocks(container: Container, batch: ReadNodes) -> int:
 
 
 class ContainerContents(Struct, frozen=True):
-    """A container as it was read, before its parts are compared."""
+    """A container as it was read, before its parts are compared with each other."""
 
     container: Container
-    parts: ContainerParts  # what belongs to no volume, and the findings outside of volumes
-    volumes: list[VolumeParts]  # every volume that could be opened
-    slots: dict[int, int]  # each volume's place in the container's list, by its number
-    num_volumes: int  # how many the container names
-    swept: Swept | None = None  # what a sweep found, if it was asked for
+    parts: ContainerParts  # structures that belong to no volume, and the findings outside of volumes
+    volumes: list[VolumeParts]  # all volumes that could be opened
+    slots: dict[int, int]  # each volume's position in the container's list, by its number
+    num_volumes: int  # number of volumes that the container names
+    swept: Swept | None = None  # results of a sweep, if one was requested
 
 
 MAX_LISTED: Final = 100
@@ -572,7 +572,7 @@ class Account(Struct, frozen=True):
     num_blocks: int  # all blocks
     free: NDArray[np.int64]  # free in the bitmaps
     claimed: NDArray[np.int64]  # used by a node, a region or data
-    unclaimed: NDArray[np.int64]  # used in the bitmaps and claimed by nothing that was read
+    unclaimed: NDArray[np.int64]  # used in the bitmaps, but not claimed by any structure that was read
     disputed: NDArray[np.int64]  # claimed, but free in the bitmaps
 
     def details(self) -> Details:
@@ -618,19 +618,19 @@ def devices(container: Container) -> NDArray[np.int64]:
 
 
 def account(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> Account:
-    """Compare everything that is claimed with the bitmaps."""
+    """Compare all claimed blocks with the bitmaps."""
     block_size = container.blocks.block_size
     claims = [node_runs([*parts.trees, *parts.lost], block_size), to_runs(parts.regions)]
     claims += [volume.claimed(block_size) for volume in volumes]
     _report_data_in_metadata(container, parts, volumes)
-    # Blocks in the free queues are still used in the bitmaps, so that nothing overwrites what earlier checkpoints hold.
+    # Blocks in the free queues stay used in the bitmaps, so nothing overwrites the contents of earlier checkpoints.
     free = parts.space.free if parts.space else NO_RUNS
     whole = _all_devices(container, parts)
     return balance(whole, free, claims, container.log)
 
 
 def _report_data_in_metadata(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> None:
-    """Blocks of file data that a node or region claims as well."""
+    """Report blocks of file data that a node or region also claims."""
     block_size = container.blocks.block_size
     metadata = [node_runs(parts.trees, block_size), to_runs(parts.regions)]
     data = []
@@ -647,13 +647,13 @@ def _all_devices(container: Container, parts: ContainerParts) -> NDArray[np.int6
     runs = devices(container)
     if parts.space is None or not parts.space.header.devices[1].num_blocks:
         return runs
-    # Block numbers of the second device begin at its mark, far above those of the main device.
+    # Block numbers of the second device start at its mark, far above those of the main device.
     second = [[container.blocks.tier2_mark, min(parts.space.header.devices[1].num_blocks, MAX_BLOCKS)]]
     return np.concatenate([runs, np.array(second, np.int64)])
 
 
 CONVERTER: Final = "hfs_convert"
-"""It writes wrong numbers of children, which no later change corrects."""
+"""This program writes wrong child counts, which no later change corrects."""
 
 _KINDS: Final = grammar.ApfsInode.ModeFormat
 _MIN_USER: Final = int(grammar.ApfsInode.InodeNumber.min_user)
@@ -670,26 +670,26 @@ DECLARED: Final = {
     "symbolic links": "num_symlinks",
     "other objects": "num_other_fsobjects",
 }
-"""What a volume's superblock counts, by its fields."""
+"""Counts in a volume's superblock, by field."""
 
 
 def num_missing_entries(parts: VolumeParts) -> int:
-    """Count the names that are lost at the least: 0 of a locked volume, of which nothing is known.
+    """Return the minimum number of lost names; 0 for a locked volume, whose contents are unknown.
 
-    A file or directory whose inode is lost, and which a directory still lists, has kept its name.
+    A file or directory whose inode is lost but that a directory still lists has kept its name.
     """
     if parts.is_locked:
         return 0
     found = inodes_by_kind(parts.fs.records.get("inode"))
     unknown = {what: max(declared_count(parts, what) - count, 0) for what, count in found.items()}
-    # Names that inodes and directories count and have not are errors of the checks, which have passed over all of them.
+    # The checks examine all names: without errors, inodes and directories lack none of the names that they count.
     if not parts.log.has_errors and not any(unknown.values()):
         return 0
     return max(_missing_names(parts, unknown), _missing_children(parts))
 
 
 def _missing_names(parts: VolumeParts, unknown: dict[str, int]) -> int:
-    """Count names that inodes should have, and one for each `unknown` object that is counted and has neither."""
+    """Count names that inodes should have, and one per counted `unknown` object without inode and name."""
     inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
     if "file_id" not in drecs:
         return sum(unknown.values())
@@ -701,7 +701,7 @@ def _missing_names(parts: VolumeParts, unknown: dict[str, int]) -> int:
         listed = np.where(is_named, times[spot] if len(times) else 0, 0)
         is_directory = inodes["format"] == int(_KINDS.directory)
         links = np.where(is_directory, 1, inodes["num_children_or_links"].astype(np.int64))
-        # A number beyond all inodes is damaged itself, so it proves nothing.
+        # A number above all inode numbers is itself damaged, so it proves nothing.
         is_own = (inodes["obj_id"] >= _MIN_USER) & (links > listed) & (links <= int(parts.state.superblock.next_obj_id))
         short = int((links - listed)[is_own].sum())
         has_inode = match(inodes["obj_id"], named)[1]
@@ -713,12 +713,12 @@ def _missing_names(parts: VolumeParts, unknown: dict[str, int]) -> int:
 
 
 def declared_count(parts: VolumeParts, what: str) -> int:
-    """Return how many inodes of a kind (a key of `DECLARED`) the superblock declares."""
+    """Return the superblock's count of inodes of one kind (a key of `DECLARED`)."""
     return int(getattr(parts.state.superblock, DECLARED[what]))
 
 
 def inodes_by_kind(inodes: Columns) -> dict[str, int]:
-    """Count inodes as superblocks do: without the root directory and the private one."""
+    """Count inodes as superblocks do: without the root directory and the private directory."""
     if "format" not in inodes:
         return dict.fromkeys(DECLARED, 0)
     kinds = grammar.ApfsInode.ModeFormat
@@ -733,32 +733,32 @@ def inodes_by_kind(inodes: Columns) -> dict[str, int]:
 
 
 def is_deleted(inodes: Columns) -> NDArray[np.bool_]:
-    """Files without links that were still open: they wait in the private directory and count nowhere."""
+    """Return which inodes are unlinked files that were still open: they wait in the private directory, uncounted."""
     is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
     result: NDArray[np.bool_] = ~is_directory & (inodes["num_children_or_links"] == 0)
     return result
 
 
 def is_converted(parts: VolumeParts) -> bool:
-    """Whether the volume was made of an HFS+ volume in place."""
+    """Return whether the volume was converted in place from HFS+."""
     return program(parts.state.superblock.formatted_by).startswith(CONVERTER)
 
 
 def _missing_children(parts: VolumeParts) -> int:
-    """Count the entries that directories say they have, and have not."""
+    """Count the entries that directories declare but do not have."""
     inodes, drecs = parts.fs.records.get("inode"), parts.fs.records.get("dir_rec")
     if "format" not in inodes or is_converted(parts):
         return 0
     is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
     listed = times_listed(inodes["obj_id"], drecs["obj_id"])
     short = inodes["num_children_or_links"].astype(np.int64) - listed
-    # A number beyond all inodes is damaged itself, so it proves nothing.
+    # A number above all inode numbers is itself damaged, so it proves nothing.
     sane = is_directory & (short > 0) & (short <= int(parts.state.superblock.next_obj_id))
     return int(short[sane].sum())
 
 
 def times_listed(numbers: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Count how many directory records each of some ascending numbers has; those of one directory are adjacent."""
+    """Count the directory records of each of some ascending numbers; those of one directory are adjacent."""
     starts = np.flatnonzero(np.append(True, parents[1:] != parents[:-1])) if len(parents) else np.empty(0, np.int64)
     spot, found = match(numbers, parents[starts])
     counts = np.diff(starts, append=len(parents))

@@ -1,7 +1,7 @@
-"""Directory entries joined with their inodes: the table ``entries``.
+"""The table ``entries``: directory entries joined with their inodes.
 
-Apple File System Reference, File-System Objects. A directory's records are together in the tree, in the order of the
-hash of their names; each inode is elsewhere, in the order of inode numbers.
+Apple File System Reference, File-System Objects. A directory's records are adjacent in the tree, sorted by the hash of
+their names. The inodes are elsewhere, sorted by inode number.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
         kind = np.where(known, kind, _kind_of_entry(drecs["entry_type"]))
     text, raw = drecs["name"].columns()
     is_directory = kind == KINDS.index("directory")
-    # One field of an inode (nchildren or nlink): entries of a directory, links of anything else.
+    # One inode field (nchildren or nlink) counts a directory's entries, or the links of any other inode.
     children = inode["num_children_or_links"]
     np.maximum(children, 0, out=children)
     # Directories have no hard links in APFS.
     links = np.where(is_directory, children.dtype.type(1), children)
-    # Times are made when somebody asks for them: what is held for that is these two columns, and no others.
+    # Times are computed on request, from these two columns only.
     dates = _Matched(
         {name: inodes[name] for name in ("create_time", "mod_time")}, spot.astype(np.uint32), known, inode.is_whole
     )
@@ -104,7 +104,7 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
 
 
 class _Matched(Struct, frozen=True):
-    """The inode of each entry: its row, and whether there is one."""
+    """The inode of each entry: its row, and whether it exists."""
 
     table: Columns
     spot: NDArray[np.integer[Any]]
@@ -115,7 +115,7 @@ class _Matched(Struct, frozen=True):
         return self.of(self.table[name])
 
     def of(self, values: NDArray[Any], otherwise: int = 0) -> NDArray[Any]:
-        """Gather a value of the inodes; another one where there is none."""
+        """Return a value of each entry's inode; `otherwise` if there is no inode."""
         if not len(values):
             return np.full(len(self.spot), otherwise, values.dtype)
         found: NDArray[Any] = values[self.spot]
@@ -125,7 +125,7 @@ class _Matched(Struct, frozen=True):
 
 
 def _rows(position: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
-    """Rows of nodes from positions among the tree's nodes; null where the position is negative."""
+    """Convert positions among the tree's nodes to rows of the node table; null if the position is negative."""
     rows: NDArray[np.uint32] = position.astype(np.uint32)
     rows += np.uint32(first_row)
     absent = position < 0
@@ -136,14 +136,14 @@ def _rows(position: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
 
 def _times(inode: _Matched, name: str) -> NDArray[np.int64]:
     nanoseconds: NDArray[np.int64] = inode[name]
-    # Nanoseconds since 1970 (reference, j_inode_val_t), taken as signed: earlier times are below zero, where division
-    # must round down, too.
+    # Nanoseconds since 1970 (reference, j_inode_val_t), interpreted as signed: earlier times are negative, and division
+    # must round them down too.
     np.floor_divide(nanoseconds, 1000, out=nanoseconds)
     return nanoseconds
 
 
 def _lookup(pairs: dict[int, str], values: NDArray[np.uint16 | np.uint8]) -> NDArray[np.uint8]:
-    """Position in :data:`KINDS` of each value."""
+    """Return the position of each value in :data:`KINDS`."""
     kinds = np.full(np.iinfo(np.uint16).max + 1, KINDS.index("unknown"), np.uint8)
     for value, name in pairs.items():
         kinds[value] = KINDS.index(name)
@@ -159,7 +159,7 @@ def _kind_of_entry(entry_type: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _sizes(inode: _Matched, kind: NDArray[np.uint8], xattrs: Columns, file_id: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Logical sizes: of the data stream, of a compressed file's expansion, of a symbolic link's target."""
+    """Return logical sizes: of a data stream, an uncompressed file, or the target of a symbolic link."""
     size: NDArray[np.int64] = inode["data_size"].view(np.int64)
     # A compressed file's own data stream is empty or absent.
     compressed = inode["is_compressed"]
@@ -171,7 +171,7 @@ def _sizes(inode: _Matched, kind: NDArray[np.uint8], xattrs: Columns, file_id: N
         holders, values = xattrs["obj_id"][rows], xattrs["expanded_size"][rows]
         size = _take_attribute_sizes(size, compressed, file_id, holders, values)
         rows = np.flatnonzero(xattrs["name"].equal_to(SYMLINK_NAME))
-        # The target ends with a zero byte that stat does not count.
+        # The target ends with a zero byte, which stat does not count.
         holders, values = xattrs["obj_id"][rows], xattrs["len_xdata"][rows].astype(np.int64) - 1
         size = _take_attribute_sizes(size, kind == KINDS.index("symlink"), file_id, holders, values)
     size[kind == KINDS.index("directory")] = 0
@@ -185,13 +185,13 @@ def _take_attribute_sizes(
     holders: NDArray[np.uint64],  # the file of each attribute
     values: NDArray[np.int64],  # the size that it gives
 ) -> NDArray[np.int64]:
-    """Take the sizes of wanted files from attributes of theirs, where they have one."""
+    """Set the sizes of wanted files from their attributes, if they have one."""
     spot, found = match(holders, file_id)
     return np.where(found & wanted, values[spot], size) if len(values) else size
 
 
 def _flags(drecs: Columns, inode: _Matched, links: NDArray[np.int32]) -> NDArray[np.uint8] | int:
-    # What was deleted while somebody had it open waits there until it is closed.
+    # A file that was deleted while open waits there until it is closed.
     private = np.uint64(grammar.ApfsInode.InodeNumber.private_dir)
     flags = (links > 1) * np.uint8(FLAG_HARD_LINK)
     flags[inode["is_compressed"]] |= FLAG_COMPRESSED
@@ -201,19 +201,19 @@ def _flags(drecs: Columns, inode: _Matched, links: NDArray[np.int32]) -> NDArray
 
 
 def _ranks(parent: NDArray[np.uint64]) -> NDArray[np.uint32]:
-    """Count within runs of one directory: records are in key order."""
+    """Number the entries within each directory: records are in key order."""
     starts = heads(parent).astype(np.uint32)
     return np.arange(len(parent), dtype=np.uint32) - np.repeat(starts, np.diff(starts, append=np.uint32(len(parent))))
 
 
 def _low_keys(nodes: NodeRows) -> NDArray[np.uint64]:
-    """Lower bounds of the leaves' keys; in a damaged index, where they do not ascend, none is below one before it."""
+    """Return lower bounds of the leaves' keys; in a damaged index they are made non-decreasing."""
     low: NDArray[np.uint64] = np.maximum.accumulate(nodes.low_key[nodes.leaves])
     return low
 
 
 def _leaves_at(nodes: NodeRows, position: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Leaves by their place in key order, as positions among the nodes; the first one for what is before it."""
+    """Return the leaves at positions in key order, as positions among the nodes; the first leaf for -1."""
     leaves = nodes.leaves
     if not len(leaves):
         return np.full(len(position), NO_NODE, np.int32)
@@ -221,7 +221,7 @@ def _leaves_at(nodes: NodeRows, position: NDArray[np.int64]) -> NDArray[np.int32
 
 
 def _xattr_leaves(records: RecordTables) -> NDArray[np.int32]:
-    """Leaf with the first extended attribute of each entry's file."""
+    """Return the leaf with the first extended attribute of each entry's file."""
     leaves = records.get("xattr")["node"]
     if not len(leaves):
         return np.full(records.count("dir_rec"), NO_NODE, np.int32)
@@ -230,7 +230,7 @@ def _xattr_leaves(records: RecordTables) -> NDArray[np.int32]:
 
 
 def _dstream_leaves(inodes: Columns, nodes: NodeRows) -> NDArray[np.int32]:
-    """Leaf in which a search for each inode's data-stream record ends."""
+    """Return the leaf at which a search for each inode's data-stream record ends."""
     if not len(inodes["obj_id"]):
         return np.empty(0, np.int32)
     wanted = order_key(inodes["private_id"], int(grammar.ApfsRecord.RecordType.dstream_id))
@@ -246,9 +246,10 @@ def _listing_rows(
     side: Literal["left", "right"],
     first_row: int,
 ) -> NDArray[np.uint32]:
-    """Row of the leaf in which a listing of each directory backwards begins, or where it sees that it is done.
+    """Return the row of the leaf where a backward listing of each directory begins or ends.
 
-    That is the leaf with its last record (`side` right), and the one with the last record before its first (left).
+    It begins at the leaf with the directory's last record (`side` right). It ends at the leaf with the last record
+    before its first one (left).
     """
     rows = np.flatnonzero(is_directory)
     wanted = order_key(file_id[rows], int(grammar.ApfsRecord.RecordType.dir_rec))
@@ -258,7 +259,7 @@ def _listing_rows(
 
 
 def _possible(sizes: NDArray[np.int64], drecs: Columns, log: FindingLog) -> NDArray[np.int64] | Values:
-    """Leave out sizes that no file can have, of 2**63 bytes and more, and report them."""
+    """Mask and report sizes of 2**63 bytes and more, which no file can have."""
     wrong = np.flatnonzero(sizes < 0)
     if not len(wrong):
         return sizes
@@ -287,7 +288,7 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
     stream_id, paddr = extents["obj_id"][owned.extent], extents["paddr"][owned.extent]
     # Block 0 holds the superblock; an extent there is a hole.
     is_hole = paddr == 0
-    # As numbers with a sign they are the same bytes.
+    # The signed view has the same bytes.
     logical, length = (extents[name][owned.extent].view(np.int64) for name in ("logical_addr", "len_extent"))
     flags = (_is_shared(paddr, parts.extentref.records.get("extent")) | owned.has_others) * np.uint8(FLAG_SHARED)
     if not parts.state.superblock.is_unencrypted:
@@ -310,13 +311,13 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
     device, offset = blocks.locate(paddr)
     offset[is_hole] = NULL_OFFSET
     columns |= {"device": device, "logical_offset": logical, "image_offset": offset, "length_bytes": length}
-    # What is the same of all takes no memory.
+    # Columns that are constant take no memory.
     columns |= {name: 0 for name in ("device", "flags") if not columns[name].any()}
     return build_table("extents", columns)
 
 
 class _Newest(NamedTuple):
-    """Pieces of extents, each on one device: of which extent, how far from its start, where, and how long."""
+    """Pieces of extents, each on one device: their extent, offset in it, address and length."""
 
     extent: NDArray[np.int64]
     distance: NDArray[np.int64]
@@ -325,10 +326,10 @@ class _Newest(NamedTuple):
 
 
 def _where_newest(blocks: Blocks, paddr: NDArray[np.uint64], length: NDArray[np.int64]) -> _Newest:
-    """Cut extents where the cache of a Fusion set holds newer bytes of them than the second device."""
+    """Split extents where the cache of a Fusion set holds newer bytes than the second device."""
     size, dirty = blocks.block_size, blocks.dirty
     stop = paddr + (-(-length // size)).astype(np.uint64)
-    # Runs are disjoint and ascending, so that what an extent crosses is one stretch of them.
+    # Runs are disjoint and ascending, so the runs that an extent crosses are consecutive.
     first = np.searchsorted(dirty.stop, paddr, side="right")
     last = np.searchsorted(dirty.start, stop, side="left")
     rows = np.repeat(np.arange(len(paddr)), 2 * np.maximum(last - first, 0))
@@ -337,7 +338,7 @@ def _where_newest(blocks: Blocks, paddr: NDArray[np.uint64], length: NDArray[np.
     is_within = (borders > paddr[rows]) & (borders < stop[rows])
     extent = np.concatenate([np.arange(len(paddr)), rows[is_within]])
     start = np.concatenate([paddr, borders[is_within]])
-    # Where one run ends and the next begins at the same block, the border between them counts once.
+    # If one run ends at the block where the next one begins, their common boundary counts once.
     extent, start = np.unique(np.stack([extent.astype(np.uint64), start], axis=1), axis=0).T
     row = extent.astype(np.int64)
     distance = (start - paddr[row]).astype(np.int64) * size
@@ -347,7 +348,7 @@ def _where_newest(blocks: Blocks, paddr: NDArray[np.uint64], length: NDArray[np.
 
 
 class _Owned(NamedTuple):
-    """Extents with their owners, one row an extent and file; clones can have one and the same stream."""
+    """Extents with their owners, one row per extent and file; clones can share a stream."""
 
     extent: NDArray[np.int64] | slice
     owner: NDArray[np.int64]
@@ -355,7 +356,7 @@ class _Owned(NamedTuple):
     has_others: NDArray[np.bool_]
 
     def of(self, values: NDArray[Any], otherwise: NDArray[Any] | int) -> NDArray[Any]:
-        """Gather a value of the owners; another one where there is none."""
+        """Return a value of each extent's owner; `otherwise` if there is no owner."""
         if self.is_known.all():
             found: NDArray[Any] = values[self.owner]
             return found
@@ -365,7 +366,7 @@ class _Owned(NamedTuple):
 
 
 def _find_owners(streams: Index, wanted: NDArray[np.uint64]) -> _Owned:
-    """Give each extent to all owners of its stream, the extents of an owner together."""
+    """Assign each extent to all owners of its stream; the extents of an owner are adjacent."""
     first, is_known = streams.find(wanted)
     if is_strictly_ascending(streams.keys):
         return _Owned(slice(None), first, is_known, np.zeros(len(wanted), bool))
@@ -380,7 +381,7 @@ def _find_owners(streams: Index, wanted: NDArray[np.uint64]) -> _Owned:
 
 
 def _is_shared(paddr: NDArray[np.uint64], physical: Columns) -> NDArray[np.bool_]:
-    """Return which addresses are in a run of blocks that has several users."""
+    """Return which addresses are in a run of blocks with several users."""
     if not len(physical["obj_id"]) or int(physical["refcnt"].max()) <= 1:
         return np.zeros(len(paddr), bool)
     spot = np.maximum(np.searchsorted(physical["obj_id"], paddr, side="right") - 1, 0)

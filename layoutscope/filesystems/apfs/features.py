@@ -1,7 +1,7 @@
-"""The bits of an APFS container, volume and snapshot, and what each means for reading.
+"""Feature bits of APFS containers, volumes and snapshots, and their effects on reading.
 
 Apple File System Reference: Container, Volumes and Snapshot Metadata, each with its feature flags. A program must not
-read a container or volume with an incompatible feature that it does not know. It must not write one with such a
+read a container or volume that has an incompatible feature unknown to it. It must not write to one that has an unknown
 read-only compatible feature.
 """
 
@@ -157,4 +157,4 @@ FEATURE_FIELDS: Final = (
         ),
     ),
 )
-"""Every field of such bits, in the order of the structures."""
+"""All feature fields, in the order of the structures."""

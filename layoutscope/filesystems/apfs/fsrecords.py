@@ -1,7 +1,7 @@
-"""Trees of file-system records, extent references and snapshot metadata: their records as columns by type.
+"""Trees of file-system records, extent references and snapshot metadata: records as columns, one table per type.
 
-Apple File System Reference, File-System Objects. Each record is checked against the shape of its type: a key or value
-whose length contradicts its own length fields is damage, a type without a shape is unknown; both are findings.
+Apple File System Reference, File-System Objects. Each record is checked against the shape of its type. A key or value
+whose length contradicts its own length fields is damaged; a type without a shape is unknown. Both are findings.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 
 class RecordShape(NamedTuple):
-    """How a record of one type is built: types of key and value, the fields that give the length of what follows."""
+    """Layout of a record type: types of key and value, and the fields that give the length of the variable part."""
 
     key_type: RecordType
     val_type: RecordType
@@ -168,9 +168,9 @@ SHAPES: Final[dict[str, RecordShape]] = {
         val_tail=records.FILE_INFO_VAL.fixed.len_hash,
     ),
 }
-"""By the name of the grammar's ``record_type``."""
+"""Shapes by the name of the grammar's ``record_type``."""
 
-# Volumes that fold case or normalize names put a hash between the parent and the name; the others sort by bare names.
+# Volumes that fold case or normalize names store a hash between parent and name; others sort by the names only.
 HASHED_DREC: Final = SHAPES["dir_rec"]._replace(
     key_type=records.DREC_HASHED_KEY,
     key_fields=(records.DREC_HASHED_KEY.name_hash,),
@@ -186,7 +186,7 @@ ITEMS: Final = Items(
     X_FIELD.len_data,
     X_FIELD.len_padded,
 )
-"""How extended fields follow the fixed part of a value."""
+"""Layout of the extended fields after the fixed part of a value."""
 
 
 _ASCII_LAST: Final = 0x7F
@@ -194,18 +194,18 @@ _CONTINUES, _CONTINUES_MASK = 0x80, 0xC0
 
 
 class Names(Struct, frozen=True):
-    """Many names, one after the other."""
+    """Many names, contiguous in one array."""
 
-    # Lengths on the disk count the zero byte, these do not.
-    data: NDArray[np.uint8]  # all of them, without their zero bytes
-    length: NDArray[np.integer]  # bytes of each
+    # Lengths on disk include the terminating zero byte, these do not.
+    data: NDArray[np.uint8]  # bytes of all names, without their terminating zero bytes
+    length: NDArray[np.integer]  # length of each name in bytes
 
     def __len__(self) -> int:
         return len(self.length)
 
     @property
     def start(self) -> NDArray[np.int64]:
-        """Where each name starts in `data`."""
+        """Start of each name in `data`."""
         return np.cumsum(self.length, dtype=np.int64) - self.length
 
     def take(self, chosen: NDArray[np.bool_]) -> Names:
@@ -220,14 +220,14 @@ class Names(Struct, frozen=True):
     def columns(self) -> tuple[TextColumn, TextColumn]:
         """Return the names as text and as bytes.
 
-        All at once where every name is valid; a damaged one is shown with replacement characters.
+        All names are converted at once if they are valid; invalid bytes are shown as replacement characters.
         """
         if self.is_text():
             return (TextColumn(self.data, self.length),) * 2
         return TextColumn.of([name.decode(errors="replace") for name in self.raw()]), TextColumn(self.data, self.length)
 
     def is_text(self) -> bool:
-        """Return whether every name is valid UTF-8: all in one piece, and none begins inside of a character."""
+        """Return whether every name is valid UTF-8: all bytes together are, and no name begins within a character."""
         if int(self.data.max(initial=0)) <= _ASCII_LAST:
             return True
         firsts = self.data[self.start[self.length > 0]]
@@ -238,7 +238,7 @@ class Names(Struct, frozen=True):
         return self.columns()[0]
 
     def equal_to(self, name: bytes) -> NDArray[np.bool_]:
-        """Return which names are this one."""
+        """Return which names equal a given one."""
         wanted = np.frombuffer(name, np.uint8)
         same: NDArray[np.bool_] = self.length == len(wanted)
         rows = np.flatnonzero(same)
@@ -267,13 +267,13 @@ NARROW: Final[dict[str, type[np.generic]]] = {
     "kind": np.uint8,
     "name_hash": np.uint32,
 }
-"""Types of columns whose values take fewer bits than the fields that they come from."""
+"""Dtypes of columns whose values need fewer bits than their fields on disk."""
 
 _FOR_CHECKS: Final = ("key_at", "val_at", "parent_id", "alloced_size", "name_hash", "owning_obj_id", "has_owner")
-"""Columns of records that no table is made of."""
+"""Columns of records that no table uses."""
 
 _FIELDS: Final = grammar.ApfsXfields
-# An inode without the extended field for a stream has no data of its own: directories, and compressed files.
+# An inode without the extended field for a stream has no data of its own: for example, a directory or compressed file.
 _CASES: Final[dict[str, dict[int, ItemCase]]] = {
     "inode": {
         int(_FIELDS.InodeField.dstream): (
@@ -283,7 +283,7 @@ _CASES: Final[dict[str, dict[int, ItemCase]]] = {
     },
     "dir_rec": {int(_FIELDS.DrecField.sibling_id): (SIBLING_ID, {"sibling_id": SIBLING_ID.sibling_id})},
 }
-"""The extended fields that the tables need, by record type; zero where a record has none."""
+"""Extended fields that the tables need, by record type; zero if a record lacks the field."""
 
 _FEXT: Final = RecordShape(FEXT_KEY, FEXT_VAL, (FEXT_VAL.len_extent, FEXT_VAL.paddr), (FEXT_KEY.logical_addr,))
 _OBJECTS: Final = {J_KEY: "obj_id", FEXT_KEY: "private_id"}
@@ -296,48 +296,48 @@ class RecordTables(Struct):
     # columns by record type; each table is in key order and has `obj_id` and `node`, the position of the record's leaf
     # among the tree's nodes
     tables: dict[str, Columns] = field(default_factory=dict)
-    # num_records, num_decoded: records that were seen, and those that were understood
+    # num_records, num_decoded: number of records in the tree, and number of valid records of known types
     num_records: int = 0
     num_decoded: int = 0
 
     _results: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def get(self, name: str) -> Columns:
-        """Return the table of a record type, without rows if there are no such records."""
+        """Return the table of a record type; it has no rows if there are no such records."""
         return self.tables.get(name) or {"obj_id": np.empty(0, np.uint64), "node": np.empty(0, np.int64)}
 
     def index(self, name: str) -> Index:
-        """Prepare the objects of a table for look-ups; once, as several checks and tables ask for it."""
+        """Return a search index of a table's objects; it is built once, as several checks and tables use it."""
         return self.compute_once(("index", name), lambda: index_of(self.get(name)["obj_id"]))
 
     def find(self, name: str, among: str, column: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Find the objects that a column of one table names in another: see :meth:`Index.find`; once, as well.
+        """Look up the objects in a column of one table in another table, once per pair, see :meth:`Index.find`.
 
-        Row in the second table, some row where there is none; and whether there is one.
+        Return the row in the second table (any row if there is no match), and whether there is a match.
         """
         return self.compute_once((name, among, column), lambda: self.index(among).find(self.get(name)[column]))
 
     def compute_once(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
-        """Return what was made under this key, or make it; for what follows from the tables alone."""
+        """Return the cached result for a key, or compute it; only for results that depend solely on the tables."""
         if key not in self._results:
             self._results[key] = make()
         found: T = self._results[key]
         return found
 
     def drop_check_columns(self) -> None:
-        """Drop the columns that only the checks need: their findings name the place of a field."""
+        """Drop the columns that only the checks need, to locate fields in their findings."""
         for table in self.tables.values():
             for name in _FOR_CHECKS:
                 table.pop(name, None)
 
     def count(self, name: str) -> int:
-        """Return how many records of a type there are."""
+        """Return the number of records of a type."""
         return len(self.get(name)["obj_id"])
 
 
 @cache
 def records_plan(*, hashed_names: bool) -> LeafPlan:
-    """Say what the records of a tree become, by the shapes of their types."""
+    """Return the decoding plan for the records of a tree, from the shapes of their types."""
     shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
     leaves = [_leaf(number, name, shapes[name]) for number, name in _numbers().items()]
     return _plan(leaves, ("key", J_KEY, J_KEY.record_type))
@@ -345,7 +345,7 @@ def records_plan(*, hashed_names: bool) -> LeafPlan:
 
 @cache
 def fext_plan() -> LeafPlan:
-    """Say what the extents of a sealed volume become: the same as those of other volumes."""
+    """Return the decoding plan for the extents of a sealed volume, with the same columns as for other volumes."""
     return _plan([_leaf(0, "file_extent", _FEXT)], None)
 
 
@@ -354,7 +354,7 @@ def _plan(leaves: list[Leaf], kind: Kind | None) -> LeafPlan:
 
 
 def _leaf(number: int, name: str, shape: RecordShape) -> Leaf:
-    """Turn the shape of a type of records into a leaf of a plan."""
+    """Convert the shape of a record type to a leaf of a plan."""
     obj_id = shape.key_type.column(_OBJECTS.get(shape.key_type, "hdr.obj_id"))
     tail = shape.val_tail
     texts = {"name": Text("key", shape.key_tail)} if shape.key_tail else {}
@@ -374,7 +374,7 @@ def _leaf(number: int, name: str, shape: RecordShape) -> Leaf:
 
 
 def _types(leaf: Leaf) -> dict[str, Any]:
-    """Types of the columns that a leaf fills: those of the fields, unless fewer bits do."""
+    """Return the dtypes of a leaf's columns: those of the fields, or smaller ones if these suffice."""
     columns: dict[str, Any] = {name: NARROW[name] for name in ("node", "key_at", "val_at")}
     parts: list[tuple[RecordType, Mapping[str, RecordColumn | int]]]
     parts = [(leaf.val_type, leaf.columns), (leaf.key_type, leaf.key_columns)]
@@ -386,7 +386,7 @@ def _types(leaf: Leaf) -> dict[str, Any]:
 
 
 def no_records(name: str) -> Columns:
-    """Return all columns of a table of records, none of them text, without rows."""
+    """Return all columns of a table of records without rows; text columns are not included."""
     types = _types(_leaf(0, name, SHAPES[name]))
     return {column: np.empty(0, kind) for column, kind in types.items() if kind != "utf-8"}
 
@@ -397,7 +397,7 @@ def _type_of(record_type: RecordType, column: RecordColumn) -> type[np.generic]:
 
 
 class RecordReader:
-    """Reads the records of a tree, leaf by leaf, straight into the columns of its tables."""
+    """Decodes the records of a tree, leaf by leaf, into the columns of its tables."""
 
     def __init__(self, plan: LeafPlan) -> None:
         self._leaves = LeafTables(plan)
@@ -408,11 +408,11 @@ class RecordReader:
             "stream_size": GrowingColumn(np.uint64),
             "expanded_size": GrowingColumn(np.int64),
         }
-        # of leaves that were decoded before their tree led to them, by the number of each: where it is in the tree
+        # for leaves that were decoded before their tree led to them: position in the tree, by their number
         self._number = np.empty(0, np.int64)
 
     def add(self, batch: Batch) -> None:
-        """Decode the records of a batch of leaves; those that are not understood are findings."""
+        """Decode the records of a batch of leaves; report invalid and unknown records as findings."""
         num_records = int(batch.ends.num_records.sum())
         self._num_records += num_records
         self._num_decoded += num_records
@@ -425,16 +425,16 @@ class RecordReader:
             self._report(batch, wrong)
 
     def decode_ahead(self, batch: ReadNodes, count: int) -> NDArray[np.int64]:
-        """Decode leaves before their tree leads to them; return those with records that are not understood.
+        """Decode leaves before their tree leads to them; return those with invalid or unknown records.
 
-        The total will be `count`. Records of leaves that the tree does not lead to are dropped.
+        `count` is the total number of nodes. Records of leaves that the tree does not reach are dropped.
         """
         if not len(self._number):
             self._number = np.full(count, -1)
         return batch.slots.node[self._decode(batch, batch.numbers)]
 
     def _decode(self, batch: ReadNodes, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Decode the records of leaves; return which of them are not understood."""
+        """Decode the records of leaves; return the invalid and unknown ones."""
         slots, leaves, plan = batch.slots, self._leaves, self._leaves.plan
         places = (slots.node, slots.key_start, slots.key_len, slots.val_start, slots.val_len)
         found = leaves.add(LeafBatch(batch.buffer, batch.size_bytes, numbers, *places), batch.to_come)
@@ -446,18 +446,18 @@ class RecordReader:
     def _add_attributes(self, batch: ReadNodes, start: NDArray[np.int64]) -> None:
         """Add data streams of extended attributes, and the size that a compressed file declares.
 
-        `start` is where the data of each new attribute starts.
+        `start` gives the start of each new attribute's data.
         """
         buffer, count = batch.buffer, len(start)
         table = self._leaves.table("xattr")
-        # After the fixed part, an attribute's value has its data, or the number and sizes of the stream with its data.
+        # After the fixed part, an attribute's value contains its data, or number and sizes of the stream with its data.
         is_stream, length = table["is_stream"][-count:], table["len_xdata"][-count:]
         stream_id, stream_size = np.zeros((2, count), np.uint64)
         rows = np.flatnonzero(is_stream & (length >= XATTR_DSTREAM.width))
         fields = (XATTR_DSTREAM.xattr_obj_id, XATTR_DSTREAM.dstream.len_stream)
         found = decode_columns(XATTR_DSTREAM, buffer, start[rows], fields)
         stream_id[rows], stream_size[rows] = found["xattr_obj_id"], found["dstream.len_stream"]
-        # Files compressed by macOS say their true size in an attribute, as on HFS+.
+        # Files that macOS compressed store their uncompressed size in an attribute, as on HFS+.
         expanded = np.full(count, -1, np.int64)
         lengths = table["name"].length[-count:]
         names = Names(table["name"].data[-int(lengths.sum()) :], lengths)
@@ -468,7 +468,7 @@ class RecordReader:
             self._attributes[name].add(values, batch.to_come)
 
     def _report(self, batch: ReadNodes, rows: NDArray[np.int64]) -> None:
-        """Say which records are of no known type, or contradict their own lengths."""
+        """Report records of an unknown type, and records that contradict their own lengths."""
         is_typed = self._leaves.plan.kind is not None
         keys = batch.keys[rows]
         obj_ids, kinds = (object_of(keys), type_of(keys)) if is_typed else (keys, np.zeros(len(keys), np.uint8))
@@ -481,7 +481,7 @@ class RecordReader:
             self._seen |= {names[kind]} if kind in names else set()
 
     def finish(self) -> RecordTables:
-        """Show all records as tables in key order, one per type that occurs."""
+        """Return all records as tables in key order, one per type that occurs."""
         leaves, tables = self._leaves, {}
         for name in leaves.plan.tables:
             if leaves.count(name) or name in self._seen:
@@ -494,12 +494,12 @@ class RecordReader:
         return RecordTables(tables, self._num_records, self._num_decoded)
 
     def _in_key_order(self, name: str, more: Columns) -> Columns:
-        """Return the columns of a table, and some more of its rows, by the numbers of their leaves."""
+        """Return the columns of a table, and additional columns of the same rows, sorted by leaf number."""
         columns = self._leaves.table(name) | more
         node, num_ahead = columns["node"], len(self._number)
         if not num_ahead and is_ascending(node):
             return columns
-        # Records of one leaf stand together, in its order: whole leaves are moved.
+        # Records of one leaf are contiguous and in order, so whole leaves are moved.
         starts = heads(node)
         counts, number = lengths_of(starts, len(node)), node[starts] - num_ahead
         is_ahead = number < 0
@@ -514,7 +514,7 @@ class RecordReader:
 
 
 class RecordsAhead(Ahead):
-    """Nodes of a file-system tree that are read before it is walked, with the records of its leaves."""
+    """Nodes of a file-system tree, read before it is traversed, with the records of its leaves."""
 
     def __init__(self, *, hashed_names: bool) -> None:
         self.records = RecordReader(records_plan(hashed_names=hashed_names))
@@ -523,13 +523,13 @@ class RecordsAhead(Ahead):
 
 @cache
 def _position(plan: LeafPlan, table: str) -> int:
-    """Place of a table's records among the leaves of a plan; -1 if it has none."""
+    """Return the position of a table among the leaves of a plan; -1 if it has none."""
     return next((number for number, leaf in enumerate(plan.leaves) if leaf.table == table), -1)
 
 
 @cache
 def _numbers() -> dict[int, str]:
-    """Names of the record types that have a shape, by their number."""
+    """Return the names of the record types that have a shape, by number."""
     return {int(grammar.ApfsRecord.RecordType[name]): name for name in SHAPES}
 
 
@@ -543,7 +543,7 @@ class RecordTree(Struct, frozen=True):
 def walk_record_tree(
     source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None, ahead: RecordsAhead | None = None
 ) -> Reading[RecordTree]:
-    """Read a tree of file-system records, or of a sealed volume's extents, batch by batch: only columns are kept."""
+    """Read a tree of file-system records, or of a sealed volume's extents, in batches, and keep only columns."""
     parts: list[ReadRows] = []
     plan = fext_plan() if source.kind.key_type is FEXT_KEY else records_plan(hashed_names=hashed_names)
     records = RecordReader(plan) if ahead is None else ahead.records
@@ -563,7 +563,7 @@ MAX_LISTED: Final = 100
 
 
 class Entries(NamedTuple):
-    """Index records of one level: first key of what they lead to, the child, and where they say so."""
+    """Index records of one level: first key of the child's subtree, the child, and the record's address."""
 
     low: NDArray[np.uint64]
     child: NDArray[np.uint64]
@@ -575,17 +575,17 @@ class Loss(Struct, frozen=True):
     """A subtree that cannot be read."""
 
     node_id: int  # its topmost node
-    level: int  # level of that node, 0 at the leaf
-    # low, high: its keys are from `low` to before `high`, as `low_keys` counts
+    level: int  # level of that node, 0 for leaves
+    # low, high: its keys are in the half-open range from `low` to `high`, as `low_keys` counts
     low: int
     high: int
-    # image_offset, device: the index record's value that leads to it
+    # image_offset, device: address of the value of the index record that leads to it
     image_offset: int
     device: int
 
 
 def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
-    """Read a tree once more and list the subtrees that are missing; also whether its root could be read."""
+    """Read a tree again and list its missing subtrees; also return whether its root could be read."""
     losses: list[Loss] = []
     above: list[Entries] = []
     own: list[Entries] = []
@@ -600,7 +600,7 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
             own.append(_entries(batch))
     losses += _missing(above, sound, level)
     if level > 0:
-        # The walk ends early where a whole level is missing.
+        # The traversal ends early if a whole level is missing.
         losses += _missing(own, [], level - 1)
     return losses, bool(above) or any(len(part) for part in sound)
 
@@ -622,7 +622,7 @@ def _missing(above: list[Entries], sound: list[NDArray[np.uint64]], level: int) 
     low, child, where, device = (np.concatenate(column) for column in zip(*above, strict=True))
     known = np.concatenate([np.empty(0, np.uint64), *sound])
     rows = np.flatnonzero(~np.isin(child, known))
-    # What an index record leads to ends where the next one begins; nothing says where the last one ends.
+    # The subtree of an index record ends where the next record begins; the last one has no known end.
     high = np.append(low[1:], np.uint64(NO_LIMIT))
     columns = (child[rows], low[rows], high[rows], where[rows], device[rows])
     return [
@@ -631,12 +631,12 @@ def _missing(above: list[Entries], sound: list[NDArray[np.uint64]], level: int) 
 
 
 def report_losses(source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
-    """Report what each missing subtree of a tree held."""
+    """Report the lost contents of each missing subtree of a tree."""
     tell_losses(find_losses(source)[0], source, records, log)
 
 
 def tell_losses(losses: list[Loss], source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
-    """Report what missing subtrees of a tree, as listed by :func:`find_losses`, held."""
+    """Report the lost contents of missing subtrees of a tree, as listed by :func:`find_losses`."""
     for loss in losses[:MAX_LISTED]:
         what = _objects(source, loss, records)
         name = f"{source.tree} tree, node {loss.node_id}"
@@ -654,14 +654,14 @@ def _objects(source: TreeSource, loss: Loss, records: RecordTables | None) -> st
     if source.kind.key_type is not J_KEY:
         low, high = loss.low, loss.high
         return f"keys from {low}" + ("" if high == NO_LIMIT else f" to {high}")
-    # The number of a record's type is in the low bits of the sorting number.
+    # The low bits of the sort number are the record type's number.
     low, high = loss.low >> 4, loss.high >> 4
     text = f"objects from {low}" + ("" if loss.high == NO_LIMIT else f" to {high}")
     return text + _name_entries_in_range(low, high, records) if records is not None else text
 
 
 def _name_entries_in_range(low: int, high: int, records: RecordTables) -> str:
-    """Name the files and directories in a range of numbers that directory entries elsewhere still name."""
+    """Name the files and directories in a number range that remaining directory entries name."""
     drecs: dict[str, Any] = records.get("dir_rec")
     if "file_id" not in drecs:
         return ""

@@ -1,8 +1,8 @@
-"""Fusion sets: a container on a solid-state and a hard disk, of which one image may be missing.
+"""Fusion sets: a container on a solid-state drive and a hard disk, one of whose images may be missing.
 
-Apple File System Reference, Fusion. The main device holds the checkpoints; the second one holds a copy of the
-superblock and data, addressed with a mark. The middle tree maps runs of the second device to where they are cached on
-the main one. Apple does not say how the write-back cache's state and lists are stored.
+Apple File System Reference, Fusion. The main device holds the checkpoints. The second device holds a copy of the
+superblock and data; its addresses have a mark. The middle tree maps runs of the second device to their cached copies on
+the main device. Apple does not document how the write-back cache's state and lists are stored.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CACHE: Final = "write-back cache"
 
 
 def order_halves(first: Half, second: Half | None, log: FindingLog) -> Halves:
-    """Put the main device of a set first, whichever image was named first."""
+    """Order the halves of a set with the main device first, whichever image was named first."""
     if second is None:
         return first, None
     halves = first, second
@@ -76,7 +76,7 @@ def order_halves(first: Half, second: Half | None, log: FindingLog) -> Halves:
 
 
 def _superblock_of(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock | FormatError:
-    """Parse the superblock of one half, or say what is wrong with it; opening the main device reports the rest."""
+    """Parse the superblock of one half, or return the error; opening the main device reports the rest."""
     try:
         return find_superblock(source, image_offset, FindingLog())
     except FormatError as error:
@@ -88,30 +88,30 @@ def _order_halves(halves: tuple[Half, Half], *, first_is_main: bool) -> Halves:
 
 
 def _set_of(superblock: ApfsContainer.NxSuperblock) -> bytes:
-    """Return what the identifiers of both devices share."""
+    """Return the common part of both devices' identifiers."""
     *shared, last = bytes(superblock.fusion_uuid)
-    # One bit distinguishes the devices.
+    # A single bit distinguishes the devices.
     return bytes([*shared, last & ~1])
 
 
 def report_missing(container: Container) -> None:
-    """Say that the second device is missing."""
+    """Report that the second device is missing."""
     if container.superblock.is_fusion and len(container.blocks.sources) < 2:
         message = "the second device's image was not given; its data is not read"
         container.log.at("container superblock", 0).add("fusion-half", "error", message)
 
 
 def list_second_regions(container: Container) -> list[Region]:
-    """Return the bytes at a fixed place on the second device."""
+    """Return the regions at fixed addresses on the second device."""
     if not container.superblock.is_fusion:
         return []
     return [Region("container-superblock", "copy on the second device", container.blocks.tier2_mark)]
 
 
 class Cached(NamedTuple):
-    """Runs of the second device that the main one caches; arrays of one length.
+    """Runs of the second device that the main device caches; arrays of one length.
 
-    Those that are not dirty hold on both devices what was written last.
+    For runs that are not dirty, both devices hold the bytes that were written last.
     """
 
     target: NDArray[np.uint64]
@@ -121,7 +121,7 @@ class Cached(NamedTuple):
 
 
 def middle_tree(container: Container) -> tuple[list[NodeRows], DirtyRuns, Details]:
-    """Read the tree that maps cached blocks of the second device: its nodes, the dirty runs, numbers for a report."""
+    """Read the tree that maps cached blocks of the second device; return nodes, dirty runs, and facts for a report."""
     oid = container.superblock.fusion_mt_oid
     if not oid:
         return [], DirtyRuns(), {}
@@ -129,7 +129,7 @@ def middle_tree(container: Container) -> tuple[list[NodeRows], DirtyRuns, Detail
     parts = [_decode_cached_runs(container, batch) for batch in leaves]
     target, paddr, count, is_dirty = (np.concatenate(column) for column in zip(_NONE_CACHED, *parts, strict=True))
     start, stop = target[is_dirty], target[is_dirty] + count[is_dirty].astype(np.uint64)
-    # Keys ascend; where two runs overlap all the same, a block belongs to the later one.
+    # Keys ascend; if two runs overlap nevertheless, a block belongs to the later one.
     dirty = DirtyRuns(start, np.minimum(stop, np.append(start[1:], NO_BLOCK)), paddr[is_dirty])
     details: Details = {"cached blocks": int(count.sum()), "dirty cached blocks": int(count[is_dirty].sum())}
     return [nodes], dirty, details
@@ -140,13 +140,13 @@ NO_BLOCK: Final = np.uint64(2**64 - 1)
 
 
 def use_cache(container: Container, dirty: DirtyRuns) -> Container:
-    """Let a container read from the main device what is newest there."""
+    """Make a container read blocks from the main device if their newest bytes are there."""
     blocks = replace(container.blocks, dirty=dirty)
     return replace(container, store=Store.over(blocks, container.log)) if len(dirty) else container
 
 
 def _decode_cached_runs(container: Container, batch: ReadNodes) -> Cached:
-    """Decode the runs of one batch; one on the wrong device is a finding, and left out."""
+    """Decode the runs of one batch; report and skip runs on the wrong device."""
     slots = batch.slots
     values = batch.columns(
         "val", FUSION_MT_VAL, (FUSION_MT_VAL.paddr, FUSION_MT_VAL.num_blocks, FUSION_MT_VAL.is_dirty)
@@ -163,7 +163,7 @@ def _decode_cached_runs(container: Container, batch: ReadNodes) -> Cached:
 
 
 def write_cache(container: Container) -> tuple[list[Region], Details]:
-    """Read the state of the write-back cache and its lists: regions outside the checkpoint areas, and numbers."""
+    """Read the write-back cache's state and lists; return regions outside the checkpoint areas, and numbers."""
     oid = container.superblock.fusion_wbc_oid
     kind = ObjectKind(grammar.ApfsFusion.FusionWbc, int(KINDS.nx_fusion_wbc), CACHE)
     found = objects_of(container).try_read(kind, oid) if oid else None
@@ -175,7 +175,7 @@ def write_cache(container: Container) -> tuple[list[Region], Details]:
         run = state.rc_stash
         regions.append(Region("fusion-read-cache-stash", CACHE, run.start_paddr, run.num_blocks))
     held = 0
-    # Lists hold no address of the next one; the state names the first and the last.
+    # Lists do not contain the address of the next one; the state names the first and the last.
     for list_oid in dict.fromkeys((state.list_head_oid, state.list_tail_oid)):
         more, count = _read_list(container, list_oid) if list_oid else ([], 0)
         regions += more
@@ -184,7 +184,7 @@ def write_cache(container: Container) -> tuple[list[Region], Details]:
 
 
 def _read_list(container: Container, oid: int) -> tuple[list[Region], int]:
-    """Read a list of the cache: its region, and the blocks that it names."""
+    """Read a list of the cache; return its region, and the number of blocks that it names."""
     name = f"cache list {oid}"
     kind = ObjectKind(grammar.ApfsFusion.FusionWbcListHead, int(KINDS.nx_fusion_wbc_list), name)
     found = objects_of(container).try_read(kind, oid)

@@ -1,7 +1,7 @@
-"""The bytes of an APFS container, and its nodes and objects as the grammar parses them, for people.
+"""The bytes of an APFS container, with its nodes and objects as parsed by the grammar, for display.
 
-Apple File System Reference, B-Trees and Encryption. Damage is reported in its place. An encrypted node's checksum is
-that of its plain bytes: where the stored bytes have the right one, they are not encrypted.
+Apple File System Reference, B-Trees and Encryption. Damage is reported at its location. The checksum of an encrypted
+node is that of its plaintext: if the stored bytes match their checksum, they are not encrypted.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _FIXED: Final[dict[str, tuple[RecordType, RecordType]]] = {
     "evict-mapping": (records.EVICT_MAPPING_KEY, records.EVICT_MAPPING_VAL),
     "checkpoint-area": (records.OMAP_SNAPSHOT_KEY, records.PRANGE),
 }
-"""Types of key and value of trees with one kind of record."""
+"""Types of key and value, for trees with one kind of record."""
 
 _WHOLE: Final[dict[RecordType, RecordType]] = {
     records.INODE_VAL_FIXED: records.INODE_VAL,
     records.DREC_VAL_FIXED: records.DREC_VAL,
 }
-"""Values with their extended fields, which the tables decode apart."""
+"""Values with extended fields, which the tables decode separately."""
 
 _OBJECTS: Final = {
     "nx_superblock": ("ApfsContainer", "NxSuperblock"),
@@ -79,7 +79,7 @@ _OBJECTS: Final = {
     "gbitmap": ("ApfsEncryption", "Gbitmap"),
     "er_recovery_block": ("ApfsEncryption", "ErRecoveryBlock"),
 }
-"""Grammar and type of an object, by the name of its type."""
+"""Grammar class and structure type of an object, by the name of its object type."""
 
 
 _NS_PER_US: Final = 1000
@@ -87,21 +87,21 @@ TIME_BYTES: Final = 8
 
 
 class _Slot(NamedTuple):
-    """Where key and value of a record are in the node; a ghost has a value of no bytes."""
+    """Positions of a record's key and value in the node; a ghost has a value of length 0."""
 
     key: tuple[int, int]
     val: tuple[int, int]
 
 
 def _extended_fields(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Parse a collection of extended fields; yield type, start and size of each."""
+    """Parse a collection of extended fields; yield type, start and size of each field."""
     blob = grammar.parse(grammar.ApfsXfields.XfBlob, data, structure="extended fields", image_offset=0)
     for description, item in zip(blob.fields, blob.data, strict=True):
         yield description.type, item._debug["data"]["start"], description.len_data  # noqa: SLF001
 
 
 def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]:
-    """Yield where records are: keys count from the end of the table upwards, values from `end` downwards."""
+    """Yield the positions of records: keys count upwards from the end of the table, values downwards from `end`."""
     named = {field.path: field.value for field in head.fields}
     table = records.BTREE_NODE.width + int(str(named["table_space.ofs_data"]))
     keys = table + int(str(named["table_space.len_data"]))
@@ -134,7 +134,7 @@ def _fixed_entry_sizes(tree: str, *, is_leaf: bool) -> tuple[int, int]:
 def _record(data: bytes, tree: str, slot: _Slot, head: Described, number: int) -> Described:
     key_type, val_type, name = _types(data, tree, slot)
     if not head.value("is_leaf"):
-        # Children of sealed trees are followed by their hash, which only the integrity metadata measures.
+        # In sealed trees, a hash follows each child's number; only the integrity metadata gives its length.
         val_type = records.CHILD_VAL
     parts = [describe_structure(grammar.parser(key_type), data, *slot.key, "key")]
     if slot.val[0] < slot.val[1]:
@@ -144,7 +144,7 @@ def _record(data: bytes, tree: str, slot: _Slot, head: Described, number: int) -
 
 
 def _types(data: bytes, tree: str, slot: _Slot) -> tuple[RecordType, RecordType, str]:
-    """Name the types of key and value of a record, and the record's own."""
+    """Return the types of a record's key and value, and the name of its record type."""
     if tree in _FIXED:
         return (*_FIXED[tree], "")
     head = describe_structure(grammar.ApfsRecord.JKey, data, *slot.key, "key")
@@ -158,21 +158,21 @@ def _types(data: bytes, tree: str, slot: _Slot) -> tuple[RecordType, RecordType,
 
 
 def _is_plain_drec(data: bytes, slot: _Slot) -> bool:
-    """Whether a directory key is one without hash: its length field then accounts for the whole key."""
+    """Return whether a directory key has no hash: its length field then accounts for the whole key."""
     plain = describe_structure(grammar.ApfsDirectory.DrecKey, data, *slot.key, "key")
     length = plain.value("len_name")
     return not plain.error and isinstance(length, int) and records.DREC_KEY.width + length == slot.key[1] - slot.key[0]
 
 
 def _show_name(field: FieldValue) -> FieldValue:
-    """Show a name as text; names on disk are UTF-8 with a zero byte at the end."""
+    """Show a name as text; names on disk are UTF-8 with a terminating zero byte."""
     if field.path.rpartition(".")[2] == "name" and isinstance(field.value, bytes):
         return replace(field, value=field.value.rstrip(b"\0").decode("utf-8", "backslashreplace"))
     return field
 
 
 def _is_sound(data: bytes) -> bool:
-    """Return whether an object's checksum is the right one."""
+    """Return whether an object's checksum is correct."""
     head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure="object header", image_offset=0)
     return int(fletcher64(np.frombuffer(data, np.uint8)[None, :])[0]) == head.cksum
 
@@ -180,7 +180,7 @@ def _is_sound(data: bytes) -> bool:
 def open_view(request: VolumeRequest, layout: VolumeLayout) -> ContainerView:
     """Open the bytes of a container; a password unlocks the nodes of the volume.
 
-    They stay as stored where the volume is not encrypted by software, or the password is not its own.
+    Nodes stay as stored if the volume is not encrypted in software, or if the password does not unlock it.
     """
     facts, password = layout.facts, request.options.get("password")
     view = ContainerView(request.source, request.second[0] if request.second is not None else None)
@@ -196,29 +196,29 @@ def open_view(request: VolumeRequest, layout: VolumeLayout) -> ContainerView:
 
 
 class ContainerView(Struct, frozen=True):
-    """The bytes of a container as stored; nodes of an unlocked volume are decrypted."""
+    """The bytes of a container as stored, except that nodes of an unlocked volume are decrypted."""
 
     source: Source  # the image
     second: Source | None = None  # the other image of a Fusion set
-    # blocks, cipher: where the nodes of an unlocked volume are, and what decrypts them
+    # blocks, cipher: blocks and key of an unlocked volume's nodes
     blocks: Blocks | None = None
     cipher: Cipher | None = None
 
     def read(self, row: Row, piece: Piece) -> bytes:
-        """Read a piece from the device that the row names; only the file-system tree is encrypted."""
+        """Read a piece from the row's device; only the file-system tree is encrypted."""
         source = self.second if row["device"] and self.second is not None else self.source
         data = source.read(*piece)
         if self.cipher is None or self.blocks is None or row.get("tree") != "fs" or _is_sound(data):
             return data
         paddr = (piece[0] - self.blocks.image_offsets[row["device"]]) // self.blocks.block_size
-        # The address is part of the cipher: the same bytes elsewhere are other ones decrypted.
+        # The address is part of the cipher: equal stored bytes at different addresses decrypt to different data.
         where = np.array([paddr + row["device"] * self.blocks.tier2_mark], np.uint64)
         stored = np.frombuffer(data, np.uint8)[None, :]
         plain = self.cipher.decrypt_objects(stored, where, np.ones(1, bool)).tobytes()
         return plain if _is_sound(plain) else data
 
     def describe_node(self, data: bytes, tree: str) -> list[Described]:
-        """List the structures of a node: its head, its records in key order, in a root the tree's information."""
+        """List the structures of a node: header, records in key order, and in a root the tree information."""
         types, size = grammar.ApfsBtree, records.BTREE_NODE.width
         head = describe_structure(types.BtreeNode, data, 0, size, "node head")
         if head.error:
@@ -230,7 +230,7 @@ class ContainerView(Struct, frozen=True):
         return [head, *found, *trailer]
 
     def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:
-        """Decode the records of a node in bulk and parse them; return their number and what differs."""
+        """Decode the records of a node in bulk and parse them one by one; return their number and the differences."""
         buffer, zero = np.frombuffer(data, np.uint8), np.zeros(1, np.int64)
         differences = list(compare_fields(records.BTREE_NODE, buffer, zero, ["node head"]))
         head = describe_structure(grammar.ApfsBtree.BtreeNode, data, 0, records.BTREE_NODE.width, "node head")
@@ -242,9 +242,9 @@ class ContainerView(Struct, frozen=True):
             differences += compare_fields(records.BTREE_INFO, buffer, zero + end, ["tree information"])
         is_fixed = bool(head.value("is_fixed"))
         if is_fixed and tree not in _FIXED:
-            # A damaged flag: records of this tree have no fixed sizes, so nothing says where they end.
+            # The flag is damaged: records of this tree have no fixed sizes, so their ends are unknown.
             return int(str(head.value("num_keys"))), differences
-        # Only tables of contents with fixed sizes need these.
+        # Only tables of contents for fixed-size records need these.
         key_bytes, val_bytes = _fixed_entry_sizes(tree, is_leaf=is_leaf) if is_fixed else (0, 0)
         located = toc.slots(buffer, toc.node_heads(buffer, zero), toc.Sizes(len(data), key_bytes, val_bytes))
         found, count = located.slots, len(located.slots) + len(located.strays.number)
@@ -277,7 +277,7 @@ class ContainerView(Struct, frozen=True):
         return len(titles), differences
 
     def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (objects name their type)
-        """Describe an object with a header, of a known type; nothing for blocks without one."""
+        """Describe an object with a header and a known type; return nothing for blocks without a header."""
         head = describe_structure(grammar.ApfsObject.ObjPhys, data, 0, records.OBJ_PHYS.width, "object header")
         name = grammar.member_name(grammar.ApfsObject.ObjectType, head.value("type"))
         if name not in _OBJECTS:
@@ -286,14 +286,14 @@ class ContainerView(Struct, frozen=True):
         return [describe_structure(getattr(getattr(grammar, family), cls), data, 0, len(data), name.replace("_", " "))]
 
     def is_about(self, record: Described, file_id: int) -> bool:
-        """Whether a record belongs to an inode, or is a directory entry of it."""
+        """Return whether a record belongs to an inode, or is a directory entry for it."""
         values = {field.path: field.value for field in record.fields}
         return values.get("value.file_id", values.get("value.fixed.file_id")) == file_id or (
             file_id in (values.get("key.obj_id"), values.get("key.hdr.obj_id")) and "dir rec" not in record.title
         )
 
     def decode_field(self, part: Described, field: FieldValue) -> str:  # noqa: ARG002  (names show times and modes)
-        """Return the meaning of a time or a mode; empty for other fields, and for times that were never set."""
+        """Return the meaning of a time or a mode; empty for other fields, and for unset times."""
         name, value = field.path.rpartition(".")[2], field.value
         if not isinstance(value, int) or not value:
             return ""

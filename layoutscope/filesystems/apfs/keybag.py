@@ -1,8 +1,8 @@
-"""Key bags: from a password to the key of a volume.
+"""Key bags: derive the key of a volume from a password.
 
 Apple File System Reference, Encryption (Accessing Encrypted Objects). The container's key bag is encrypted with the
-container's UUID; it holds each volume's wrapped key and the place of the volume's own key bag, which is encrypted with
-the volume's UUID and holds one wrapped key for each user and each recovery key.
+container's UUID. It holds each volume's wrapped key and the address of the volume's own key bag. That bag is encrypted
+with the volume's UUID, and holds one wrapped key per user and per recovery key.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 MAX_BAG_BLOCKS: Final = 256
 MAX_ITERATIONS: Final = 10_000_000
-"""Rounds of PBKDF2 that all records of a bag may ask for together: two seconds; macOS asks for some 100,000 of each."""
+"""Limit for the PBKDF2 rounds of all records of a bag together: two seconds. macOS uses about 100,000 per record."""
 
 ALIGNMENT: Final = 16
 AES128_BYTES, AES256_BYTES = 16, 32
 WRAPPING_BYTES: Final = 8
-"""What RFC 3394 adds to a key."""
+"""Number of bytes that RFC 3394 adds to a key."""
 
 
 class Entry(Struct, frozen=True):
-    """One entry of a key bag: whose it is, what it is, and its data."""
+    """One entry of a key bag: owner, type and data."""
 
     uuid: bytes
     tag: int
@@ -49,8 +49,8 @@ class WrappedKey(Struct, frozen=True):
 
     uuid: bytes  # of the volume or user
     is_aes128: bool  # whether the key is 16 bytes long
-    wrapped: bytes  # the key as RFC 3394 wraps it
-    iterations: int  # of PBKDF2; 0 where a key, not a password, unwraps
+    wrapped: bytes  # the key, wrapped according to RFC 3394
+    iterations: int  # of PBKDF2; 0 if a key unwraps it, not a password
     salt: bytes  # of PBKDF2
 
     @property
@@ -59,9 +59,9 @@ class WrappedKey(Struct, frozen=True):
         return AES128_BYTES if self.is_aes128 else AES256_BYTES
 
     def unwrap(self, key: bytes) -> bytes | None:
-        """Unwrap the key; None if the other one is not the right one.
+        """Unwrap the key; None if the given key is wrong.
 
-        Keys of volumes that CoreStorage encrypted fill the first part of their field only.
+        A key of a volume that CoreStorage encrypted fills only the first part of its field.
         """
         return unwrap_key(key, self.wrapped[: WRAPPING_BYTES + self.key_bytes])
 
@@ -84,8 +84,8 @@ def decrypt_bag(container: Container, run: tuple[int, int], owner: bytes, struct
         raise FormatError("impossible length", structure=structure, image_offset=where, found=str(num_blocks))
     stored = np.frombuffer(blocks.read_object(start_paddr, num_blocks * blocks.block_size), np.uint8)
     paddr = np.array([start_paddr], np.uint64)
-    # A bag is encrypted with its owner's UUID, twice, as both keys of AES-XTS: anyone with the superblock can read it
-    # (Apple File System Reference, Encryption).
+    # A bag is encrypted with its owner's UUID as both keys of AES-XTS, so anyone with the superblock can read it (Apple
+    # File System Reference, Encryption).
     plain = decrypt_blocks(owner + owner, stored[None, :], paddr, blocks.block_size)
     data = plain.tobytes()
     head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure=structure, image_offset=where)
@@ -109,7 +109,7 @@ def _entries(data: bytes, count: int, structure: str, image_offset: int) -> Iter
 
 
 def container_keybag(container: Container) -> list[Entry]:
-    """Read the container's key bag; nothing where there is none."""
+    """Read the container's key bag; return an empty list if there is none."""
     run = container.superblock.keylocker
     if not run.num_blocks:
         return []
@@ -118,7 +118,7 @@ def container_keybag(container: Container) -> list[Entry]:
 
 
 def volume_keybag_run(entries: list[Entry], volume_uuid: bytes) -> tuple[int, int] | None:
-    """Return first block and length of a volume's key bag, or None if the container's does not name it."""
+    """Return first block and length of a volume's key bag; None if the container's key bag does not name it."""
     tag = int(grammar.ApfsKeybag.KeybagTag.volume_unlock_records)
     for entry in entries:
         if entry.uuid == volume_uuid and entry.tag == tag and len(entry.data) >= PRANGE.width:
@@ -128,7 +128,7 @@ def volume_keybag_run(entries: list[Entry], volume_uuid: bytes) -> tuple[int, in
 
 
 def split_der(data: bytes) -> list[tuple[int, bytes, bytes]]:
-    """Split DER values: tag, body, and the whole value with its head."""
+    """Split DER values into tag, body, and the whole value with its header."""
     found, position = list[tuple[int, bytes, bytes]](), 0
     while position < len(data):
         value = grammar.parse(
@@ -173,10 +173,7 @@ def parse_wrapped_key(data: bytes) -> WrappedKey | None:
 
 
 def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | None:
-    """Find the key of a volume with a password or recovery key.
-
-    None if the password opens none of the volume's keys.
-    """
+    """Find the key of a volume with a password or recovery key; None if it opens none of the volume's keys."""
     entries = container_keybag(container)
     run = volume_keybag_run(entries, volume_uuid)
     volume_key = _find_wrapped_keys(entries, volume_uuid, int(grammar.ApfsKeybag.KeybagTag.volume_key))
@@ -189,14 +186,14 @@ def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | 
             refused = record.iterations
             continue
         left -= record.iterations
-        # The password opens a key-encryption key in the volume's bag, and that one the volume's own key, which is in
-        # the container's bag: so passwords change without rewriting the volume.
+        # The password unwraps a key-encryption key in the volume's bag. That key unwraps the volume's own key, which is
+        # in the container's bag. So a password can change without rewriting the volume.
         key = _open_with_password(record, password)
         opened = volume_key[0].unwrap(key) if key else None
         if opened:
             return Cipher(_volume_key(volume_key[0], opened), container.blocks.block_size)
     if refused:
-        # No password can be called wrong where a key was not tried.
+        # If a key could not be tried, the password cannot be called wrong.
         raise FormatError(
             f"its keys ask for more than {MAX_ITERATIONS:,} rounds of PBKDF2 together; not all were tried",
             structure="volume key bag",
@@ -207,7 +204,7 @@ def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | 
 
 
 def _find_wrapped_keys(entries: list[Entry], owner: bytes | None, tag: int) -> list[WrappedKey]:
-    """Key records of a tag, of one owner or of all."""
+    """Return the key records with a tag, of one owner or of all."""
     records = [parse_wrapped_key(entry.data) for entry in entries if entry.tag == tag and owner in (None, entry.uuid)]
     return [record for record in records if record is not None]
 
@@ -217,7 +214,7 @@ def _open_with_password(record: WrappedKey, password: str) -> bytes | None:
 
 
 def _volume_key(record: WrappedKey, key: bytes) -> bytes:
-    """Both halves of the XTS key; of a short key the second is a hash of the first and the volume's UUID."""
+    """Return both halves of the XTS key; a short key's second half is a hash of the key and the volume's UUID."""
     if not record.is_aes128:
         return key
     return key[:AES128_BYTES] + hashlib.sha256(key[:AES128_BYTES] + record.uuid).digest()[:AES128_BYTES]

@@ -1,4 +1,4 @@
-"""What was read of a volume, put into tables."""
+"""Convert the contents of volumes and containers to tables."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 def flag_names(value: int, flags: type[IntEnum]) -> tuple[str, ...]:
-    """Names of the bits that are set; bits without a name as numbers."""
+    """Return the names of the set bits; bits without a name as numbers."""
     names = [item.name.replace("_", "-") for item in flags if value & item]
     left = value & ~sum(flags)
     return (*names, *([f"{left:#x}"] if left else []))
@@ -71,7 +71,7 @@ def tree_facts(trees: Sequence[NodeRows]) -> tuple[TreeFacts, ...]:
             root_node_id=int(nodes.node_id[0]),
         )
         for nodes in trees
-        # If a root cannot be used, only its place is known.
+        # If a root cannot be used, only its address is known.
         if len(nodes) and not (nodes.level[0] == UNKNOWN_LEVEL and nodes.condition[0] != LOCKED)
     )
 
@@ -82,7 +82,7 @@ def role_name(role: int) -> str:
 
 
 def encryption_name(container: Container, superblock: grammar.ApfsVolume.ApfsSuperblock) -> str:
-    """Return how a volume is encrypted, as far as superblocks say."""
+    """Return how a volume is encrypted, as far as the superblocks specify it."""
     if superblock.is_unencrypted:
         return "none"
     where = "software" if container.superblock.is_crypto_sw else "hardware-bound or software"
@@ -117,7 +117,7 @@ def container_features(superblock: grammar.ApfsContainer.NxSuperblock) -> tuple[
 
 
 def device_facts(container: Container) -> Details:
-    """Size of each device of a Fusion set; other containers have one, whose size is theirs."""
+    """Return the size of each device of a Fusion set; nothing for other containers, which have a single device."""
     if not container.superblock.is_fusion:
         return {}
     size = container.blocks.block_size
@@ -125,7 +125,7 @@ def device_facts(container: Container) -> Details:
 
 
 def history_facts(superblock: grammar.ApfsVolume.ApfsSuperblock) -> Details:
-    """Who formatted and changed the volume, and when."""
+    """Return which programs formatted and changed the volume, and when."""
     details: Details = {
         "formatted by": program(superblock.formatted_by),
         "formatted (UTC)": format_disk_time(superblock.formatted_by.timestamp),
@@ -138,9 +138,9 @@ def volume_facts(
     container: Container,
     parts: VolumeParts,
     stack: tuple[str, ...],  # layers around the container, outermost first
-    view: str,  # what the state is called: `live`, `xid N` or `snapshot NAME`
-    details: Details,  # further facts, shown after those of the superblock
-    coverage: tuple[int, int],  # bytes of metadata that are known to exist, and those of them that could be read
+    view: str,  # name of the state: `live`, `xid N` or `snapshot NAME`
+    details: Details,  # further facts, listed after those of the superblock
+    coverage: tuple[int, int],  # bytes of metadata that are known to exist, and bytes of it that could be read
 ) -> VolumeFacts:
     """Describe a volume."""
     volume = parts.state
@@ -159,7 +159,7 @@ def volume_facts(
         "next object id": superblock.next_obj_id,
         **history_facts(superblock),
     }
-    # System and data volumes of one macOS share a group since 10.15; all others have zeros there.
+    # System and data volumes of one macOS share a group since 10.15; other volumes store zeros.
     group = bytes(superblock.volume_group_id)
     if any(group):
         own["volume group"] = uuid_text(group)
@@ -191,7 +191,7 @@ def volume_facts(
 def container_facts(
     superblock: ApfsContainer.NxSuperblock, blocks: Blocks, stack: tuple[str, ...], details: Details
 ) -> VolumeFacts:
-    """Describe a container: without number, name and counts of files, which only volumes have."""
+    """Describe a container, without number, name and file counts, which only volumes have."""
     return VolumeFacts(
         filesystem="apfs",
         variant="APFS container",
@@ -219,7 +219,7 @@ CHECKED: Final = VALID_NAMES.index("checksum")
 
 
 def rows_before(trees: Sequence[NodeRows]) -> list[int]:
-    """Number the nodes of several trees through: the row of the first node of each."""
+    """Number the nodes of several trees consecutively; return the row of each tree's first node."""
     return list(accumulate((len(nodes) for nodes in trees[:-1]), initial=0))[: len(trees)]
 
 
@@ -235,7 +235,7 @@ def nodes_table(
     codes = np.concatenate([np.full(len(nodes), names.index(nodes.tree)) for nodes in trees])
     paddr = blocks.dirty.newest(_all(trees, "paddr"))
     level, condition, xid = (_all(trees, name) for name in ("level", "condition", "xid"))
-    # A damaged node may have sound records: these count, and say that its other contents are known too.
+    # If a damaged node has sound records, these count, and its other contents are known too.
     is_known = (condition == SOUND) | ((condition == DAMAGED) & (_all(trees, "num_records") > 0))
     kind = np.where(is_known, np.minimum(level, 1), np.where(condition == LOCKED, 2, 3))
     columns: dict[str, Any] = {
@@ -247,7 +247,7 @@ def nodes_table(
         "size_bytes": _all(trees, "size_bytes"),
         "level": Values(level, level != UNKNOWN_LEVEL),
         "kind": (kind, KINDS),
-        # Only physical nodes record their transaction: no damaged one is believed, and 0 is none.
+        # Only physical nodes store their transaction. That of a damaged node is not trusted, and 0 means none.
         "xid": Values(xid, is_known | (xid > 0)),
         **{name: Values(_all(trees, name), is_known) for name in CONTENT_COLUMNS},
         "key_rank": Values(_all(trees, "key_rank"), level != UNKNOWN_LEVEL),
@@ -263,7 +263,7 @@ def nodes_table(
 
 
 def drop_known_nodes(lost: Sequence[NodeRows], trees: Sequence[NodeRows]) -> list[NodeRows]:
-    """Leave out lost nodes that are among those of other trees, or came up before: states share their nodes."""
+    """Drop lost nodes that are also in other trees, or are repeated: states share their nodes."""
     seen = np.concatenate([np.empty(0, np.uint64), *(nodes.paddr for nodes in trees)])
     kept = []
     for nodes in lost:
@@ -279,15 +279,15 @@ def _all(trees: Sequence[NodeRows], name: str) -> NDArray[Any]:
 
 
 def _refer(position: NDArray[np.int64], first_row: int) -> NDArray[np.uint32]:
-    """Rows from positions in a tree; null where the position is negative."""
+    """Convert positions in a tree to rows; null if the position is negative."""
     return np.where(position < 0, NULL_ROW, position + first_row).astype(np.uint32)
 
 
 def add_stale_nodes(
     blocks: Blocks, swept: Swept, own: VolumeLayout, volumes: list[tuple[VolumeParts, VolumeLayout]]
 ) -> list[VolumeLayout]:
-    """Add the nodes that no state holds to the layouts: of the volume whose object map knows them, or the container."""
-    # A node that is current for any state, of any volume, is not an old copy: addresses are the same for all of them.
+    """Add the nodes that no state uses, to the volume whose object map contains them or to the container's layout."""
+    # A node that is current in any state of any volume is not an old copy; all of them share one address space.
     known = _addresses([own, *(layout for _, layout in volumes)])
     nodes = swept.take(swept.is_node & (swept.level >= 0))
     where = blocks.image_offset(nodes.paddr)
@@ -317,7 +317,7 @@ def _addresses(layouts: list[VolumeLayout]) -> NDArray[np.int64]:
 
 
 def _add_nodes(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayout:
-    """Add nodes to a layout's table, counts to its facts, and a finding for each tree."""
+    """Add nodes to a layout's table, counts to its facts, and a finding per tree."""
     trees: list[NodeRows] = []
     log = FindingLog(locate=blocks.place)
     details: dict[str, Any] = {}
@@ -342,7 +342,7 @@ def _add_nodes(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayou
 
 
 def as_nodes(tree: str, found: Swept) -> NodeRows:
-    """Nodes as a tree's, without their places in it."""
+    """Convert swept objects to nodes of a tree, with unknown places in it."""
     names = ("node_id", "xid", "paddr", "size_bytes", "level", "num_records")
     columns = (found.oid, found.xid, found.paddr, found.size_bytes, found.level, found.num_records)
     return rows_of(tree, dict(zip(names, columns, strict=True)) | {"valid": np.full(len(found), CHECKED, np.uint8)})
@@ -358,7 +358,7 @@ def _report(log: FindingLog, tree: str, found: Swept) -> None:
 
 
 def views_table(views: Mapping[str, NodeRows], paddr: NDArray[np.uint64], rows: NDArray[np.uint32]) -> Table:
-    """Make the table of memberships."""
+    """Make the table of the views that nodes belong to."""
     order = np.argsort(paddr, kind="stable")
     parts = [_membership(nodes, paddr[order], rows[order]) for nodes in views.values()]
     lengths = [len(part[0]) for part in parts]
@@ -420,7 +420,7 @@ def free_table(
 
 
 FIRMLINK: Final = b"com.apple.fs.firmlink"
-"""Attribute of a folder of the system volume that shows a folder of the data volume; not in Apple's reference."""
+"""Attribute of a system-volume folder that shows a folder of the data volume; not in Apple's reference."""
 
 FS: Final = 1
 
@@ -428,7 +428,7 @@ FS: Final = 1
 def build_volume_layout(
     container: Container, parts: VolumeParts, stack: tuple[str, ...], live: str, details: Details
 ) -> VolumeLayout:
-    """Put what was read of a volume into tables."""
+    """Convert the contents of a volume to tables."""
     blocks, state = container.blocks, parts.state
     view = live if parts.view == LIVE else parts.view
     own = parts.own_trees()
@@ -464,14 +464,14 @@ def build_volume_layout(
 
 
 def _other_data_type(parts: VolumeParts) -> str:
-    """Data that no extent of this state's files shows: of a locked volume all, else what other states hold."""
+    """Return the type of data outside of this state's file extents; in a locked volume, this is all data."""
     if parts.is_locked:
         return "file-data"
     return "snapshot-data" if parts.snapshots else "referenced-data"
 
 
 def _exclusive_trees(parts: VolumeParts, own: list[NodeRows]) -> list[NodeRows]:
-    """Nodes that only other states hold, each physical node once."""
+    """Return the nodes that only other states hold, each physical node once."""
     known = np.concatenate([np.empty(0, np.uint64), *(nodes.paddr for nodes in own)])
     views = [nodes for nodes in parts.views.values() if not any(nodes is other for other in own)]
     if not views:
@@ -485,7 +485,7 @@ def _exclusive_trees(parts: VolumeParts, own: list[NodeRows]) -> list[NodeRows]:
 
 
 def _states(parts: VolumeParts, trees: list[NodeRows], num_own: int) -> list[NDArray[np.int64]]:
-    """Return for each node whether the live state has it, only snapshots have it, or it is inferred to be live."""
+    """Return the state of each node: in the live state, only in snapshots, or inferred to be live."""
     live = next(iter(parts.views.values()))
     states = [
         (~is_among(nodes.paddr, live.paddr)).astype(np.int64)
@@ -499,7 +499,7 @@ def _states(parts: VolumeParts, trees: list[NodeRows], num_own: int) -> list[NDA
 
 
 def _views(parts: VolumeParts, trees: list[NodeRows], live: str) -> Table:
-    """Membership of the file-system tree's nodes in each view; nothing where there is but one."""
+    """Return the views of the file-system tree's nodes; an empty table if there is only one view."""
     if len(parts.views) < 2:
         return build_table("node_views", {})
     chosen = [(nodes, first) for nodes, first in zip(trees, rows_before(trees), strict=True) if nodes.tree == "fs"]
@@ -519,7 +519,7 @@ def _details(parts: VolumeParts) -> Details:
     for name in sorted(parts.fs.records.tables):
         details[f"{name} records"] = parts.fs.records.count(name)
     xattrs = parts.fs.records.get("xattr")
-    # Nothing is known of the names of a tree that has no attributes, or is locked.
+    # Names are unknown in a tree that has no attributes, or is locked.
     if role_name(parts.state.superblock.role) == "system" and "name" in xattrs:
         details["firmlinks"] = int(xattrs["name"].equal_to(FIRMLINK).sum())
     details |= parts.rolling.details | _shares(parts)
@@ -529,7 +529,7 @@ def _details(parts: VolumeParts) -> Details:
 
 
 def _shares(parts: VolumeParts) -> Details:
-    """Count the nodes of each view and those that no other view holds, and what views share."""
+    """Count the nodes of each view, those that it holds exclusively, and the bytes that views share."""
     if len(parts.views) < 2:
         return {}
     paddr = np.concatenate([nodes.paddr for nodes in parts.views.values()])
@@ -548,13 +548,13 @@ def _shares(parts: VolumeParts) -> Details:
 
 
 def _coverage(parts: VolumeParts, nodes: Table) -> tuple[int, int]:
-    """Metadata that is known to exist, and what of it could be read, in bytes."""
-    # What could not be read and has no row has no place in the container either: no map, or a wrong one, leads to it.
+    """Return the bytes of metadata that are known to exist, and the bytes of it that could be read."""
+    # Unreadable nodes without a row have no address in the container either: no map leads to them, or a wrong one.
     missing = sum(item.code in ("node-missing", "unread-area") for item in parts.log.findings)
     missing = max(0, missing - int(nodes["condition"].equals("unread").sum()))
     unit = int(parts.fs.nodes.size_bytes[0]) if len(parts.fs.nodes) else 0
     sizes = nodes["size_bytes"].data
-    # What is inferred may be an old copy of what is lost: it is read, but not in its place.
+    # An inferred node may be an old copy of a lost one: it was read, but does not count as the lost node.
     read = int(sizes[nodes["condition"].equals("sound") & ~nodes["state"].equals("inferred")].sum())
     known = int(sizes.sum()) + missing * unit
     return known, read
@@ -563,7 +563,7 @@ def _coverage(parts: VolumeParts, nodes: Table) -> tuple[int, int]:
 def build_container_layout(
     contents: ContainerContents, balance_of: Account, stack: tuple[str, ...], view: str
 ) -> VolumeLayout:
-    """Put what belongs to the container into tables; ``volume`` is null in them."""
+    """Convert the container's own structures to tables; ``volume`` is null in them."""
     container, parts = contents.container, contents.parts
     blocks = container.blocks
     is_known = parts.space is not None and parts.space.is_free_known
@@ -610,9 +610,9 @@ def build_container_layout(
 
 
 def lone_half_layout(request: VolumeRequest, log: FindingLog) -> VolumeLayout | None:
-    """Make a layout from the second device of a Fusion set alone; None if the image is not such a device.
+    """Make a layout of the second device of a Fusion set without the main one; None for any other image.
 
-    That is what its copy of the superblock says, and, if it is swept, the nodes on it.
+    It contains the data of the superblock's copy and, after a sweep, the nodes on the device.
     """
     source, image_offset = request.source, request.image_offset
     try:

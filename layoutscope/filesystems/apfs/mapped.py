@@ -1,8 +1,8 @@
-"""Objects that an object map leads to, whether a tree leads to them too or not.
+"""Objects that an object map names, even if no tree leads to them.
 
-Apple File System Reference, Object Maps: an entry is (object, transaction) -> address, size and flags, and the object's
-own header repeats number and transaction. Where a node is lost, no tree leads to those below it any more; the map still
-does, so their damage is found all the same.
+Apple File System Reference, Object Maps: an entry is (object, transaction) -> address, size and flags; the object's own
+header repeats number and transaction. If a node is lost, no tree leads to the nodes below it. The map still does, so
+damage of those nodes is found nevertheless.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ BATCH_BYTES: Final = 1 << 24
 
 
 class Mapped(Struct, frozen=True):
-    """The objects that the entries of an object map lead to; one row per address."""
+    """The objects that the entries of an object map name; one row per address."""
 
     index: Index  # the addresses
-    # oid, xid: what the headers of the objects say
+    # oid, xid: from the headers of the objects
     oid: NDArray[np.uint64]
     xid: NDArray[np.uint64]
     # stored, computed: their checksums
     stored: NDArray[np.uint64]
     computed: NDArray[np.uint64]
-    size_bytes: NDArray[np.int64]  # their sizes; of those that no tree leads to as the map has them
-    is_virtual: NDArray[np.bool_]  # whether it is an object that is found through a map
-    is_node: NDArray[np.bool_]  # whether it may be a B-tree node; of those alone that have no header and no checksum
+    size_bytes: NDArray[np.int64]  # their sizes; the map's value for objects that no tree leads to
+    is_virtual: NDArray[np.bool_]  # whether the object is located through a map
+    is_node: NDArray[np.bool_]  # whether it may be a B-tree node; False only if it has neither header nor checksum
 
     def of(self, paddr: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Find the rows of some addresses, and which of them are known and whole by their own checksum."""
+        """Return the rows of some addresses, and which objects are known and match their checksum."""
         row, is_known = self.index.find(paddr)
         is_sound = is_known.copy()
         is_sound[is_known] = (self.stored == self.computed)[row[is_known]]
@@ -57,9 +57,9 @@ class Mapped(Struct, frozen=True):
 
 
 def read_mapped(omap: ObjectMap, store: Store, known: Sequence[NodeRows] = (), cipher: Cipher | None = None) -> Mapped:
-    """Read what an object map leads to, but for nodes that were read and are sound.
+    """Read the objects of an object map, except nodes that were already read and are sound.
 
-    Left out are encrypted objects without a key, and objects that could not be read or are outside of the image.
+    Encrypted objects without a key are skipped, and so are objects that are unreadable or outside of the image.
     """
     sound = [nodes.take(np.flatnonzero(nodes.valid)) for nodes in known]
     parts = [(nodes.paddr, nodes.node_id, nodes.xid, nodes.size_bytes) for nodes in sound]
@@ -111,11 +111,11 @@ _AREAS: Final = ("table_space.ofs_data", "table_space.len_data", "free_space.ofs
 
 
 def are_misled(omap: ObjectMap, mapped: Mapped) -> NDArray[np.bool_]:
-    """Say which entries of a map lead to an object of another number that is whole and in its place.
+    """Return which entries of a map lead to an intact object with another number, at that object's own address.
 
-    The object is in its place where another entry names it there, where the address is its number, or where it is a
-    virtual one that no entry names. Anything else is a copy that was written to the wrong place: then the block is
-    damaged, and not the entry.
+    An address belongs to an object if another entry maps the object there, if it equals the object's number, or if the
+    object is virtual and no entry names it. Otherwise the object is a copy that was written to the wrong address. Then
+    the block is damaged, not the entry.
     """
     row, is_sound = mapped.of(omap.paddr)
     other = np.flatnonzero(is_sound & ~omap.is_deleted)
@@ -132,7 +132,7 @@ def are_misled(omap: ObjectMap, mapped: Mapped) -> NDArray[np.bool_]:
 def report_damaged_objects(
     omap: ObjectMap, mapped: Mapped, misled: NDArray[np.bool_], kind: str, log: FindingLog
 ) -> NDArray[np.int64]:
-    """Report each object of a map that is not whole, or another one than the map names, once; return their entries."""
+    """Report once each object of a map that is damaged or differs from its entry; return these entries."""
     row, is_known = mapped.index.find(omap.paddr)
     rows = np.flatnonzero(is_known & ~omap.is_deleted & ~misled)
     row = row[rows]
@@ -158,12 +158,12 @@ def report_damaged_objects(
 
 
 def report_unreached(parts: VolumeParts) -> None:
-    """Look at what the object map of a damaged volume leads to and no tree does any more."""
+    """Check the objects in the object map of a damaged volume that no tree leads to any more."""
     state = parts.state
     mapped = read_mapped(state.omap, state.store, list(parts.views.values()), parts.cipher)
     misled = are_misled(state.omap, mapped)
     entries = report_damaged_objects(state.omap, mapped, misled, "fs tree, node", parts.log)
-    # A sealed volume's integrity metadata is a virtual object as well, and no node.
+    # A sealed volume's integrity metadata is a virtual object too, but not a node.
     entries = entries[state.omap.oid[entries] != state.superblock.integrity_meta_oid]
     is_live = np.isin(entries, view_at(state.omap, NEWEST).row)
     parts.lost.extend(_rows_of_entries(state.omap, entries[is_live]))
@@ -171,7 +171,7 @@ def report_unreached(parts: VolumeParts) -> None:
 
 
 def _rows_of_entries(omap: ObjectMap, entries: NDArray[np.int64]) -> list[NodeRows]:
-    """Make a row of each damaged node: the map gives its address, size and transaction; its level is unknown."""
+    """Make a row per damaged node; the map gives its address, size and transaction, its level is unknown."""
     known: dict[str, NDArray[Any]] = {
         "node_id": omap.oid[entries],
         "xid": omap.xid[entries],

@@ -1,4 +1,4 @@
-"""Nodes of one tree as rows, gathered from the batches that a walk of the tree yields."""
+"""Nodes of one tree as rows, collected from the batches of a traversal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SOUND, DAMAGED, UNREAD, LOCKED = range(len(CONDITIONS))
 
 UNKNOWN_LEVEL: Final = 255
-"""Level of nodes of whose contents nothing is known; null in the tables."""
+"""Level of nodes with unknown contents; null in the tables."""
 
 
 class NodeRows(Rows, frozen=True):
@@ -35,16 +35,16 @@ class NodeRows(Rows, frozen=True):
     xid: NDArray[np.uint64]
     paddr: NDArray[np.uint64]
     size_bytes: NDArray[np.int64]  # size of each node
-    level: NDArray[np.uint8]  # 0 at the leaf
+    level: NDArray[np.uint8]  # 0 for leaves
     # num_records, used_bytes, free_bytes: fill
     num_records: NDArray[np.uint32]
     used_bytes: NDArray[np.uint32]
     free_bytes: NDArray[np.uint32]
     parent: NDArray[np.int64]  # position of the parent in these arrays, -1 at the root
-    # position, among the nodes of the object map's tree, of the leaf that gives the address; -1 if physical
+    # position of the object-map leaf that gives the address, among the nodes of the map's tree; -1 if physical
     omap_leaf: NDArray[np.int64]
-    key_rank: NDArray[np.uint32]  # place in key order within the level
-    low_key: NDArray[np.uint64]  # lower bound of its keys, as the parent has it (see `order_key`)
+    key_rank: NDArray[np.uint32]  # position in key order within the level
+    low_key: NDArray[np.uint64]  # lower bound of its keys, from the parent (see `order_key`)
     # first_key_id, last_key_id: leading number of the first and last key
     first_key_id: NDArray[np.uint64]
     last_key_id: NDArray[np.uint64]
@@ -74,7 +74,7 @@ _POSITIONS = ("parent", "omap_leaf")
 
 
 def rows_of(tree: str, known: Mapping[str, NDArray[Any]] | None = None) -> NodeRows:
-    """Make rows of what is known of nodes: other positions are -1, other numbers 0."""
+    """Make rows from known columns of nodes; other positions are -1, other numbers 0."""
     known = known or {}
     count = len(next(iter(known.values()), ()))
     columns = {
@@ -87,7 +87,7 @@ def rows_of(tree: str, known: Mapping[str, NDArray[Any]] | None = None) -> NodeR
 
 
 def join(tree: str, parts: Sequence[NodeRows], order: NDArray[np.int64] | None = None) -> NodeRows:
-    """Put the batches of a tree together, in an order, and rank their nodes within each level."""
+    """Join the batches of a tree, optionally in a given order, and rank the nodes within each level."""
     if not parts:
         return rows_of(tree)
     nodes = NodeRows.join(parts)
@@ -98,7 +98,7 @@ def join(tree: str, parts: Sequence[NodeRows], order: NDArray[np.int64] | None =
 
 
 def find_unusable(nodes: NodeRows) -> list[NodeRows]:
-    """Return the nodes of a tree of which no record can be used, without their places in the tree; none if all can."""
+    """Return the nodes of a tree without usable records, detached from the tree; an empty list if there are none."""
     wrong = np.flatnonzero((nodes.condition != SOUND) & (nodes.num_records == 0))
     return [replace(nodes.take(wrong), parent=np.full(len(wrong), -1, np.int64))] if len(wrong) else []
 
@@ -134,7 +134,7 @@ HEAD_FIELDS: Final = (
 LOCATE_SLOTS: Final = Kernel("locate_slots", "bnnnnnblllLLILIBLLLL")
 
 MAX_LENGTH: Final = 2**30
-"""Larger sizes count as this one, which no node holds, so that sums of two fit 32 bits."""
+"""Larger sizes are capped at this one, which no node reaches, so the sum of two fits in 32 bits."""
 
 
 class Slots(Rows, frozen=True):
@@ -150,24 +150,24 @@ class Slots(Rows, frozen=True):
 
 
 class Strays(NamedTuple):
-    """Records of leaves that reach outside of their node, and were left out; arrays of one length."""
+    """Records of leaves that reach outside of their node, and were skipped; arrays of one length."""
 
     node: NDArray[np.int64]  # position of the node among those given
-    number: NDArray[np.int64]  # of the record in its node
+    number: NDArray[np.int64]  # number of the record in its node
     entry_start: NDArray[np.int64]  # its entry in the table of contents, in bytes from the beginning of the buffer
 
 
 class Located(Struct, frozen=True):
-    """What the tables of contents of many nodes lead to."""
+    """Records located through the tables of contents of many nodes."""
 
-    slots: Slots  # records that can be used
-    # nodes of which nothing can: the table leaves the node, or records of an index node or most of a leaf's do
+    slots: Slots  # usable records
+    # unusable nodes: the table exceeds the node, or so do records of an index node or most records of a leaf
     torn: NDArray[np.bool_]
-    strays: Strays  # single records of leaves that cannot be used while the others can
+    strays: Strays  # single unusable records of leaves whose other records are usable
 
 
 class Sizes(Struct, frozen=True):
-    """Sizes of a tree's nodes, and of keys and values where its nodes do not say, in bytes."""
+    """Sizes of a tree's nodes, and of keys and values if the nodes do not specify them, in bytes."""
 
     node: int
     key: int = 0
@@ -176,7 +176,7 @@ class Sizes(Struct, frozen=True):
 
 
 def node_heads(buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    """Decode the heads of many nodes."""
+    """Decode the headers of many nodes."""
     return decode_columns(BTREE_NODE, buffer, starts, HEAD_FIELDS)
 
 

@@ -1,7 +1,7 @@
-"""Single objects by their identifier, however they are stored.
+"""Single objects by identifier, with any type of storage.
 
-Apple File System Reference, Objects. Where Apple does not say how an object is stored, all three ways are tried:
-ephemeral in the checkpoint, virtual through an object map, physical at the address that the identifier then is.
+Apple File System Reference, Objects. Where Apple does not document how an object is stored, all three ways are tried:
+ephemeral in the checkpoint, virtual through an object map, and physical with the identifier as its address.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T", bound="Struct")
 
 
 class ObjectPlace(NamedTuple):
-    """Where an object is, whether a region of the checkpoint already shows it, and its transaction if a map says."""
+    """An object's address, whether a checkpoint region already shows it, and its transaction if a map gives it."""
 
     paddr: int
     size_bytes: int
@@ -38,12 +38,12 @@ class ObjectPlace(NamedTuple):
     xid: int | None = None
 
     def regions(self, kind: str, owner: str) -> list[Region]:
-        """Make a region of the object, unless the checkpoint area's regions show it."""
+        """Make a region of the object, unless the regions of the checkpoint area already show it."""
         return [] if self.is_ephemeral else [Region(kind, owner, self.paddr)]
 
 
 class ObjectKind(NamedTuple, Generic[T]):
-    """An object's generated class, the type that its header must say, and its name."""
+    """An object's generated class, the type that its header must have, and its name."""
 
     cls: type[T]
     type: int
@@ -54,8 +54,8 @@ class Objects(display.Struct, frozen=True):
     """Objects of a container, or of a volume."""
 
     container: Container
-    view: OmapView  # object map that knows the virtual ones
-    log: FindingLog  # receives those that cannot be used
+    view: OmapView  # object map that locates the virtual ones
+    log: FindingLog  # receives findings about unusable objects
 
     def find(self, oid: int) -> ObjectPlace:
         """Locate an object."""
@@ -66,7 +66,7 @@ class Objects(display.Struct, frozen=True):
         if not found.is_missing[0]:
             paddr, size = int(found.paddr[0]), int(found.size_bytes[0])
             return ObjectPlace(paddr, size, is_ephemeral=False, xid=int(found.xid[0]))
-        # No map knows it: a physical object has its address for a number.
+        # No map contains it, so it is a physical object, whose number is its address.
         return ObjectPlace(oid, self.container.blocks.block_size, is_ephemeral=False)
 
     def read(self, kind: ObjectKind[T], oid: int) -> tuple[T, ObjectPlace]:
@@ -76,7 +76,7 @@ class Objects(display.Struct, frozen=True):
             return _parse(self.container, kind, oid, place), place
 
     def try_read(self, kind: ObjectKind[T], oid: int) -> tuple[T, ObjectPlace] | None:
-        """Read an object; None and a finding if it cannot be used."""
+        """Read an object; if it cannot be used, report a finding and return None."""
         try:
             return self.read(kind, oid)
         except FormatError as error:
@@ -84,7 +84,7 @@ class Objects(display.Struct, frozen=True):
             return None
 
     def follow(self, kind: ObjectKind[T], oid: int, next_oid: Callable[[T], int]) -> Iterator[tuple[T, ObjectPlace]]:
-        """Read a chain of objects, each of which names the next one; damage may close it to a ring."""
+        """Read a chain of objects, each of which names the next; stop at a loop, which only damage causes."""
         seen = set[int]()
         while oid and oid not in seen:
             seen.add(oid)
@@ -107,7 +107,7 @@ def _parse(container: Container, kind: ObjectKind[T], oid: int, place: ObjectPla
         raise FormatError("impossible size", structure=structure, image_offset=where, found=str(place.size_bytes))
     data = container.blocks.read_object(place.paddr, place.size_bytes)
     head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure=structure, image_offset=where)
-    # Ephemeral and virtual objects have their checksum like all others: over all their blocks as they are stored.
+    # The checksum of ephemeral and virtual objects, too, is over all their blocks as stored.
     computed = int(fletcher64(np.frombuffer(data, np.uint8)[None, :])[0])
     for what, expected, found in (
         ("checksum differs", computed, head.cksum),
@@ -126,10 +126,7 @@ NO_SLOT: Final = int(grammar.ApfsReaper.Slot.none)
 
 
 def read_reaper(container: Container) -> Details:
-    """Read the reaper with its lists and its state.
-
-    Numbers for a report; empty where nothing is being reaped.
-    """
+    """Read the reaper with its lists and its state; return facts for a report, none if nothing is being reaped."""
     oid = container.superblock.reaper_oid
     if not oid:
         return {}
@@ -138,7 +135,7 @@ def read_reaper(container: Container) -> Details:
     if found is None:
         return {}
     reaper, place = found
-    # Large objects are deleted over several transactions: until then their blocks are used and belong to the reaper.
+    # Large objects are deleted over several transactions; until then their blocks are used and belong to the reaper.
     waiting, num_lists = _read_lists(container, reaper.head.head_oid)
     if num_lists != reaper.head.rlcount:
         log = container.log.at("reaper", place.paddr, plus=REAPER_HEAD.rlcount.offset)
@@ -151,10 +148,10 @@ def read_reaper(container: Container) -> Details:
 
 
 def _read_lists(container: Container, head_oid: int) -> tuple[int, int]:
-    """Count the entries of all lists, and the lists."""
+    """Return the number of entries in all lists, and the number of lists."""
     waiting, seen = 0, set[int]()
     oid = head_oid
-    # Lists name the next one; a damaged one may name one that was there before.
+    # Each list names the next one; a damaged list may name an earlier one.
     while oid and oid not in seen:
         seen.add(oid)
         kind = ObjectKind(grammar.ApfsReaper.ReapListPhys, int(KINDS.nx_reap_list), f"reap list {oid}")
@@ -168,10 +165,10 @@ def _read_lists(container: Container, head_oid: int) -> tuple[int, int]:
 
 
 def _read_entries(container: Container, own: ApfsReaper.ReapListPhys, paddr: int) -> int:
-    """Follow the entries of a list; give their number."""
+    """Follow the entries of a list and return their number."""
     size = REAP_LIST_ENTRY.width
     name, seen, slot = f"reap list {own.head.hdr.oid}", set[int](), own.head.first
-    # Entries of a list are chained by their slots; a damaged chain may lead back.
+    # The entries of a list are chained by their slots; a damaged chain may loop.
     while slot != NO_SLOT and slot not in seen:
         if slot >= len(own.entries):
             log = container.log.at(name, paddr, plus=REAP_LIST_HEAD.first.offset)
@@ -191,7 +188,7 @@ def _read_entries(container: Container, own: ApfsReaper.ReapListPhys, paddr: int
 
 
 def _state(container: Container, reaper: ApfsReaper.ReaperPhys, paddr: int) -> Details:
-    """Return how far the reaping of an object has come; a state of an unknown kind is a finding."""
+    """Return the progress of reaping an object; report a state of an unknown kind as a finding."""
     head, types = reaper.head, grammar.ApfsReaper
     details: Details = {"being reaped": f"{type_name(head.object_type)} {head.oid}"}
     by_type: dict[int, Any] = {
@@ -199,8 +196,8 @@ def _state(container: Container, reaper: ApfsReaper.ReaperPhys, paddr: int) -> D
         int(KINDS.omap): types.OmapCleanupState if head.is_cleanup else types.OmapReapState,
     }
     start = REAPER_HEAD.width
-    # The buffer is one of three structures (reference, p. 166 to 168): which one, only the type of the object that is
-    # being reaped says, and of an object map whether a deleted snapshot is cleaned up.
+    # The buffer contains one of three structures (reference, p. 166 to 168). Only the type of the object that is being
+    # reaped determines which one; for an object map, also whether a deleted snapshot is cleaned up.
     cls = by_type.get(head.object_type)
     if cls is None:
         log, kind = container.log.at("reaper", paddr, plus=start), type_name(head.object_type)
@@ -212,14 +209,14 @@ def _state(container: Container, reaper: ApfsReaper.ReaperPhys, paddr: int) -> D
     except FormatError as error:
         container.log.survive(error)
         return details
-    # A volume's phases count from 0 and an object map's from 1; the state's own type names them.
+    # Phases of a volume count from 0, those of an object map from 1; the state's own type names them.
     phase = getattr(state, "phase", None)
     told = getattr(phase, "name", str(phase)).replace("_", " ")
     return details if phase is None else details | {"reaping phase": told}
 
 
 def report_unknown(container: Container) -> None:
-    """Find ephemeral objects of types that are not known: what they hold is not read."""
+    """Report ephemeral objects of unknown types: their contents are not read."""
     for item in container.checkpoint.ephemerals.values():
         if not grammar.member_name(KINDS, item.type):
             log, kind = container.log.at(f"ephemeral object {item.oid}", item.paddr), type_name(item.type)

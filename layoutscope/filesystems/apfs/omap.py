@@ -1,7 +1,7 @@
-"""Object maps: where each virtual object of a container or volume is stored.
+"""Object maps: the addresses of a container's or volume's virtual objects.
 
-Apple File System Reference, Object Maps. A map is a physical tree of (oid, xid) -> address; a view of it keeps, of each
-object, the youngest version that is not younger than a transaction.
+Apple File System Reference, Object Maps. A map is a physical tree of (oid, xid) -> address. A view of it contains, for
+each object, the newest version up to a given transaction.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 NEWEST: Final = 2**64 - 1
-"""No transaction is younger."""
+"""No transaction is younger than this one."""
 
 
 class ObjectMap(Struct, frozen=True):
-    """All mappings of one object map, in key order (oid, then xid); one row a mapping."""
+    """All mappings of one object map, in key order (oid, then xid); one row per mapping."""
 
     nodes: NodeRows  # nodes of its tree
-    # oid, xid, paddr: object, the transaction from which the mapping holds, and its first block
+    # oid, xid, paddr: object, first transaction for which the mapping is valid, and first block
     oid: NDArray[np.uint64]
     xid: NDArray[np.uint64]
     paddr: NDArray[np.uint64]
@@ -42,7 +42,7 @@ class ObjectMap(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """Answers to a look-up, one row an object asked for."""
+    """Results of a look-up, one row per requested object."""
 
     is_missing: NDArray[np.bool_]
     xid: NDArray[np.uint64]
@@ -82,8 +82,8 @@ def _nothing(count: int) -> Found:
 
 
 def view_at(omap: ObjectMap, xid: int) -> OmapView:
-    """Keep, of each object, the youngest mapping up to a transaction; deleted objects are gone."""
-    # Mappings are never changed: each transaction that moves an object adds one, and snapshots keep the older ones.
+    """Select the newest mapping of each object up to a transaction, without deleted objects."""
+    # Mappings never change: each transaction that moves an object adds one, and snapshots retain the older ones.
     row = np.flatnonzero(omap.xid <= np.uint64(xid))
     oid = omap.oid[row]
     is_last = np.ones(len(row), bool)

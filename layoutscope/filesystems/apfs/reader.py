@@ -1,7 +1,7 @@
-"""APFS containers, opened as a caller asks: read into tables, or their states listed.
+"""Read APFS containers into tables, or list their states.
 
-Tables are one layout of the container itself, then one of each volume. What belongs to no volume (checkpoint areas, the
-container's object map, the space manager, free space) is in the first one, whose ``facts.volume`` is None.
+The container itself has one layout, followed by one layout per volume. Structures that belong to no volume (checkpoint
+areas, the container's object map, the space manager, free space) are in the first one, whose ``facts.volume`` is None.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 def read_layouts(
     request: VolumeRequest,
-    # compares the container's own structures (without a volume) and each volume's; their logs receive what differs
+    # compares the structures of the container (without a volume) or of a volume; findings go to their logs
     compare: Callable[[ContainerContents, VolumeParts | None], None] | None = None,
 ) -> list[VolumeLayout]:
     """Read a container with all its volumes."""
@@ -89,7 +89,7 @@ def read_layouts(
 
 
 def _bound_losses(parts: VolumeParts, max_xid: int) -> None:
-    """Say which objects were in the parts of a damaged volume's trees that could not be read."""
+    """Report which objects were in the unreadable parts of a damaged volume's trees."""
     state, log = parts.state, parts.log
     if not log.has_errors or parts.is_locked or any(item.code == "tree-rebuilt" for item in log.findings):
         return
@@ -98,13 +98,13 @@ def _bound_losses(parts: VolumeParts, max_xid: int) -> None:
 
 
 def is_second(request: VolumeRequest) -> bool:
-    """Whether a half of a Fusion set is the second device, which tables number 1 whichever image was named first."""
+    """Return whether the first of two images holds a Fusion set's second device, which tables always number 1."""
     half = request.source, request.image_offset
     return order_halves(half, request.second, FindingLog())[0] is not half
 
 
 def list_states(request: VolumeRequest) -> list[ReadableState]:
-    """List the checkpoints and snapshots of a container that can be read."""
+    """List the readable checkpoints and snapshots of a container."""
     alone = FindingLog()
     if not request.second and lone_half_layout(replace(request, sweep=False), alone):
         where = request.image_offset
@@ -113,7 +113,7 @@ def list_states(request: VolumeRequest) -> list[ReadableState]:
 
 
 def read_container(request: VolumeRequest) -> ContainerContents:
-    """Read a container with all its volumes; nothing is compared yet."""
+    """Read a container with all its volumes, without comparing anything yet."""
     container, swept = _open_or_salvage(request)
     parts = read_container_parts(container)
     container = use_cache(container, parts.dirty)
@@ -136,10 +136,10 @@ def read_container(request: VolumeRequest) -> ContainerContents:
 
 
 def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
-    """Open a container and sweep it if that is wanted.
+    """Open a container, and sweep it if requested.
 
-    If nothing can be opened, or only an older state, the sweep must find everything: the nodes of
-    the last one are still there, as a rule.
+    If nothing can be opened, or only an older state, the sweep must find everything: the nodes of the last state
+    usually still exist.
     """
     log, xid = FindingLog(), request.options.get("xid")
     halves = order_halves((request.source, request.image_offset), request.second, log)
@@ -168,7 +168,7 @@ def _open_or_salvage(request: VolumeRequest) -> tuple[Container, Swept | None]:
 
 
 def open_newest(request: VolumeRequest) -> Container:
-    """Open the newest state of a container; what is wrong with it is reported elsewhere."""
+    """Open the newest state of a container; its findings are reported elsewhere."""
     log = FindingLog()
     return _open_halves(order_halves((request.source, request.image_offset), request.second, log), log, None)
 
@@ -181,14 +181,14 @@ def _open_halves(halves: Halves, log: FindingLog, xid: int | None) -> Container:
 
 
 def _wants_live(container: Container, request: VolumeRequest) -> bool:
-    """Return whether no snapshot was requested: neither by its name nor by a transaction without a checkpoint."""
+    """Return whether no snapshot was requested, neither by name nor by a transaction without a checkpoint."""
     return request.options.get("snapshot") is None and request.options.get("xid") in (None, container.xid)
 
 
 def _read_volumes(
     container: Container, parts: ContainerParts, request: VolumeRequest, swept: Swept | None
 ) -> list[VolumeParts]:
-    """Read every volume in the state that was asked for; what cannot be opened, from what is left of it."""
+    """Read every volume in the requested state; reopen those that cannot be opened from what is left of them."""
     found: dict[int, VolumeParts | None] = {}
     broken: list[tuple[int, int, Store, FormatError]] = []
     for number, (_, oid) in enumerate(list_volumes(container), request.first_volume):
@@ -207,7 +207,7 @@ def _read_volumes(
         except FormatError as error:
             container.log.extend(store.log.findings)
             container.log.survive(error, code="volume-unreadable")
-            parts.lost.extend(store.lost)  # of its object map
+            parts.lost.extend(store.lost)  # from its object map
     volumes = [item for _, item in sorted(found.items()) if item is not None]
     for item in volumes:
         # A repaired map leads only to sound objects.
@@ -217,7 +217,7 @@ def _read_volumes(
 
 
 def _read_state(container: Container, volume: Volume, request: VolumeRequest) -> VolumeParts | None:
-    """Read the state of a volume that was asked for; None if it has no such state."""
+    """Read the requested state of a volume; None if it has no such state."""
     own = request.options
     is_live = _wants_live(container, request)
     view = LIVE if is_live else snapshots.snapshot_view(container, volume, own.get("snapshot"), own.get("xid"))

@@ -1,8 +1,8 @@
-"""Opening a container none of whose checkpoints can be used, from what a sweep of the whole disk found.
+"""Open a container without a usable checkpoint, from the objects that a sweep of the whole disk finds.
 
-Apple File System Reference, Container (Mounting). The newest superblock that is left takes the checkpoint's place. If
-its object map cannot be read, or a volume is younger, volumes are known by the youngest copies of their superblocks; if
-there is none, the container's facts are made up from the disk's size. All of that is inferred.
+Apple File System Reference, Container (Mounting). The newest superblock that is left replaces the checkpoint. If its
+object map cannot be read, or a volume is younger, volumes are opened from the youngest copies of their superblocks. If
+there is no superblock, the container's properties are derived from the disk's size. All of that is inferred.
 """
 
 from __future__ import annotations
@@ -70,25 +70,25 @@ if TYPE_CHECKING:
 
 
 SEARCHED_BYTES: Final = 1024**3
-"""No more than this is searched without being asked to: some seconds of reading."""
+"""Limit for a search that the user did not request: a few seconds of reading."""
 
 
 class Evidence(Struct):
-    """What is found of lost objects, looked for when it is first asked for."""
+    """Copies of lost objects, searched for at the first request."""
 
-    container: Container  # the container; its log records what was checked
-    space: Space | None  # what the space manager says, if it can be read
-    volumes: list[VolumeParts]  # volumes that could be opened: they know which blocks hold data
-    swept: Swept | None  # all that there is, where a sweep was asked for
+    container: Container  # the container; its log records which blocks were checked
+    space: Space | None  # the space manager's contents, if it can be read
+    volumes: list[VolumeParts]  # volumes that could be opened; they know which blocks hold data
+    swept: Swept | None  # results of a full sweep, if one was requested
     _found: Swept | None = None
 
     @property
     def is_complete(self) -> bool:
-        """Whether every block is looked at, because that was asked for."""
+        """Whether every block is searched, because a sweep was requested."""
         return self.swept is not None
 
     def copies(self) -> Swept:
-        """Return the objects that are left, several versions of one among them."""
+        """Return the objects that are left, possibly several versions of one object."""
         if self._found is None:
             self._found = self._search_again() if self.swept is None else self.swept
         return self._found
@@ -99,7 +99,7 @@ class Evidence(Struct):
         used = find_used_blocks(container.blocks, container.device_blocks, self.space, data)
         is_small = arrays.total(used) * block_size <= SEARCHED_BYTES
         places = [used] if is_small else []
-        # Blocks of the volumes' own maps: a map names an object all the same where the bitmap of its chunk is damaged.
+        # Blocks of the volumes' own maps: a map names an object even if the bitmap of its chunk is damaged.
         places += [_runs(item.state.omap.paddr, item.state.omap.size_bytes, block_size) for item in self.volumes]
         for paddr, size_bytes in earlier_places(container, with_nodes=not is_small):
             places.append(_runs(paddr, size_bytes, block_size))
@@ -109,7 +109,7 @@ class Evidence(Struct):
 
 
 def describe_search(used: NDArray[np.int64], block_size: int) -> str:
-    """Say in one sentence what is searched without being asked to, or why that is not enough."""
+    """Describe in one sentence what is searched without a request, or why that is not enough."""
     size = arrays.total(used) * block_size
     if size <= SEARCHED_BYTES:
         return f"{format_bytes(size)} that are in use, and not known to be data, were searched for lost nodes"
@@ -125,13 +125,13 @@ def find_used_blocks(
     space: Space | None,
     data: list[NDArray[np.int64]],
 ) -> NDArray[np.int64]:
-    """List the runs of blocks that hold something of the state that is read, and no data of files that is known."""
-    # A damaged superblock may count any number of blocks; what an image does not hold is not searched.
+    """List the runs of blocks that the current state uses, except those with known file data."""
+    # A damaged superblock may declare any number of blocks; only those in the image are searched.
     sizes = [source.size_bytes // blocks.block_size if source else 0 for source in blocks.sources]
     held = [min(count, size) for count, size in zip(num_blocks, sizes, strict=False)]
     runs = [[device * blocks.tier2_mark, count] for device, count in enumerate(held) if count]
     devices = np.array(runs, np.int64).reshape(-1, 2)
-    # What waits in a free queue is used as the bitmaps have it, so that earlier checkpoints stay whole: old copies.
+    # Blocks in a free queue count as used in the bitmaps, to keep earlier checkpoints intact: they hold old copies.
     unused = [] if space is None else [space.free, to_runs(space.pending)]
     return arrays.subtract(devices, arrays.union([np.empty((0, 2), np.int64), *unused, *data]))
 
@@ -142,7 +142,7 @@ def _runs(paddr: NDArray[np.uint64], size_bytes: NDArray[np.int64], block_size: 
 
 
 def earlier_places(container: Container, *, with_nodes: bool) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
-    """Give addresses and sizes of what earlier checkpoints name: volume superblocks, and nodes if they are wanted."""
+    """Yield addresses and sizes of the volume superblocks of earlier checkpoints, and of their nodes if requested."""
     one = np.array([container.blocks.block_size], np.int64)
     for _, superblock in checkpoints.superblocks(container.store.apart(), container.area):
         if superblock.hdr.xid < container.xid:
@@ -156,10 +156,10 @@ def earlier_places(container: Container, *, with_nodes: bool) -> Iterator[tuple[
 def reopen_volume(container: Container, store: Store, oid: int, number: int, evidence: Evidence) -> Volume:
     """Open a volume whose superblock or object map is lost, from the youngest copies of its objects."""
     blocks, swept = container.blocks, evidence.copies()
-    # What a transaction wrote that was never committed is younger than the checkpoint, and no part of any state.
+    # Objects of a transaction that was never committed are younger than the checkpoint and belong to no state.
     copies = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid == np.uint64(oid))).newest(container.xid)
     if not len(copies):
-        # Its place was reported already, if anything names one; an object that exists nowhere has no place.
+        # If a reference names its address, that was already reported; an object without a copy has no address.
         raise FormatError(_none_left(evidence), structure=f"volume superblock {oid}", image_offset=None)
     paddr = int(copies.paddr[0])
     superblock = read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid)
@@ -170,12 +170,12 @@ def reopen_volume(container: Container, store: Store, oid: int, number: int, evi
     seal = read_seal(store, view, superblock)
     nothing = join("omap-snapshots", [])
     volume = Volume(store, number, superblock, paddr, container.xid, header, known, view, nothing, seal)
-    # A map that was found by its root is the youngest one, unless there is none.
+    # A map that was found by its root is the youngest one, unless it is empty.
     return volume if len(known) and isinstance(header, NoMap) else add_rebuilt_map(volume, swept)
 
 
 def _none_left(evidence: Evidence) -> str:
-    """Say what the loss of a volume's superblock means, and where a copy of it was looked for."""
+    """Describe the effect of losing a volume's superblock, and where a copy was searched for."""
     lost = "the volume's files and directories are missing from the tables"
     if evidence.is_complete:
         return f"no copy of it is left anywhere in the container: {lost}"
@@ -185,7 +185,7 @@ def _none_left(evidence: Evidence) -> str:
 def _map_left(
     store: Store, swept: Swept, superblock: ApfsVolume.ApfsSuperblock, max_xid: int
 ) -> tuple[ApfsContainer.OmapPhys | NoMap, ObjectMap]:
-    """Read what is left of a volume's object map: the youngest one by its root, or that of an older superblock."""
+    """Read the remaining object map of a volume: the youngest one by its root, or that of an older superblock."""
     found = _map_by_root(store, swept, superblock.root_tree_oid, max_xid)
     if len(found):
         message = "the youngest object map that knows the volume's tree was taken for the volume's; it is inferred"
@@ -200,9 +200,9 @@ def _map_left(
 
 
 def _map_by_root(store: Store, swept: Swept, root_tree_oid: int, max_xid: int) -> ObjectMap:
-    """Read the youngest object map that knows the root of a volume's tree; an empty one if none is left."""
-    # Only the head of a map says whose it is. Its nodes are physical, each named by its own address, so that a map is
-    # whole without its head; and no two volumes of a container share the number of a virtual object.
+    """Read the youngest object map that knows the root of a volume's tree; return an empty one if none is left."""
+    # Only the header of a map names its owner. Its nodes are physical and identified by their own addresses, so a map
+    # is complete without its header. No two volumes of a container share the number of a virtual object.
     nodes, wanted = swept.nodes("omap"), np.array([root_tree_oid], np.uint64)
     roots = nodes.take((nodes.kind == int(KINDS.btree)) & (nodes.xid <= np.uint64(max_xid)))
     for row in np.argsort(roots.xid, kind="stable")[::-1].tolist():
@@ -214,7 +214,7 @@ def _map_by_root(store: Store, swept: Swept, root_tree_oid: int, max_xid: int) -
 
 
 def map_of(copies: Swept) -> ObjectMap:
-    """Return an object map that knows some objects, one copy of each, and of no leaf that would name them."""
+    """Return an object map with one mapping per copy; the mappings belong to no leaf of a tree."""
     none, unknown = np.zeros(len(copies), bool), np.full(len(copies), -1, np.int64)
     return ObjectMap(
         join("omap", []), copies.oid, copies.xid, copies.paddr, copies.size_bytes, none, none, none, unknown
@@ -224,8 +224,8 @@ def map_of(copies: Swept) -> ObjectMap:
 def add_rebuilt_map(volume: Volume, swept: Swept) -> Volume:
     """Give a volume an object map in which every object that was found has an address.
 
-    Mappings that lead to what they should are kept; the youngest copy takes the place of others. That of a map which is
-    not the last one may be younger than the mapping.
+    Valid mappings are kept; the youngest copy replaces the others. If the map is not the latest one, a copy may be
+    younger than the mapping.
     """
     row, known = volume.view.row, volume.omap
     copies = swept.nodes("fs").newest(volume.xid)
@@ -278,15 +278,15 @@ def reopen_container(
     halves: Halves,
     log: FindingLog,
     *,
-    after_xid: int = 0,  # transaction of the state that can be opened otherwise; 0 if there is none
+    after_xid: int = 0,  # transaction of the state that can otherwise be opened; 0 if there is none
     xid: int | None = None,
 ) -> Container | None:
-    """Open a state of a container of which nothing but the object map is lost, without being asked to search.
+    """Open a state of a container that has lost only its object map, without a requested sweep.
 
-    The youngest copies of volume superblocks in use take the map's place.
+    The youngest copies of volume superblocks in used blocks replace the map.
 
-    None if no later superblock is left, or not the one that was asked for, if the checkpoint does not show which blocks
-    are in use, if these are more than are searched unasked, or if a volume is not found.
+    Return None if no later superblock is left, or not the requested one; if the checkpoint does not show which blocks
+    are used; if these exceed the limit of an unrequested search; or if a volume is not found.
     """
     apart = log.branch()
     store = Store.over(_blocks(halves), apart)
@@ -308,7 +308,7 @@ def reopen_container(
             if not len(volumes) or len(volumes) < len(oids):
                 return None
             told = describe_search(used, store.blocks.block_size)
-            # What ended the usual way of opening stays damage.
+            # The errors that prevented opening the container as usual are still damage.
             apart.findings[:0] = [item for item in log.findings if item.level == "error"]
             _report(store.log, paddr, f"{told}; volumes are read from the youngest copies of their superblocks")
             opened = _container(store, state, omaps.view_at(map_of(volumes), state.xid), NoMap())
@@ -319,13 +319,13 @@ def reopen_container(
 
 
 def _find_displacement(swept: Swept) -> int | None:
-    """Return how many blocks after the place from which it was swept the container starts; None if unknown.
+    """Return how many blocks after the start of the sweep the container starts; None if unknown.
 
-    Heads of object maps are physical objects: their numbers are their addresses.
+    Object map headers are physical objects: their numbers are their addresses.
     """
     heads = swept.take(swept.kind == int(KINDS.omap))
     if not len(heads):
-        # Other physical objects are known as such by the same coincidence alone.
+        # Other physical objects are recognised only by the same coincidence.
         return 0 if (swept.oid == swept.paddr).any() else None
     if (heads.oid == heads.paddr).any():
         return 0
@@ -336,18 +336,18 @@ def _find_displacement(swept: Swept) -> int | None:
 
 def _volumes_in(swept: Swept) -> Swept:
     """Return the superblocks of volumes."""
-    # Copies that snapshots keep are physical objects: their numbers are their addresses. Volumes are virtual ones.
+    # Copies for snapshots are physical objects, with their addresses as numbers. Superblocks of volumes are virtual.
     return swept.take((swept.kind == int(KINDS.fs)) & (swept.oid != swept.paddr))
 
 
 def _state_of(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Checkpoint:
-    """Return the checkpoint of a superblock, with what is sound of its maps and ephemeral objects."""
+    """Return the checkpoint of a superblock, with the sound ones of its maps and ephemeral objects."""
     area, _ = _area(store, superblock)
     return checkpoints.open_checkpoint(store, area, paddr, superblock)[0]
 
 
 def _blocks(halves: Halves) -> Blocks:
-    """Address blocks of the size that a superblock gives, or of the usual one, up to the end of each image."""
+    """Address blocks of the superblock's size, or of the usual one, up to the end of each image."""
     size, claimed = MIN_BLOCK_BYTES, 0
     with suppress(FormatError):
         found = find_superblock(*halves[0], FindingLog())
@@ -358,9 +358,9 @@ def _blocks(halves: Halves) -> Blocks:
 
 
 def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.NxSuperblock]]:
-    """Parse the container superblocks that are left, newest first; copies in a block 0 come after the others."""
+    """Parse the remaining container superblocks, newest first; copies in block 0 come after the others."""
     found = swept.take(swept.kind == int(KINDS.nx_superblock))
-    # The second device of a Fusion set has a copy in its own block 0, in which the mark of that device is set.
+    # The second device of a Fusion set has a copy in its own block 0, whose address carries that device's mark.
     number = found.paddr % np.uint64(blocks.tier2_mark)
     parsed = []
     for row in np.lexsort((number, found.xid))[::-1].tolist():
@@ -377,7 +377,7 @@ def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.
 
 
 def _open_with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Container | None:
-    """Open the state of a superblock if its object map can be read and knows a volume."""
+    """Open the state of a superblock if its object map can be read and contains a volume."""
     xid = int(superblock.hdr.xid)
     try:
         header, omap = open_omap(store.apart(), "container-omap", superblock.omap_oid, xid)
@@ -401,18 +401,18 @@ def _container(
 
 
 def _find_unusable_map_nodes(store: Store, state: Checkpoint) -> list[NodeRows]:
-    """List the nodes that make the object map of a state unusable, as far as its head leads to them."""
+    """List the nodes that make the object map of a state unusable, if its header can be read."""
     apart = store.apart()
     try:
         _, found = open_omap(apart, "container-omap", state.superblock.omap_oid, state.xid)
     except FormatError:
-        # That the head is damaged is what led here, and a finding already.
+        # A finding already reports the damaged header.
         return []
     return [*apart.lost, *find_unusable(found.nodes)]
 
 
 def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[DescriptorArea, list[NodeRows]]:
-    """Read the descriptor area as far as it is there."""
+    """Read the part of the descriptor area that is present."""
     try:
         paddrs, trees = descriptor_paddrs(store.apart(), superblock)
     except FormatError:
@@ -421,7 +421,7 @@ def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[Descrip
 
 
 def _stand_in(blocks: Blocks, volumes: Swept) -> ApfsContainer.NxSuperblock:
-    """Make up the superblock of a container that has lost all of its own: its size, and the volumes that were found."""
+    """Make up the superblock of a container that lost all of its own, from its size and the volumes that were found."""
     source = blocks.sources[0]
     size = source.size_bytes if source is not None else 0
     (limit,) = SUPERBLOCK.fs_oid.counts
@@ -433,7 +433,7 @@ def _stand_in(blocks: Blocks, volumes: Swept) -> ApfsContainer.NxSuperblock:
         "num_blocks": size // blocks.block_size,
         "max_file_systems": len(oids),
         "fs_oid": oids,
-        # Whether keys are bound to the hardware is unknown; they are lost with the superblock either way.
+        # It is unknown whether keys are bound to the hardware; they are lost with the superblock either way.
         "flags": int(flags),
         "next_xid": int(volumes.xid.max()) + 1,
         "next_oid": int(volumes.oid.max()) + 1,
@@ -450,7 +450,7 @@ def _report(log: FindingLog, paddr: int, message: str) -> None:
 
 
 class Leaves(Rows, frozen=True):
-    """Leaves with the range of their keys; arrays of one length."""
+    """Leaves with their key ranges; arrays of one length."""
 
     places: Places
     first: NDArray[np.uint64]
@@ -458,7 +458,7 @@ class Leaves(Rows, frozen=True):
 
 
 def rebuild_volume(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeParts]) -> VolumeParts:
-    """Rebuild the tree of a volume where part of it is missing."""
+    """Rebuild the tree of a volume if part of it is missing."""
     state = parts.state
     if not parts.log.has_errors or parts.is_locked or state.superblock.is_sealed:
         return parts
@@ -476,28 +476,28 @@ def rebuild_volume(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeP
 
 
 def _list_named_objects(state: Volume) -> NDArray[np.uint64]:
-    """Objects that a leaf of a volume's own object map names."""
+    """Return the objects that a leaf of the volume's own object map names."""
     return state.omap.oid[state.omap.leaf >= 0]
 
 
 def _is_index_lost(parts: VolumeParts) -> bool:
-    """Return whether leaves are cut off, of which nothing else is known to be wrong.
+    """Return whether leaves are unreachable although nothing else is known to be wrong with them.
 
-    That is so where an index node or a part of the object map is lost, or where no index node names an object that the
-    map has; what a lost leaf held is lost with it.
+    This is the case if an index node or a part of the object map is lost, or if no index node names an object of the
+    map. The contents of a lost leaf are lost with it.
     """
     losses, has_root = find_losses(fs_source(parts.state.store.apart(), parts.state, parts.cipher))
     if not has_root or any(loss.level for loss in losses) or (losses and not _is_map_whole(parts)):
         return True
     if not any(item.level == "error" and item.structure.startswith("fs tree") for item in parts.log.findings):
-        # Whatever else the map has is not part of a complete tree.
+        # The map's other objects are not part of a complete tree.
         return False
     known = np.concatenate([parts.fs.nodes.node_id, np.array([loss.node_id for loss in losses], np.uint64)])
     return not np.isin(parts.state.view.oid, known).all()
 
 
 def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArray[np.uint64]) -> VolumeParts:
-    """Fill the gaps of a volume's file-system tree with leaves that its object map names or a sweep found."""
+    """Fill the gaps of a volume's file-system tree with leaves from its object map or from a sweep."""
     source = fs_source(parts.state.store.apart(), parts.state, parts.cipher)
     losses, has_root = find_losses(source)
     batches = list(read_levels(source))
@@ -505,13 +505,13 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     trusted, doubtful, replaced = _choose_trusted(batches)
     own = _find_reached_leaves([batch for batch in batches if not batch.level], trusted)
     gaps = [(loss.low, loss.high) for loss in losses] + doubtful if has_root else [(0, NO_LIMIT)]
-    # All objects of the state: one that is not a node of the tree, such as a seal, fails when it is read as one.
+    # All objects of the state: one that is not a node of the tree, such as a seal, fails verification as one.
     left = places_of(parts.state.omap, parts.state.view.row)
     opened = batches[0].tree if batches else OpenTree(source, _plain_shape(left.size_bytes))
     known = [own.places.node_id, *(batch.places.node_id[batch.check.is_sound] for batch in index), foreign]
     left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.shape.sizes.node))
     if _is_map_whole(parts):
-        # A node that neither the map nor an index node names is gone, however well it would fit.
+        # A node that neither the map nor an index node names is discarded, even if it would fit.
         missing = np.array([loss.node_id for loss in losses], np.uint64)
         left = left.take(np.isin(left.node_id, np.concatenate([named, missing, replaced])))
     adopted = _fitting(_read_leaves(opened, left), gaps, own)
@@ -525,29 +525,29 @@ def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArra
     views = parts.views | {parts.view: tree.nodes}
     name = "lost" if parts.view == LIVE else "lost_of_snapshots"
     rows = join(source.tree, [to_node_rows(batch) for batch in batches if not batch.level])
-    # Trees that led to a node give its level.
+    # The trees that led to a node give its level.
     lost: dict[str, Any] = {name: [*find_unusable(rows), *find_unusable(parts.fs.nodes), *getattr(parts, name)]}
     return replace(parts, fs=tree, views=views, inferred=tree.nodes.paddr[is_inferred], **lost)
 
 
 def _plain_shape(sizes_bytes: NDArray[np.int64]) -> TreeShape:
-    """A tree of which nothing is known has nodes of the size of most objects, and records of any size."""
+    """Return the shape of an unknown tree: nodes of the most common object size, and records of any size."""
     sizes, counts = np.unique(sizes_bytes, return_counts=True)
     size = int(sizes[np.argmax(counts)]) if len(sizes) else MIN_BLOCK_BYTES
     return TreeShape(nodes.Sizes(size), level=0)
 
 
 def _ends(batch: ReadNodes) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
-    """Nodes of a batch that have records, with their first and last keys."""
+    """Return the non-empty nodes of a batch, with their first and last keys."""
     node = np.flatnonzero(batch.ends.num_records)
     return node, batch.ends.low[node], batch.ends.high[node]
 
 
 def _choose_trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[tuple[int, int]], NDArray[np.uint64]]:
-    """Return which nodes of a tree are those that the object map names, and all nodes above them too.
+    """Return which nodes match the object map, together with all nodes above them.
 
-    Another copy of a node than the named one is older. It may order the nodes below it, but says nothing of what was
-    written since: leaves there count by their own transactions, like all others that a sweep found.
+    A copy that the map does not name is older. It may order the nodes below it, but has no information about later
+    changes: leaves below it are ranked by their own transactions, like all others from a sweep.
     """
     trusted = np.zeros(sum(len(batch.places) for batch in batches), np.bool_)
     levels: dict[int, list[tuple[NDArray[np.uint64], NDArray[np.bool_]]]] = {}
@@ -568,18 +568,18 @@ def _choose_trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[t
 
 
 def _is_map_whole(parts: VolumeParts) -> bool:
-    """Whether nothing is known to be missing of a volume's object map."""
+    """Return whether no part of a volume's object map is known to be missing."""
     state = parts.state
     errors = [item for item in state.log.findings if item.level == "error"]
     is_broken = any(item.structure.startswith(("omap tree", "volume object map")) for item in errors)
-    # An index node that names what no map knows is damaged itself, or the map is.
+    # If an index node names an object that no map contains, either the node or the map is damaged.
     is_short = any(item.code == "node-missing" and item.structure.startswith("fs tree") for item in errors)
     has_mappings = bool((state.omap.leaf >= 0).any())
     return has_mappings and not isinstance(state.omap_header, NoMap) and not is_broken and not is_short
 
 
 def _find_reached_leaves(batches: list[ReadNodes], trusted: NDArray[np.bool_]) -> Leaves:
-    """Leaves that the index still leads to, by nodes that are trusted."""
+    """Return the leaves that the index still reaches through trusted nodes."""
     parts = []
     for batch in batches:
         node, first, last = _ends(batch)
@@ -597,7 +597,7 @@ def _concatenate_leaves(parts: list[Leaves]) -> Leaves:
 
 
 def _read_leaves(tree: OpenTree, places: Places) -> Leaves:
-    """Read what may be leaves; what holds no sound records of leaves is left out."""
+    """Read possible leaves; skip nodes without sound leaf records."""
     parts = []
     places = places.take(tree.source.blocks.readable(places.paddr, tree.shape.sizes.node))
     for start in range(0, len(places), BATCH_NODES):
@@ -608,7 +608,7 @@ def _read_leaves(tree: OpenTree, places: Places) -> Leaves:
 
 
 def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves:
-    """Choose leaves in a gap, or that the object map calls live: the youngest first, none across another."""
+    """Choose leaves that fill a gap or that the object map calls live: youngest first, without overlaps."""
     fits = (leaves.places.omap_leaf >= 0) & (leaves.first <= leaves.last)
     if gaps:
         low, high = (np.array(side, np.uint64) for side in zip(*sorted(gaps), strict=True))
@@ -626,8 +626,8 @@ def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves
 
 
 def _insert_range(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
-    """Insert a range of keys into ranges in order, unless it crosses another; say whether it was inserted."""
-    # Ranges may touch: the records of one object go on in the next leaf.
+    """Insert a key range into sorted ranges unless it overlaps one; return whether it was inserted."""
+    # Ranges may touch: the records of one object can continue in the next leaf.
     spot = bisect_left(ranges, (first, last))
     if (spot < len(ranges) and ranges[spot][0] < last) or (spot and ranges[spot - 1][1] > first):
         return False
@@ -641,7 +641,7 @@ def _merge_in_key_order(own: Leaves, adopted: Leaves) -> Leaves:
 
 
 def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> RecordTree:
-    """Make a tree of index nodes and leaves."""
+    """Build a tree from index nodes and leaves."""
     columns = [to_node_rows(batch) for batch in index]
     first = sum(len(batch.places) for batch in index)
     records = RecordReader(records_plan(hashed_names=hashed_names))
@@ -655,7 +655,7 @@ def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_n
 
 
 def _report_rebuilt(log: FindingLog, nodes: NodeRows, is_inferred: NDArray[np.bool_], adopted: Leaves) -> None:
-    """Say what was put where it belongs, and what of it is inferred."""
+    """Report the nodes that were restored to the tree, and which of them are inferred."""
     named = adopted.places.paddr[adopted.places.omap_leaf >= 0]
     if len(named):
         message = f"{len(named)} leaves to which no index node leads any more were found through the object map"

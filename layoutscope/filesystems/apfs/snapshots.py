@@ -1,7 +1,7 @@
-"""States that can be read: checkpoints still in the ring, and snapshots with the nodes and data that each holds.
+"""Readable states: checkpoints that are still in the ring, and snapshots with their nodes and data.
 
-Apple File System Reference, Snapshot Metadata. A snapshot's file-system tree is found through the volume's object map
-as of the snapshot's transaction; data that left the live volume is in an extent-reference tree of its own.
+Apple File System Reference, Snapshot Metadata. A snapshot's file-system tree is located through the volume's object map
+as of the snapshot's transaction. Data that only the snapshot keeps is in a separate extent-reference tree.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LIVE: Final = "live"
 
 
 def describe_state(container: Container, wanted_xid: int | None) -> str:
-    """Name the state that was opened: the live one, or an older one that was asked for or had to do."""
+    """Name the state that was opened: the live one, or an older one by request or because newer ones are damaged."""
     area = container.area
     known = area.xid[area.kind == int(grammar.ApfsObject.ObjectType.nx_superblock)]
     is_older = wanted_xid == container.xid and int(known.max(initial=0)) > container.xid
@@ -58,7 +58,7 @@ def count_dropped_nodes(
     state: Volume,
     nodes: NodeRows,
 ) -> Details:
-    """Count the nodes of an older state's file-system tree that the newest state no longer has."""
+    """Count the nodes of an older state's file-system tree that are not in the newest state any more."""
     if newest is None:
         return {}
     held = np.empty(0, np.uint64)
@@ -76,7 +76,7 @@ def read_snapshots(container: Container, volume: Volume) -> list[Snapshot]:
 
 
 def states_of(container: Container) -> list[ReadableState]:
-    """List checkpoints from the newest on, then snapshots."""
+    """List checkpoints, newest first, then snapshots."""
     rows = [
         _checkpoint_state(container, paddr, superblock)
         for paddr, superblock in checkpoints.superblocks(container.store.apart(), container.area)
@@ -99,7 +99,7 @@ def _snapshot_states(container: Container) -> list[ReadableState]:
             rows.append(
                 ReadableState("snapshot", item.name, item.xid, volume.name, item.create_time, is_complete, *found)
             )
-        # A lost list of snapshots is not an empty list.
+        # If the list of snapshots is lost, it is not empty.
         lost = int(volume.superblock.num_snapshots) - len(listed)
         if lost > 0:
             rows.append(ReadableState("snapshot", f"{lost:,} lost", 0, volume.name, 0, False, 0, 0))
@@ -114,7 +114,7 @@ def _is_open(volume: Volume, snapshot: Snapshot) -> bool:
 
 
 def _is_whole(omap: omaps.ObjectMap | None) -> bool:
-    """Whether every node that an index node of a map leads to is there, and sound."""
+    """Return whether all nodes that a map's index nodes name exist and are sound."""
     if omap is None or not omap.nodes.valid.all():
         return False
     return int(omap.nodes.num_records[omap.nodes.level > 0].sum()) == len(omap.nodes) - 1
@@ -125,7 +125,7 @@ def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContaine
     is_complete = not checkpoints.open_checkpoint(container.store, container.area, paddr, superblock)[1]
     names, times, nodes = [], [0], np.zeros(2, np.int64)
     volumes = volumes_at(container, superblock)
-    # Later transactions write over a state's object map and superblocks as soon as its own maps are given up.
+    # Later transactions overwrite a state's object map and superblocks once its checkpoint maps are discarded.
     is_complete &= len(volumes) == sum(oid > 0 for oid in superblock.fs_oid)
     for volume, _ in volumes:
         names.append(decode_stored_name(volume))
@@ -141,7 +141,7 @@ def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContaine
 def volumes_at(
     container: Container, superblock: ApfsContainer.NxSuperblock
 ) -> list[tuple[ApfsVolume.ApfsSuperblock, int]]:
-    """Parse the volume superblocks of an older state, as far as they are still there; each with its address."""
+    """Parse the volume superblocks of an older state that still exist; return each with its address."""
     blocks, xid = container.blocks, superblock.hdr.xid
     oids = [oid for oid in superblock.fs_oid if oid]
     try:
@@ -157,16 +157,16 @@ def volumes_at(
 
 
 def read_map_at(container: Container, superblock: ApfsVolume.ApfsSuperblock, xid: int) -> omaps.ObjectMap | None:
-    """Read the object map of an older state of a volume; None if its head is no longer there."""
+    """Read a volume's object map in an older state; None if its header no longer exists."""
     with suppress(FormatError):
         return open_omap(container.store.apart(), "omap", superblock.omap_oid, xid)[1]
     return None
 
 
 def _count_mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tuple[int, int]:
-    """Count the objects that a map names at a transaction, and those whose checksum and identity still hold."""
+    """Count the objects in a map at a transaction, and those with a valid checksum and identity."""
     blocks, row = container.blocks, omaps.view_at(omap, xid).row
-    # Encrypted objects cannot be verified without their key, nor those without header: they count as they are named.
+    # Objects that are encrypted or have no header cannot be verified here, so they count as valid.
     plain = row[~omap.is_encrypted[row] & ~omap.is_noheader[row]]
     near = plain[blocks.readable(omap.paddr[plain], blocks.block_size) & (omap.size_bytes[plain] == blocks.block_size)]
     data = blocks.read(omap.paddr[near], blocks.block_size)
@@ -179,13 +179,13 @@ def _count_mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -
 
 
 class Snapshot(Struct, frozen=True):
-    """One snapshot as the metadata tree describes it."""
+    """One snapshot, as described by the metadata tree."""
 
     name: str
     xid: int  # its transaction
     create_time: int  # nanoseconds since 1970
-    sblock_paddr: int  # copy of the volume superblock; 0 if it has none
-    extentref_paddr: int  # root of its extent-reference tree; 0 if it has none
+    sblock_paddr: int  # address of the copy of the volume superblock; 0 if it has none
+    extentref_paddr: int  # address of its extent-reference tree's root; 0 if it has none
 
     @property
     def view(self) -> str:
@@ -205,11 +205,11 @@ def list_snapshots(records: RecordTables) -> list[Snapshot]:
 
 
 def open_snapshot(volume: Volume, snapshot: Snapshot) -> Volume:
-    """Open the state of a volume that a snapshot keeps."""
+    """Open the state of a volume in a snapshot."""
     superblock, paddr = volume.superblock, snapshot.sblock_paddr
     if paddr:
-        # The transaction in its header does not identify the snapshot's: in an image of macOS (offsite_source_2snaps)
-        # both copies were written again in transaction 26, while the snapshots are of 10 and 22.
+        # The transaction in its header is not the snapshot's: in an image of macOS (offsite_source_2snaps) both copies
+        # were rewritten in transaction 26, while the snapshots are of transactions 10 and 22.
         name, cls = f"superblock of {snapshot.view}", grammar.ApfsVolume.ApfsSuperblock
         superblock = read_object(volume.store.blocks, cls, paddr, name)
     view = omaps.view_at(volume.omap, snapshot.xid)
@@ -229,7 +229,7 @@ def open_all(volume: Volume, snapshots: list[Snapshot]) -> list[tuple[Snapshot, 
 
 
 def snapshot_view(container: Container, volume: Volume, name: str | None, xid: int | None) -> str | None:
-    """Name the view of the snapshot that was asked for; None if this volume does not have it."""
+    """Return the view name of the requested snapshot; None if this volume does not have it."""
     for snapshot in read_snapshots(container, volume):
         if name in (None, snapshot.name) and xid in (None, container.xid, snapshot.xid):
             return snapshot.view
@@ -238,10 +238,10 @@ def snapshot_view(container: Container, volume: Volume, name: str | None, xid: i
 
 def no_such_state(
     container: Container,
-    name: str | None,  # the snapshot that was asked for; None where it was a transaction
+    name: str | None,  # the requested snapshot; None if a transaction was requested
     xid: int | None,
 ) -> str:
-    """Say that a snapshot or transaction is not there, and what is."""
+    """Return a message that a snapshot or transaction does not exist, with those that exist."""
     wanted = f"snapshot {name!r}" if name is not None else f"state of transaction {xid}"
     known = ", ".join(f"{row.kind} {row.label}" for row in states_of(container)) or "none"
     return f"no {wanted}. Choose from: {known}"

@@ -1,6 +1,6 @@
-"""What is needed to read a container and one tree of it, and where the nodes of a level are before they are read.
+"""Inputs for reading a container and its trees, and the addresses of a level's nodes before they are read.
 
-Apple File System Reference, B-Trees and Object Maps. What cannot be located is a finding and left out.
+Apple File System Reference, B-Trees and Object Maps. Nodes that cannot be located are findings, and are skipped.
 """
 
 from __future__ import annotations
@@ -42,35 +42,35 @@ if TYPE_CHECKING:
 LEADING_NUMBERS: Final = Kernel("leading_numbers", "bnnnlL")
 
 TYPE_BITS: Final = 4
-"""Position of a record's type in the order of keys."""
+"""Number of bits for the record type in the sort number of a key."""
 
 
 class Store(Struct, frozen=True):
-    """Where structures are read, and where findings about them go."""
+    """The blocks that structures are read from, and the log for findings about them."""
 
     blocks: Blocks  # blocks of the container
-    log: FindingLog  # its addresses are those of blocks
-    # roots that were found and cannot be used, one each: without them nothing is known of their trees
+    log: FindingLog  # log whose addresses are block numbers
+    # roots that were located but cannot be used, one each: the contents of their trees are unknown
     lost: list[NodeRows] = field(default_factory=list)
 
     @classmethod
     def over(cls, blocks: Blocks, log: FindingLog) -> Store:
-        """Let a log count in blocks."""
+        """Make a store with a log whose addresses are block numbers."""
         return cls(blocks, replace(log, locate=blocks.place))
 
     def apart(self) -> Store:
-        """Return the same store with findings of its own: to collect those of one volume, or to drop them."""
+        """Return the same store with a separate log, to collect the findings of one volume, or to drop them."""
         return replace(self, log=self.log.branch(), lost=[])
 
     def absorb(self, apart: Store) -> None:
-        """Take over what was found apart; what is known already is not written down once more."""
+        """Take over the findings and lost nodes of a separate store, without repetitions."""
         known = set(self.log.findings)
         self.log.extend([item for item in apart.log.findings if item not in known])
         self.lost.extend(apart.lost)
 
 
 class TreeKind(NamedTuple):
-    """Records of a tree: type of the keys' beginning, the field that leads the order, and the object type."""
+    """Records of a tree: type of the keys' fixed part, the leading sort field, and the object type."""
 
     key_type: RecordType
     key_field: Field
@@ -88,7 +88,7 @@ KINDS: Final = {
     "fext": TreeKind(FEXT_KEY, FEXT_KEY.private_id, int(_TYPES.fext_tree)),
     "spaceman": TreeKind(FREE_QUEUE_KEY, FREE_QUEUE_KEY.xid, int(_TYPES.spaceman_free_queue)),
     "fusion-middle": TreeKind(FUSION_MT_KEY, FUSION_MT_KEY.paddr, int(_TYPES.fusion_middle_tree)),
-    # The reference has no object type for what checkpoint-area and evict-mapping trees hold: 0 is not compared.
+    # The reference has no object type for the contents of checkpoint-area and evict-mapping trees: 0 is not compared.
     "checkpoint-area": TreeKind(OMAP_SNAPSHOT_KEY, OMAP_SNAPSHOT_KEY.xid, int(_TYPES.invalid)),
     "gbitmap": TreeKind(GBITMAP_KEY, GBITMAP_KEY.index, int(_TYPES.gbitmap_tree)),
     "evict-mapping": TreeKind(EVICT_MAPPING_KEY, EVICT_MAPPING_KEY.paddr, int(_TYPES.invalid)),
@@ -97,35 +97,35 @@ KINDS: Final = {
 
 
 class TreeSource(Struct, frozen=True):
-    """What is needed to read one tree.
+    """Inputs for reading one tree.
 
-    A tree is physical by default: its nodes are named by their addresses.
+    A tree is physical by default: its nodes are identified by their addresses.
     """
 
-    store: Store  # where it is read
+    store: Store  # blocks to read from, and the log
     tree: str  # name in the tables, key of `KINDS`
-    root_oid: int  # identifier of the root; its address where the tree is physical
+    root_oid: int  # identifier of the root; its address if the tree is physical
     max_xid: int  # no node of a sound tree is younger
-    view: OmapView | None = None  # of a virtual tree: finds its nodes
-    # of an ephemeral tree: the block in which the checkpoint keeps each object
+    view: OmapView | None = None  # of a virtual tree: locates its nodes
+    # of an ephemeral tree: the block of each object in the checkpoint
     ephemerals: Mapping[int, int] | None = None
-    root_size_bytes: int = 0  # size of the root where the object map does not say; the block size if 0
+    root_size_bytes: int = 0  # size of the root if the object map does not give it; the block size if 0
     cipher: Cipher | None = None  # decrypts nodes whose object-map entry says that they are encrypted
-    hash_type: int = 0  # of sealed volumes: how children are hashed; 0 where that is unknown, and nothing is verified
-    root_hash: bytes = b""  # of sealed volumes, what the root's hash should be
+    hash_type: int = 0  # of sealed volumes: hash type of children; 0 if that is unknown, and nothing is verified
+    root_hash: bytes = b""  # of sealed volumes: expected hash of the root
 
     @property
     def blocks(self) -> Blocks:
-        """Where blocks are read."""
+        """The blocks of the container."""
         return self.store.blocks
 
     @property
     def kind(self) -> TreeKind:
-        """What its records are."""
+        """Description of its records."""
         return KINDS[self.tree]
 
     def apart(self) -> TreeSource:
-        """Return the same tree with findings of its own."""
+        """Return the same tree with a separate log."""
         return replace(self, store=self.store.apart())
 
     def at_node(self, node_id: int, paddr: int | None) -> FindingLog:
@@ -139,7 +139,7 @@ NO_ROW: Final = -1
 class Places(Rows, frozen=True):
     """Nodes of one level before they are read; arrays of one length, in key order.
 
-    The place of unread ones is known, but no image has their bytes.
+    Unread nodes have a known address, but no image contains their bytes.
     """
 
     node_id: NDArray[np.uint64]
@@ -155,7 +155,7 @@ class Places(Rows, frozen=True):
 
 
 def places_of(omap: ObjectMap, rows: NDArray[np.int64]) -> Places:
-    """Return where an object map says that objects are, as nodes of which no tree knows anything yet."""
+    """Return the addresses of objects in an object map, as nodes whose places in a tree are unknown."""
     count = len(rows)
     return Places(
         omap.oid[rows],
@@ -172,9 +172,9 @@ def places_of(omap: ObjectMap, rows: NDArray[np.int64]) -> Places:
 
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Order of keys as numbers: object and record type in the file-system trees, the leading field elsewhere."""
+    """Return sort numbers of keys: object and record type in the file-system trees, the leading field elsewhere."""
     key_type, field, _ = source.kind
-    # The disk has the record type in the upper four bits of the object's number, yet the object leads the order.
+    # On disk the record type is in the upper four bits of the object number, but keys sort by object number first.
     turn = TYPE_BITS if key_type is J_KEY else 0
     numbers = np.empty(len(key_start), np.int64)
     if LEADING_NUMBERS.attempt(buffer, key_type.width, field.offset, turn, key_start, numbers) is None:
@@ -183,7 +183,7 @@ def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[n
 
 
 def order_key(obj_id: NDArray[np.uint64], record_type: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
-    """Object and record type as one number that sorts as the tree does."""
+    """Combine object and record type into one number that sorts like the tree."""
     return (obj_id << np.uint64(TYPE_BITS)) | np.asarray(record_type, np.uint64)
 
 
@@ -200,11 +200,10 @@ def type_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
 def locate_nodes(
     source: TreeSource,
     oids: NDArray[np.uint64],
-    # of each node its parent's position in the tree, the low key and the hash that the parent has of it; a root has
-    # none
+    # position of each node's parent in the tree, low key and hash that the parent stores for it; None for a root
     origin: tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint8]] | None = None,
 ) -> Places:
-    """Find the addresses of nodes; those that cannot be read are findings, and left out if the container ends first."""
+    """Find the addresses of nodes; report unreadable ones, and skip those outside of the container."""
     parent, low, hashes = origin or (
         np.full(len(oids), NO_ROW, np.int64),
         np.zeros(len(oids), np.uint64),
@@ -232,8 +231,8 @@ def locate_nodes(
 
 
 def _direct(source: TreeSource, oids: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Addresses of physical nodes, or of ephemeral ones, and which are unknown."""
-    # A physical object is named by its address; the maps of the checkpoint give the place of an ephemeral one.
+    """Return the addresses of physical or ephemeral nodes, and which are unknown."""
+    # A physical object is identified by its address; the checkpoint's maps give the address of an ephemeral object.
     if source.ephemerals is None:
         return oids, np.zeros(len(oids), bool)
     known = source.ephemerals
@@ -261,7 +260,7 @@ def _report_unlocated(
 
 
 def drop_repeated_names(source: TreeSource, places: Places) -> Places:
-    """Leave out nodes that a level names twice: a tree that loops back or branches together is damaged."""
+    """Skip nodes that a level names twice: a tree with a loop or with joined branches is damaged."""
     ascending = np.sort(places.paddr)
     if (ascending[1:] != ascending[:-1]).all():
         return places

@@ -1,7 +1,7 @@
-"""The space manager: which blocks are free, and where its own structures are.
+"""The space manager: free blocks, and the locations of its own structures.
 
-Apple File System Reference, Space Manager. It is an ephemeral object; its fixed part is followed by the addresses of
-chunk-info blocks (or of blocks with such addresses), whose entries name one bitmap block for each chunk.
+Apple File System Reference, Space Manager. It is an ephemeral object. The addresses of chunk-info blocks (or of blocks
+with such addresses) follow its fixed part. Each entry of a chunk-info block gives the bitmap block of one chunk.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_BLOCKS: Final = 2**44
 """No device is larger: 2**56 bytes in the smallest blocks."""
 
 Details = dict[str, "str | int | float | bool"]
-"""Numbers and words for reports."""
+"""Facts for reports, by name."""
 
 
 class Region(NamedTuple):
@@ -54,7 +54,7 @@ def type_name(kind: int) -> str:
 
 
 def inside(regions: Sequence[Region], store: Store) -> list[Region]:
-    """Leave out regions that no device can hold: their addresses are damage."""
+    """Drop regions that are outside of every possible device: their addresses are damaged."""
     kept, mark = [], store.blocks.tier2_mark
     for item in regions:
         plain = item.paddr - mark if item.paddr >= mark else item.paddr
@@ -87,12 +87,12 @@ def rest(
     runs: NDArray[np.int64],  # first block and number of blocks of each
     taken: NDArray[np.int64],  # blocks of others
 ) -> list[Region]:
-    """Make regions of what others leave of some runs."""
+    """Make regions of the blocks in some runs that are not taken."""
     return from_runs(region_type, owner, arrays.subtract(runs, taken))
 
 
 def node_runs(trees: Sequence[NodeRows], block_size: int) -> NDArray[np.int64]:
-    """Blocks of the nodes of trees."""
+    """Return the blocks of the nodes of trees."""
     parts = [arrays.runs_of(nodes.paddr, nodes.size_bytes // block_size) for nodes in trees if len(nodes)]
     return arrays.union(parts)
 
@@ -102,20 +102,20 @@ QUEUE_NAMES: Final = ("internal pool", "main device", "second device")
 
 
 class Space(Struct, frozen=True):
-    """What the space manager says."""
+    """Contents of the space manager."""
 
     header: ApfsSpaceman.SpacemanPhys  # its fixed part
     free: NDArray[np.int64]  # free runs of blocks, of both devices
     regions: list[Region]  # its own structures outside the checkpoint areas
-    pending: list[Region]  # blocks that become free when older checkpoints are given up
+    pending: list[Region]  # blocks that become free when older checkpoints are discarded
     queues: list[NodeRows]  # trees of the free queues
-    queued: dict[int, int]  # blocks that each queue holds, by its number
-    # whether every bitmap has as many free blocks as are counted elsewhere: a bitmap bears no checksum
+    queued: dict[int, int]  # number of blocks in each queue, by the queue's number
+    # whether the free blocks of every bitmap match the counts elsewhere: a bitmap has no checksum
     is_free_known: bool = True
 
 
 class Chunks(Struct, frozen=True):
-    """Chunks of one device; one row a chunk."""
+    """Chunks of one device; one row per chunk."""
 
     paddr: NDArray[np.uint64]
     num_blocks: NDArray[np.int64]
@@ -124,12 +124,12 @@ class Chunks(Struct, frozen=True):
 
 
 def device_blocks(store: Store, checkpoint: Checkpoint) -> tuple[int, ...]:
-    """Count the blocks of each device of a container.
+    """Return the number of blocks of each device of a container.
 
-    The superblock of a Fusion set counts the blocks of both devices, which the space manager counts separately. Where
-    that cannot be read, what the second image does not hold is the main device's.
+    The superblock of a Fusion set counts the blocks of both devices together; the space manager counts them separately.
+    If the space manager cannot be read, the blocks that the second image does not hold belong to the main device.
 
-    Blocks of the main device, and of the second one of a Fusion set.
+    The main device is first; only a Fusion set has a second one.
     """
     superblock, blocks = checkpoint.superblock, store.blocks
     total = int(superblock.num_blocks)
@@ -161,7 +161,7 @@ def read_space(store: Store, checkpoint: Checkpoint) -> Space:
 
 
 def _read_header(store: Store, checkpoint: Checkpoint) -> tuple[int, ApfsSpaceman.SpacemanPhys, NDArray[np.uint8]]:
-    """Read the ephemeral object: its address, its fixed part, and all of its bytes."""
+    """Read the ephemeral object; return its address, its fixed part, and all of its bytes."""
     blocks, item = store.blocks, checkpoint.ephemerals.get(checkpoint.superblock.spaceman_oid)
     if item is None:
         raise FormatError(
@@ -171,8 +171,8 @@ def _read_header(store: Store, checkpoint: Checkpoint) -> tuple[int, ApfsSpacema
     header = grammar.parse(
         grammar.ApfsSpaceman.SpacemanPhys, data, structure="space manager", image_offset=blocks.at(item.paddr)
     )
-    # The arrays of addresses, ring positions and transactions are at the header's offsets. A versioned space
-    # manager has its allocation zones, 2,176 bytes, between the header and them (reference, p. 161 and 162).
+    # The header gives the offsets of the arrays of addresses, ring positions and transactions. A versioned space
+    # manager has its allocation zones, 2,176 bytes, between the header and these arrays (reference, p. 161 and 162).
     return item.paddr, header, np.frombuffer(data, np.uint8)
 
 
@@ -188,10 +188,10 @@ def _addresses(data: NDArray[np.uint8], start: int, count: int, image_offset: in
 def _read_device(
     store: Store, paddr: int, spaceman: NDArray[np.uint8], device: ApfsSpaceman.SpacemanDevice, number: int
 ) -> tuple[list[Region], NDArray[np.int64], bool]:
-    """Read the chunk information and bitmaps of one device: its regions, free runs, and whether all counts agree."""
+    """Read chunk information and bitmaps of one device; return regions, free runs, and whether all counts agree."""
     owner, where = QUEUE_NAMES[number + 1], store.blocks.at(paddr)
     cabs = np.empty(0, np.uint64)
-    # If the addresses of all chunk-info blocks do not fit into the space manager, they are in blocks of their own.
+    # If the addresses of all chunk-info blocks do not fit into the space manager, they are in separate blocks.
     if device.num_cabs:
         cabs = _addresses(spaceman, device.ofs_addresses, device.num_cabs, where)
         cibs = _cab_addresses(store, cabs)
@@ -240,7 +240,7 @@ def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> Chunks:
     owner, slot = owners(counts), ordinals(counts)
     names = (CHUNK_INFO.paddr, CHUNK_INFO.num_blocks, CHUNK_INFO.num_free_blocks, CHUNK_INFO.bitmap_paddr)
     found = decode_columns(CHUNK_INFO, buffer, starts[owner] + head + slot * size, names)
-    # Chunks of the second device are counted from its own start (apfsck), or bear its mark like any other address.
+    # Chunk addresses of the second device count from its start (apfsck), or have its mark like any other address.
     mark = np.uint64(blocks.tier2_mark if device else 0)
     return Chunks(
         found["paddr"] | mark,
@@ -251,12 +251,12 @@ def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> Chunks:
 
 
 def _free(store: Store, chunks: Chunks, owner: str) -> tuple[NDArray[np.int64], bool]:
-    """Free runs of all chunks, and whether every bitmap agrees; only those neither full nor empty need their bitmap."""
+    """Return free runs and whether all bitmaps agree; bitmaps are read only for chunks neither full nor free."""
     blocks, agrees = store.blocks, True
-    # A chunk without bitmap is free throughout.
+    # A chunk without a bitmap is entirely free.
     whole = (chunks.bitmap_paddr == 0) | (chunks.free_count == chunks.num_blocks)
     parts = [arrays.runs_of(chunks.paddr[whole], chunks.num_blocks[whole])]
-    # The bitmap of a chunk that is wholly used or free adds nothing to its count.
+    # A chunk that is entirely used or free needs no bitmap.
     mixed = np.flatnonzero(~whole & (chunks.free_count > 0))
     for start in range(0, len(mixed), BATCH_BITMAPS):
         rows = mixed[start : start + BATCH_BITMAPS]
@@ -292,10 +292,10 @@ def _report_counts(
 
 
 def _internal_pool(header: ApfsSpaceman.SpacemanPhys, own: list[Region]) -> list[Region]:
-    """Blocks of the pool that hold nothing current, and the ring with versions of the pool's bitmap."""
+    """Return the pool's blocks without current contents, and the ring of the pool's bitmap versions."""
     pool = np.array([[header.ip_base, min(header.num_ip_blocks, MAX_BLOCKS)]], np.int64)
     inside = np.array([[item.paddr, item.num_blocks] for item in own], np.int64).reshape(-1, 2)
-    # The pool has room for three versions of every bitmap and chunk-info block, of which one is current.
+    # The pool has room for three versions of every bitmap and chunk-info block; one of them is current.
     spare = arrays.subtract(pool, arrays.runs_of(inside[:, 0], inside[:, 1]))
     ring = Region("internal-pool-bitmap", "space manager", header.ip_bm_base, header.num_ip_bm_blocks)
     return [ring, *from_runs("internal-pool", "space manager", spare)]
@@ -306,7 +306,7 @@ def queue_source(
     checkpoint: Checkpoint,
     tree_oid: int,  # identifier of the root; 0 if there is none
 ) -> TreeSource | None:
-    """Describe the tree of a free queue; None if the queue has none."""
+    """Describe the tree of a free queue; None if the queue has no tree."""
     item = (checkpoint.ephemerals | checkpoint.damaged).get(tree_oid) if tree_oid else None
     if item is None:
         return None
@@ -348,8 +348,8 @@ def _decode_queue(batch: ReadNodes, owner: str) -> list[Region]:
 
 
 def decode_queue_lengths(batch: ReadNodes) -> NDArray[np.uint64]:
-    """Blocks of each entry of a free queue."""
-    # A ghost, an entry without value, means a single block.
+    """Return the number of blocks of each entry of a free queue."""
+    # A ghost, an entry without a value, is a single block.
     lengths = np.ones(len(batch.slots), np.uint64)
     rows = np.flatnonzero(batch.slots.val_len > 0)
     starts = batch.slots.val_start[rows]

@@ -1,8 +1,8 @@
-"""Finding APFS nodes by looking at the whole container, whatever its maps and trees say.
+"""Search a whole container for APFS nodes, independent of its maps and trees.
 
-Apple File System Reference, Objects and B-Trees. A node is a block-aligned object of a node's type with a checksum that
-matches; its header gives number, transaction and tree. Nodes that have no header (sealed volumes) or are encrypted
-cannot be found this way. Old copies remain until their blocks are used again.
+Apple File System Reference, Objects and B-Trees. A node is a block-aligned object with a node's type and a matching
+checksum. Its header gives number, transaction and tree. Nodes that have no header (sealed volumes) or are encrypted
+cannot be found this way. Old copies remain until their blocks are reused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 PART_BYTES: Final = 8 * 1024**2
-"""So much is looked at together: a stretch of the disk, or many short ones."""
+"""Number of bytes examined together: one stretch of the disk, or many short ones."""
 
 LARGEST_NODE: Final = 65536
 MAX_LEVELS: Final = 16
@@ -44,13 +44,13 @@ TREES: Final = {
     int(KINDS.spaceman_free_queue): "spaceman",
     int(KINDS.fext_tree): "fext",
 }
-"""Trees by the object type of their contents; other nodes are of tree ``other``."""
+"""Trees by the object type of their contents; other nodes belong to tree ``other``."""
 
 EVERYWHERE: Final = np.array([[0, 2**44]], np.int64)
-"""No device has more blocks: they end before the mark of the second device, whatever their size."""
+"""No device has more blocks: addresses end before the mark of the second device, whatever the block size."""
 
 SINGLE: Final = (KINDS.nx_superblock, KINDS.fs, KINDS.omap)
-"""Objects that are looked for besides nodes."""
+"""Objects to search for besides nodes."""
 
 FIELDS: Final = (
     HEAD.hdr.oid,
@@ -81,17 +81,17 @@ class Swept(Rows, frozen=True):
 
     @property
     def is_node(self) -> NDArray[np.bool_]:
-        """Which of them are nodes."""
+        """Whether each object is a node."""
         result: NDArray[np.bool_] = np.isin(self.kind, [int(KINDS.btree), int(KINDS.btree_node)])
         return result
 
     def nodes(self, tree: str) -> Swept:
-        """Nodes of the trees of one kind."""
+        """Return the nodes of one kind of tree."""
         subtypes = [number for number, name in TREES.items() if name == tree]
         return self.take(self.is_node & np.isin(self.subtype, subtypes))
 
     def newest(self, max_xid: int) -> Swept:
-        """Keep, of each number, the youngest copy that is not younger than a transaction."""
+        """Keep the youngest copy of each number up to a transaction."""
         rows = np.flatnonzero(self.xid <= np.uint64(max_xid))
         rows = rows[np.lexsort((self.xid[rows], self.oid[rows]))]
         last = np.append(self.oid[rows][1:] != self.oid[rows][:-1], True) if len(rows) else np.empty(0, bool)
@@ -99,9 +99,9 @@ class Swept(Rows, frozen=True):
 
 
 def sweep(blocks: Blocks, within: NDArray[np.int64] | None = None) -> Swept:
-    """Look at blocks once, each as what it may be; holes and areas that were never read are passed over.
+    """Examine blocks once, each as every type it may be; holes and areas that were never read are skipped.
 
-    A damaged block that begins like a node is tried as a node of several blocks, up to 64 KiB.
+    A damaged block that begins like a node is also tried as a larger node, up to 64 KiB.
     """
     parts = [
         _objects_in(data, place, blocks, number)
@@ -114,7 +114,7 @@ def sweep(blocks: Blocks, within: NDArray[np.int64] | None = None) -> Swept:
 
 
 def _runs_of_device(within: NDArray[np.int64] | None, mark: int, device: int) -> NDArray[np.int64]:
-    """Runs of blocks of one device, counted from its own start."""
+    """Return the runs of blocks on one device, counted from its own start."""
     start = np.array([mark if device else 0, 0], np.int64)
     return arrays.intersect(EVERYWHERE if within is None else within - start, EVERYWHERE)
 
@@ -122,7 +122,7 @@ def _runs_of_device(within: NDArray[np.int64] | None, mark: int, device: int) ->
 def _parts(
     source: Source, block_size: int, within: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
-    """Yield the numbers and contents of the blocks of a device that are stored and wanted, part by part."""
+    """Yield the numbers and contents of a device's stored and wanted blocks, in parts."""
     whole = arrays.intersect(np.array([[0, source.size_bytes // block_size]], np.int64), within)
     holes = source.holes
     source.counter.hole_bytes += arrays.total(holes)
@@ -135,7 +135,7 @@ def _parts(
     with phase("looking at every block for nodes", arrays.total(stretches) * block_size) as looked_at:
         for start, count in _cut_and_gather(stretches, step):
             if len(start) == 1:
-                # Long reads by themselves are not kept: they go over everything once.
+                # Long reads are not cached: the sweep reads everything only once.
                 data = workspace.bytes(int(count[0]) * block_size)
                 source.read_into(int(start[0]) * block_size, data.data)
             else:
@@ -145,9 +145,9 @@ def _parts(
 
 
 def _cut_and_gather(stretches: NDArray[np.int64], most: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Cut long stretches, and gather short ones, into parts of so many blocks at most; starts and counts of each.
+    """Split long stretches and merge short ones into parts of at most `most` blocks; yield starts and counts.
 
-    A sparse image may store each node by itself: what is done once a part takes longer than to look at a node.
+    A sparse image may store each node separately, and the overhead per part exceeds the time to examine a node.
     """
     pieces = -(-stretches[:, 1] // most)
     nth = arrays.ranges(np.zeros(len(pieces), np.int64), pieces)
@@ -162,7 +162,7 @@ def _cut_and_gather(stretches: NDArray[np.int64], most: int) -> Iterator[tuple[N
 
 
 def _objects_in(data: NDArray[np.uint8], place: NDArray[np.int64], blocks: Blocks, device: int) -> Swept:
-    """Find nodes, superblocks and heads of object maps in blocks of a device."""
+    """Find nodes, superblocks and headers of object maps in blocks of a device."""
     starts = np.arange(len(data), dtype=np.int64) * blocks.block_size
     flat = data.reshape(-1)
     head = decode_columns(HEAD, flat, starts, (HEAD.hdr.type, HEAD.level, HEAD.hdr.xid))
@@ -172,10 +172,10 @@ def _objects_in(data: NDArray[np.uint8], place: NDArray[np.int64], blocks: Block
     columns = decode_columns(HEAD, flat, starts[rows], FIELDS)
     mark = blocks.tier2_mark if device else 0
     paddr = (place[rows] + mark).astype(np.uint64)
-    # The checksum is over the whole object, however many blocks it has, less the eight bytes of itself.
+    # The checksum covers the whole object, however many blocks it has, except its own eight bytes.
     size = np.where(fletcher64(data[rows]) == columns["hdr.cksum"], blocks.block_size, 0)
     larger = 2 * blocks.block_size
-    # The head does not say how large a node is, so a wrong checksum may be that of a larger one.
+    # The header does not give the size of a node, so a wrong checksum may belong to a larger one.
     while larger <= LARGEST_NODE:
         _try_size(blocks, paddr, columns["hdr.cksum"], size, larger)
         larger *= 2

@@ -1,7 +1,8 @@
-"""What a node must be: checksum or hash, identity, transaction, level and type.
+"""Verification of nodes: checksum or hash, identity, transaction, level and type.
 
-Apple File System Reference, Objects (o_cksum, o_oid, o_xid). Whole batches at once. In sealed volumes, index nodes hold
-the hash of each child and the integrity metadata that of the root; it is over the whole node as it is stored.
+Apple File System Reference, Objects (o_cksum, o_oid, o_xid). Whole batches are verified at once. In sealed volumes,
+index nodes hold the hash of each child, and the integrity metadata holds the root's hash. A hash covers the whole node
+as it is stored.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
 
 
 class NodeCheck(Struct, frozen=True):
-    """Outcome, one row per node."""
+    """Result of the verification, one row per node."""
 
     valid: NDArray[np.uint8]  # position in `VALID_NAMES`
     is_sound: NDArray[np.bool_]  # whether the records can be used
-    # whether anything is wrong with the node; sound records of such a node are used all the same
+    # whether anything is wrong with the node; its sound records are used nevertheless
     is_damaged: NDArray[np.bool_]
 
 
@@ -47,7 +48,7 @@ def check_nodes(
     objects: NDArray[np.uint8],
     *,
     level_wanted: int,
-    hash_type: int = 0,  # how children are hashed; 0 where they are not, or nothing says how
+    hash_type: int = 0,  # how children are hashed; 0 if they are not, or if that is unknown
     is_noheader: bool = False,
 ) -> NodeCheck:
     """Verify a batch of nodes of one level."""
@@ -60,7 +61,7 @@ def check_nodes(
         valid = np.where(wrong, 0, 3 if places.child_hash.shape[1] else 1)
         report(wrong, "checksum-mismatch", "the node's hash differs from the one that its parent holds")
     elif is_noheader:
-        # Nodes without header and without hash: nothing but their structure can be checked.
+        # Nodes with neither header nor hash: only their structure can be checked.
         wrong = np.zeros(len(places), bool)
         valid = np.ones(len(places), np.uint8)
     else:
@@ -82,22 +83,22 @@ def check_nodes(
 
 
 def _identity(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Return which nodes are another object, of another type, or from after the state that is read."""
+    """Return which nodes are another object, of another type, or younger than the state that is read."""
     kinds = grammar.ApfsObject.ObjectType
     is_tree = (head["hdr.type"] == int(kinds.btree)) | (head["hdr.type"] == int(kinds.btree_node))
     wrong = (head["hdr.oid"] != places.node_id) | ~is_tree | (head["hdr.xid"] > source.max_xid)
-    # Trees of kinds that have no type of their own, such as those of the checkpoint areas, bear any.
+    # Kinds of trees without an own object type, such as those of the checkpoint areas, accept any.
     subtype = source.kind.subtype
     result: NDArray[np.bool_] = wrong | ((head["hdr.subtype"] != subtype) & (subtype != 0))
     return result
 
 
 def _other_version(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Return which nodes are another version than the one that an object map names."""
+    """Return which nodes are another version than the one in the object map."""
     if source.view is None:
         return np.zeros(len(places), bool)
-    # Each transaction that changes a virtual object rewrites it at another place, and maps it from that transaction on:
-    # its header and the mapping's key name the same one, in all maps that macOS and Linux wrote.
+    # Each transaction that changes a virtual object rewrites it at another address, and maps it from that transaction
+    # on. The object's header and the mapping's key name the same transaction, in all maps that macOS and Linux wrote.
     result: NDArray[np.bool_] = head["hdr.xid"] != places.xid
     return result
 
@@ -105,11 +106,11 @@ def _other_version(source: TreeSource, places: Places, head: dict[str, NDArray[A
 def _check_header(
     source: TreeSource, places: Places, head: dict[str, NDArray[Any]], sound: NDArray[np.bool_], level: int
 ) -> NDArray[np.bool_]:
-    """Return which heads contradict the place of their node; the records are used all the same."""
+    """Report headers that contradict their node's place in the tree; the records are used nevertheless."""
     kinds = grammar.ApfsObject.ObjectType
-    # Leaves that a sweep put in their place have no parent either: only the number identifies them.
+    # Leaves that a sweep restored have no parent either, so only the number identifies the root.
     is_root = places.node_id == np.uint64(source.root_oid)
-    # A root is an object of another type than all other nodes of its tree, and a tree of one node is root and leaf.
+    # A root has another object type than all other nodes of its tree; the only node of a tree is root and leaf.
     kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
     wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (level == 0))
     wrong |= head["hdr.storage"] != _storage(source)
@@ -124,7 +125,7 @@ def _check_header(
 
 
 def _storage(source: TreeSource) -> int:
-    """Return how the nodes of a tree must be stored."""
+    """Return the storage type that the nodes of a tree must have."""
     kinds = grammar.ApfsObject.Storage
     if source.view is not None:
         return int(kinds.virtual)
@@ -145,9 +146,9 @@ def _report_nodes(
     wrong: NDArray[np.bool_],
     code: str,
     message: str,
-    sides: tuple[NDArray[Any], NDArray[Any]] | None = None,  # what is expected of each node, and what was found
+    sides: tuple[NDArray[Any], NDArray[Any]] | None = None,  # expected and found value of each node
 ) -> None:
-    """Report each node that fails; what is unread was reported when its place was found."""
+    """Report each node that fails; unread nodes were reported when they were located."""
     for number in np.flatnonzero(wrong & ~places.is_unread).tolist():
         expected, found = ("", "") if sides is None else (side[number] for side in sides)
         log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
@@ -155,12 +156,12 @@ def _report_nodes(
 
 
 def object_header(data: bytes, image_offset: int) -> grammar.ApfsObject.ObjPhys:
-    """Parse the header of one object that was read from an address on the image."""
+    """Parse the header of one object that was read from an image offset."""
     return grammar.parse(grammar.ApfsObject.ObjPhys, data, structure="object header", image_offset=image_offset)
 
 
 def report_damaged(store: Store, paddrs: NDArray[np.uint64], names: list[str]) -> NDArray[np.bool_]:
-    """Verify objects of one block each; each that is damaged is a finding. Returns which are."""
+    """Verify one-block objects, report each damaged one as a finding, and return which are damaged."""
     blocks = store.blocks
     data = blocks.read(paddrs, blocks.block_size)
     starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
@@ -173,8 +174,8 @@ def report_damaged(store: Store, paddrs: NDArray[np.uint64], names: list[str]) -
 
 
 def hash_size(hash_type: int) -> int:
-    """Return the length of a hash in bytes, 0 for none; `hash_type` as in the integrity metadata."""
-    # OpenSSL takes longer to load than a small volume to be read, and few are sealed.
+    """Return the length of a hash in bytes, 0 for none; `hash_type` is that of the integrity metadata."""
+    # Loading OpenSSL takes longer than reading a small volume, and few volumes are sealed.
     import hashlib
 
     return hashlib.new(_name(hash_type)).digest_size if hash_type else 0
@@ -194,7 +195,7 @@ def hash_objects(hash_type: int, objects: NDArray[np.uint8]) -> NDArray[np.uint8
 
 
 def read_object(blocks: Blocks, cls: type[T], paddr: int, structure: str, *, oid: int | None = None) -> T:
-    """Read and parse one physical object, or a virtual one whose address is known."""
+    """Read and parse one physical object, or a virtual one at a known address."""
     with blocks.concerning(paddr):
         data = blocks.read_object(paddr)
         where = blocks.at(paddr)
@@ -212,7 +213,7 @@ def read_object(blocks: Blocks, cls: type[T], paddr: int, structure: str, *, oid
 
 
 def read_virtual(blocks: Blocks, cls: type[T], view: OmapView, oid: int, structure: str) -> tuple[T, int]:
-    """Find one virtual object through an object map, and read and parse it."""
+    """Look up one virtual object in an object map, then read and parse it."""
     found = view.find(np.array([oid], np.uint64))
     if found.is_missing[0]:
         message = "the object map does not know it"

@@ -1,7 +1,7 @@
-"""One volume of a container: its superblock, its object map, its seal and its encryption.
+"""A volume of a container: its superblock, object map, seal and encryption.
 
-Apple File System Reference, Volumes and Sealed Volumes. The nodes of a sealed volume's file-system tree have no header;
-each index entry holds the hash of its child, the integrity metadata that of the root.
+Apple File System Reference, Volumes and Sealed Volumes. The nodes of a sealed volume's file-system tree have no header.
+Each index entry holds the hash of its child, and the integrity metadata holds the root's hash.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 
 def format_disk_time(nanoseconds: int) -> str:
-    """Return a time of the disk in UTC; empty where it is not set."""
+    """Return a time on disk as text in UTC; empty if it is not set."""
     seconds = nanoseconds // 10**9
-    # Up to the year 4147: beyond it are damaged fields, up to more years than a date can have.
+    # Up to the year 4147: later values are from damaged fields, and may exceed the range of dates.
     if not 0 < seconds < 2**36:
         return ""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -55,16 +55,16 @@ def format_disk_time(nanoseconds: int) -> str:
 class Volume(Struct, frozen=True):
     """An opened volume, before its file-system tree is read."""
 
-    store: Store  # where it is read; findings about this volume go there
+    store: Store  # blocks to read from, and the log for findings about this volume
     number: int  # its number on the image
-    superblock: ApfsVolume.ApfsSuperblock  # of the state that is read
-    paddr: int  # its place
+    superblock: ApfsVolume.ApfsSuperblock  # superblock of the state that is read
+    paddr: int  # its address
     xid: int  # transaction of the state that is read
-    omap_header: ApfsContainer.OmapPhys | NoMap  # head of its object map
+    omap_header: ApfsContainer.OmapPhys | NoMap  # header of its object map
     omap: ObjectMap  # all versions of all objects
-    view: OmapView  # those of this state
-    omap_snapshots: NodeRows  # tree of the snapshots that the object map knows
-    seal: Seal | None = None  # of a sealed volume
+    view: OmapView  # the versions of this state
+    omap_snapshots: NodeRows  # tree of the snapshots in the object map
+    seal: Seal | None = None  # set if the volume is sealed
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ class Volume(Struct, frozen=True):
 
     @property
     def log(self) -> FindingLog:
-        """Where findings about this volume go."""
+        """Log for findings about this volume."""
         return self.store.log
 
     def at_superblock(self, field: str = "") -> FindingLog:
@@ -84,13 +84,13 @@ class Volume(Struct, frozen=True):
 
 def decode_stored_name(superblock: ApfsVolume.ApfsSuperblock) -> str:
     """Return the name that a volume superblock stores."""
-    # 256 bytes of UTF-8; those after the first zero mean nothing.
+    # 256 bytes of UTF-8; those after the first zero byte have no meaning.
     return bytes(superblock.volname).split(b"\0", 1)[0].decode(errors="replace")
 
 
 def list_volumes(container: Container) -> list[tuple[int, int]]:
     """List slot and oid of every volume of a container."""
-    # A slot without a volume is 0; such slots may be between others.
+    # The oid of an empty slot is 0; empty slots may be between others.
     return [(slot, oid) for slot, oid in enumerate(container.superblock.fs_oid) if oid]
 
 
@@ -102,7 +102,7 @@ def open_volume(container: Container, store: Store, oid: int, number: int) -> Vo
     )
     header, omap = open_omap(store, "omap", superblock.omap_oid, xid)
     view = omaps.view_at(omap, xid)
-    # Only a sealed volume has integrity metadata, without which hashes of nodes cannot be verified.
+    # Only a sealed volume has integrity metadata, which is needed to verify the hashes of nodes.
     seal = read_seal(store, view, superblock)
     listed = join("omap-snapshots", [])
     if header.snapshot_tree_oid:
@@ -111,12 +111,12 @@ def open_volume(container: Container, store: Store, oid: int, number: int) -> Vo
 
 
 def program(entry: grammar.ApfsVolume.ModifiedBy) -> str:
-    """Return a program's name from the history of a volume."""
+    """Return a program's name from a volume's modification history."""
     return bytes(entry.id).split(b"\0", 1)[0].decode(errors="replace")
 
 
 class Seal(Struct, frozen=True):
-    """Integrity metadata of a sealed volume: type of hash and what the root's should be."""
+    """Integrity metadata of a sealed volume: the hash type and the expected hash of the root."""
 
     paddr: int
     hash_type: int
@@ -125,14 +125,14 @@ class Seal(Struct, frozen=True):
 
 
 def read_seal(
-    store: Store,  # where it is read; its log records a broken seal, or why there is none to verify
+    store: Store,  # blocks to read from; the log records a broken seal, or why there is none to verify
     view: OmapView,
     superblock: ApfsVolume.ApfsSuperblock,
     of_state: str = "",
 ) -> Seal | None:
-    """Read the integrity metadata of a state of a volume; None if it is not sealed, or they cannot be used.
+    """Read the integrity metadata of a volume's state; None if the state is not sealed, or they cannot be used.
 
-    Each state is sealed or not by itself: a system volume's snapshots are, while the live state need not be.
+    Each state is sealed independently: a system volume's snapshots are, while the live state need not be.
     """
     if not superblock.is_sealed:
         return None
@@ -163,11 +163,11 @@ def read_seal(
 def fs_source(
     store: Store,
     volume: Volume,
-    cipher: Cipher | None,  # decrypts encrypted nodes; None where there are none
+    cipher: Cipher | None,  # decrypts encrypted nodes; None if there are none
 ) -> TreeSource:
-    """Describe the file-system tree of a state of a volume."""
+    """Describe the file-system tree of a volume's state."""
     seal, superblock = volume.seal, volume.superblock
-    # Apple's reference calls the root tree virtual "typically": its type says how its nodes are named.
+    # Apple's reference calls the root tree virtual "typically": its type field decides how its nodes are identified.
     is_physical = superblock.root_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
     return TreeSource(
         store,
@@ -183,11 +183,11 @@ def fs_source(
 
 def walk_fs_tree(
     volume: Volume,
-    cipher: Cipher | None,  # decrypts encrypted nodes; None where there are none
+    cipher: Cipher | None,  # decrypts encrypted nodes; None if there are none
     pool: Pool | None = None,
-    ahead: RecordsAhead | None = None,  # of this state
+    ahead: RecordsAhead | None = None,  # nodes of this state that were read ahead
 ) -> Reading[RecordTree]:
-    """Read the file-system tree of a state of a volume, with its records."""
+    """Read the file-system tree of a volume's state, with its records."""
     hashed = bool(volume.superblock.has_hashed_names)
     return walk_record_tree(fs_source(volume.store, volume, cipher), hashed_names=hashed, pool=pool, ahead=ahead)
 
@@ -195,14 +195,14 @@ def walk_fs_tree(
 def walk_physical_tree(
     store: Store, tree: Literal["extentref", "snapmeta"], root_oid: int, max_xid: int
 ) -> Reading[RecordTree]:
-    """Read an extent-reference or snapshot-metadata tree; none if the root's address is 0."""
+    """Read an extent-reference or snapshot-metadata tree; return an empty one if the root's address is 0."""
     if not root_oid:
         return RecordTree(join(tree, []))
     return (yield from walk_record_tree(TreeSource(store, tree, root_oid, max_xid)))
 
 
 def list_locked_nodes(state: Volume) -> NodeRows:
-    """List the encrypted nodes of a state by identifier: addresses and sizes are known, nothing else."""
+    """List the encrypted nodes of a state by identifier; only their addresses and sizes are known."""
     omap = state.omap
     row = state.view.row[omap.is_encrypted[state.view.row]]
     is_read = np.ones(len(row), np.bool_)
@@ -222,7 +222,7 @@ def list_locked_nodes(state: Volume) -> NodeRows:
 
 
 def walk_fext_tree(volume: Volume) -> Reading[RecordTree]:
-    """Read the extents of a sealed volume's files; no nodes on any other volume."""
+    """Read the extents of a sealed volume's files; return an empty tree for any other volume."""
     superblock = volume.superblock
     if not superblock.fext_tree_oid:
         return RecordTree(join("fext", []))
@@ -234,17 +234,17 @@ def walk_fext_tree(volume: Volume) -> Reading[RecordTree]:
 
 def is_encrypted(volume: Volume) -> bool:
     """Return whether the nodes of the file-system tree are encrypted."""
-    # Each mapping states whether its object is encrypted: while a volume is being encrypted, some are and some are not.
+    # Each mapping has its own encryption flag: while a volume is being encrypted, some objects are and some are not.
     found = volume.view.find(np.array([volume.superblock.root_tree_oid], np.uint64))
     return bool(found.is_encrypted[0] and not found.is_missing[0])
 
 
 def cipher_of(
     container: Container,
-    volume: Volume,  # the volume; None is returned if it is not encrypted
+    volume: Volume,  # the volume; if it is not encrypted, the result is None
     password: str | None,
 ) -> Cipher | None:
-    """Find the key of an encrypted volume; without one it stays locked, and a finding says why."""
+    """Find the key of an encrypted volume; without one the volume stays locked, and a finding gives the reason."""
     if not is_encrypted(volume):
         return None
     code, uuid = "volume-locked", bytes(volume.superblock.vol_uuid)
@@ -273,7 +273,7 @@ OWNER: Final = "encryption rolling"
 
 
 class Rolling(Struct, frozen=True):
-    """What an encryption under way holds: regions, trees, and facts for a report."""
+    """State of an encryption in progress: regions, trees, and facts for a report."""
 
     regions: list[Region] = field(default_factory=list)
     trees: list[NodeRows] = field(default_factory=list)
@@ -281,7 +281,7 @@ class Rolling(Struct, frozen=True):
 
 
 def read_rolling(container: Container, volume: Volume) -> Rolling:
-    """Read the state of an encryption under way; nothing where there is none."""
+    """Read the state of an encryption in progress; return an empty one if there is none."""
     oid, rolling = volume.superblock.er_state_oid, Rolling()
     if not oid:
         return rolling
@@ -296,7 +296,7 @@ def read_rolling(container: Container, volume: Volume) -> Rolling:
     rolling.details["encryption progress"] = f"{state.progress:,} of {state.num_blocks_to_encrypt:,} blocks"
     if state.blockmap_oid:
         _read_bitmap(objects, volume, state.blockmap_oid, rolling)
-    # The list came with the second version of the state.
+    # The second version of the state introduced the list.
     if isinstance(state, grammar.ApfsEncryption.ErState) and state.recovery_list_oid:
         kind = ObjectKind(grammar.ApfsEncryption.ErRecoveryBlock, int(KINDS.er_recovery_block), "recovery block")
         for _, place in objects.follow(kind, state.recovery_list_oid, lambda block: int(block.next_oid)):
@@ -305,11 +305,11 @@ def read_rolling(container: Container, volume: Volume) -> Rolling:
 
 
 def _read_state(objects: Objects, oid: int) -> tuple[State, ObjectPlace]:
-    """Parse the state by its version."""
+    """Parse the encryption state according to its version."""
     types, name = grammar.ApfsEncryption, "encryption rolling state"
     kind = ObjectKind(types.ErStateHead, int(KINDS.er_state), name)
     head, place = objects.read(kind, oid)
-    # The reference numbers one version (ER_VERSION, p. 171) and has two structures, of which one is called the first.
+    # The reference numbers one version (ER_VERSION, p. 171), but has two structures, one of which is called the first.
     version = types.ErVersion
     by_version: dict[int, type[State]] = {int(version.first): types.ErStateV1, int(version.second): types.ErState}
     cls = by_version.get(int(head.version))
@@ -325,7 +325,7 @@ def _flags(value: int) -> list[str]:
 
 
 def _read_bitmap(objects: Objects, volume: Volume, oid: int, rolling: Rolling) -> None:
-    """Read the head of the bitmap of handled blocks, its tree, and locate its blocks."""
+    """Read the header of the bitmap of handled blocks and its tree, and locate its blocks."""
     kind = ObjectKind(grammar.ApfsEncryption.Gbitmap, int(KINDS.gbitmap), "bitmap of encrypted blocks")
     found = objects.try_read(kind, oid)
     if found is None:
@@ -342,7 +342,7 @@ def _read_bitmap(objects: Objects, volume: Volume, oid: int, rolling: Rolling) -
 
 
 def _bitmap_blocks(container: Container, batch: ReadNodes) -> list[Region]:
-    """Locate the blocks that a batch of leaves leads to."""
+    """Locate the bitmap blocks that a batch of leaves names."""
     slots, regions = batch.slots, list[Region]()
     kind = ObjectKind(grammar.ApfsEncryption.GbitmapBlock, int(KINDS.gbitmap_block), "bitmap block")
     rows = np.flatnonzero(slots.val_len == GBITMAP_VAL.width)

@@ -231,7 +231,7 @@ def _read_first_links_of_folders(subject: Subject, family: LinkGroup) -> I64:
 def _check_first_link_fields(
     subject: Subject, catalog: CatalogRecords, family: LinkGroup, target: I64, first: I64
 ) -> None:
-    """Check that inodes in a chain name its first link; inodes of folders do so in an attribute, if there are any."""
+    """Check that inodes in a chain name its first link; folder inodes do so in an attribute, if that tree exists."""
     if family.noun == "folder" and subject.attributes is None:
         return
     lost = np.isin(np.arange(len(first)), target) & (first < 0)

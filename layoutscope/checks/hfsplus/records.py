@@ -630,7 +630,7 @@ class Subject(Struct, frozen=True):
         return Table(at, code, level, rest=self.volume.log.at(noun))
 
     def header(self, code: str, level: Level = "error") -> Table:
-        """Make a table of the volume header alone."""
+        """Make a table of only the volume header."""
         return Table(lambda _, field: self.volume.header_field(field), code, level)
 
     @property

@@ -1,7 +1,7 @@
-"""All that is read of a volume: its trees, what they hold, and its free space.
+"""All data read from a volume: its trees, their content, and the free space.
 
-TN1150, "HFS Plus Basics". The volume header leads to the special files; the extents-overflow file is read first, as it
-completes the others; then the catalog, the attributes and the hot files.
+TN1150, "HFS Plus Basics". The volume header leads to the special files. The extents-overflow file is read first,
+because it completes the others; then the catalog, the attributes and the hot files.
 """
 
 from __future__ import annotations
@@ -53,31 +53,31 @@ CNID = grammar.HfsplusVolume.Cnid
 
 
 class Contents(Struct, frozen=True):
-    """All that was read of a volume."""
+    """All data that was read from a volume."""
 
-    journal: Journal | None  # the journal, where there is one
+    journal: Journal | None  # the journal, if there is one
     special: dict[int, Fork]  # special files by their CNID
     trees: dict[str, Tree]  # B-trees by their names
-    # catalog, attributes: what these trees hold
+    # catalog, attributes: content of these trees
     catalog: Catalog
     attributes: Attributes
     # free_starts, free_counts: runs of free blocks
     free_starts: I64
     free_counts: I64
-    stale: dict[str, int] | None = None  # nodes outside of the trees, by tree; None where nobody looked for them
+    stale: dict[str, int] | None = None  # number of nodes outside the trees, by tree; None without a sweep
 
 
 def reopened(request: VolumeRequest) -> tuple[Volume, Contents]:
-    """Give what reading left of a volume, or read it: see :func:`open_contents`."""
+    """Return the volume that was already read, or read it: see :func:`open_contents`."""
     kept: tuple[Volume, Contents] | None = request.take_up()
     return open_contents(request) if kept is None else kept
 
 
 def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
-    """Open a volume, apply its journal in memory if wanted, and read all of its metadata.
+    """Open a volume, apply its journal in memory if requested, and read all metadata.
 
-    Without a replay, transactions that the journal still holds are reported. With a sweep, broken trees are rebuilt and
-    old copies counted.
+    Without a replay, transactions that are still in the journal are reported. With a sweep, broken trees are rebuilt
+    and old copies are counted.
     """
     source, start, space_bytes = request.source, request.image_offset, request.size_bytes
     found: Swept | None = None
@@ -99,7 +99,7 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
 
         found = sweep(opened)
     contents = read_contents(opened, journal, found)
-    # The header as stored: the journal's changes in memory do not count.
+    # Report the header as stored, without the journal's changes in memory.
     report_change(below)
     return opened, contents
 
@@ -113,7 +113,7 @@ def _replay_journal_if_wanted(volume: Volume, journal: Journal, *, is_applied: b
 
 
 def read_contents(volume: Volume, journal: Journal | None = None, found: Swept | None = None) -> Contents:
-    """Read all metadata of a volume, each block once; rebuild what is broken where nodes were looked for everywhere."""
+    """Read all metadata of a volume, each block once; rebuild broken trees if a sweep looked for nodes everywhere."""
     reader = _Trees(volume, found, special_forks(volume.header), journal)
     special = reader.special
     reader.overflow, _ = reader.read("extents-overflow", CNID.extents_file)
@@ -154,11 +154,11 @@ LEAVES: Final[dict[str, Callable[[], LeafDecoder]]] = {
     "catalog": catalog_file.CatalogLeaves,
     "attributes": attributes_file.AttributeLeaves,
 }
-"""What decodes the leaves of each tree."""
+"""Leaf decoders, by tree."""
 
 
 def special_forks(header: HfsplusVolume.VolumeHeader) -> dict[int, Fork]:
-    """Forks of the special files as a volume header has them."""
+    """Return the forks of the special files in a volume header."""
     return {
         int(CNID.allocation_file): inline_fork(header.allocation_file),
         int(CNID.extents_file): inline_fork(header.extents_file),
@@ -169,17 +169,17 @@ def special_forks(header: HfsplusVolume.VolumeHeader) -> dict[int, Fork]:
 
 
 class _Trees(Struct):
-    """Reads the trees of a volume, broken ones too."""
+    """Reads the trees of a volume, including broken ones."""
 
     volume: Volume  # receives findings
     found: Swept | None  # nodes that a sweep found
-    # special files by their CNID; where a tree is found by the copy of the volume header alone, its fork is changed
+    # special files by their CNID; if only the copy of the volume header leads to a tree, its fork is replaced
     special: dict[int, Fork]
     journal: Journal | None
-    overflow: Tree | None = None  # the extents-overflow file, once it was read
+    overflow: Tree | None = None  # the extents-overflow file, once it is read
 
     def read(self, name: str, file_id: int) -> tuple[Tree | None, LeafDecoder]:
-        """Read a tree; where it is broken, by the copy of the header and from its leaves."""
+        """Read a tree; if it is broken, also try the copy of the header, and rebuild the tree from its leaves."""
         place = TreePlace(name, file_id, self.special[file_id])
         leaves = LEAVES[name]()
         tree = read_tree(self.volume, place, leaves)
@@ -192,16 +192,16 @@ class _Trees(Struct):
         return tree, leaves
 
     def _is_broken(self, place: TreePlace, tree: Tree | None) -> bool:
-        """Whether part of a tree may not have been reached.
+        """Return whether part of a tree may not have been reached.
 
-        Every volume has a catalog; the other trees may have come and gone, unless it is unknown that there are none.
+        Every volume has a catalog. Other trees may be absent, unless their absence is uncertain.
         """
         if tree is not None:
             return not is_whole(tree)
         return bool(place.fork.num_blocks) or place.tree == "catalog" or self.volume.is_inferred
 
     def _rebuilt(self, place: TreePlace, tree: Tree | None, leaves: LeafDecoder) -> tuple[Tree | None, LeafDecoder]:
-        """Rebuild a tree from its leaves, if that brings out other ones."""
+        """Rebuild a tree from its leaves, if that finds other leaves."""
         from layoutscope.filesystems.hfsplus.rescue import rebuild
 
         fresh = LEAVES[place.tree]()
@@ -209,9 +209,9 @@ class _Trees(Struct):
         return (tree, leaves) if rebuilt is None else (rebuilt, fresh)
 
     def _by_copy(self, place: TreePlace) -> tuple[Tree | None, LeafDecoder] | None:
-        """Read a tree by the extents that the copy of the volume header has of it; None where these are the same."""
-        # The copy is written again only when a special file grows or moves (TN1150, "Volume Header"): old as its counts
-        # are, its extents are good.
+        """Read a tree from the extents in the copy of the volume header; return None if these are the same."""
+        # The copy is rewritten only when a special file grows or moves (TN1150, "Volume Header"). Its counts are old,
+        # but its extents are valid.
         header = alternate_header(self.volume)
         if header is None:
             return None
@@ -238,12 +238,12 @@ def _num_records(tree: Tree | None) -> int:
 
 
 def count_entries_by_parent(parent_ids: I64, folder_ids: I64) -> I64:
-    """How many entries name each folder as their parent, shape (n_folders,).
+    """Count the entries that name each folder as their parent, shape (n_folders,).
 
     >>> count_entries_by_parent(np.array([2, 2, 16]), np.array([16, 2, 17])).tolist()
     [1, 2, 0]
     """
-    # The catalog is in the order of parents, unless its keys are damaged.
+    # The catalog is sorted by parent, unless its keys are damaged.
     ordered = parent_ids if is_ascending(parent_ids) else np.sort(parent_ids)
     starts = heads(ordered)
     counts = lengths_of(starts, len(ordered))
@@ -253,10 +253,10 @@ def count_entries_by_parent(parent_ids: I64, folder_ids: I64) -> I64:
 
 def overflow_blocks(
     file_ids: I64,
-    owner_ids: I64,  # the file that each record names; records of other files count for none
-    block_counts: I64,  # blocks of its extents
+    owner_ids: I64,  # file of each record; records of other files are ignored
+    block_counts: I64,  # blocks of the record's extents
 ) -> I64:
-    """Blocks that overflow records of one kind of fork add to each file.
+    """Sum the blocks that overflow records of one fork type add to each file.
 
     >>> counts = np.array([[4, 1, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0]])
     >>> overflow_blocks(np.array([16, 17]), np.array([17, 5]), counts).tolist()
@@ -272,18 +272,18 @@ def are_outside(
     block_counts: I64 | U32,
     total_blocks: int,  # blocks of the volume
 ) -> Mask:
-    """Say which extents leave the volume; unused ones do not, whatever their start says."""
-    # As numbers without a sign, blocks wrap around below the largest one: the sum is not asked for. A difference wraps
-    # around only where the start alone is outside.
+    """Mark the extents that leave the volume; unused ones never do, whatever their start."""
+    # Unsigned block numbers wrap around, so their sum is not computed. The difference wraps around only if the start
+    # itself is outside.
     found: Mask = (block_counts > 0) & ((start_blocks > total_blocks) | (block_counts > total_blocks - start_blocks))
     return found
 
 
 def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
-    """Count the entries that are lost at the least, according to the volume's own counts.
+    """Return the minimum number of missing entries according to the volume's own counts.
 
-    Witnesses are the volume header, which counts files and folders; folders, which count their entries; and threads,
-    which name the file or folder that they belong to.
+    Sources are the volume header, which counts files and folders; folders, which count their entries; and threads,
+    which name their file or folder.
     """
     entries, header = catalog.entries, volume.header
     num_folders = int(entries["is_folder"].sum())

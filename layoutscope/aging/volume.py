@@ -56,7 +56,7 @@ class Policy:
 
     def drawn(
         self,
-        share: float,  # where in its spread, from -1 to 1
+        share: float,  # position in the spread, from -1 to 1
     ) -> Policy:
         """Return the policy with transaction lengths at another point of their spread.
 

@@ -291,7 +291,7 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
         return broken
 
     code, field = "permissions-invalid", "permissions.file_mode"
-    # TN1150, HFSPlusBSDInfo; fsck_hfs: E_InvalidPermissions. Zero says that nothing of this is in use.
+    # TN1150, HFSPlusBSDInfo; fsck_hfs: E_InvalidPermissions. Zero means that the field is unused.
     mode = files[field]
     broken = (mode != 0) & ~np.isin(mode & _TYPE_BITS, _OF_FILES)
     report("files", field, broken, "a file's mode is not that of a file", "the type of a file, or 0", code)

@@ -290,22 +290,22 @@ def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
     num_files = len(entries["is_folder"]) - num_folders
     by_header = max(int(header.num_files) - num_files, 0) + max(int(header.num_folders) - max(num_folders - 1, 0), 0)
     if not volume.log.has_errors:
-        # The other witnesses, which take a pass over all entries, have been heard by the checks: they knew of nothing.
+        # The other sources take a pass over all entries. The checks used them already and found nothing missing.
         return by_header
     short = entries["valence"][entries["is_folder"]] - _count_in_folders(catalog)
-    # A number beyond all CNIDs is damaged itself, and no witness.
+    # A count beyond all CNIDs is damaged itself, so it is ignored.
     by_folders = int(short[(short > 0) & (short < int(header.next_catalog_id))].sum())
     return max(by_header, by_folders, len(catalog.orphans))
 
 
 def _count_in_folders(catalog: Catalog) -> I64:
-    """How many entries each folder has, by the rows of folders among the entries."""
+    """Count the entries of each folder, in the order of folders among the entries."""
     entries = catalog.entries
     return count_entries_by_parent(entries["parent_id"], entries["file_id"][entries["is_folder"]])
 
 
 def check_contents(volume: Volume, contents: Contents) -> None:
-    """Run all checks; findings go to the volume."""
+    """Run all checks; findings are added to the volume."""
     for tree in contents.trees.values():
         check_leaf_count(volume, tree)
         _check_leaf_order(volume, tree)
@@ -315,7 +315,7 @@ def check_contents(volume: Volume, contents: Contents) -> None:
         return
     check_counts(volume, contents.catalog)
     if not (contents.catalog.entries["is_folder"] & (contents.catalog.entries["file_id"] == ROOT_FOLDER)).any():
-        # Even a volume without any file has it: without it, nothing of the catalog was read.
+        # Even a volume without files has a root folder. If it is missing, nothing of the catalog was read.
         header_log(volume, catalog.file, "root_node").add("parent-missing", "error", "there is no root folder")
     for code, rule, message in _OF_ENTRIES:
         rows = np.flatnonzero(rule(volume, contents))
@@ -327,7 +327,7 @@ def check_contents(volume: Volume, contents: Contents) -> None:
 
 
 def check_leaf_count(volume: Volume, tree: Tree) -> None:
-    """Compare the leaf records that a tree's header counts with those of its leaves."""
+    """Compare the number of leaf records in a tree's header with its leaves."""
     found, declared = int(tree.nodes.num_records[tree.reach.leaves].sum()), int(tree.file.header.leaf_records)
     log, code = header_log(volume, tree.file, "leaf_records"), "tree-count-differs"
     if found < declared:
@@ -345,7 +345,7 @@ def _check_leaf_order(volume: Volume, tree: Tree) -> None:
 
 
 def check_counts(volume: Volume, catalog: Catalog) -> None:
-    """The root folder counts in no total; links and indirect nodes count as files."""
+    """Compare the file and folder counts with the catalog; the root folder is not counted, links count as files."""
     is_folder = catalog.entries["is_folder"]
     for noun, found, field in (
         ("files", int((~is_folder).sum()), "num_files"),
@@ -359,7 +359,7 @@ def check_counts(volume: Volume, catalog: Catalog) -> None:
         elif found > declared:
             message = f"the volume header counts fewer {noun} than the catalog holds"
             log.add(code, "warning", message, expected=found, found=declared)
-    # Once all 32-bit numbers were given out, they are given out again, and the header's next one says nothing (TN1150,
+    # Once all 32-bit numbers are used, numbers are reused, and the header's next number has no meaning (TN1150,
     # kHFSCatalogNodeIDsReusedBit).
     highest, following = int(catalog.entries["file_id"].max(initial=0)), int(volume.header.next_catalog_id)
     if highest >= following and not volume.header.is_cnid_reused:
@@ -370,7 +370,7 @@ def check_counts(volume: Volume, catalog: Catalog) -> None:
 
 
 def check_tree_header(volume: Volume, tree: Tree) -> None:
-    """Compare the header record with the nodes, where all of them could be read."""
+    """Compare the header record with the nodes, if all of them could be read."""
     if (tree.file.used & ~tree.file.readable).any():
         return
     header, leaves, table = tree.file.header, tree.reach.leaves, tree.nodes
@@ -391,15 +391,15 @@ def check_tree_header(volume: Volume, tree: Tree) -> None:
 
 def find_without_thread(
     entry_ids: I64,
-    must_have: Mask,  # folders, and files that say so: those of old volumes have none
+    must_have: Mask,  # folders, and files with the thread flag, which files on old volumes lack
     thread_ids: I64,
 ) -> Mask:
-    """Say which files and folders must have a thread and have none."""
+    """Mark the files and folders that must have a thread but do not."""
     return must_have & (find(thread_ids, entry_ids) < 0)
 
 
 def _wrong_threads(_: Volume, contents: Contents) -> Mask:
-    """Every folder has a thread record; those of files may be missing on old volumes, but must not be wrong."""
+    """Mark missing threads of folders, and wrong threads; old volumes may lack threads of files."""
     entries, threads = contents.catalog.entries, contents.catalog.threads
     place = contents.catalog.thread_of
     elsewhere = (place >= 0) & (np.append(threads["parent_id"], 0)[place] != entries["parent_id"])
@@ -408,7 +408,7 @@ def _wrong_threads(_: Volume, contents: Contents) -> Mask:
 
 
 def _check_orphans(volume: Volume, contents: Contents) -> None:
-    """A thread names its file or folder and the parent folder, so it can identify a lost one."""
+    """Report threads of missing files and folders; they name the lost file or folder and its parent folder."""
     threads, catalog = contents.catalog.threads, contents.trees["catalog"]
     rows = contents.catalog.orphans
     if len(rows):
@@ -442,13 +442,13 @@ def _wrong_extents(volume: Volume, contents: Contents) -> Mask:
 
 
 def _wrong_sizes(_: Volume, contents: Contents) -> Mask:
-    """Compare the blocks that each fork counts with its extents, overflow extents included."""
+    """Mark the files with forks whose block counts differ from their extents, including overflow extents."""
     entries, forks = contents.catalog.entries, contents.catalog.forks
     overflow = contents.trees.get("extents-overflow")
     wrong = np.zeros(len(entries["file_id"]), np.bool_)
     for fork_type, declared in ((DATA_FORK, "data_blocks"), (RESOURCE_FORK, "resource_blocks")):
         mine = forks["fork_type"] == fork_type
-        # Hardly any file has a resource fork: all extents are those of data, and need not be picked.
+        # Few files have a resource fork. If none has one, all extents belong to data forks and need no selection.
         entry, blocks = (forks[name] if mine.all() else forks[name][mine] for name in ("entry", "block_count"))
         counted = np.bincount(entry, blocks, minlength=len(wrong)) if len(entry) else np.zeros(len(wrong))
         if overflow is not None and len(overflow.records["node"]):
@@ -461,7 +461,7 @@ def _wrong_sizes(_: Volume, contents: Contents) -> Mask:
 
 
 def _wrong_logical_sizes(_: Volume, contents: Contents) -> Mask:
-    """Drivers take sizes for signed: nothing is as long as 2**63 bytes, to which larger ones are cut in decoding."""
+    """Mark sizes of 2**63 bytes or more, which drivers treat as signed; decoding caps them at the largest number."""
     entries = contents.catalog.entries
     wrong: Mask = (entries["data_size"] == LARGEST) | (entries["resource_size"] == LARGEST)
     return wrong
@@ -475,11 +475,11 @@ _OF_ENTRIES: Final = (
     ("extent-outside", _wrong_extents, "have extents that leave the volume"),
     ("fork-size-differs", _wrong_sizes, "have forks that count other blocks than their extents hold"),
 )
-"""Findings of a scan about files and folders: code, which entries it is true of, and the words."""
+"""Findings of a scan about files and folders: code, function that marks the entries, and message."""
 
 
 def _report_nodes(volume: Volume, tree: Tree, code: str, nodes: I64, message: str) -> None:
-    """Report nodes, at the first one."""
+    """Report nodes in a single finding at the first one."""
     if len(nodes):
         node = int(nodes[0])
         node_log(volume, tree.file, node).add(code, "warning", f"{len(nodes):,} {message}")

@@ -93,7 +93,7 @@ class Driver(Struct, frozen=True, kw_only=True):
     hard_link_type_unknown: bool = False
     # whether each leaf links to the next, so that a listing that continues reads no index node
     leaves_are_chained: bool = False
-    page_bytes: int = 0  # size of a cache page shared by small nodes; 0 where each node is cached separately
+    page_bytes: int = 0  # size of a cache page shared by small nodes; 0 if each node is cached separately
     node_cache_bytes: int | None = None  # part of the host's memory available to nodes; None for all of it
     # locator_cause, extents_cause: cause of the reads that look up the address of a node, or of file data
     locator_cause: str = "omap"
@@ -104,10 +104,10 @@ class Driver(Struct, frozen=True, kw_only=True):
     holds_last_piece: bool = False  # whether a metadata read is issued before the preceding piece is queued
     # whether the target of a symbolic link is an extended attribute instead of the link's data
     links_are_attributes: bool = False
-    # type of the regions with one bit per block; each freed extent reads one of their pages; empty where freeing reads
+    # type of the regions with one bit per block; each freed extent reads one of their pages; empty if freeing reads
     # no such file
     bitmap_region: str = ""
-    # tree in which a freed extent is looked up by its address; empty where there is none
+    # tree in which a freed extent is looked up by its address; empty if there is none
     extents_tree: str = ""
     # returns the reads of the first change to a mounted volume
     first_write: Callable[[VolumeLayout], Sequence[FixedPlaces]] = no_places
@@ -178,18 +178,18 @@ class HostProfile(Struct, frozen=True):
     # memory segments of one data request: one per page, or one per block where blocks are smaller
     request_segments: int
     elevator: bool  # whether the requests of a window are sent in one pass of ascending addresses
-    # bytes read from a newly attached disk to find its partitions, before anything is mounted; 0 where this is omitted
+    # bytes read from a newly attached disk to find its partitions, before anything is mounted; 0 if this is omitted
     partition_scan_bytes: int
     scan_read_bytes: int  # request size of a scan of all nodes (`searchfs`)
     cache_bytes: int | None  # memory for cached reads, least recently used first out; None for unlimited
-    # share of what a cache with random replacement would retain that is still retained if `cache_bytes` is too small; 0
+    # if `cache_bytes` is too small: retained data as a share of those that a cache with random replacement retains; 0
     # for strict LRU, which retains nothing when everything is read again
     cache_keeps: float
     # files and directories whose names and attributes stay in memory, so that another look-up searches no tree; None
     # for unlimited. A listing of a directory reads its tree in any case.
     name_cache_entries: int | None
-    # share of what a cache with random replacement would retain that is still retained where there are too many names;
-    # 0 for strict LRU, which retains nothing when every name is looked up again
+    # if there are too many names: retained names as a share of those that a cache with random replacement retains; 0
+    # for strict LRU, which retains nothing when every name is looked up again
     name_cache_keeps: float
     threads: int  # threads that share the walk's host work; its reads are still sequential
     processors: int  # threads that can run at the same time

@@ -71,8 +71,9 @@ INDEX_BYTES: Final = SHORT_INDEX_BYTES + 33
 """Bytes of an index record: for a thread record's key, and for a key with a name."""
 
 LINUX: Final = Policy(
-    # fs/hfsplus/brec.c splits a full node in the middle, less two bytes per record (its half keeps their offsets as
-    # well), and removes only empty nodes. bitmap.c takes the first free block.
+    # fs/hfsplus/brec.c splits a full node in the middle, less two bytes for the offset of each record that stays. Half
+    # of the records stay, so this is one byte per record. It removes only empty nodes. bitmap.c takes the first free
+    # block.
     split_less=1,
     next_fit=False,
 )

@@ -393,7 +393,7 @@ class HfsplusProperties(Struct, frozen=True):
     """The properties of one host's HFS+ driver; see :data:`HOST_SOURCES` for the source of each value."""
 
     costs: Costs  # host time
-    # cache page of HFS+ metadata: nodes that share one are read together; 0 where each node is cached separately
+    # cache page of HFS+ metadata: nodes that share one are read together; 0 if each node is cached separately
     page_bytes: int
     hfs_node_cache_bytes: int | None  # memory for nodes; None for all memory of the host
     hfs_looks_up_thread: bool  # whether a new HFS+ inode is found through its thread record

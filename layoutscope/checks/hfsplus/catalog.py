@@ -474,7 +474,7 @@ def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entr
     folder, file = (np.uint8(kind) for kind in (CATALOG_TYPES.folder_thread, CATALOG_TYPES.file_thread))
 
     def compare(field: str, message: str, expected: NDArray[Any], found: NDArray[Any]) -> None:
-        """Report the threads in which a field differs; arrays of a row per thread are let go afterwards."""
+        """Report the threads in which a field differs; arrays with a row per thread are then released."""
         table.report(expected != found, message, field, expected=expected, found=found)
 
     compare(

@@ -730,7 +730,7 @@ def _is_lost(tree: Tree) -> Mask:
 
     The kind of the former does not matter, because the kind itself may be damaged.
     """
-    # Inferred nodes, placed only by their keys, may not be all that there were.
+    # Some of the inferred nodes, which were placed only by their keys, may be missing.
     return tree.nodes.damaged | tree.nodes.is_inferred | nodes_apart(tree.file, tree.nodes, tree.reach)
 
 

@@ -132,7 +132,7 @@ NO_FILE: Final = (0.0, 0.0)
 class ApfsVolume(AgingVolume):
     """An APFS volume between two cycles, with those of the three trees in `TREES` that were read."""
 
-    # next_oid, xid: the next id of a node, the last transaction
+    # next_oid, xid: the next node id, and the last transaction
     next_oid: int
     xid: int
     is_apart: bool  # whether nodes are in separate chunks, after all data

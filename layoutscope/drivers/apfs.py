@@ -68,7 +68,7 @@ def find_ephemeral_objects(layout: VolumeLayout) -> list[FixedPlaces]:
 
 
 def first_write(layout: VolumeLayout) -> list[FixedPlaces]:
-    """Read what the first transaction needs, as far as the volume shows it.
+    """Return the reads of the first transaction, as far as the volume shows them.
 
     linux-apfs-rw 0.3.0 ``transaction.c`` (apfs_transaction_start), ``spaceman.c`` (apfs_read_spaceman,
     apfs_spaceman_allocate_block): all ephemeral objects, then the internal pool's bitmap, the last chunk-info block,

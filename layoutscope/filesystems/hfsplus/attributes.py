@@ -50,7 +50,7 @@ RECORD_SIZES: Final = {
     int(_TYPES.fork_data): FORK.width,
     int(_TYPES.extents): EXTENTS.width,
 }
-"""Fixed parts of leaf records by their types, in bytes."""
+"""Sizes of the fixed parts of leaf records, by type, in bytes."""
 
 EXTENT_FIELDS: Final[dict[int, tuple[RecordType, tuple[RecordColumn, RecordColumn]]]] = {
     int(_TYPES.fork_data): (FORK, (FORK.the_fork.extents.start_block, FORK.the_fork.extents.num_blocks)),
@@ -66,7 +66,7 @@ _COMPRESSED_COLUMNS: Final = ("file_id", "node", "size")
 
 
 class AttributeLeaves(Struct):
-    """Leaf records of the attributes file; extents are kept in the order of decoding."""
+    """Leaf records of the attributes file; extents are kept in decoding order."""
 
     key_type: RecordType = KEY
     id_field: RecordColumn = KEY.file_id
@@ -78,7 +78,7 @@ class AttributeLeaves(Struct):
     num_owners: int = 0
 
     def decode(self, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode the leaf records of a batch; extents and compression headers are kept."""
+        """Decode the leaf records of a batch; keep extents and compression headers."""
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
         kind, is_sound = _types(buffer, data, stop)
@@ -146,10 +146,10 @@ class Attributes(Struct, frozen=True):
     """The content of the attributes file."""
 
     first_row: int  # row of its node 0 in the nodes table
-    # file_id, node: of every leaf record, in key order
+    # file_id, node: columns of all leaf records, in key order
     file_id: I64
     node: I64
-    # compressed_id, compressed_node, uncompressed_size: of every compression header
+    # compressed_id, compressed_node, uncompressed_size: columns of all compression headers
     compressed_id: I64
     compressed_node: I64
     uncompressed_size: I64

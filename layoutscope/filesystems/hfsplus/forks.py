@@ -1,4 +1,4 @@
-"""Forks: where the bytes of a file are on the volume; and the allocation file, which records the free blocks.
+"""Forks, which locate the bytes of a file on the volume, and the allocation file, which records the free blocks.
 
 TN1150, "Fork Data Structure", "Extents Overflow File" and "Allocation File". A fork is a list of extents. The first
 eight are in the volume header or the catalog record, the others in the extents-overflow file.

@@ -351,12 +351,12 @@ def read_list(journal: Journal, data: U8, start: int) -> BlockList | str:
         return "blocks exceed their list"
     if head["has_block_checksums"][0] and not _contents_match(data, sizes, starts, infos["cksum"][1:]):
         return "wrong checksum of a block"
-    # The first entry has no block: in place of a checksum it has the number of the transaction.
+    # The first entry has no block: its checksum field holds the number of the transaction.
     return BlockList(infos["bnum"][1:].astype(np.int64), sizes, starts, used, int(infos["cksum"][0]))
 
 
 def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) -> None:
-    """Report a block list; the buffer was unrolled, so that its place has to be wrapped again."""
+    """Report a block list; the buffer was unrolled, so its offset must be wrapped again."""
     at = journal.journal_offset
     if journal.header is not None:
         first, size = int(journal.header.len_header), int(journal.header.len_journal)

@@ -104,7 +104,7 @@ class Volume(Struct, frozen=True):
 
     @property
     def is_hfsx(self) -> bool:
-        """Whether the signature is that of HFSX."""
+        """Whether the volume has the signature of HFSX."""
         return self.header.signature == grammar.HfsplusVolume.Signature.hfsx
 
     def header_field(self, name: str) -> FindingLog:

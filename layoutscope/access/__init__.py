@@ -1,1 +1,1 @@
-"""What hosts touch on a volume: the terms that drivers of file systems and orders share."""
+"""The parts of a volume that hosts read: the terms shared by file-system drivers and workloads."""

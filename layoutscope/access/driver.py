@@ -1,7 +1,7 @@
-"""The model of a host's driver for one file system: the nodes it touches, and in which order.
+"""The model of a host's driver for one file system: which nodes it reads, and in which order.
 
-A file system describes it as data (:class:`Driver`) and two functions; the orders
-above (:mod:`layoutscope.walk`) know no file system.
+A file system describes its driver as data (:class:`Driver`) and as functions. The workloads in
+:mod:`layoutscope.walk` do not depend on the file system.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 Mounted: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32]]"
-"""What a mount reads: nodes that its searches end in (-1 for none), and nodes that it reads by themselves."""
+"""Reads of a mount: the nodes at which its searches end (-1 for none), and the nodes that it reads without a search."""
 
 
 def first_leaves(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
-    """Leaves in which listings start: that with a directory's first record in the order of the listing.
+    """Return the leaf in which each directory's listing starts: the one with its first record in listing order.
 
-    For an empty directory, the leaf where its first record would be, if the reader knows it, or that of its inode.
+    For an empty directory, return the leaf where its first record would be, if known, otherwise that of its inode.
     """
     if not len(entries):
         return np.full(len(descent), -1, np.int32)
@@ -46,12 +46,12 @@ def first_leaves(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
 
 
 def roots(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:  # noqa: ARG001  (others need all)
-    """Read the root of every tree at the mount, and search nothing."""
+    """Return the root of every tree as read at the mount, without any search."""
     return np.empty(0, np.int32), np.flatnonzero((nodes.parent < 0) & (nodes.level >= 0)).astype(np.int32)
 
 
 def mount_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:
-    """Read at the mount the roots of the trees alone."""
+    """Read only the roots of the trees at the mount."""
     _, read = roots(layout.facts, nodes, entries)
     return [(read, "index")]
 
@@ -62,7 +62,7 @@ def no_places(layout: VolumeLayout) -> list[FixedPlaces]:  # noqa: ARG001  (othe
 
 
 def check_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[FixedPlaces]:  # noqa: ARG001  (as others)
-    """Read every node once at a check, tree by tree, in key order from the root down."""
+    """Read every node once, tree by tree, in key order from the root down."""
     order = np.lexsort((nodes.key_rank, -nodes.level, nodes.tree))
     order = order[nodes.image_offset[order] >= 0]
     places = nodes.device[order], nodes.image_offset[order], nodes.size_bytes[order]
@@ -70,75 +70,76 @@ def check_by_nodes(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) 
 
 
 def compose_name(name: str, facts: VolumeFacts) -> str:
-    """Return what names compare by where nothing else is known: composed, and small where case does not count."""
+    """Return the default form in which names are compared: NFC, and lower case unless the volume is case-sensitive."""
     text = unicodedata.normalize("NFC", name)
     return text if facts.case_sensitive else text.lower()
 
 
 class Driver(Struct, frozen=True, kw_only=True):
-    """The properties of a driver; by default those of a file system without oddities."""
+    """The properties of a driver; the defaults describe a file system without oddities."""
 
     costs: Costs  # host time
-    # what a stat of a name searches, in order: causes, each that of an array of leaves of an `EntryTable`, `name_node`
+    # causes of the searches that a stat of a name makes, in order; each belongs to a leaf array of an `EntryTable`, as
+    # `name` to `name_node`
     searches: tuple[str, ...] = ("name", "inode")
-    # whether the record of a name holds its inode, so that a listing with attributes searches nothing more
+    # whether the record of a name holds its inode, so that a listing with attributes needs no further search
     inode_beside_name: bool = False
     lists_backwards: bool = False  # whether a directory is listed from its last record to its first
-    stops_at_valence: bool = False  # whether a listing ends after as many entries as the directory's record says
-    # whether a listing that goes on in a further buffer searches the entry that did not fit into the last one
+    stops_at_valence: bool = False  # whether a listing ends after the number of entries in the directory's record
+    # whether a listing that continues in another buffer searches for the entry that did not fit into the last one
     resumes_by_search: bool = False
-    hidden_names: tuple[str, ...] = ()  # directories of the root that a listing passes over
-    # whether a listing does not give the type of hard links, so they are always stat'ed
+    hidden_names: tuple[str, ...] = ()  # directories in the root that listings skip
+    # whether a listing omits the type of hard links, so that they always need a stat
     hard_link_type_unknown: bool = False
-    # whether a leaf leads to the next, so that a listing that goes on touches no index node
+    # whether each leaf links to the next, so that a listing that continues reads no index node
     leaves_are_chained: bool = False
-    page_bytes: int = 0  # cache page that small nodes share; 0 where nodes are cached by themselves
-    node_cache_bytes: int | None = None  # memory that nodes get from the host's; None for as much as there is
-    # locator_cause, extents_cause: cause of reads that look up the address of a node, and of file data
+    page_bytes: int = 0  # size of a cache page shared by small nodes; 0 if each node is cached separately
+    node_cache_bytes: int | None = None  # part of the host's memory available to nodes; None for all of it
+    # locator_cause, extents_cause: cause of the reads that look up the address of a node, or of file data
     locator_cause: str = "omap"
     extents_cause: str = "extents"
-    # whether the first extents of a file are in the main tree next to its inode and need no search
+    # whether the main tree stores a file's first extents next to its inode, so that they need no search
     inode_holds_extents: bool = False
-    reads_compressed: bool = False  # whether compressed files are read, and then from the fork that holds them packed
-    holds_last_piece: bool = False  # whether the piece before a read of metadata is not queued yet when that is made
-    # whether the target of a symbolic link is an extended attribute, and not the link's data
+    reads_compressed: bool = False  # whether compressed files are read, from the fork with the compressed data
+    holds_last_piece: bool = False  # whether a metadata read is issued before the preceding piece is queued
+    # whether the target of a symbolic link is an extended attribute instead of the link's data
     links_are_attributes: bool = False
-    # type of the regions with a bit for each block, a page of which is read for each extent that is freed; empty where
-    # freeing reads no such file
+    # type of the regions with one bit per block; each freed extent reads one of their pages; empty if freeing reads
+    # no such file
     bitmap_region: str = ""
-    # tree in which an extent that is freed is looked up by its address; empty where there is none
+    # tree in which a freed extent is looked up by its address; empty if there is none
     extents_tree: str = ""
-    # says what the first change of a mounted volume reads
+    # returns the reads of the first change to a mounted volume
     first_write: Callable[[VolumeLayout], Sequence[FixedPlaces]] = no_places
-    scans_by_number: bool = False  # whether `searchfs` reads the nodes of the main tree in the order of their numbers
-    # turns a name into what the file system compares of it; among ASCII letters case alone may not count
+    scans_by_number: bool = False  # whether `searchfs` reads the nodes of the main tree in order of node number
+    # converts a name to the form in which the file system compares it; among ASCII letters only case may be ignored
     compared_by: Callable[[str, VolumeFacts], str] = compose_name
-    # finds the leaf in which the listing of each directory starts
+    # finds the leaf in which each directory's listing starts
     listing_start: Callable[[EntryTable, Descent], NDArray[np.int32]] = first_leaves
-    mounted: Callable[[VolumeFacts, NodeTable, EntryTable], Mounted] = roots  # finds what the mount has read already
-    # says step by step what a mount reads
+    mounted: Callable[[VolumeFacts, NodeTable, EntryTable], Mounted] = roots  # finds the nodes read by the mount
+    # returns the reads of a mount, step by step
     mount: Callable[[VolumeLayout, NodeTable, EntryTable], Sequence[MountStep]] = mount_by_nodes
-    # says what the maker's checker reads of a sound volume, after its own cache
+    # returns the reads that the vendor's checker makes on a sound volume, after its own cache
     check: Callable[[VolumeLayout, NodeTable, EntryTable], Sequence[FixedPlaces]] = check_by_nodes
 
 
 class Costs(Struct, frozen=True):
     """Host time of one file system, in microseconds of one processor."""
 
-    list_us: float  # for each name that is listed
-    # besides, for each entry that is listed with its attributes: its inode is found, its attributes are handed out
+    list_us: float  # per listed name
+    # extra time per entry listed with its attributes: finding its inode and returning the attributes
     bulk_entry_us: float
-    stat_us: float  # for each look-up by a system call of its own, which the name cache may answer
-    search_us: float  # for each search of a tree from its root that a look-up or the start of a listing makes
-    node_us: float  # for each node that is read from the drive: checksum, byte order, set-up
-    # for each entry that is looked up and that no cache holds: what stands for it in memory is made
+    stat_us: float  # per look-up in a separate system call, which the name cache may answer
+    search_us: float  # per search of a tree from its root, for a look-up or the start of a listing
+    node_us: float  # per node read from the drive: checksum, byte order, set-up
+    # per entry that is looked up and is in no cache: creating its in-memory object
     vnode_us: float = 0.0
-    # processor time over work when several threads run at once, at least 1: waiting for the file system's locks in a
-    # busy loop. What the name cache answers takes none of them.
+    # processor time divided by work when several threads run at once, at least 1: threads spin on the file system's
+    # locks. Look-ups answered by the name cache take none of these locks.
     contention: float = 1.0
 
     def with_contention(self) -> Costs:
-        """Return what each costs while several threads run at once."""
+        """Return the costs while several threads run at once."""
         times = {name: cost * self.contention for name, cost in asdict(self).items() if name.endswith("_us")}
         return replace(self, **times)
 
@@ -155,50 +156,49 @@ P = TypeVar("P", bound=DriverProperties)
 
 
 class PlainProperties(Struct, frozen=True):
-    """Properties of a driver if only its costs are known."""
+    """Properties of a driver of which only the costs are known."""
 
     costs: Costs  # host time
 
 
 class HostProfile(Struct, frozen=True):
-    """How one host enumerates and reads. A file system describes what only its own driver does."""
+    """How one host lists and reads. Behaviour that only a file system's own driver has is described there."""
 
     name: str  # `linux` or `macos`
     node_read_bytes: int  # largest request for metadata; 0 reads whole nodes
-    listing_buffer_bytes: int  # names that a listing hands out before the program continues
-    listing_entry_bytes: int  # fixed part of an entry in that buffer: name and its end are added, then rounded up to 8
-    listing_dots_bytes: int  # share of `.` and `..` in the first buffer
-    # whether `fts` gets attributes with the names, so that only directories are stat'ed one by one
+    listing_buffer_bytes: int  # size of the buffer that a listing fills before the program continues
+    listing_entry_bytes: int  # fixed part of an entry in that buffer; the name and its end are added, rounded up to 8
+    listing_dots_bytes: int  # bytes that `.` and `..` take in the first buffer
+    # whether `fts` gets attributes with the names, so that only directories need a stat each
     listing_carries_attributes: bool
     reads_decmpfs_for_stat: bool  # whether the size of a compressed file is taken from its attribute
     read_ahead_bytes: int  # window in which file data are read
-    optimal_read_bytes: int  # largest window for a single read that is longer than the usual one
-    random_read_ahead: bool  # whether reads that follow cached pages are taken for a stream
-    # memory segments of one request for data: a page takes one, or each block where blocks are smaller
+    optimal_read_bytes: int  # largest window for a single read longer than the usual window
+    random_read_ahead: bool  # whether reads that follow cached pages count as a stream
+    # memory segments of one data request: one per page, or one per block where blocks are smaller
     request_segments: int
-    elevator: bool  # whether the requests of a window are sent in one upward sweep
-    # what is read of a disk that appears, to see how it is divided, before anything of it is mounted; 0 where that is
-    # left out
+    elevator: bool  # whether the requests of a window are sent in one pass of ascending addresses
+    # bytes read from a newly attached disk to find its partitions, before anything is mounted; 0 if this is omitted
     partition_scan_bytes: int
     scan_read_bytes: int  # request size of a scan of all nodes (`searchfs`)
-    cache_bytes: int | None  # memory for what is read, least recently used first out; None for unlimited
-    # how much of what a cache that drops at random would keep is kept besides, where `cache_bytes` are too few: 0 where
-    # the least recently used goes first, and nothing is left when all is read again
+    cache_bytes: int | None  # memory for cached reads, least recently used first out; None for unlimited
+    # if `cache_bytes` is too small: retained data as a share of those that a cache with random replacement retains; 0
+    # for strict LRU, which retains nothing when everything is read again
     cache_keeps: float
-    # files and directories whose names and attributes stay in memory, so that looking one up again searches no tree;
-    # None for unlimited. A listing of a directory reads its tree in any case.
+    # files and directories whose names and attributes stay in memory, so that another look-up searches no tree; None
+    # for unlimited. A listing of a directory reads its tree in any case.
     name_cache_entries: int | None
-    # how much of what a cache that drops names at random would keep is kept where the names are too many: 0 where the
-    # least recently used goes first, and nothing is left when all are asked for again
+    # if there are too many names: retained names as a share of those that a cache with random replacement retains; 0
+    # for strict LRU, which retains nothing when every name is looked up again
     name_cache_keeps: float
-    threads: int  # threads that share the walk's host work; its reads come one after the other all the same
+    threads: int  # threads that share the walk's host work; its reads are still sequential
     processors: int  # threads that can run at the same time
-    # by file system, properties of its driver that differ from the file system's values for this host
+    # properties of file systems' drivers that differ from the usual values for this host, by file system
     own: Mapping[str, DriverProperties] = field(default_factory=dict)
 
     @property
     def parallel_threads(self) -> int:
-        """How many of the threads run at the same time."""
+        """Number of threads that run at the same time."""
         return min(self.threads, self.processors)
 
     def properties_of(self, filesystem: str, usual: Mapping[str, P]) -> P:
@@ -207,21 +207,21 @@ class HostProfile(Struct, frozen=True):
 
 
 class Model(Struct, frozen=True):
-    """One layout as one host sees it."""
+    """One layout as seen by one host."""
 
     layout: VolumeLayout  # the tables
-    host: HostProfile  # who walks
-    driver: Driver  # what it does on this file system
+    host: HostProfile  # the host that walks the layout
+    driver: Driver  # the host's driver for this file system
     main_tree: str  # the tree with names and inodes
     nodes: NodeTable
     entries: EntryTable  # its entries in the host's listing order
-    # whether the name cache answers every look-up, as it does when a workload that fits into it is done again
+    # whether the name cache answers every look-up, as when a workload that fits into it is repeated
     names_are_cached: bool = False
-    # directories in the order of walks that were asked for, by where they start, and the entries that they are of
+    # orders of walks that were already computed, with the entries used, by the directory in which they start
     descents: dict[int, tuple[EntryTable, Descent]] = field(default_factory=dict)
 
     def descend(self, start_id: int) -> Descent:
-        """Order the directories under one directory, as :func:`descend` does; once for all walks."""
+        """Order the directories under one directory, as :func:`descend` does, and keep the order for further walks."""
         entries, found = self.descents.get(start_id, (None, None))
         if found is None or entries is not self.entries:
             found = descend(self.entries, start_id)
@@ -230,22 +230,22 @@ class Model(Struct, frozen=True):
 
     @property
     def costs(self) -> Costs:
-        """Host time of this file system, as the host's threads leave it."""
+        """Host time of this file system, including contention between the host's threads."""
         alone = self.driver.costs
         return alone.with_contention() if self.host.parallel_threads > 1 else alone
 
     @property
     def node_cache_bytes(self) -> int | None:
-        """Memory for nodes, the least recently used first out; None if all of them fit."""
+        """Memory for nodes, the least recently used first out; None if all nodes fit."""
         rooms = [room for room in (self.host.cache_bytes, self.driver.node_cache_bytes) if room is not None]
         room = min(rooms, default=None)
-        # Large volumes are walked far more quickly where nothing can be dropped.
+        # Walks of large volumes are far faster if no node can be evicted.
         is_enough = self.host.cache_bytes is None and int(self.nodes.size_bytes.sum()) <= (room or 0)
         return None if is_enough else room
 
     @property
     def main_tree_code(self) -> int:
-        """Code of the tree with names and inodes among those of the nodes, -1 if there is none."""
+        """Index of the tree with names and inodes among the trees of the nodes, -1 if there is none."""
         return self.nodes.tree_code(self.main_tree)
 
 
@@ -253,12 +253,12 @@ class Descent(Struct, frozen=True):
     """Directories in the order of the walk; arrays of shape (n_directories,)."""
 
     directory_id: NDArray[np.uint64]  # CNID or oid
-    entry: NDArray[np.int64]  # their own entries in the table, -1 for a start that has none
-    # first, count: their entries in the table
+    entry: NDArray[np.int64]  # rows of their own entries in the table, -1 for a start without one
+    # first, count: range of the entries that each directory contains
     first: NDArray[np.int64]
     count: NDArray[np.int64]
-    turn: NDArray[np.int64]  # place among all entries of the walk, files included, in depth-first order
-    under: NDArray[np.int64]  # entries anywhere below
+    turn: NDArray[np.int64]  # position among all entries of the walk, including files, in depth-first order
+    under: NDArray[np.int64]  # number of entries at any depth below
 
     def __len__(self) -> int:
         return len(self.entry)
@@ -270,9 +270,9 @@ class Descent(Struct, frozen=True):
 
 
 def descend(entries: EntryTable, start_id: int) -> Descent:
-    """Order the directories under one directory, itself first.
+    """Order the directories under one directory, starting with that directory itself.
 
-    A directory that is met twice (a loop in a damaged volume) is walked once.
+    A directory that is reached twice (a loop in a damaged volume) is walked once.
     """
     levels = _levels(entries, start_id)
     entry, _, first, count = (np.concatenate(column) for column in zip(*levels, strict=True))
@@ -287,7 +287,7 @@ def descend(entries: EntryTable, start_id: int) -> Descent:
 
 
 def turns_of(descent: Descent, n_entries: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return every entry that the walk lists, directory by directory, and its depth-first place."""
+    """Return every entry that the walk lists, directory by directory, and its depth-first position."""
     below = np.zeros(n_entries + 1, np.int64)
     known = descent.entry >= 0
     below[descent.entry[known]] = descent.under[known]
@@ -299,14 +299,14 @@ def turns_of(descent: Descent, n_entries: int) -> tuple[NDArray[np.int64], NDArr
 
 
 def entry_of(entries: EntryTable, file_id: int) -> int:
-    """Return the first entry of a file or directory, -1 where it has none."""
+    """Return the first entry of a file or directory, -1 if it has none."""
     found = np.flatnonzero(entries.file_id == np.uint64(file_id))
     return int(found[0]) if len(found) else -1
 
 
 _Level: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]"
-"""Directories at one depth: their entries, their parents' places in the level above, where their own entries begin, and
-how many these are."""
+"""Directories at one depth: their entries, their parents' positions in the level above, the starts of their own entries
+and the numbers of these."""
 
 
 def _levels(entries: EntryTable, start_id: int) -> list[_Level]:
@@ -316,7 +316,7 @@ def _levels(entries: EntryTable, start_id: int) -> list[_Level]:
     begins, counts = entries.group_start[:-1][order], np.diff(entries.group_start)[order]
 
     def find_group(wanted: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where the entries of directories begin and how many they are; none where there are none."""
+        """Return the start and the number of each directory's entries, both 0 if it has none."""
         if not len(ids):
             return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
         place = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
@@ -340,7 +340,7 @@ def _levels(entries: EntryTable, start_id: int) -> list[_Level]:
 
 
 def _turns(levels: list[_Level], under: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Depth-first places: after the parent, its earlier entries and all that is under them."""
+    """Return depth-first positions: each entry follows its parent, its earlier siblings and everything below those."""
     turns = [np.zeros(1, np.int64)]
     for (_, _, begin, _), (entry, parent, _, _), extra in zip(levels, levels[1:], under[1:], strict=False):
         before = starts_of(extra)
@@ -351,7 +351,7 @@ def _turns(levels: list[_Level], under: list[NDArray[np.int64]]) -> NDArray[np.i
 
 
 def _entries_under(levels: list[_Level]) -> list[NDArray[np.int64]]:
-    """Entries anywhere under each directory, level by level from the top."""
+    """Count the entries at any depth under each directory, level by level from the top."""
     under = [count.copy() for _, _, _, count in levels]
     for depth in range(len(levels) - 1, 0, -1):
         _, parent, _, _ = levels[depth]

@@ -32,16 +32,16 @@ class EntryTable(Struct, frozen=True):
     # parent_id, file_id: the directory and the file (CNID or inode number)
     parent_id: NDArray[np.uint64]
     file_id: NDArray[np.uint64]
-    # is_directory, is_file, is_symlink: what can be descended into, what has data to read, and what has a target
+    # is_directory, is_file, is_symlink: entries that can be descended into, that have data to read, that have a target
     is_directory: NDArray[np.bool_]
     is_file: NDArray[np.bool_]
     is_symlink: NDArray[np.bool_]
-    is_hidden: NDArray[np.bool_]  # private directories that a listing passes over
+    is_hidden: NDArray[np.bool_]  # private directories that listings skip
     # is_hard_link, is_compressed: flags of the entry
     is_hard_link: NDArray[np.bool_]
     is_compressed: NDArray[np.bool_]
-    # name_node, inode_node, thread_node, xattr_node, dstream_node, listing_node, listing_end_node: leaves with its
-    # records, as nodes of a `NodeTable`; -1 for none
+    # name_node, inode_node, thread_node, xattr_node, dstream_node, listing_node, listing_end_node: leaves that hold the
+    # entry's records, as nodes of a `NodeTable`; -1 for none
     name_node: NDArray[np.int32]
     inode_node: NDArray[np.int32]
     thread_node: NDArray[np.int32]
@@ -49,19 +49,19 @@ class EntryTable(Struct, frozen=True):
     dstream_node: NDArray[np.int32]
     listing_node: NDArray[np.int32]
     listing_end_node: NDArray[np.int32]
-    valence: NDArray[np.int64]  # entries of a directory as its record says, -1 where unknown
+    valence: NDArray[np.int64]  # number of entries according to the directory's record, -1 if unknown
     size_bytes: NDArray[np.int64]  # logical size
-    group_id: NDArray[np.uint64]  # directories that have entries, in the order of `group_start`
+    group_id: NDArray[np.uint64]  # directories with entries, in the order of `group_start`
     group_start: NDArray[np.int64]  # their first entries
     backwards: bool  # whether the directories are listed from their last record to the first
-    stored_names: TextColumn  # names in the order of the table of the layout
-    order: slice | NDArray[np.int64]  # brings that order into this one
+    stored_names: TextColumn  # names in the order of the layout's table
+    order: slice | NDArray[np.int64]  # converts that order into listing order
 
     def __len__(self) -> int:
         return len(self.file_id)
 
     def chosen(self, places: NDArray[np.int64]) -> EntryTable:
-        """Return a table of some entries, whose names stay with the whole."""
+        """Return a table of some entries; their names stay in the whole table's column."""
         arrays = {name: getattr(self, name)[places] for name in BY_ENTRY}
         start = _group_starts(arrays["parent_id"])
         return replace(
@@ -73,7 +73,7 @@ class EntryTable(Struct, frozen=True):
         )
 
     def names(self, places: slice | NDArray[np.int64] = slice(None)) -> TextColumn:
-        """Return names in listing order."""
+        """Return the names of entries in listing order."""
         return self.stored_names.take(np.arange(len(self))[self.order][places])
 
 
@@ -82,13 +82,13 @@ BY_ENTRY: Final = (
     "name_node", "inode_node", "thread_node", "xattr_node", "dstream_node", "listing_node", "listing_end_node",
     "valence", "size_bytes",
 )  # fmt: skip
-"""Arrays of an :class:`EntryTable` that have a value for each entry."""
+"""Arrays of an :class:`EntryTable` with one value per entry."""
 
 
 def entry_table(
     layout: VolumeLayout, nodes: NodeTable, *, backwards: bool = False, hidden_names: tuple[str, ...] = ()
 ) -> EntryTable:
-    """Read the table of entries into arrays."""
+    """Read the layout's table of entries into arrays."""
     table = layout.columns("entries")
     order = _listing_order(table, backwards=backwards)
     flags = table["flags"].filled(0)[order]
@@ -127,12 +127,12 @@ LEAVES: Final = {
 
 
 def _leaves(table: Table, nodes: NodeTable) -> dict[str, NDArray[np.int32]]:
-    """Nodes of each column of leaves; columns of the same numbers, or of none, are one array."""
+    """Return the nodes for each column of leaves; columns with the same rows, or with none, share one array."""
     made: dict[int | None, NDArray[np.int32]] = {}
     leaves: dict[str, NDArray[np.int32]] = {}
     for name, wanted in LEAVES.items():
         column = table[wanted]
-        # What is known of equal rows may differ, unless all of them are.
+        # Columns with equal rows may differ in which rows are known, unless all of them are.
         key = None if not column.is_known.any() else id(column.data) if column.known is None else id(column)
         leaves[name] = made[key] = made[key] if key in made else nodes.nodes_of(column)
     return leaves
@@ -142,8 +142,8 @@ def _find_hidden(layout: VolumeLayout, names: tuple[str, ...]) -> NDArray[np.boo
     table = layout.columns("entries")
     if not names:
         return np.zeros(len(table), bool)
-    # Linux's driver leaves the private directory of hard links out of the root's listing (its dir.c),
-    # and nowhere else is one of that name.
+    # Linux's driver omits the private directory of hard links from the root's listing (its dir.c).
+    # No other directory has one of that name.
     hidden: NDArray[np.bool_] = (table["parent_id"].data == ROOT_ID) & table["kind"].equals("directory")
     places = np.flatnonzero(hidden)
     hidden[places] = [name in names for name in table.texts("name").take(places).to_list()]
@@ -170,37 +170,37 @@ def _group_starts(parent_id: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def listing_sizes(table: EntryTable, entries: slice, fixed_bytes: int) -> NDArray[np.int64]:
-    """Bytes that each of some entries takes in a listing's buffer; Linux hands names out composed."""
+    """Return the bytes of each entry in a listing's buffer; Linux returns names in composed form."""
     return pad_to_8(name_bytes(table, entries), fixed_bytes)
 
 
 def name_bytes(table: EntryTable, entries: slice = slice(None)) -> NDArray[np.int64]:
-    """Return the lengths in UTF-8 of names as Linux hands them out, of some entries in listing order."""
+    """Return the UTF-8 lengths of the names of some entries, in listing order, as Linux returns them."""
     places = np.arange(len(table))[table.order][entries]
     names = table.stored_names.take(places)
     if names.is_ascii():
         return _lengths(names)
-    # The disk has é as two characters, of three bytes in UTF-8; the driver joins them before it hands them out
-    # (its unicode.c), so that more names fit into a buffer than their stored lengths say.
-    # No text of ASCII changes; of the others there are few.
+    # HFS+ stores é as two characters, three bytes in UTF-8. The driver composes them for listings (its unicode.c), so
+    # more names fit into a buffer than their stored lengths suggest.
+    # ASCII names do not change, and few names are not ASCII.
     lengths, others = _lengths(names), np.flatnonzero(names.num_chars() != names.lengths())
     lengths[others] = table.stored_names.composed_lengths(places[others])
     return lengths
 
 
 def stored_sizes(table: EntryTable, fixed_bytes: int) -> NDArray[np.int64]:
-    """As :func:`listing_sizes` for all entries, with names as they are stored: never less, and quicker."""
+    """Return :func:`listing_sizes` of all entries from the stored names: faster, and never less."""
     return pad_to_8(_lengths(table.stored_names)[table.order], fixed_bytes)
 
 
 def pad_to_8(name_bytes: NDArray[np.int64], fixed_bytes: int) -> NDArray[np.int64]:
-    """Fixed part, name and one byte for its end, rounded up to 8."""
-    # getdents64 ends a name with a zero byte, and begins the next record at a multiple of eight.
+    """Add a terminating byte to the fixed part and the name, and round the sum up to 8."""
+    # getdents64 ends a name with a zero byte, and starts the next record at a multiple of eight.
     return (fixed_bytes + name_bytes + 1 + 7) // 8 * 8
 
 
 UNKNOWN_BYTES: Final = 20
-"""What a name that was left out of a capture counts."""
+"""Assumed length of a name that was left out of a capture."""
 
 
 def _lengths(names: TextColumn) -> NDArray[np.int64]:
@@ -208,57 +208,57 @@ def _lengths(names: TextColumn) -> NDArray[np.int64]:
 
 
 MAX_PATH_BYTES: Final = 4094
-"""Longest path that is spelled in full; a list puts a dot before it, Linux a zero after it (PATH_MAX, 4,096)."""
+"""Longest path that is spelled in full; a list prepends a dot, Linux appends a zero byte (PATH_MAX, 4,096)."""
 
 END_BYTES: Final = 1000
-"""What is kept of the end of a longer path."""
+"""Bytes kept from the end of a longer path."""
 
 MAX_KNOWN_BYTES: Final = 8 << 20
-"""Paths of directories that are kept for the next entries."""
+"""Size limit of the cache of directory paths that later entries reuse."""
 
 NAME, LENGTH, LOST = "name", "length", "lost"
-"""Flaws of a path: a name that cannot be part of one, too many bytes, no way from the root."""
+"""Flaws of a path: a name that cannot be a component, too many bytes, no connection to the root."""
 
 _ESCAPED: Final = re.compile(r"[/\0]|\\(?=u00(?:2[ef]|00|5c))")
 
 
 def path_component(name: str) -> str:
-    r"""Spell a name so that it is one component of a path, and no other name is spelled the same.
+    r"""Spell a name as a single path component that differs from the spelling of every other name.
 
     >>> path_component("a/b"), path_component(".."), path_component("a..b")
     ('a\\u002fb', '\\u002e\\u002e', 'a..b')
     """
     if name in (".", ".."):
         return name.replace(".", r"\u002e")
-    # A backslash before what looks like one of these escapes is escaped itself.
+    # A backslash that precedes text like one of these escapes is escaped itself.
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", name)
 
 
 def can_be_component(name: str) -> bool:
-    """Whether a path can hold a name."""
+    """Return whether a path can contain a name."""
     return name not in ("", ".", "..") and "/" not in name and "\0" not in name
 
 
 class SpelledPath(NamedTuple):
-    """A path for people, and what is wrong with it."""
+    """A path for display, and its flaw if it has one."""
 
     # from the root of the volume. `<17>/a` is in a directory that cannot be reached from the root; `…/<17>/a` is the
-    # end of a path that is too long, from directory 17 on.
+    # end of a path that is too long, starting at directory 17.
     text: str
-    flaw: str  # `NAME`, `LENGTH` or `LOST`; empty for a path that other programs can take
+    flaw: str  # `NAME`, `LENGTH` or `LOST`; empty for a path that other programs accept
 
     def to_bytes(self) -> bytes:
-        """Return the path as the volume has it, which is only meant of one without a flaw."""
+        """Return the path as stored on the volume; valid only for a path without a flaw."""
         return self.text.replace(r"\u005c", "\\").encode("utf-8", "surrogatepass")
 
 
 class Paths:
-    """Spells paths of a volume one by one; each costs as many steps as it has components, and has a bounded length."""
+    """Spells paths of a volume one by one; the cost is the number of components, and the length is bounded."""
 
     def __init__(self, layout: VolumeLayout) -> None:
         entries = layout.columns("entries")
         folders = entries.take(entries["kind"].equals("directory") & (entries["file_id"].data != ROOT_ID))
-        # If several entries name a directory (damage, links to directories), the first one counts.
+        # If several entries name a directory (damage, links to directories), the first one is used.
         ids, first = np.unique(folders["file_id"].data, return_index=True)
         folders = folders.take(first)
         numbers, names = ids.tolist(), folders.texts("name").to_list()
@@ -283,7 +283,7 @@ class Paths:
         self._known_bytes = 0
 
     def folder(self, number: int) -> SpelledPath:
-        """Spell the path of a directory; that of the root is ``/``."""
+        """Spell the path of a directory; the root is ``/``."""
         if number == ROOT_ID:
             return SpelledPath("/", "")
         place = self._place.get(number)
@@ -294,7 +294,7 @@ class Paths:
         return SpelledPath(self._end("", place) if is_long else self._whole(place), flaw)
 
     def entry(self, file_id: int, parent_id: int, name: str | None) -> SpelledPath:
-        """Spell the path of a name in a directory; that of the root, whatever it is called, is ``/``."""
+        """Spell the path of a name in a directory; the root is ``/``, whatever its name is."""
         if file_id == ROOT_ID:
             return SpelledPath("/", "")
         own = _component(name, file_id)
@@ -310,7 +310,7 @@ class Paths:
         return SpelledPath(f"{self._whole(place)}/{own}", flaw)
 
     def _top(self, place: int) -> str:
-        """Prefix of the path of a directory without a parent: nothing for the root, else a number."""
+        """Return the prefix of paths under a directory without a parent: empty for the root, else a number."""
         if self._above[place] >= 0:
             return ""
         if self._is_ring[place]:
@@ -319,7 +319,7 @@ class Paths:
         return "" if parent == ROOT_ID else f"<{parent}>"
 
     def _whole(self, place: int) -> str:
-        """Spell a path from its top on, from the nearest directory that is known."""
+        """Spell a whole path, starting at the nearest directory whose path is already known."""
         names: list[str] = []
         at = place
         while at >= 0 and at not in self._known:
@@ -338,7 +338,7 @@ class Paths:
         return text
 
     def _end(self, text: str, place: int) -> str:
-        """Spell the end of a path whose last part is `text`, from a directory on that its number stands for."""
+        """Spell the end of a path whose last part is `text`, starting at a directory given by its number."""
         parts, size = [text], _num_bytes(text)
         while (size := size + 1 + _num_bytes(self._names[place])) <= END_BYTES and self._above[place] >= 0:
             parts.append(f"/{self._names[place]}")
@@ -347,7 +347,7 @@ class Paths:
 
 
 def volume_folders(layouts: Sequence[VolumeLayout]) -> list[str]:
-    """Name a folder for each of several volumes, as the paths of all of them begin; empty where there is one alone."""
+    """Return a top folder per volume, the start of all its paths; empty for a single volume."""
     if len(layouts) == 1:
         return [""]
     names = [f"/{path_component(each.facts.name) or f'volume {each.facts.volume or 1}'}" for each in layouts]
@@ -367,18 +367,18 @@ def _num_bytes(text: str) -> int:
 
 
 def _ring(above: I64) -> Mask:
-    """Return which directories contain themselves, through damage."""
-    steps = np.append(above, -1)  # -1 stands for the last place, too: what has no parent stays there
+    """Mark the directories that contain themselves because of damage."""
+    steps = np.append(above, -1)  # -1 also indexes the last element, so a directory without a parent stays there
     for _ in range(len(above).bit_length()):
         steps = steps[steps]
-    # As many steps up as there are directories end on a ring, and come to each directory of it.
+    # After as many steps up as there are directories, every path is on a ring, and each directory of a ring is reached.
     found = np.zeros(len(above), np.bool_)
     found[steps[steps >= 0]] = True
     return found
 
 
 def _sum_to_tops(above: I64, sizes: I64, *marks: Mask) -> tuple[I64, list[Mask]]:
-    """Add up sizes on the way from each directory to its top, and return where any on that way is marked."""
+    """Sum the sizes from each directory up to its top, and mark it if any directory on that path is marked."""
     steps, total = np.append(above, -1), np.append(sizes, 0)
     told = [np.append(mark, False) for mark in marks]
     while (steps[:-1] >= 0).any():
@@ -392,21 +392,21 @@ NO_NODE = np.int32(-1)
 
 
 class NodeTable(Struct, frozen=True):
-    """Nodes of one layout; arrays of shape (n_nodes,) unless they say otherwise."""
+    """Nodes of one layout; arrays of shape (n_nodes,) unless stated otherwise."""
 
-    # node of each row of the table; -1 where there is none. The last element stands for null.
+    # node of each table row; -1 if there is none. The last element represents null.
     of_row: NDArray[np.int32]
     parent: NDArray[np.int32]  # index node that points here, -1 at roots
     mapper: NDArray[np.int32]  # node that maps the address of this one, or -1
     tree: NDArray[np.uint8]  # index into `trees`
-    # 0 at the leaf, -1 for header, map and free nodes, and for damaged and unread ones that no walk reads
+    # 0 at the leaf; -1 for header, map and free nodes, and for damaged and unread nodes, which no walk reads
     level: NDArray[np.int16]
     node_id: NDArray[np.int64]  # node number or oid
-    key_rank: NDArray[np.int64]  # place in key order in its tree and level
+    key_rank: NDArray[np.int64]  # position in key order within its tree and level
     is_header: NDArray[np.bool_]  # header nodes
-    is_own: NDArray[np.bool_]  # nodes of this view: neither held by snapshots alone nor stale
+    is_own: NDArray[np.bool_]  # nodes of this view: neither stale nor held only by snapshots
     device: NDArray[np.uint8]  # image of a Fusion set
-    # image_offset, size_bytes: where the node starts and its size
+    # image_offset, size_bytes: start and size of the node
     image_offset: NDArray[np.int64]
     size_bytes: NDArray[np.int64]
     trees: tuple[str, ...]  # names of the trees
@@ -415,30 +415,30 @@ class NodeTable(Struct, frozen=True):
         return len(self.parent)
 
     def nodes_of(self, column: Values) -> NDArray[np.int32]:
-        """Turn a column of rows into nodes; null and unknown rows become -1."""
+        """Convert a column of rows into nodes; null and unknown rows become -1."""
         if column.known is not None and not column.known.any():
             return np.full(len(column), NO_NODE)
         found: NDArray[np.int32] = self.of_row.take(column.filled(len(self.of_row) - 1), mode="clip")
         return found
 
     def leaves(self, tree: int) -> NDArray[np.int64]:
-        """Return the leaves of a tree as this view has it, by its code, in the order of their keys."""
+        """Return the leaves of a tree in this view, in key order."""
         own = np.flatnonzero((self.tree == tree) & (self.level == 0) & self.is_own)
         return own[order_of(self.key_rank[own])]
 
     def is_moved(self, other: NodeTable) -> bool:
-        """Decide whether these are the nodes of another table at other places."""
+        """Return whether both tables describe the same nodes, perhaps at other places."""
         others = set(self.__struct_fields__) - {"device", "image_offset", "trees"}
         same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in others)
         return self.trees == other.trees and all(same)
 
     def tree_code(self, name: str) -> int:
-        """Return the code of a tree, -1 where the layout has none of that name."""
+        """Return the code of a tree, -1 if the layout has no tree of that name."""
         return self.trees.index(name) if name in self.trees else -1
 
 
 def node_table(layout: VolumeLayout) -> NodeTable:
-    """Read the table of nodes into arrays."""
+    """Read the layout's table of nodes into arrays."""
     nodes = layout.columns("nodes")
     rows = nodes["row"].data
     of_row = np.full(int(rows.max(initial=0)) + 2, NO_NODE, np.int32)
@@ -465,8 +465,8 @@ def node_table(layout: VolumeLayout) -> NodeTable:
 
 
 def _add_relations(table: NodeTable, layout: VolumeLayout) -> NodeTable:
-    """Add what each node hangs on; relations that no sound tree has are left out."""
-    # Damage may make a child of its own parent, or a map locate itself: walks follow both without end.
+    """Add the parent and the mapping node of each node; relations that no sound tree has are omitted."""
+    # Damage may make a node a child of itself, or a map locate itself. Walks would follow both forever.
     nodes = layout.columns("nodes")
     parent = table.nodes_of(nodes["parent_row"])
     parent[~are_walked(nodes)] = NO_NODE

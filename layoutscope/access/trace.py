@@ -1,6 +1,6 @@
 """Access traces: the ordered reads of one workload, after the host's caches.
 
-An order (:mod:`layoutscope.walk`) makes them from tables, :mod:`layoutscope.drive` turns them into service time.
+Workloads (:mod:`layoutscope.walk`) make traces from tables; :mod:`layoutscope.drive` converts them into service time.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ DEVICE_SHIFT: Final = 56
 
 
 def place_of(device: NDArray[np.uint8] | int, offset: NDArray[Any]) -> NDArray[np.int64]:
-    """Return places on all images of a set as one number: no image comes near to 2**56 bytes."""
+    """Combine image and offset into one number per place; no image approaches 2**56 bytes."""
     return (np.asarray(device, np.int64) << DEVICE_SHIFT) + np.asarray(offset, np.int64)
 
 
 def device_and_offset(place: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the image of a set and the offset in it of each place (:func:`place_of`)."""
+    """Split places (:func:`place_of`) into image numbers and offsets in these images."""
     return (place >> DEVICE_SHIFT).astype(np.uint8), place & ((1 << DEVICE_SHIFT) - 1)
 
 
@@ -39,19 +39,19 @@ class AccessTrace(Displayed, Struct, frozen=True):
     """Reads in the order in which they reach the drive; all arrays have shape (n_reads,)."""
 
     device: NDArray[np.uint8]  # image of a Fusion set, 0 otherwise
-    # image_offset, length_bytes: what is read, in bytes from the start of the image
+    # image_offset, length_bytes: range that is read, in bytes from the start of the image
     image_offset: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
     cause: NDArray[np.uint8]  # index into `causes`: why the host reads this
-    tree: NDArray[np.uint8]  # index into `trees`: what is read
-    # the directory (CNID or oid) whose enumeration caused the read; 0 where there is none
+    tree: NDArray[np.uint8]  # index into `trees`: the tree that is read
+    # the directory (CNID or oid) whose enumeration caused the read; 0 if there is none
     directory_id: NDArray[np.uint64]
-    issuer: NDArray[np.uint16]  # the thread that asks
-    think_us: NDArray[np.float64]  # host time between the completion of the read before and this one, in microseconds
+    issuer: NDArray[np.uint16]  # the thread that issues the read
+    think_us: NDArray[np.float64]  # host time between the completion of the previous read and this one, in microseconds
     # causes, trees: names of the codes
     causes: tuple[str, ...] = ("read",)
     trees: tuple[str, ...] = ("data",)
-    after_us: float = 0.0  # host time after the last read: all of it where everything is cached
+    after_us: float = 0.0  # host time after the last read: the entire host time if everything is cached
 
     @property
     def host_us(self) -> float:
@@ -59,7 +59,7 @@ class AccessTrace(Displayed, Struct, frozen=True):
         return float(self.think_us.sum()) + self.after_us
 
     def scale_host_time(self, factor: float) -> AccessTrace:
-        """Return the same reads by a computer that takes so many times as long between them."""
+        """Return the same reads from a host whose times between them are scaled by a factor."""
         return replace(self, think_us=self.think_us * factor, after_us=self.after_us * factor)
 
     def __len__(self) -> int:
@@ -78,7 +78,7 @@ class AccessTrace(Displayed, Struct, frozen=True):
         *,
         think_us: float = 0.0,
     ) -> AccessTrace:
-        """Make a trace of plain reads, for someone else's list of offsets and lengths in bytes."""
+        """Make a trace of plain reads from a list of offsets and lengths in bytes."""
         n = len(image_offset)
         return cls(
             device=np.zeros(n, np.uint8),
@@ -109,10 +109,10 @@ CAUSES: Final = (
     "structure",
     "check",
 )
-"""Why the host reads: the search that begins a listing; the listing's next leaf; the search of a name, an inode, a
-thread record, a data-stream record, an extended attribute or extents; an index node on the way; a node that maps the
+"""Why the host reads: the search that begins a listing; the listing's next leaf; the search for a name, an inode, a
+thread record, a data-stream record, an extended attribute or extents; an index node on the path; a node that maps the
 address of another (object map, overflow tree); file data; a scan of all nodes; a structure that is not a node of a
-tree, such as a header, a checkpoint or a bitmap; a pass of a checker."""
+tree, such as a header, a checkpoint or a bitmap; a checker's pass."""
 
 CODE: Final = {name: np.uint8(code) for code, name in enumerate(CAUSES)}
 
@@ -120,10 +120,10 @@ CODE: Final = {name: np.uint8(code) for code, name in enumerate(CAUSES)}
 class Touches(Struct, frozen=True):
     """Leaves in the order in which they are needed; arrays of shape (n_touches,)."""
 
-    node: NDArray[np.int32]  # node; file data are numbered on after the nodes
+    node: NDArray[np.int32]  # node; file data have the numbers after those of the nodes
     cause: NDArray[np.uint8]  # index into `CAUSES`
     directory_id: NDArray[np.uint64]  # directory whose enumeration needs it
-    host_us: NDArray[np.float32]  # host time that is spent from this touch to the next
+    host_us: NDArray[np.float32]  # host time from this touch to the next
 
     def __len__(self) -> int:
         return len(self.node)
@@ -134,23 +134,23 @@ class Touches(Struct, frozen=True):
 
 
 def touches(
-    node: NDArray[np.int32],  # nodes that are needed; -1 for none
+    node: NDArray[np.int32],  # the nodes needed; -1 for none
     cause: str | NDArray[np.uint8],
     directory_id: NDArray[np.uint64],
     host_us: float = 0.0,
 ) -> Touches:
-    """Make touches of one cause and cost."""
+    """Make touches that share one cause and one cost."""
     causes = np.full(len(node), CODE[cause], np.uint8) if isinstance(cause, str) else cause
     return Touches(node, causes, directory_id, np.full(len(node), host_us, np.float32))
 
 
 def nothing() -> Touches:
-    """Return no touches."""
+    """Return an empty array of touches."""
     return touches(np.empty(0, np.int32), "list", np.empty(0, np.uint64))
 
 
 def concatenate(parts: Sequence[Touches]) -> Touches:
-    """Put touches one after the other; one part alone is not copied."""
+    """Concatenate touches; a single part is not copied."""
     parts = [part for part in parts if len(part)]
     if not parts:
         return nothing()
@@ -160,7 +160,7 @@ def concatenate(parts: Sequence[Touches]) -> Touches:
 
 
 def interleave_touches(parts: Sequence[Touches], places: Sequence[NDArray[np.int64]]) -> Touches:
-    """Lay touches out so that element j of part i comes to ``places[i][j]`` of the whole."""
+    """Interleave touches so that element j of part i is at ``places[i][j]`` of the result."""
     total = sum(len(part) for part in parts)
     whole = [np.empty(total, column.dtype) for column in _columns(nothing())]
     for part, place in zip(parts, places, strict=True):
@@ -175,7 +175,7 @@ MERGE_RUNS: Final = Kernel("merge_runs", "lllccC")
 def merge_alternating(
     first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
 ) -> Touches:
-    """Lay out touches that alternate: those of group 0 of both, then those of group 1 of both."""
+    """Interleave touches by groups: those of group 0 of both, then those of group 1 of both, and so on."""
     dtypes = [column.dtype for column in _columns(first)]
     parts = [list(map(np.ascontiguousarray, _columns(part), dtypes)) for part in (first, second)]
     whole = [np.empty(len(first) + len(second), dtype) for dtype in dtypes]
@@ -195,7 +195,7 @@ def columns(
     directory_id: NDArray[np.uint64],
     host_us: Sequence[float],
 ) -> Touches:
-    """Interleave searches: of each entry the first column's node, then the second's, …; nodes of -1 stay in place."""
+    """Interleave searches: for each entry the first column's node, then the second's, …; nodes of -1 are kept."""
     n = len(directory_id)
     return Touches(
         np.stack(nodes, axis=1).ravel() if n else np.empty(0, np.int32),
@@ -206,9 +206,9 @@ def columns(
 
 
 class FixedPlaces(Struct, frozen=True):
-    """Places that are read as they are, each with one request; arrays of shape (n,)."""
+    """Places that are each read with one request, unchanged; arrays of shape (n,)."""
 
-    kind: str  # what is there: a type of regions, or a tree
+    kind: str  # the content: a region type or a tree
     device: NDArray[np.uint8]  # image of a Fusion set
     # image_offset, length_bytes: the places
     image_offset: NDArray[np.int64]
@@ -218,7 +218,7 @@ class FixedPlaces(Struct, frozen=True):
         return len(self.image_offset)
 
     def cut(self, largest: int) -> FixedPlaces:
-        """Cut places into requests of at most so many bytes, each place from its own start."""
+        """Cut places into requests of at most the given size, each place from its own start."""
         count = -(-self.length_bytes // largest)
         source = np.repeat(np.arange(len(self)), count)
         nth = np.arange(len(source)) - np.repeat(np.cumsum(count) - count, count)
@@ -226,14 +226,14 @@ class FixedPlaces(Struct, frozen=True):
         return FixedPlaces(self.kind, self.device[source], self.image_offset[source] + nth * largest, length)
 
     def chosen(self, places: NDArray[np.bool_] | NDArray[np.int64] | slice) -> FixedPlaces:
-        """Return some of them."""
+        """Return the selected places."""
         return FixedPlaces(self.kind, self.device[places], self.image_offset[places], self.length_bytes[places])
 
 
 MountStep: TypeAlias = "FixedPlaces | tuple[NDArray[np.int32], str]"
-"""Places that are read, or nodes that searches end in (-1 for none) with a cause of `CAUSES`.
+"""Places that are read, or nodes at which searches end (-1 for none) with a cause of `CAUSES`.
 
-What leads to each such node is read first, and nothing twice."""
+The index and mapping nodes on the path to each such node are read first; nothing is read twice."""
 
 
 def group_by_kind(
@@ -243,7 +243,7 @@ def group_by_kind(
     image_offset: NDArray[np.int64],
     length_bytes: NDArray[np.int64],
 ) -> list[FixedPlaces]:
-    """Make runs of one kind each of reads in their order."""
+    """Group consecutive reads of the same kind, keeping their order."""
     begins = np.flatnonzero(np.diff(kind.astype(np.int64), prepend=-1) != 0).tolist()
     return [
         FixedPlaces(kinds[kind[at]], device[at:end], image_offset[at:end], length_bytes[at:end])
@@ -252,12 +252,12 @@ def group_by_kind(
 
 
 def make_fixed_place(kind: str, image_offset: int, length_bytes: int) -> FixedPlaces:
-    """Make a step of one place."""
+    """Return a single place to read."""
     return FixedPlaces(kind, np.zeros(1, np.uint8), np.array([image_offset]), np.array([length_bytes]))
 
 
 def regions_of(layout: VolumeLayout | None, kind: str, wanted: Callable[[str], bool] | None = None) -> FixedPlaces:
-    """Find the regions of one type, in the order of their addresses; none where there is no layout."""
+    """Find the regions of one type in address order; return none if there is no layout."""
     if layout is None:
         none = np.empty(0, np.int64)
         return FixedPlaces(kind, none.astype(np.uint8), none, none)

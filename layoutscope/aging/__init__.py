@@ -1,1 +1,1 @@
-"""How a volume's layout ages: models of allocation on the tables of the volume as it is."""
+"""How a volume's layout ages: models of block allocation, starting from the volume's current tables."""

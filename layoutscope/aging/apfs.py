@@ -1,8 +1,8 @@
-"""APFS as it ages: three trees whose nodes are rewritten by every transaction that changes them.
+"""Aging of APFS: three trees whose nodes are rewritten by every transaction that changes them.
 
-The file-system tree holds names, inodes and extents; the object map holds the places of its nodes; the extent
-references hold the owners of blocks. In all three, each changed node gets another block, and the old one is free after
-the transaction.
+The file-system tree holds names, inodes and extents. The object map holds the addresses of its nodes. The extent
+references hold the owners of blocks. In all three trees, each changed node moves to another block, and the old block is
+free after the transaction.
 """
 
 from __future__ import annotations
@@ -88,33 +88,33 @@ REFERENCE_INDEX_BYTES: Final = 8 + 8 + 8
 
 
 def inode_bytes(letters: I64, has_data: NDArray[np.bool_]) -> I64:
-    """An inode: fixed part, the field of its name, and that of its data stream."""
+    """Return the bytes of inode records: fixed part, name field, and data-stream field."""
     return 8 + 8 + 92 + 4 + 4 + (letters + 8) // 8 * 8 + np.where(has_data, 4 + 40, 0)
 
 
 def entry_name_bytes(letters: I64, *, has_sibling: bool | NDArray[np.bool_] = False) -> I64:
-    """A directory record; that of a hard link has its sibling's id."""
+    """Return the bytes of directory records; those of hard links include the sibling's id."""
     return 8 + 12 + letters + 1 + NAME_VALUE_BYTES + np.where(has_sibling, 16, 0)
 
 
 def sibling_link_bytes(letters: I64) -> I64:
-    """The record that leads from an inode to one of its names."""
+    """Return the bytes of records that link an inode to one of its names."""
     return 8 + 16 + 10 + letters + 1
 
 
 NODES, DATA, REFERENCES = range(3)
-"""What takes blocks."""
+"""Kinds of content to which blocks are allocated."""
 
 
 def order_of_blocks(turn: I64, kind: I64, at_commit: bool) -> I64:
-    """Return the order in which blocks are taken: nodes before their data, references last."""
+    """Return the order of allocation: nodes before their data, references last."""
     if at_commit:
         return np.lexsort((np.where(kind == DATA, turn, 0), kind != DATA))
     return np.lexsort((kind, turn))
 
 
 def new_extents(given: I64, turn: I64, need: I64) -> tuple[I64, I64]:
-    """Return the first blocks of the extents of new files, and when they were written."""
+    """Return the first blocks of new files' extents, and the turns in which they were written."""
     file = np.repeat(np.arange(len(need)), need)
     cuts = (np.diff(file, prepend=-2) != 0) | (np.diff(given, prepend=-2) != 1)
     return given[cuts], turn[file[cuts]]
@@ -123,24 +123,24 @@ def new_extents(given: I64, turn: I64, need: I64) -> tuple[I64, I64]:
 TREES: Final = ("fs", "omap", "extentref")
 CHUNK_BLOCKS: Final = 32768
 MAP_RECORDS: Final = 112
-"""Records for which a leaf of an object map has a table, however few it has (its node of 4,096 bytes)."""
+"""Records for which an object-map leaf reserves table space, even if it holds fewer (node size 4,096 bytes)."""
 NO_KEYS: Final = np.empty(0, np.int64)
 NO_FILE: Final = (0.0, 0.0)
 
 
 @dataclass(kw_only=True)
 class ApfsVolume(AgingVolume):
-    """An APFS volume between two cycles, with the three trees of `TREES` as far as it has them."""
+    """An APFS volume between two cycles, with those of the three trees in `TREES` that were read."""
 
-    # next_oid, xid: the next id of a node, the last transaction
+    # next_oid, xid: the next node id, and the last transaction
     next_oid: int
     xid: int
-    is_apart: bool  # whether nodes are in chunks of their own, after all data
-    # share of the blocks of the files written last that do not follow the block before
+    is_apart: bool  # whether nodes are in separate chunks, after all data
+    # share of blocks in the most recently written files that are not contiguous with the previous block
     broken_share: float = 0.0
     held: list[I64] = field(default_factory=list)  # blocks that snapshots hold, one array per cycle
-    waiting: list[I64] = field(default_factory=list)  # blocks that are not free yet, one array per transaction
-    # blocks that a file frees, and those that are written for it, as of the last cycle
+    waiting: list[I64] = field(default_factory=list)  # blocks that are not yet free, one array per transaction
+    # blocks freed and written per file in the last cycle
     a_file: tuple[float, float] | None = None
 
     main: ClassVar[str] = "fs"
@@ -148,20 +148,20 @@ class ApfsVolume(AgingVolume):
     entry_bytes: ClassVar[dict[str, int]] = {"fs": 8, "omap": 4, "extentref": 8}
 
     def begins(self, ident: I64) -> dict[str, I64]:
-        """Return the keys at which listings of directories begin and end: they go backwards."""
+        """Return the keys at which listings of directories begin and end; listings run backwards."""
         last = rec.key_of(ident, NAME, rec.MAX_PLACES)
         return {"listing_node_row": last, "listing_end_node_row": rec.key_of(ident, NAME) - 1}
 
     def unused_table(self, name: str, count: I64) -> I64:
-        """Return the bytes of nodes' tables that no record uses, by how many records they have."""
+        """Return the unused bytes of nodes' tables for the given numbers of records."""
         if name == "omap":
             return np.maximum(MAP_RECORDS - count, 0) * MAP_TABLE_BYTES
         return -count % 8 * self.entry_bytes[name]
 
     def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
-        """Let a cycle pass."""
+        """Simulate one cycle."""
         if self.policy.queue_blocks and self.a_file is None:
-            # A cycle that is only tried shows how many blocks a file takes.
+            # A trial cycle shows how many blocks a file takes.
             self.a_file = NO_FILE
             trial = self.copy()
             trial.age(chosen, wanted, deepcopy(rng))
@@ -169,12 +169,12 @@ class ApfsVolume(AgingVolume):
         super().age(chosen, wanted, rng)
 
     def _write(self, cycle: Cycle) -> None:
-        # Every operation has two turns: what is written before a file's data, and what is when it gets its name.
+        # Every operation has two turns: one before the file's data is written, one when the file gets its name.
         batch = np.repeat(np.arange(cycle.num_turns) // self._length(), 2)
         before = self.trees["fs"].join("ident")
         self.trees["fs"], touched, freed = apply_edits(self.trees["fs"], _fs_edits(self, cycle), batch)
         events = [("fs", touched)]
-        # Every new node is numbered, so that a volume whose map was not read has ids all the same.
+        # Every new node is numbered, so that nodes have ids even if the volume's map was not read.
         edits = self._update_object_map(before, touched)
         if "omap" in self.trees:
             self.trees["omap"], mapped, gone = apply_edits(self.trees["omap"], edits, batch)
@@ -183,7 +183,7 @@ class ApfsVolume(AgingVolume):
         self._place(cycle, events, batch, freed)
 
     def _length(self) -> int:
-        """Return how many files a transaction writes: until so many blocks wait to be freed, or are written."""
+        """Return the number of files per transaction, limited by the blocks that wait to be freed or written."""
         if not self.policy.queue_blocks or self.a_file is None or self.a_file == NO_FILE:
             return self.policy.files_per_transaction
         freed, written = self.a_file
@@ -191,7 +191,7 @@ class ApfsVolume(AgingVolume):
         return max(int(min(queue / max(freed, 1e-9), self.policy.buffer_blocks / max(written, 1e-9))), 1)
 
     def _update_object_map(self, before: I64, touched: NodeTouches) -> Edits:
-        """Number the new nodes in the order in which they are written, and change the object map with all of them."""
+        """Number new nodes in the order of their writes, and return the object map's edits for all written nodes."""
         tree = self.trees["fs"]
         ident, node, new = tree.join("ident"), tree.places_of(touched), tree.list_new_nodes(touched)
         ident[new] = self.next_oid + np.arange(len(new))
@@ -236,13 +236,13 @@ class ApfsVolume(AgingVolume):
         self._release(holding)
 
     def _wait(self, blocks: I64) -> None:
-        """Free the blocks that were left in the transaction that is so far back."""
+        """Queue released blocks, and free those of the transaction `waits` earlier."""
         self.waiting = [*self.waiting, blocks]
         while len(self.waiting) > self.policy.waits:
             self.space.give_back(self.waiting.pop(0))
 
     def _release(self, holding: list[I64]) -> None:
-        """Free what no snapshot holds any more."""
+        """Free the blocks that no snapshot holds any more."""
         blocks = np.concatenate(holding)
         if not self.keep_cycles:
             self.space.give_back(blocks)
@@ -253,18 +253,18 @@ class ApfsVolume(AgingVolume):
 
     def _write_transaction(
         self,
-        nodes: list[tuple[str, NodeTouches]],  # nodes that change, by tree; turns count from the start of it
-        written: tuple[I64, I64],  # when each new file is written, and its blocks
-        deleted: tuple[I64, I64],  # first blocks of extents that are deleted, and when
+        nodes: list[tuple[str, NodeTouches]],  # changed nodes, by tree; turns count from the start of the transaction
+        written: tuple[I64, I64],  # turn of each new file's write, and its number of blocks
+        deleted: tuple[I64, I64],  # first blocks of deleted extents, and their turns
         turns: int,
     ) -> tuple[I64, I64]:
-        """Give a transaction's blocks; returns those of data, in the order of the files, and those replaced."""
+        """Allocate a transaction's blocks; return the data blocks in file order, and the replaced node blocks."""
         starts = np.cumsum([0] + [len(touched.node) for _, touched in nodes])
         own_turn = np.concatenate([touched.turn for _, touched in nodes])
         (file_turn, need), (gone, gone_turn) = written, deleted
         takes = [(own_turn, np.ones_like(own_turn)), (file_turn, need)]
         if "extentref" in self.trees and not self.policy.at_commit:
-            # Where the data would be placed decides which references change; these take blocks between them.
+            # The tentative data placement determines which references change; their nodes take blocks in between.
             keys, likely_turns = new_extents(self._allocate_in_order(takes, is_try=True)[DATA], *written)
             extra = self._date_reference_changes(
                 np.concatenate([keys, gone]), np.concatenate([likely_turns, gone_turn])
@@ -279,10 +279,10 @@ class ApfsVolume(AgingVolume):
         return given[DATA], np.concatenate([*replaced, references])
 
     def _allocate_in_order(self, takes: Sequence[tuple[I64, I64]], *, is_try: bool = False) -> tuple[I64, I64, I64]:
-        """Give blocks to nodes, data and references, of which each has its turns and counts of blocks."""
+        """Allocate blocks to nodes, data and references, each given as turns and numbers of blocks."""
         turn, count = (np.concatenate(each) for each in zip(*takes, strict=True))
         kind = np.repeat(np.arange(len(takes)), [len(part) for part, _ in takes])
-        # A damaged file may claim any size: what does not fit is refused before it is listed block by block.
+        # A damaged file may claim any size, so a request that does not fit is refused before it is expanded to blocks.
         self.space.check_room(int(count.sum()))
         order = order_of_blocks(turn, kind, self.policy.at_commit)
         kinds = np.repeat(kind[order], count[order])
@@ -298,7 +298,7 @@ class ApfsVolume(AgingVolume):
         return own, blocks[is_data], blocks[kinds == REFERENCES]
 
     def _date_reference_changes(self, key: I64, turn: I64) -> I64:
-        """Return when each node of the extent references is changed first, in the order of time."""
+        """Return the turn of the first change of each extent-reference node, in ascending order."""
         found = []
         for level in self.trees["extentref"].levels:
             first = np.full(len(level), np.iinfo(np.int64).max)
@@ -307,7 +307,7 @@ class ApfsVolume(AgingVolume):
         return np.sort(np.concatenate(found))
 
     def _move_nodes(self, name: str, touched: NodeTouches, blocks: I64) -> I64:
-        """Put nodes where they were written; returns where they were before."""
+        """Move nodes to their new blocks; return their old blocks."""
         tree = self.trees[name]
         node, block, xid = tree.places_of(touched), tree.join("block"), tree.join("xid")
         left = block[node[np.argsort(touched.level, kind="stable")]]
@@ -319,7 +319,7 @@ class ApfsVolume(AgingVolume):
     def _write_references(
         self, given: I64, written: tuple[I64, I64], deleted: tuple[I64, I64], spare: I64, turns: int
     ) -> I64:
-        """Change the extent references of a transaction; returns blocks that are free after it."""
+        """Apply a transaction's changes to the extent references; return the blocks that are free afterwards."""
         tree = self.trees.get("extentref")
         if tree is None:
             return spare
@@ -337,8 +337,8 @@ class ApfsVolume(AgingVolume):
         return np.concatenate([self._move_nodes("extentref", touched, blocks), freed, left])
 
     def _take_apart(self, count: int) -> I64:
-        """Take blocks in the lowest chunk that has nodes, then in the one before."""
-        # New nodes have no block yet.
+        """Take blocks in the lowest chunk with nodes; if it has too few, in lower chunks."""
+        # New nodes do not have a block yet.
         block = self.trees["fs"].join("block")
         chunk = int(block[block != NOWHERE].min(initial=1 << 60)) // CHUNK_BLOCKS * CHUNK_BLOCKS
         while chunk > 0 and self.space.num_free_from(chunk) < count:
@@ -347,13 +347,13 @@ class ApfsVolume(AgingVolume):
 
 
 def _extent_bytes(volume: ApfsVolume, files: AgingEntries) -> I64:
-    """All extent records of a file as one: as many as files got last."""
+    """Return the bytes of a file's extent records, counted as one; their number follows the latest fragmentation."""
     blocks = blocks_of(files.size_bytes, volume.block_bytes)
     return EXTENT_BYTES * (1 + np.rint(np.maximum(blocks - 1, 0) * volume.broken_share).astype(np.int64))
 
 
 def _fs_edits(volume: ApfsVolume, cycle: Cycle) -> Edits:
-    """Work out what a cycle does to the records of the file-system tree; give the new entries their keys."""
+    """Compute a cycle's changes to the file-system tree's records, and set the keys of the new entries."""
     new, old = cycle.new, cycle.old
     turn, old_turn = 2 * np.arange(len(new)), 2 * cycle.old_turn + 1
     linked = cycle.is_replaced & volume.policy.leaves_siblings
@@ -380,13 +380,13 @@ def _fs_edits(volume: ApfsVolume, cycle: Cycle) -> Edits:
     )
     temporary = cycle.is_replaced
     longer = entry_name_bytes(new.letters[temporary] + rec.TEMPORARY_LETTERS)
-    # Names that were pinned to a leaf are not separate records.
+    # Names that were assigned to a leaf are not separate records.
     deleted = volume.trees["fs"].select_records(gone, gone_turn)
     return Edits(*inserted, *deleted, entry[temporary], longer, turn[temporary])
 
 
 def _sibling_keys(ident: I64, linked: NDArray[np.bool_]) -> tuple[I64, I64]:
-    """Return the keys of the records that a rename leaves of a hard link: of its sibling, and of the way back."""
+    """Return the keys of the hard-link records that a rename leaves behind: the sibling link and the sibling map."""
     return (
         np.where(linked, rec.key_of(ident, SIBLING_LINK), NOWHERE),
         np.where(linked, rec.key_of(ident + 2, SIBLING_MAP), NOWHERE),
@@ -396,13 +396,13 @@ def _sibling_keys(ident: I64, linked: NDArray[np.bool_]) -> tuple[I64, I64]:
 TABLE_ENTRY: Final = 8
 MAP_TABLE_ENTRY: Final = 4
 TABLE_SLACK: Final = 8 * 4
-"""Bytes of a node's table that are hardly ever used: it grows by eight records of eight bytes."""
+"""Bytes of a node's table that are almost never used: the table grows by eight records of eight bytes."""
 NODE_HEAD: Final = 56
-"""Bytes of a node's head: object header and node header (Apple File System Reference, btree_node_phys)."""
+"""Bytes of a node's headers: object header and node header (Apple File System Reference, btree_node_phys)."""
 
 
 def read_apfs(layout: VolumeLayout, policy: Policy) -> ApfsVolume | None:
-    """Make a volume of a layout; nothing where its tree was not read, or is on several devices."""
+    """Build a volume from a layout; return None if its tree was not read or is on several devices."""
     read = {name: found for name in TREES if (found := find_tree(layout, name)) is not None}
     if "fs" not in read:
         return None
@@ -443,17 +443,17 @@ def _are_apart(nodes: I64, data: I64) -> bool:
 
 
 def lies_apart(layout: VolumeLayout) -> bool:
-    """Whether the nodes of a volume are after all data."""
+    """Return whether the nodes of a volume are located after all data."""
     read = find_tree(layout, "fs")
     data = read_data(layout, numbers_of(layout))
     return read is not None and _are_apart(node_blocks(layout, np.concatenate(read)), data.start[data.ident != NOWHERE])
 
 
 def _find_snapshot_blocks(layout: VolumeLayout, read: dict[str, TreeRows], data: Data, ident: I64, leaf: I64) -> I64:
-    """Return the blocks that snapshots of the volume hold, too: they are not free when they are replaced.
+    """Return the blocks that snapshots also hold, which are not freed when they are replaced.
 
-    What was written when the last snapshot was made, or before, is its own: nodes, by their transactions, and the data
-    of files whose inodes are in such leaves. For files of other leaves it is unknown.
+    A snapshot holds everything written up to the time it was made. These are nodes, by their transactions, and the data
+    of files whose inodes are in such leaves. For files in other leaves it is unknown.
     """
     nodes = layout.columns("nodes")
     xid = nodes["xid"].signed()
@@ -486,7 +486,7 @@ def _fs_tree(
         "dstream": (rec.key_of(entries.ident, DATA_STREAM), DATA_STREAM_BYTES),
         "xattr": (rec.key_of(entries.ident, XATTR), DATA_STREAM_BYTES),
     }
-    # All extents of a file are one record here, so that shares are of bytes.
+    # All extents of a file are modelled as one record, so that shares refer to bytes.
     extent_key = np.where(has_data & entries.is_file, rec.key_of(entries.ident, FILE_EXTENT), NOWHERE)
     leaf_rule, index_rule = (
         NodeRule(room - TABLE_SLACK, keep, policy.merge_share) for keep in (policy.leaf_keep, policy.index_keep)
@@ -498,7 +498,7 @@ def _fs_tree(
 
 
 def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: TreeRows, rule: NodeRule) -> AgingTree:
-    """Make the object map: a record for each node, in the leaf that leads to it."""
+    """Build the object map: one record per node, in the leaf that maps it."""
     nodes = layout.columns("nodes")
     row = nodes["row"].signed()[read[0]]
     order = np.argsort(row)
@@ -513,7 +513,7 @@ def _map_tree(layout: VolumeLayout, mapped: AgingTree, read: TreeRows, rule: Nod
 
 
 def _reference_tree(layout: VolumeLayout, data: Data, read: TreeRows, rule: NodeRule) -> AgingTree:
-    """Make the tree of extent references: a record per extent, in the last leaf that does not begin after it."""
+    """Build the extent-reference tree: one record per extent, in the last leaf that does not begin after it."""
     key = distinct(data.start)
     first = layout.columns("nodes")["first_key_id"].signed()[read[0]]
     leaf = np.maximum(np.searchsorted(first, key, side="right") - 1, 0)
@@ -524,24 +524,24 @@ def _reference_tree(layout: VolumeLayout, data: Data, read: TreeRows, rule: Node
 NODE_BYTES: Final = 4096
 
 LEAF_BYTES: Final = 2541
-"""What records and their entries in the table of contents take of a leaf: 6,083,136 bytes in 2,394 leaves, fresh."""
+"""Bytes of records and their table-of-contents entries per leaf: 6,083,136 bytes in 2,394 leaves, fresh."""
 
 NAME_BYTES: Final = 46
-"""A directory record besides its name: key, value, the name's end, its entry in the table of contents."""
+"""Bytes of a directory record without its name: key, value, terminator, entry in the table of contents."""
 
 OWN_BYTES: Final = 208
-"""What else an entry has: its inode, its data stream, its extents."""
+"""Bytes of an entry's other records: inode, data stream, extents."""
 
 FANOUT: Final = 73
 MAP_FANOUT: Final = 56
-"""Children of an index node, and nodes that a leaf of the object map knows; measured on the same volume."""
+"""Children of an index node, and nodes mapped by an object-map leaf; measured on the same volume."""
 
 
 def remade(layout: VolumeLayout) -> VolumeLayout:
-    """Put the entries of a volume into trees as full as measured ones, with contiguous nodes in key order."""
+    """Put the entries of a volume into trees filled like measured ones, with contiguous nodes in key order."""
     table = sort_by_name(layout)
     own, parent = table["file_id"].data, table["parent_id"].data
-    # A file with several names has one inode, which the first of them brings in.
+    # A file with several names has one inode, which is created with the first name.
     first = find(own, own)
     is_own = first == np.arange(len(own))
     is_name = np.repeat(np.array([0, 1], np.uint8), len(own))
@@ -550,7 +550,7 @@ def remade(layout: VolumeLayout) -> VolumeLayout:
     leaf = fill_leaves(size, order, LEAF_BYTES)
     widths = count_nodes(int(leaf.max(initial=0)) + 1, FANOUT)
     map_widths = count_nodes(-(-sum(widths) // MAP_FANOUT), FANOUT)
-    # Numbers of nodes are given as they are made, level by level here: a map's leaf knows so many in a row.
+    # Node ids are assigned as nodes are created, here level by level, so a map leaf holds consecutive ids.
     before = np.cumsum(widths[::-1])[::-1] - widths
     map_leaf = [(start + np.arange(width)) // MAP_FANOUT for start, width in zip(before, widths, strict=True)]
     tree, maps = place_evenly(widths, FANOUT, sum(map_widths)), place_evenly(map_widths, FANOUT, 0)
@@ -558,12 +558,12 @@ def remade(layout: VolumeLayout) -> VolumeLayout:
 
 
 def sort_by_name(layout: VolumeLayout) -> Table:
-    """Return the entries of a volume in the order of their names' keys."""
+    """Return the entries of a volume in the key order of their names."""
     table = layout.columns("entries")
     rank: I64 = table["entry_rank"].signed()
     if layout.facts.filesystem != "apfs":
-        # APFS lists names by hash; this order means as little.
-        # Knuth's multiplicative hash (The Art of Computer Programming 3, 6.4): it scatters what was sorted by name.
+        # APFS lists names by hash, so any order unrelated to names is equivalent.
+        # Knuth's multiplicative hash (The Art of Computer Programming 3, 6.4) scatters entries sorted by name.
         rank = rank * 2_654_435_761 % 2**32
     return table.take(np.lexsort((rank, table["parent_id"].data)))
 
@@ -571,12 +571,12 @@ def sort_by_name(layout: VolumeLayout) -> Table:
 def _lay_out(
     layout: VolumeLayout,
     table: Table,
-    leaves: tuple[I64, I64],  # of the inode and the name of each entry
+    leaves: tuple[I64, I64],  # leaves of the inode and the name of each entry
     tree: Sequence[FilledLevel],
     maps: Sequence[FilledLevel],
-    map_leaf: Sequence[I64],  # for each level of the tree the leaves of the object map that lead to its nodes
+    map_leaf: Sequence[I64],  # for each level of the tree, the object-map leaves that map its nodes
 ) -> VolumeLayout:
-    """Put the entries of a volume into a tree that was filled with them, and its nodes into an object map."""
+    """Build a layout from the entries of a volume, a tree filled with them, and the object map of its nodes."""
     columns, block = build_filled_nodes({"omap": maps, "fs": tree})
     num_maps = sum(len(level.block) for level in maps)
     locator = num_maps - len(maps[0].block) + np.concatenate(map_leaf[::-1])
@@ -591,7 +591,7 @@ def _lay_out(
     inode_row, name_row = ((leaf + first_leaf).astype(np.uint32) for leaf in leaves)
     is_folder = table["kind"].equals("directory")
     has_data = table["kind"].equals("file") & (table["size_bytes"].filled(0) > 0)
-    # A listing begins at the last name of a directory, or at its inode where it has none.
+    # A listing begins at a directory's last name, or at its inode if it is empty.
     own, parent = table["file_id"].data, table["parent_id"].data
     last = np.searchsorted(parent, own, side="right") - 1
     has_names = (last >= 0) & (parent[np.maximum(last, 0)] == own)
@@ -602,27 +602,27 @@ def _lay_out(
         "listing_node_row": np.where(
             is_folder, np.where(has_names, name_row[np.maximum(last, 0)], inode_row), NULL_ROW
         ),
-        # A directory's names come after its inode: a listing that goes backwards ends there.
+        # A directory's names come after its inode, so a backward listing ends at the inode.
         "listing_end_node_row": np.where(is_folder, inode_row, NULL_ROW),
     }
     return build_filled_layout(layout, table, build_table("nodes", columns), rows, ("apfs", "APFS"))
 
 
 MAX_STARTS: Final = 65_536
-"""Calls that make a file or write a page, after which a transaction ends (``TRANSACTION_STARTS_MAX``)."""
+"""Calls that create a file or write a page, after which a transaction ends (``TRANSACTION_STARTS_MAX``)."""
 
 KEY_AND_TABLE: Final = 8 + 8
-"""What an inode takes besides its value: its key, and its entry in the table of contents."""
+"""Bytes of an inode record besides its value: its key, and its entry in the table of contents."""
 
 RULE: Final = SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=True)
 
 
 def copies_by_linux(
     layout: VolumeLayout,
-    # whether room that is in pieces is put together before a node is split, and what else may hold
+    # whether a node is compacted before it is split; several values if unknown
     joins_pieces: Sequence[bool],
 ) -> tuple[VolumeLayout, ...]:
-    """Lay entries out as a Linux driver does that makes them in the order of their numbers."""
+    """Lay entries out as a Linux driver does when it creates them in the order of their numbers."""
     is_apart = lies_apart(layout) if layout.facts.filesystem == "apfs" else None
     ways = [(joins, bool(is_apart)) for joins in joins_pieces]
     if is_apart is None:
@@ -646,14 +646,14 @@ def copies_by_linux(
 
 
 def _list_writes(table: Table) -> tuple[RecordWrites, I64, tuple[I64, I64], tuple[I64, I64]]:
-    """List what is written, in the order of time, by a driver that leaves room in pieces.
+    """List the writes, in time order, of a driver that leaves free space fragmented.
 
-    Returns the writes, the bytes of records in index nodes, the places of inodes and names in key order, and the blocks
-    of data with the writes that they come after.
+    Return the writes, the bytes of records in index nodes, the positions of inodes and names in key order, and the
+    numbers of data blocks with the writes that they follow.
     """
     own, letters = table["file_id"].data, table.texts("name").num_chars()
     first = find(own, own)
-    # A file with several names has one inode, which the first of them brings in.
+    # A file with several names has one inode, which is created with the first name.
     is_own = first == np.arange(len(own))
     size = np.where(table["kind"].equals("file") & is_own, table["size_bytes"].filled(0).astype(np.int64), 0)
     need = -(-size // NODE_BYTES)
@@ -661,9 +661,8 @@ def _list_writes(table: Table) -> tuple[RecordWrites, I64, tuple[I64, I64], tupl
     every, files = np.flatnonzero(is_own), np.flatnonzero(size > 0)
     plain = inode_bytes(letters, np.zeros(len(letters), bool))
     grows = (inode_bytes(letters, size > 0) - plain)[files]
-    # The entries, the record, how much longer it gets, and the fragments that this leaves: the inode, the
-    # name, the stream, with which the contents are written; at the end of the transaction the extents, and the inode
-    # again.
+    # Each step has the entries, the record, its growth, and the fragment left behind. The inode, the name and the
+    # stream are written first, with the contents. The extents, and the inode again, follow when the transaction ends.
     steps: list[tuple[I64, I64, I64 | int, I64 | int]] = [
         (every, inode[every], plain[every], 0),
         (np.arange(len(own)), name, entry_name_bytes(letters), 0),
@@ -677,8 +676,8 @@ def _list_writes(table: Table) -> tuple[RecordWrites, I64, tuple[I64, I64], tupl
     turn[np.argsort(own, kind="stable")] = np.arange(len(own))
     batch = np.cumsum((1 + need)[np.argsort(turn)])[turn] // MAX_STARTS
     is_late = number > STREAM
-    # The last entry is written first then. The last transaction ends when everything is written out: by the system, the
-    # first inode first.
+    # At that point the last entry is written first. The last transaction ends with a write-out by the system, which
+    # starts with the first inode.
     is_backwards = is_late & (batch[who] < batch.max(initial=0))
     time = np.lexsort((number, np.where(is_backwards, -turn[who], turn[who]), is_late, batch[who]))
     writing = np.flatnonzero(number[time] == STREAM)
@@ -689,13 +688,13 @@ def _list_writes(table: Table) -> tuple[RecordWrites, I64, tuple[I64, I64], tupl
 
 
 STREAM: Final = 2
-"""Place of the record of a data stream among what is written of an entry."""
+"""Index of the data-stream record among the writes of an entry."""
 
 
 def _ranks(
     own: NDArray[np.uint64], parent: NDArray[np.uint64], is_own: NDArray[np.bool_], has_data: NDArray[np.bool_]
 ) -> tuple[I64, I64]:
-    """Return the places of inodes, data streams, extents and names in key order, and the records in that order."""
+    """Return the positions of inodes, data streams, extents and names in key order, and the records in that order."""
     number = np.concatenate([own, own, own, parent])
     kind = np.repeat([INODE, DATA_STREAM, FILE_EXTENT, NAME], len(own))
     order = np.lexsort((np.tile(np.arange(len(own)), 4), kind, number))
@@ -707,7 +706,7 @@ def _ranks(
 
 
 def _list_takes(levels: Sequence[GrownLevel]) -> tuple[I64, I64, I64, I64]:
-    """List when nodes got blocks, in the order of time: level, place in it, when, in which transaction."""
+    """List allocations of node blocks in time order: level, index in it, time, transaction."""
     level = np.repeat(np.arange(len(levels)), [len(each.taken_by) for each in levels])
     node, when, batch = (
         np.concatenate([getattr(each, name) for each in levels]) for name in ("taken_by", "taken_at", "taken_in")
@@ -717,7 +716,7 @@ def _list_takes(levels: Sequence[GrownLevel]) -> tuple[I64, I64, I64, I64]:
 
 
 def _map_nodes(tree: Sequence[GrownLevel]) -> tuple[list[GrownLevel], list[I64]]:
-    """Number the nodes of the tree as they come, and fill its object map with all that get a block."""
+    """Number the tree's nodes in the order of allocation, and build an object map of all allocated nodes."""
     level, place, when, batch = _list_takes(tree)
     starts = np.cumsum([0] + [len(each.born) for each in tree])
     node = starts[level] + place
@@ -733,14 +732,14 @@ def _map_nodes(tree: Sequence[GrownLevel]) -> tuple[list[GrownLevel], list[I64]]
 
 def _find_last_blocks(
     levels: Sequence[GrownLevel],
-    data: tuple[I64, I64] | None,  # of `_list_writes`; None where nodes get blocks from the end of the disk
+    data: tuple[I64, I64] | None,  # from `_list_writes`; None if nodes get blocks from the end of the disk
     num_blocks: int,
 ) -> list[I64]:
-    """Return where the nodes of all levels are in the end: where they were written last."""
+    """Return the final block of each node of all levels: that of its last write."""
     level, node, when, _ = _list_takes(levels)
     block = np.arange(len(when))
     if data is None:
-        # The last chunk first, and each from its beginning.
+        # Chunks are used from the last one down, each from its start.
         block = (num_blocks // CHUNK_BLOCKS - 1 - block // CHUNK_BLOCKS) * CHUNK_BLOCKS + block % CHUNK_BLOCKS
     else:
         counts, after = data
@@ -749,7 +748,7 @@ def _find_last_blocks(
     placed = [np.zeros(len(each.born), np.int64) for each in levels]
     for number, each in enumerate(placed):
         mine = level == number
-        # The last of several blocks stays.
+        # A node keeps the last of several blocks.
         each[node[mine]] = block[mine]
     return placed
 
@@ -758,10 +757,10 @@ LINUX: Final = Policy(
     # linux-apfs-rw (node.c) moves half of the records of a full node to a new one.
     split_by_count=True,
     next_fit=False,
-    # Its constants, since 0.3.12: so many blocks wait to be freed, or are written, when a transaction ends.
+    # Its constants, since 0.3.12: numbers of blocks waiting to be freed, or written, that end a transaction.
     queue_blocks=10_000,
     buffer_blocks=65_536,
-    # It ends earlier where nothing is written for a tenth of a second.
+    # It ends earlier if nothing is written for a tenth of a second.
     length_spread=1.25,
     # The inode of the temporary file, and a sibling for each of its two names.
     ids_per_file=3,
@@ -770,7 +769,7 @@ LINUX: Final = Policy(
         "queue_blocks": "A transaction ends when 10,000 blocks wait to be freed, as the Linux driver's do since 0.3.12."
     },
 )
-# Before, 4,096 of the last five transactions waited together.
+# Before that version, 4,096 blocks of the last five transactions waited together.
 LINUX_BEFORE: Final = replace(
     LINUX,
     queue_blocks=4096,
@@ -801,7 +800,7 @@ POLICIES: Final = {"linux": LINUX, "macos": MACOS}
 
 
 def policy_of(layout: VolumeLayout, host: str) -> Policy:
-    """Return how the driver of a host places, as of its version that wrote a volume last, where that is known."""
+    """Return the policy of a host's driver, in the version that last wrote the volume, if known."""
     if host == "linux" and BEFORE in str(layout.facts.details.get("modified by", "")).partition("(xid")[0]:
         return LINUX_BEFORE
     return POLICIES[host]

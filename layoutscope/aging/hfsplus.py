@@ -1,4 +1,4 @@
-"""HFS+ as it ages: a catalog whose nodes stay where they are, node numbers that are reused, clumps at its end."""
+"""Aging of HFS+: a catalog whose nodes stay in place, node numbers that are reused, and clumps added at its end."""
 
 from __future__ import annotations
 
@@ -55,30 +55,31 @@ if TYPE_CHECKING:
 
 CATALOG: Final = "catalog"
 NODE_HEAD: Final = NODE_DESCRIPTOR.width + 2
-"""Bytes of a node's descriptor, and of the offset of its free space (TN1150, B-Trees)."""
+"""Bytes of a node's descriptor and of its free-space offset (TN1150, B-Trees)."""
 TABLE_ENTRY: Final = 2
 SMALLEST_CLUMP_BLOCKS: Final = 256
 
 THREAD: Final = 0
-"""Place of a thread record among those of its directory: before all names."""
+"""Position of a thread record among those of its directory: before all names."""
 
 _UNIT_BYTES: Final = 2
 _FIXED_BYTES: Final = CATALOG_KEY.width + TABLE_ENTRY
-"""Bytes that every record takes: its key without the name, and its entry in the table at the end of its node."""
+"""Fixed bytes of every record: its key without the name, and its offset at the end of the node."""
 
 SHORT_INDEX_BYTES: Final = _FIXED_BYTES + POINTER_RECORD.width
 INDEX_BYTES: Final = SHORT_INDEX_BYTES + 33
-"""Bytes that a record of an index node takes: that of a thread, and one with a name."""
+"""Bytes of an index record: for a thread record's key, and for a key with a name."""
 
 LINUX: Final = Policy(
-    # fs/hfsplus/brec.c splits a full node in the middle, less two bytes a record that the half of them which stays has
-    # for its offsets besides, and removes only empty nodes; bitmap.c takes the first free block.
+    # fs/hfsplus/brec.c splits a full node in the middle, less two bytes for the offset of each record that stays. Half
+    # of the records stay, so this is one byte per record. It removes only empty nodes. bitmap.c takes the first free
+    # block.
     split_less=1,
     next_fit=False,
 )
 MACOS: Final = Policy(
-    # Apple's BTreeTreeOps.c moves records to the left neighbour before it splits, and frees a node when its last record
-    # goes (DeleteTree): nothing is merged.
+    # Apple's BTreeTreeOps.c moves records to the left neighbour before it splits, and frees a node with its last record
+    # (DeleteTree). It does not merge nodes.
     balances=True,
     next_fit=True,
     assumes={"next_fit": "New blocks follow those that were allocated last."},
@@ -88,19 +89,19 @@ POLICIES: Final = {"linux": LINUX, "macos": MACOS}
 
 @dataclass(kw_only=True)
 class HfsPlusVolume(AgingVolume):
-    """An HFS+ volume between two cycles; the blocks of its nodes are offsets in bytes, since nodes may be smaller."""
+    """An HFS+ volume between two cycles; node addresses are byte offsets, since nodes may be smaller than blocks."""
 
     node_bytes: int  # size of the nodes of the catalog
-    spare: I64  # numbers of nodes that are free, in ascending order
-    offset_of: I64  # where each node is located, in bytes, by its number; -1 where that is not known
-    clump_blocks: int  # by how much the catalog grows
+    spare: I64  # numbers of free nodes, in ascending order
+    offset_of: I64  # byte offset of each node, by its number; -1 if unknown
+    clump_blocks: int  # growth step of the catalog
 
     main: ClassVar[str] = CATALOG
     entry_bytes: ClassVar[dict[str, int]] = {CATALOG: 2}
     place_bytes: ClassVar[int] = 1
 
     def begins(self, ident: I64) -> dict[str, I64]:
-        """Return the keys at which listings of directories begin: that of the thread record."""
+        """Return the keys at which listings of directories begin: those of the thread records."""
         return {"listing_node_row": rec.key_of(ident, THREAD)}
 
     def _write(self, cycle: Cycle) -> None:
@@ -111,11 +112,11 @@ class HfsPlusVolume(AgingVolume):
         self._number(before, touched)
 
     def _place(self, cycle: Cycle) -> None:
-        """Give files blocks; those that a file had are free when the next one comes."""
+        """Give files blocks; the blocks of an old file are free when the next file is written."""
         self.data, old = self.data.split_off(cycle.old.ident)
         need = blocks_of(cycle.new.size_bytes, self.block_bytes)
         old_turn = cycle.turn_of(old.ident)
-        # In steps of a hundredth of the cycle: file by file would be slower and hardly different.
+        # Steps of a hundredth of the cycle: single files would be slower with hardly any difference.
         step = max(cycle.num_turns // 100, 1)
         for first in range(0, cycle.num_turns, step):
             mine = np.arange(first, min(first + step, len(need)))
@@ -125,11 +126,11 @@ class HfsPlusVolume(AgingVolume):
             self.space.give_back(old.blocks((old_turn >= first) & (old_turn < first + step)))
 
     def _edits(self, cycle: Cycle) -> Edits:
-        """Work out what a cycle does to the records of the catalog; give the new entries their keys."""
+        """Compute a cycle's changes to the catalog's records, and set the keys of the new entries."""
         new, old, turn = cycle.new, cycle.old, np.arange(len(cycle.new))
         none = np.full(len(new), NOWHERE)
         name = rec.key_of(new.parent, rec.NAME, new.place)
-        # The record of a file is that of its name.
+        # A file's name and its record are the same record.
         thread = rec.key_of(new.ident, THREAD)
         new.keys = {"entry": name, "inode": name, "thread": thread, "xattr": none, "dstream": none}
         inserted = join_records(
@@ -140,13 +141,13 @@ class HfsPlusVolume(AgingVolume):
         gone, _, gone_turn = join_records(*((old.keys[part], 0, cycle.old_turn) for part in ("entry", "thread")))
         temporary = cycle.is_replaced
         longer = catalog_bytes(new.letters[temporary] + rec.TEMPORARY_LETTERS, is_directory=False)
-        # A name that begins with a full stop comes before the others of its directory.
+        # A name that begins with a full stop precedes the others of its directory.
         begin = rec.key_of(new.parent[temporary], rec.NAME) - 1
         deleted = self.trees[CATALOG].select_records(gone, gone_turn)
         return Edits(*inserted, *deleted, begin, longer, turn[temporary])
 
     def _number(self, before: I64, touched: NodeTouches) -> None:
-        """Give new nodes the first numbers that are free, in the order in which they appear; free those of others."""
+        """Give new nodes the lowest free numbers in order of appearance, and free the numbers of removed nodes."""
         tree = self.trees[CATALOG]
         ident, block, new = tree.join("ident"), tree.join("block"), tree.list_new_nodes(touched)
         self._grow(len(new))
@@ -157,7 +158,7 @@ class HfsPlusVolume(AgingVolume):
         self.trees[CATALOG] = tree.with_nodes(ident=ident, block=block)
 
     def _grow(self, wanted: int) -> None:
-        """Give the catalog clumps until so many nodes are free."""
+        """Add clumps to the catalog until it has the wanted number of free nodes."""
         while len(self.spare) < wanted:
             blocks = self.space.take(self.clump_blocks, self.cursor if self.policy.next_fit else 0)
             place = np.arange(self.clump_blocks * self.block_bytes // self.node_bytes) * self.node_bytes
@@ -168,7 +169,7 @@ class HfsPlusVolume(AgingVolume):
 
 
 def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
-    """Make a volume of a layout; nothing where its catalog was not read."""
+    """Build a volume from a layout; return None if its catalog was not read."""
     read = find_tree(layout, CATALOG)
     if read is None:
         return None
@@ -210,7 +211,7 @@ def read_hfsplus(layout: VolumeLayout, policy: Policy) -> HfsPlusVolume | None:
 
 
 def _free_nodes(layout: VolumeLayout) -> tuple[I64, I64]:
-    """Return the numbers of free nodes, and the place of every node."""
+    """Return the numbers of free nodes, and the offset of every node."""
     nodes = layout.columns("nodes")
     mine = np.flatnonzero(nodes["tree"].equals(CATALOG) & nodes["image_offset"].is_known)
     number = nodes["node_id"].signed()[mine]
@@ -225,34 +226,34 @@ def catalog_bytes(letters: I64, is_directory: NDArray[np.bool_] | bool) -> I64:
 
 
 def thread_bytes(letters: I64) -> I64:
-    """Return the bytes of thread records: the key has no name, the record has."""
+    """Return the bytes of thread records: the name is in the record, not in the key."""
     return _FIXED_BYTES + CATALOG_THREAD.width + _UNIT_BYTES * letters
 
 
 NODE_BYTES: Final = 8192
-"""Node size of catalogs that newfs_hfs and mkfs.hfsplus make on volumes of 1 GiB or more."""
+"""Node size of the catalogs that newfs_hfs and mkfs.hfsplus make on volumes of 1 GiB or more."""
 
 FILL: Final = 0.47
 """Share of leaves that records take: 0.50 and 0.52 on fresh volumes of 20,000 and 200,000 files, 0.42 and 0.44 on aged.
 
-Who adds keys in their order leaves nodes half full: a full one is split in two, and nothing is added to the first.
+Insertion in key order leaves nodes half full: a full node is split in two, and nothing is added to the first half.
 """
 
 FANOUT: Final = 60
-"""Children of an index node: keys with names of a usual length, in nodes that are half full, too."""
+"""Children of an index node: keys with names of typical length, in nodes that are also half full."""
 
 _HEAD_BYTES: Final = 24
 FIRST_NODE: Final = 1
-"""The first number that a node gets: the header has 0."""
+"""The first node number assigned: the header has 0."""
 
 
 def remade(layout: VolumeLayout) -> VolumeLayout:
-    """Put the entries of a volume into a catalog in one piece, as full as measured ones, in the order of its keys."""
+    """Put the entries of a volume into a contiguous catalog in key order, filled like the measured catalogs."""
     return _lay_out(layout, _fill_evenly)
 
 
 def fill_catalogs(layout: VolumeLayout, host: str) -> tuple[VolumeLayout, ...]:
-    """Lay entries out as a driver does that makes them in the order of their numbers."""
+    """Lay entries out as a driver does when it creates them in the order of their numbers."""
     if not has_names(layout):
         return ()
     rule = linux_rule() if host == "linux" else macos_rule()
@@ -260,23 +261,23 @@ def fill_catalogs(layout: VolumeLayout, host: str) -> tuple[VolumeLayout, ...]:
 
 
 def has_names(layout: VolumeLayout) -> bool:
-    """Whether entries have their names, on which their order in a catalog depends: hashes are all of one length."""
+    """Return whether names are known, since they determine the catalog order; hashed names all have the same length."""
     names = layout.columns("entries").texts("name")
     return names.known is None and bool((names.length != names.length[:1]).any())
 
 
 def _lay_out(
     layout: VolumeLayout,
-    # from the numbers of the entries, the order of their records by keys, and the bytes of each record in leaves and in
-    # index nodes, to the leaf of each record and the levels
+    # maps the entries' numbers, the key order of their records, and the bytes of each record in leaves and in index
+    # nodes to the leaf of each record and the levels
     fill: Callable[[NDArray[np.uint64], I64, I64, I64], tuple[I64, list[FilledLevel]]],
 ) -> VolumeLayout:
-    """Put the entries of a volume into a catalog: for each its thread record, and its own."""
+    """Put the entries of a volume into a catalog: a thread record and a file or folder record for each."""
     table = layout.columns("entries")
     table = table.take(_order_by_catalog_key(table, is_of_catalog=layout.facts.filesystem == "hfsplus"))
     is_folder = table["kind"].equals("directory")
     own, parent = table["file_id"].data, table["parent_id"].data
-    # A thread has no name: of the records under one number it is the first.
+    # A thread has no name: it is the first of the records under one number.
     is_entry = np.repeat(np.array([0, 1], np.uint8), len(own))
     order = np.lexsort((np.tile(np.arange(len(own)), 2), is_entry, np.concatenate([own, parent])))
     letters = table.texts("name").num_chars()
@@ -304,16 +305,16 @@ def _lay_out(
 
 
 def _order_by_catalog_key(table: Table, *, is_of_catalog: bool) -> I64:
-    """Order of the entries in a catalog: by folder, then as they are in that of HFS+, else by name without case.
+    """Order the entries as a catalog does: by folder, then in HFS+ order if known, else by name without case.
 
-    Names that agree in their first bytes or have letters outside ASCII may change places. They move within a leaf or to
+    Names that agree in their first bytes or have non-ASCII letters may be out of order. They move within a leaf or to
     the next, and the number of leaves is the same.
     """
     if is_of_catalog:
         return np.lexsort((table["entry_rank"].signed(), table["parent_id"].data))
     heads = table.texts("name").heads(_HEAD_BYTES)
     heads[(heads >= ord("A")) & (heads <= ord("Z"))] += ord("a") - ord("A")
-    # Eight letters as one number, the first of them the highest.
+    # Eight letters as one number, with the first letter in the highest byte.
     words = heads.view(np.dtype(np.uint64).newbyteorder("big"))
     return np.lexsort((*words.T[::-1], table["parent_id"].data))
 
@@ -324,7 +325,7 @@ def _fill_evenly(
     size: I64,
     index_bytes: I64,  # noqa: ARG001  (as others)
 ) -> tuple[I64, list[FilledLevel]]:
-    """Fill leaves as full as measured ones, one after the other."""
+    """Fill leaves sequentially to the measured share."""
     leaf = fill_leaves(size, order, int(NODE_BYTES * FILL))
     return leaf, place_evenly(count_nodes(int(leaf.max(initial=0)) + 1, FANOUT), FANOUT, FIRST_NODE)
 
@@ -332,8 +333,8 @@ def _fill_evenly(
 def linux_rule() -> SplitRule:
     """Return how Linux splits: fs/hfsplus/brec.c, hfs_bnode_split.
 
-    Records stay until they reach the middle of the node, counted with its descriptor, less two bytes for each record
-    that the node has and the descriptor again.
+    Records stay until they reach the middle of the node. The middle is counted with the descriptor; two bytes per
+    record of the node and the descriptor are then subtracted again.
     """
     room = NODE_BYTES // 2 - 2 * NODE_DESCRIPTOR.width
     return SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=False, room_bytes=room, less_per_record=TABLE_ENTRY)
@@ -342,8 +343,8 @@ def linux_rule() -> SplitRule:
 def macos_rule() -> SplitRule:
     """Return how macOS splits: BTreeTreeOps.c of Apple's hfs, InsertNode, RotateLeft, SplitLeft.
 
-    The first records of a full node go to its left neighbour until both hold as much. If the new record finds no room
-    so, a new node to the left gets half of them.
+    The first records of a full node move to its left neighbour until both hold the same amount. If the new record
+    still does not fit, half of the records move to a new node on the left.
     """
     return SplitRule(NODE_BYTES - NODE_HEAD, stays_at_cut=False, balances=True)
 
@@ -351,7 +352,7 @@ def macos_rule() -> SplitRule:
 def _fill_by_driver(
     rule: SplitRule, own: NDArray[np.uint64], order: I64, size: I64, index_bytes: I64
 ) -> tuple[I64, list[FilledLevel]]:
-    """Write thread and record of each entry, in the order of their numbers."""
+    """Write the thread and the record of each entry, in the order of their numbers."""
     count = len(own)
     rank = np.empty(2 * count, np.int64)
     rank[order] = np.arange(2 * count)

@@ -1,7 +1,7 @@
-"""Layouts that no reader has seen: of a volume that has aged, or of entries that were written again.
+"""Layouts that were computed, not read: of a volume after aging, or of entries that were written again.
 
-Every tree is a list of levels from the leaves up. A few facts differ per file system: the size and place of its
-nodes, and the records that lead to them.
+Every tree is a list of levels from the leaves up. File systems differ in a few facts: the size and place of nodes,
+and the records that point to them.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ NODE_KINDS = ("header", "index", "leaf")
 
 
 class FilledLevel(NamedTuple):
-    """Nodes of a level in key order: the place of the parent of each in the level above, and where it is located."""
+    """Nodes of a level in key order: the position of each parent in the level above, and the block of each node."""
 
     parent: I64
     block: I64
 
 
 def join_levels(parents: Sequence[I64], starts: I64) -> tuple[I64, I64, I64]:
-    """Join the levels of a tree in the order of their first rows: level, place in it, and row of the parent.
+    """Join the levels of a tree in the order of their first rows: level, position in it, and row of the parent.
 
     The nodes of the highest level have no parent.
 
@@ -58,12 +58,12 @@ def join_levels(parents: Sequence[I64], starts: I64) -> tuple[I64, I64, I64]:
 
 
 def to_rows(rows: I64) -> NDArray[np.uint32]:
-    """Turn rows into a column of references; negative ones are null."""
+    """Convert rows into a column of references; negative rows become null."""
     return np.where(rows < 0, NULL_ROW, rows).astype(np.uint32)
 
 
 def fill_leaves(size: I64, order: I64, leaf_bytes: int) -> I64:
-    """Fill leaves with records in some order, one leaf after the other; returns the leaf of each record.
+    """Fill leaves sequentially with records in the given order; return the leaf of each record.
 
     >>> fill_leaves(np.array([30, 50, 40]), np.array([2, 0, 1]), 80).tolist()
     [0, 1, 0]
@@ -93,15 +93,15 @@ def place_evenly(widths: Sequence[int], fanout: int, first_block: int) -> list[F
 
 
 def place_grown(levels: Sequence[GrownLevel], blocks: Sequence[I64]) -> list[FilledLevel]:
-    """Place levels that a driver filled at the blocks that their nodes got."""
+    """Place levels that a driver filled at the blocks assigned to their nodes."""
     above = [level.node for level in levels[1:]] + [np.zeros(1, np.int64)]
     return [FilledLevel(parent, block) for parent, block in zip(above, blocks, strict=True)]
 
 
 def build_filled_nodes(trees: Mapping[str, Sequence[FilledLevel]], first_row: int = 0) -> tuple[dict[str, Any], I64]:
-    """Make the columns of trees that were filled, one after the other, each from its root down.
+    """Build the columns of filled trees, tree by tree, each from its root down.
 
-    Rows before the first one are headers. Returns also the block of each node, 0 for headers.
+    Rows before the first one are headers. The function also returns the block of each node, 0 for headers.
     """
     joined, start = [], first_row
     for levels in trees.values():
@@ -136,7 +136,7 @@ def build_filled_nodes(trees: Mapping[str, Sequence[FilledLevel]], first_row: in
 def build_filled_layout(
     layout: VolumeLayout, table: Table, nodes: Table, rows: Mapping[str, Any], label: tuple[str, str]
 ) -> VolumeLayout:
-    """Make a volume that has the entries of another one, with their records in other nodes."""
+    """Build a volume with the entries of another one, their records in other nodes."""
     kept = {name: table[name] for name in ("parent_id", "file_id", "kind", "size_bytes", "flags")}
     entries = build_table(
         "entries",
@@ -159,7 +159,7 @@ def build_filled_layout(
 
 
 def build_aged_layout(layout: VolumeLayout, volume: AgingVolume) -> VolumeLayout:
-    """Make the layout of a volume that has aged, as a reader would have made it."""
+    """Build the layout of an aged volume as a reader would have read it."""
     nodes = layout.columns("nodes")
     rows, at = {}, int(nodes["row"].data.max(initial=0)) + 1
     for name, tree in volume.trees.items():
@@ -190,7 +190,7 @@ def build_aged_layout(layout: VolumeLayout, volume: AgingVolume) -> VolumeLayout
 
 
 def _select_aged_nodes(nodes: Table, volume: AgingVolume) -> NDArray[np.bool_]:
-    """Mark live nodes of the trees that age, and free ones whose numbers are in use now."""
+    """Mark the live nodes of the aged trees, and the free nodes whose numbers are now in use."""
     is_used = is_among(nodes["node_id"].signed(), volume.trees[volume.main].join("ident"))
     is_read = nodes["level"].is_known & are_walked(nodes)
     is_live = nodes["tree"].is_in(volume.trees) & nodes["state"].equals("live")
@@ -205,10 +205,10 @@ def num_movable(layout: VolumeLayout) -> int:
 
 
 def _build_aged_nodes(layout: VolumeLayout, volume: AgingVolume, name: str, rows: Mapping[str, I64]) -> Table:
-    """Make the rows of a tree, its leaves first."""
+    """Build the rows of a tree, its leaves first."""
     tree, nodes = volume.trees[name], layout.columns("nodes")
     before = np.flatnonzero(nodes["tree"].equals(name) & nodes["level"].is_known)
-    # New nodes are sound, like the first node that was.
+    # New nodes are sound, like the first node of the original.
     sound = before[nodes["condition"].equals("sound")[before]]
     old = nodes.take((sound if len(sound) else before)[:1]).rows()[0]
     above = [*tree.levels[1:], tree.levels[-1]]
@@ -250,7 +250,7 @@ def _build_aged_nodes(layout: VolumeLayout, volume: AgingVolume, name: str, rows
 
 
 def real_ids(volume: AgingVolume, ident: I64) -> I64:
-    """Turn numbers of files into their ids: those of before, and such as follow the greatest of them."""
+    """Convert file numbers into ids: the original ids, then new ids that follow the greatest of them."""
     numbers = volume.numbers
     if not len(numbers):
         return ident
@@ -259,7 +259,7 @@ def real_ids(volume: AgingVolume, ident: I64) -> I64:
 
 
 def _build_entries(layout: VolumeLayout, volume: AgingVolume, first_row: int) -> Table:
-    """Make the table of entries: rows of before, or copies of them, with their leaves."""
+    """Build the table of entries: original rows or copies of them, with their leaves."""
     entries, tree = volume.entries, volume.trees[volume.main]
     entries = entries.take(np.lexsort((np.arange(len(entries)), entries.place, entries.parent)))
     table = layout.columns("entries").take(entries.source)
@@ -267,7 +267,7 @@ def _build_entries(layout: VolumeLayout, volume: AgingVolume, first_row: int) ->
     rank = np.arange(len(entries)) - np.repeat(start, np.diff(start, append=len(entries)))
     leaves = {f"{name}_node_row": (key != NOWHERE, key) for name, key in entries.keys.items()}
     if not (entries.keys["xattr"] != NOWHERE).any():
-        # Extended attributes are in a tree of their own, which does not age, or there are none.
+        # Extended attributes are in a separate tree, which does not age, or there are none.
         leaves.pop("xattr_node_row")
     leaves |= {name: (entries.is_directory, key) for name, key in volume.begins(entries.ident).items()}
     valence = np.bincount(entries.parent, minlength=int(entries.ident.max(initial=0)) + 1)[entries.ident]
@@ -289,7 +289,7 @@ def _build_entries(layout: VolumeLayout, volume: AgingVolume, first_row: int) ->
 
 
 def _build_extents(layout: VolumeLayout, volume: AgingVolume) -> Table:
-    """Make the table of extents: what was there and stays, and what new files have."""
+    """Build the table of extents: the remaining original ones, and those of new files."""
     table, data = layout.columns("extents"), volume.data
     is_new = data.ident >= len(volume.numbers)
     held = table["file_id"].signed()

@@ -1,7 +1,7 @@
-"""B-trees as arrays: which records each node holds, where full nodes are cut, which go.
+"""B-trees as arrays: which records each node holds, where full nodes are split, and which nodes are removed.
 
-A level is the ascending array of its nodes' first keys; a node holds the keys from its own to the next. Records are
-keys and sizes, never objects.
+A level is the ascending array of its nodes' first keys. A node holds the keys from its own first key up to the next
+node's. Records are keys and sizes, not objects.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ ID_SHIFT: Final = 28
 MAX_PLACES: Final = (1 << KIND_SHIFT) - 1
 
 NAME: Final = 9
-"""Type of the records that a directory lists."""
+"""Type of the directory records that a listing reads."""
 
 TEMPORARY_LETTERS: Final = 5
-"""A replacement is written as ``.NAME.tmp`` first."""
+"""Extra letters of the name ``.NAME.tmp`` under which a replacement is first written."""
 
 
 def key_of(number: I64, kind: int, place: I64 | int = 0) -> I64:
-    """Return keys of records of one type."""
+    """Return the keys of records of one type."""
     return (number << ID_SHIFT) + (kind << KIND_SHIFT) + np.minimum(place, MAX_PLACES)
 
 
 def record_kind_of(key: I64) -> I64:
-    """Return the types of records by their keys."""
+    """Return the record types encoded in keys."""
     return (key >> KIND_SHIFT) & ((1 << (ID_SHIFT - KIND_SHIFT)) - 1)
 
 
 NOWHERE: Final = -1
-"""Block of a node that was not written yet, and id of one that has none."""
+"""Block of a node that has not been written, and id of a node without one."""
 FIRST: Final = -(1 << 62)
-"""First key of the first node of every level: it holds whatever comes before the others."""
+"""First key of the first node of every level, lower than all other keys."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,15 @@ class NodeRule:
     """How the nodes of a level fill."""
 
     capacity_bytes: int  # room for records
-    keep_share: float = 0.5  # share of it that stays, left of a split
-    # neighbours that fit together into this share of it are merged; 0 where only empty nodes go
+    keep_share: float = 0.5  # share of the capacity that stays left of a split
+    # neighbours that fit together into this share of the capacity are merged; 0 if only empty nodes are removed
     merge_share: float = 0.0
-    less_per_record: int = 0  # bytes by which what stays in it is less for each record of the full node
-    by_count: bool = False  # whether the share is one of the records, not of the room
-    balances: bool = False  # as of `SplitRule`
+    less_per_record: int = 0  # bytes per record of the full node subtracted from the part that stays
+    by_count: bool = False  # whether the share is of the records instead of the capacity
+    balances: bool = False  # as in `SplitRule`
 
     def keep_bytes(self, load: I64, count: I64) -> I64:
-        """Return the bytes that full nodes of such loads and counts of records keep in a split."""
+        """Return the bytes that full nodes keep in a split, given their loads and numbers of records."""
         per_full = np.rint(count * self.less_per_record * self.capacity_bytes / np.maximum(load, 1))
         stays: I64 = np.maximum(self.keep_share * self.capacity_bytes - per_full, 1).astype(np.int64)
         return stays
@@ -73,42 +73,42 @@ class TreeLevel:
 
     bound: I64  # first keys
     ident: I64  # object ids or node numbers, `NOWHERE` for new ones
-    block: I64  # their places, `NOWHERE` for new ones
+    block: I64  # block of each node, `NOWHERE` for new ones
     xid: I64  # transaction that wrote them
 
     def __len__(self) -> int:
         return len(self.bound)
 
     def place_nodes(self, bound: I64) -> TreeLevel:
-        """Return the level with other nodes; those of a first key that was there stay what they were."""
+        """Return the level with new first keys; nodes whose first key existed keep their id, block and transaction."""
         old = np.minimum(np.searchsorted(self.bound, bound), len(self) - 1)
         same = self.bound[old] == bound
         kept = [np.where(same, values[old], NOWHERE) for values in (self.ident, self.block, self.xid)]
         return TreeLevel(bound, *kept)
 
     def node_of(self, key: I64) -> I64:
-        """Return the nodes that hold keys, as places in the level."""
+        """Return the nodes that hold keys, as indexes into the level."""
         place: I64 = np.maximum(np.searchsorted(self.bound, key, side="right") - 1, 0)
         return place
 
     def find_gone(self, bound: I64) -> NDArray[np.bool_]:
-        """Mark the nodes that a changed level has no more."""
+        """Mark the nodes that no longer exist in a changed level."""
         missing: NDArray[np.bool_] = ~is_among(self.bound, bound)
         return missing
 
 
 @dataclass(frozen=True)
 class AgingTree:
-    """A tree."""
+    """A B-tree: its records, its levels and the rules of its nodes."""
 
     # key, size: records in key order, and the bytes that each takes
     key: I64
     size: I64
     levels: tuple[TreeLevel, ...]  # from the leaves up to the root
-    # leaf, index: how nodes fill
+    # leaf, index: rules for leaves and for index nodes
     leaf: NodeRule
     index: NodeRule
-    # index_bytes, short_index_bytes: what a record of an index node takes, and one whose key has no name
+    # index_bytes, short_index_bytes: bytes of an index record, and of one whose key has no name
     index_bytes: int
     short_index_bytes: int = 0
 
@@ -118,7 +118,7 @@ class AgingTree:
         return max(int(level.xid.max(initial=0)) for level in self.levels)
 
     def move_begins(self, now: I64) -> AgingTree:
-        """Return the tree with leaves that begin at other keys, and the nodes above that begin with them."""
+        """Return the tree with new first keys of its leaves, also applied to the nodes above that begin with them."""
         levels, was = list(self.levels), self.levels[0].bound
         for place, level in enumerate(levels):
             same = np.minimum(np.searchsorted(was, level.bound), len(was) - 1)
@@ -141,33 +141,33 @@ class AgingTree:
         return replace(self, levels=tuple(levels))
 
     def places_of(self, touched: NodeTouches) -> I64:
-        """Return touched nodes as places among all nodes, in the order of :meth:`join`."""
+        """Return touched nodes as indexes into all nodes, in the order of :meth:`join`."""
         return np.cumsum([0] + [len(level) for level in self.levels])[touched.level] + touched.node
 
     def list_new_nodes(self, touched: NodeTouches) -> I64:
-        """List the nodes without a number, in the order in which they are written first."""
+        """List the nodes without a number, in the order of their first writes."""
         node = self.places_of(touched)[np.argsort(touched.turn, kind="stable")]
         new = node[self.join("ident")[node] == NOWHERE]
         found: I64 = new[np.sort(np.unique(new, return_index=True)[1])]
         return found
 
     def select_records(self, key: I64, turn: I64) -> tuple[I64, I64]:
-        """Return those of some keys that the tree has, each once, with their turns."""
+        """Return the given keys that are in the tree, each once, with their turns."""
         there = is_among(key, self.key)
         own, first = np.unique(key[there], return_index=True)
         return own, turn[there][first]
 
     def leaf_of(self, key: I64) -> I64:
-        """Return the leaves that hold keys, as places in the lowest level."""
+        """Return the leaves that hold keys, as indexes into the lowest level."""
         return self.levels[0].node_of(key)
 
     def index_sizes(self, key: I64) -> I64:
-        """Return what the records of nodes take in those above them, by their first keys."""
+        """Return the bytes of the index records for nodes with the given first keys."""
         named = record_kind_of(key) == NAME
         return np.where(named | (self.short_index_bytes == 0), self.index_bytes, self.short_index_bytes)
 
     def fill(self, number: int) -> tuple[I64, I64]:
-        """Return the bytes and the records that each node of a level holds."""
+        """Return the bytes and the number of records in each node of a level."""
         bound = self.levels[number].bound
         key, size = self.key, self.size
         if number:
@@ -194,11 +194,10 @@ def split_full(
     size: I64,
     rule: NodeRule,
 ) -> I64:
-    """Split the nodes whose records no longer fit in two, and return the first keys of all nodes.
+    """Split the nodes that are too full, and return the first keys of all nodes.
 
-    A node that is filled at its end splits again and again, and leaves nodes that hold `keep_share` of their
-    room; one that is filled all over splits once. Both are cuts of the records in key order.
-
+    A node that is filled at its end splits repeatedly and leaves nodes that hold `keep_share` of their capacity. A
+    node that is filled evenly splits once. Both are cuts of the records in key order.
     >>> split_full(np.array([0]), np.arange(10), np.full(10, 10), NodeRule(40)).tolist()
     [0, 2, 4, 6]
     """
@@ -218,7 +217,7 @@ def split_full(
     else:
         target = total[first[node]] + number * np.repeat(piece, cuts)
         cut = np.searchsorted(total, target)
-        # Where the last record that stays need not go beyond the share, it is left out when that is nearer.
+        # The last record that stays need not exceed the share: it is moved if that is closer to the target.
         cut -= (rule.less_per_record == 0) & (total[cut] - target > target - total[np.maximum(cut - 1, 0)])
     return distinct(np.concatenate([bound, key[np.minimum(cut, len(key) - 1)]]))
 
@@ -229,7 +228,7 @@ def drop_empty_nodes(
     size: I64,
     rule: NodeRule,
 ) -> I64:
-    """Drop nodes that hold nothing, and merge neighbours where the rule says so; the first node stays.
+    """Remove empty nodes, and merge neighbours if the rule says so; the first node always stays.
 
     >>> drop_empty_nodes(np.array([0, 4, 8]), np.array([1, 9]), np.array([5, 5]), NodeRule(40)).tolist()
     [0, 8]
@@ -249,7 +248,7 @@ def drop_empty_nodes(
 
 
 def new_level() -> TreeLevel:
-    """Return a level of one node that holds every key, and was not written yet."""
+    """Return a level with a single unwritten node that holds every key."""
     nowhere = np.full(1, NOWHERE)
     return TreeLevel(np.full(1, FIRST), nowhere, nowhere, nowhere)
 
@@ -258,40 +257,40 @@ GROW_LEVEL: Final = Kernel("grow_level", "lllllnnnnLLIIIILLLLILLL")
 
 
 class RecordWrites(NamedTuple):
-    """What is written to a level of a tree, in the order of time; arrays of shape (n_writes,)."""
+    """Writes to one level of a tree, in time order; arrays of shape (n_writes,)."""
 
-    record: I64  # place of the record in key order
-    more: I64  # bytes by which its node holds more then: all of a new record, what an old one grows by, or none
-    lost: I64  # bytes that it leaves unused in the node, until that is split
-    when: I64  # when, on a clock that several trees share
-    batch: I64  # in which transaction
+    record: I64  # index of the record in key order
+    more: I64  # bytes added to its node: the whole size of a new record, the growth of an old one, or 0
+    lost: I64  # bytes left unused in the node until it is split
+    when: I64  # time on a clock shared by several trees
+    batch: I64  # number of the transaction
 
 
 class GrownLevel(NamedTuple):
-    """A level of a tree, its nodes in key order."""
+    """A level of a tree with its nodes in key order."""
 
-    node: I64  # place of each record
-    born: I64  # when each node was split off
-    seat: I64  # the same as its place among all nodes of the level
-    # taken_by, taken_at: nodes that got a block, new ones and those that a transaction changes first, and when
+    node: I64  # node of each record, as an index
+    born: I64  # time at which each node was split off
+    seat: I64  # rank of each node among all nodes of the level in creation order
+    # taken_by, taken_at: nodes that got a block (new nodes, and nodes at their first change in a transaction), and when
     taken_by: I64
     taken_at: I64
-    taken_in: I64  # in which transaction
-    first: I64  # the record at which each node begins
+    taken_in: I64  # number of the transaction
+    first: I64  # first record of each node
 
 
 @dataclass(frozen=True)
 class SplitRule:
-    """When nodes are split, and where."""
+    """When nodes are split, and where they are cut."""
 
     capacity_bytes: int  # room for records
-    stays_at_cut: bool  # whether a record that comes to the very cut stays, too
-    # of a full node the records stay that fill this room, with the one that goes beyond it; without that one, if the
-    # next record comes before it. If not given, half of the records stay, and the one in the middle.
+    stays_at_cut: bool  # whether a record exactly at the cut stays
+    # capacity that the remaining records of a full node fill, including the record that exceeds it; that record is
+    # excluded if the next one comes before it. If not given, half of the records and the middle one stay.
     room_bytes: int | None = None
-    less_per_record: int = 0  # bytes by which the room is less for each record that goes, as its offset does
-    # whether the first records of a full node go to the node before it, until that holds as much; if they do not fit
-    # there, to a new node in between. What leaves room in pieces, and what stays at a split, does not count then.
+    less_per_record: int = 0  # bytes per moved record subtracted from this capacity, for its offset
+    # whether the first records of a full node move to the node before it until both hold the same amount; if they do
+    # not fit there, to a new node in between. Fragmentation and the share that stays are then ignored.
     balances: bool = False
 
     @property
@@ -302,11 +301,11 @@ class SplitRule:
 
 
 HALF_OF_RECORDS, BALANCED = -1, -2
-"""In place of the bytes that stay."""
+"""Values that replace the number of bytes that stay."""
 
 
 def grow_level(writes: RecordWrites, rule: SplitRule) -> GrownLevel:
-    """Write records to a level of a tree, one after the other, and split its nodes as its driver does.
+    """Write records to a level of a tree sequentially, and split its nodes as its driver does.
 
     >>> at_end = RecordWrites(np.arange(8), np.full(8, 10), np.zeros(8, int), np.arange(8), np.zeros(8, int))
     >>> grow_level(at_end, SplitRule(40, stays_at_cut=True)).node.tolist()
@@ -314,7 +313,7 @@ def grow_level(writes: RecordWrites, rule: SplitRule) -> GrownLevel:
     """
     num_records = int(writes.record.max(initial=-1)) + 1
     most, width = _room(writes, rule, num_records)
-    # Each node holds a record: there is always room for so many nodes.
+    # Each node holds a record, so this many nodes always suffice.
     found = _run_growth(writes, rule, most, width) or _run_growth(writes, rule, num_records + 2, width)
     if found is None:
         raise RefusedError("kernel grow_level: some records of a tree were never written, or have no size")
@@ -322,7 +321,7 @@ def grow_level(writes: RecordWrites, rule: SplitRule) -> GrownLevel:
 
 
 def _run_growth(writes: RecordWrites, rule: SplitRule, most: int, width: int) -> GrownLevel | None:
-    """Grow a level by the kernel; None if it needs more nodes, or more records in one, than there is room for."""
+    """Grow a level in the kernel; return None if nodes, or records per node, exceed the allocated room."""
     num_records = int(writes.record.max(initial=-1)) + 1
     size, node = np.empty((2, num_records), np.int64)
     held = np.empty(most * width, np.int32)
@@ -340,9 +339,9 @@ def _run_growth(writes: RecordWrites, rule: SplitRule, most: int, width: int) ->
 
 
 def _room(writes: RecordWrites, rule: SplitRule, num_records: int) -> tuple[int, int]:
-    """Return for how many nodes the kernel gets room at first, and for how many records in each.
+    """Return the initial numbers of nodes, and of records per node, for which the kernel gets room.
 
-    Nodes are as good as never less than a quarter full.
+    Nodes are almost never less than a quarter full.
     """
     size = np.zeros(num_records, np.int64)
     size[writes.record[::-1]] = writes.more[::-1]
@@ -352,7 +351,7 @@ def _room(writes: RecordWrites, rule: SplitRule, num_records: int) -> tuple[int,
 
 
 def _order_level(node: I64, nodes: tuple[ArrayLike, ArrayLike, ArrayLike], taken: tuple[I64, ...]) -> GrownLevel:
-    """Bring a level into key order, from the number of each node, where it begins, and when it was split off."""
+    """Sort a level into key order, given each record's node number and each node's first record and split time."""
     order, first, born = (np.asarray(column, np.int64) for column in nodes)
     by, at, batch = taken
     place = np.empty(len(order), np.int64)
@@ -380,21 +379,21 @@ MAX_BYTES: Final = 1 << 40
 
 @dataclass(frozen=True)
 class NodeTouches:
-    """Nodes that change, once for each transaction; arrays of shape (n,): level, place in it, and when first."""
+    """Nodes that change, once per transaction; arrays of shape (n,): level, index in it, turn of the first change."""
 
     level: I64
     node: I64
     turn: I64
 
     def between(self, first: int, stop: int) -> NodeTouches:
-        """Return what changes from one turn to another, by turns from the first of them on."""
+        """Return the changes between two turns, with turns relative to the first of them."""
         mine = (self.turn >= first) & (self.turn < stop)
         return NodeTouches(self.level[mine], self.node[mine], self.turn[mine] - first)
 
 
 @dataclass(frozen=True)
 class Edits:
-    """What a cycle does to records; turns are the places of the operations in it."""
+    """Changes of a cycle to records; a turn is the index of an operation in the cycle."""
 
     # key, size, turn: records that are inserted
     key: I64
@@ -410,9 +409,9 @@ class Edits:
 
 
 def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, NodeTouches, I64]:
-    """Edits the records of a tree, and its nodes with them.
+    """Apply edits to the records of a tree, and update its nodes.
 
-    The tree, the nodes that were written, and the blocks of those that are gone.
+    Return the tree, the written nodes, and the blocks of removed nodes.
     """
     if tree.leaf.balances:
         return _apply_in_turn(tree, change)
@@ -423,7 +422,7 @@ def apply_edits(tree: AgingTree, change: Edits, batch: I64) -> tuple[AgingTree, 
     place = np.searchsorted(key, change.key[order])
     key, size = np.insert(key, place, change.key[order]), np.insert(size, place, change.size[order])
     whole = tree.levels[0].bound
-    # A name that passes meets what its leaf held before the cycle deleted anything, or what it holds at the end.
+    # A temporary name is inserted before the cycle deletes from its leaf, or at the end: both states are tried.
     for state in ((tree.key, tree.size), (key, size)):
         whole = split_full(whole, *_add_passing_records(tree, change, *state), tree.leaf)
     before = tree.levels[0]
@@ -459,11 +458,11 @@ class BalancedNode:
     def __init__(self, keys: list[int], sizes: list[int], place: tuple[int, int, int], turn: int) -> None:
         self.keys, self.sizes, self.load = keys, sizes, sum(sizes)
         self.ident, self.block, self.xid = place
-        self.turn = turn  # when it is changed first, `NOWHERE` before
+        self.turn = turn  # turn of its first change, `NOWHERE` before that
 
 
 class BalancedLevel:
-    """A level as Apple's driver writes it: InsertNode, RotateLeft, SplitLeft, DeleteTree (BTreeTreeOps.c)."""
+    """A level as written by Apple's driver: InsertNode, RotateLeft, SplitLeft, DeleteTree (BTreeTreeOps.c)."""
 
     def __init__(self, level: TreeLevel, key: I64, size: I64, capacity_bytes: int) -> None:
         edges = np.append(np.searchsorted(key, level.bound), len(key)).tolist()
@@ -476,7 +475,7 @@ class BalancedLevel:
         ]
         self.capacity_bytes = capacity_bytes
         self.freed: list[int] = []
-        # for the level above: when, the first key of a node before and after, `NOWHERE` where there is none
+        # for the level above: turn, and first key of a node before and after; `NOWHERE` if there is none
         self.moves: list[tuple[int, int, int]] = []
 
     def insert(self, key: int, size: int, turn: int) -> None:
@@ -490,7 +489,7 @@ class BalancedLevel:
             self._spread(at, turn)
 
     def delete(self, key: int, turn: int) -> None:
-        """Delete a record, and its node with the last one; nothing is merged."""
+        """Delete a record, and its node if it was the last one; nodes are not merged."""
         at, node = self._find(key, turn)
         place = bisect_left(node.keys, key)
         del node.keys[place]
@@ -502,7 +501,7 @@ class BalancedLevel:
             self._begin(at, node.keys[0], turn)
 
     def rename(self, old: int, new: int, size: int, turn: int) -> None:
-        """Give the record of a node the key at which that begins now; its place stays."""
+        """Change the key of an index record to its child's new first key; its position stays."""
         at, node = self._find(old, turn)
         place = bisect_left(node.keys, old)
         node.keys[place] = new
@@ -514,7 +513,7 @@ class BalancedLevel:
             self._spread(at, turn)
 
     def _find(self, key: int, turn: int) -> tuple[int, BalancedNode]:
-        """Find the node of a key that is written, and its place."""
+        """Find the node that holds a key, and its index, and mark it as written."""
         at = bisect_right(self.first, key) - 1
         self._touch(self.nodes[at], turn)
         return at, self.nodes[at]
@@ -524,12 +523,12 @@ class BalancedLevel:
             node.turn = turn
 
     def _begin(self, at: int, key: int, turn: int) -> None:
-        """Have a node begin at another key."""
+        """Change the first key of a node."""
         self.moves.append((turn, self.first[at], key))
         self.first[at] = key
 
     def _spread(self, at: int, turn: int) -> None:
-        """Make room in a node that holds too much: in the node before it, else in a new one there."""
+        """Move records out of a node that is too full: to the node before it, else to a new node in between."""
         node = self.nodes[at]
         while node.load > self.capacity_bytes and len(node.keys) > 1:
             number, load = self._balance(self.nodes[at - 1].load, node) if at else (0, 0)
@@ -537,7 +536,7 @@ class BalancedLevel:
                 number, load = self._balance(0, node)
                 number, load = (number, load) if number else (1, node.sizes[0])
                 self.nodes.insert(at, BalancedNode([], [], (NOWHERE,) * 3, turn))
-                # The new node begins where the full one did, which gets a record of its own above.
+                # The new node takes over the first key of the full one, which gets a new record in the level above.
                 self.first.insert(at, self.first[at])
                 at += 1
                 self.moves.append((turn, NOWHERE, node.keys[number]))
@@ -553,7 +552,7 @@ class BalancedLevel:
             node.load -= load
 
     def _balance(self, left: int, node: BalancedNode) -> tuple[int, int]:
-        """Return how many records go to a node before that holds so much, until both hold as much, and their bytes."""
+        """Return how many records and bytes move to the previous node, which holds `left` bytes, to balance both."""
         number, load, size = 0, 0, 0
         while left + load < node.load - load:
             size = node.sizes[number]
@@ -564,7 +563,7 @@ class BalancedLevel:
         return number, load
 
     def finish(self) -> tuple[TreeLevel, I64, I64, I64]:
-        """Return the level, its keys and their sizes, and when each node is changed first, `NOWHERE` if it is not."""
+        """Return the level, its keys, their sizes, and the turn of each node's first change, `NOWHERE` if none."""
         columns = [(node.ident, node.block, node.xid, node.turn) for node in self.nodes]
         ident, block, xid, turn = np.array(columns, np.int64).T
         key = np.array([key for node in self.nodes for key in node.keys], np.int64)
@@ -573,9 +572,9 @@ class BalancedLevel:
 
 
 def _apply_in_turn(tree: AgingTree, change: Edits) -> tuple[AgingTree, NodeTouches, I64]:
-    """Edit the records of a tree one after the other: how full nodes get depends on their order.
+    """Apply edits to the records of a tree sequentially, because the fill of nodes depends on their order.
 
-    A name that passes is inserted first and deleted last: a file is renamed while that is there (cat_rename in Apple's
+    A temporary name is inserted first and deleted last: a file is renamed while it exists (cat_rename in Apple's
     driver).
     """
     gone, none = np.zeros(len(change.gone_key), np.int64), np.zeros(len(change.passing_key), np.int64)
@@ -622,12 +621,12 @@ def _apply_in_turn(tree: AgingTree, change: Edits) -> tuple[AgingTree, NodeTouch
 
 
 def _move_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
-    """Have leaves begin at what is left when their first records are deleted, and all nodes above with them.
+    """Move the first keys of leaves whose first records are deleted, and of all nodes above them.
 
-    The tree, the first keys that such leaves hold still, and when they became the first.
+    Return the tree, the new first keys, and the turns in which they became the first.
 
-    A record that is deleted and inserted again, as that of a name whose file is replaced, comes back into the leaf
-    before, where it was the first of its own.
+    A record that is deleted and inserted again, such as the name of a replaced file, moves into the previous leaf if
+    it was the first of its own.
     """
     bound = tree.levels[0].bound
     first = np.searchsorted(tree.key, bound)
@@ -639,7 +638,7 @@ def _move_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
     new, turns = bound.copy(), []
     for node in begins[begins > 0].tolist():
         at, latest = int(first[node]), -1
-        # One that comes back while others are before it stays.
+        # A record that returns while others precede it stays.
         while at < end[node] and when[at] >= 0 and not (back[at] and when[at] < latest):
             latest = max(latest, int(when[at]))
             at += 1
@@ -647,14 +646,14 @@ def _move_begins(tree: AgingTree, change: Edits) -> tuple[AgingTree, I64, I64]:
             new[node] = tree.key[at]
             turns.append((int(tree.key[at]), latest))
         elif node + 1 == len(bound) or tree.key[at - 1] + 1 < bound[node + 1]:
-            # Nothing is left: what comes back finds the leaf before.
+            # The leaf is empty: a returning record goes into the previous leaf.
             new[node] = tree.key[at - 1] + 1
     moved = np.array(turns, np.int64).reshape(-1, 2)
     return tree.move_begins(new), moved[:, 0], moved[:, 1]
 
 
 def _add_passing_records(tree: AgingTree, change: Edits, key: I64, size: I64) -> tuple[I64, I64]:
-    """Return records with those that pass; of these no leaf holds more than one at a time."""
+    """Return the records plus the temporary ones, of which a leaf never holds more than one at a time."""
     _, first = np.unique(tree.leaf_of(change.passing_key), return_index=True)
     first = first[np.argsort(change.passing_key[first])]
     place = np.searchsorted(key, change.passing_key[first])
@@ -662,7 +661,7 @@ def _add_passing_records(tree: AgingTree, change: Edits, key: I64, size: I64) ->
 
 
 def _births(tree: AgingTree, change: Edits, bound: I64, gone: I64) -> I64:
-    """Return the turn in which each leaf that is new was split off: when the one it comes from was full."""
+    """Return the turn in which each new leaf was split off: when the leaf it came from became full."""
     old = tree.levels[0]
     source = old.node_of(bound)
     is_new = old.bound[source] != bound
@@ -686,7 +685,7 @@ def _births(tree: AgingTree, change: Edits, bound: I64, gone: I64) -> I64:
     begins = np.flatnonzero(np.diff(node, prepend=-1))
     before = np.repeat(total[begins] - delta[order][begins], np.diff(begins, append=len(node)))
     load = total - before + tree.fill(0)[0][node]
-    # One ascending array of what each node held at most, node by node.
+    # One ascending array of the peak load of each node, node by node.
     most = np.maximum.accumulate(load + node * MAX_BYTES)
     rows = np.flatnonzero(is_new)
     number = np.arange(len(rows)) - np.searchsorted(source[rows], source[rows])
@@ -700,10 +699,10 @@ def _births(tree: AgingTree, change: Edits, bound: I64, gone: I64) -> I64:
 def _find_changed_nodes(
     old: TreeLevel, bound: I64, change: tuple[I64, I64], batch: I64, births: I64 | None = None
 ) -> tuple[I64, I64]:
-    """Find the nodes that change, once for each transaction, and when first.
+    """Find the nodes that change, once per transaction, and the turn of each first change.
 
-    Those that hold changed keys, and new ones: when they were split off, as far as that is known, else when the first
-    of their own keys comes, or the first of those of the node that they were split from.
+    These are nodes with changed keys, and new nodes. A new node changes when it was split off, if known, else at the
+    first change of its own keys, or of the keys of the node it was split from.
     """
     key, turn = change
     node = np.searchsorted(bound, key, side="right") - 1
@@ -717,10 +716,10 @@ def _find_changed_nodes(
         born = np.where(first[new] < len(batch), first[new], split_at)
     else:
         born = np.maximum(births[new], 0)
-        # Before a leaf was there, its keys were those of the leaf that it comes from.
+        # Before a leaf existed, its keys belonged to the leaf it was split from.
         kept = np.searchsorted(bound, old.bound[old.node_of(bound)])
         node = np.where(turn < births[node], np.minimum(kept[node], node), node)
-    # What a new node holds was taken from the one before it.
+    # The records of a new node were moved from the node before it.
     node, turn = np.concatenate([node, new, np.maximum(new - 1, 0)]), np.concatenate([turn, born, born])
     code = distinct(node * len(batch) + turn)
     node, turn = code // len(batch), code % len(batch)

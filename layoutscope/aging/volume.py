@@ -1,4 +1,4 @@
-"""A volume between two cycles as arrays, the rules of its driver, and what a cycle of a workload does to it."""
+"""A volume between two cycles as arrays, the policy of its driver, and the changes that a workload cycle makes."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Policy:
-    """A driver's rules."""
+    """A driver's allocation and node-splitting policy."""
 
-    next_fit: bool  # whether blocks are taken after the last ones that were, or the first free ones of the volume
-    # leaf_keep, index_keep, map_keep: share of a node that stays left of a split: of leaves, of index nodes, of what
-    # maps them
+    next_fit: bool  # whether allocation continues after the last block taken, or takes the first free ones
+    # leaf_keep, index_keep, map_keep: share of a node that stays left of a split: for leaves, index nodes, and nodes of
+    # the tree that maps them
     leaf_keep: float = 0.5
     index_keep: float = 0.5
     map_keep: float = 0.5
-    balances: bool = False  # whether what is too much for a node goes to its left neighbour, as of `SplitRule`
-    merge_share: float = 0.0  # share of a node into which neighbours are merged; 0 where only empty ones go
-    # whether nodes get their blocks at the end of a transaction, in key order, or when they change first
+    balances: bool = False  # whether excess records move to the left neighbour, as in `SplitRule`
+    merge_share: float = 0.0  # share of a node up to which neighbours are merged; 0 if only empty nodes are removed
+    # whether nodes get their blocks at the end of a transaction, in key order, or at their first change
     at_commit: bool = False
-    # files that are written in one transaction, where the blocks of the next two do not say it
+    # files that are written in one transaction, if the block limits of the next two fields do not determine it
     files_per_transaction: int = 1000
-    # queue_blocks, buffer_blocks: blocks that wait to be freed, and that are written, when a transaction ends; 0 where
-    # that is not known
+    # queue_blocks, buffer_blocks: number of blocks waiting to be freed, or written, that ends a transaction; 0 if
+    # unknown
     queue_blocks: int = 0
     buffer_blocks: int = 0
-    waits: int = 0  # how many transactions later blocks are free that were left in one
-    length_spread: float = 1.0  # factor within which the length of transactions is drawn
+    waits: int = 0  # number of transactions after which released blocks are free
+    length_spread: float = 1.0  # factor within which transaction lengths are drawn
     ids_per_file: int = 1  # object ids that a replaced file uses up
     leaves_siblings: bool = False  # whether a rename leaves the records of a hard link in place
-    split_less: int = 0  # bytes by which less stays left of a split, for each record of the node
-    split_by_count: bool = False  # whether a node is split at a share of its records, not of its room
-    assumes: Mapping[str, str] = field(default_factory=dict)  # what is assumed, a sentence for each rule
+    split_less: int = 0  # bytes per record of the node subtracted from the part left of a split
+    split_by_count: bool = False  # whether a node is split at a share of its records instead of its capacity
+    assumes: Mapping[str, str] = field(default_factory=dict)  # assumptions, one sentence per rule
 
     def drawn(
         self,
-        share: float,  # where in its spread, from -1 to 1
+        share: float,  # position in the spread, from -1 to 1
     ) -> Policy:
-        """Return the policy with transactions of another length.
+        """Return the policy with transaction lengths at another point of their spread.
 
         >>> as_it_is = Policy(next_fit=False, files_per_transaction=100, length_spread=2.0)
         >>> as_it_is.drawn(-1).files_per_transaction
@@ -74,12 +74,12 @@ class Policy:
 
 
 def model_errors(filesystem: str, host: str) -> Mapping[tuple[str, str], float]:
-    """Return by which share of itself each number was off, by metric and subject; nothing where none was held.
+    """Return the relative error of each forecast number, by metric and subject; empty if no errors were measured.
 
     >>> model_errors("one of another package", "linux")
     {}
     """
-    # There were no volumes of another host to compare forecasts with.
+    # No volumes of another host were available to compare with forecasts.
     if host != "linux":
         return {}
     told = json.loads(files("layoutscope.aging").joinpath("errors.json").read_text()).get(filesystem, {})
@@ -87,15 +87,15 @@ def model_errors(filesystem: str, host: str) -> Mapping[tuple[str, str], float]:
 
 
 class CycleWork(NamedTuple):
-    """What a cycle does, in this order; arrays of places among the files of a volume."""
+    """The work of a cycle, in this order; arrays of indexes into the files of a volume."""
 
-    replaced: I64  # files that are written again under a temporary name and then renamed over the old ones
-    added: I64  # files beside which another one of the same size is made
-    deleted: I64  # files that go
+    replaced: I64  # files that are rewritten under a temporary name, which is then renamed over the old file
+    added: I64  # files next to which another file of the same size is created
+    deleted: I64  # files that are deleted
 
 
 class CycleKind(NamedTuple):
-    """A workload as it is known: what a cycle does, and how it chooses."""
+    """A workload: what a cycle does, and how it chooses files."""
 
     does: str
     choose: Callable[[I64, int, np.random.Generator], CycleWork]
@@ -113,7 +113,7 @@ def _replace(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork
 
 
 def _replace_directories(directory: I64, wanted: int, rng: np.random.Generator) -> CycleWork:
-    """Whole directories, one after the other, until there are so many files; the last one in part."""
+    """Choose whole directories in random order until there are enough files; the last one may be partial."""
     _, number = np.unique(directory, return_inverse=True)
     turn = rng.permutation(int(number.max(initial=-1)) + 1)[number]
     return CycleWork(np.sort(np.argsort(turn, kind="stable")[:wanted]), NONE, NONE)
@@ -140,7 +140,7 @@ WORKLOADS: Final = {
     "delete": CycleKind("deletes files drawn at random", _delete),
     "mixed": CycleKind("adds a third of its files, deletes a third and replaces a third", _mix_work),
 }
-"""What a cycle may do, by name."""
+"""Workloads of a cycle, by name."""
 
 
 def workload(name: str) -> CycleKind:
@@ -159,18 +159,18 @@ def workload(name: str) -> CycleKind:
 
 @dataclass(frozen=True)
 class Cycle:
-    """The operations of a cycle, one per turn: first the files that are written, then those that only go."""
+    """The operations of a cycle, one per turn: first the writes, then the plain deletions."""
 
-    old: AgingEntries  # files as they were before they were replaced or deleted
-    old_turn: I64  # when
-    new: AgingEntries  # files that are written, with their new numbers; turns are 0, 1, 2 …
-    is_replaced: NDArray[np.bool_]  # which of them take the place of others
+    old: AgingEntries  # files before they are replaced or deleted
+    old_turn: I64  # turn in which each is replaced or deleted
+    new: AgingEntries  # written files, with their new numbers; turns are 0, 1, 2 …
+    is_replaced: NDArray[np.bool_]  # which of them replace others
     kept: AgingEntries  # all other entries
-    num_turns: int  # how many operations there are
-    next_ident: int  # the next number
+    num_turns: int  # number of operations
+    next_ident: int  # the next unused file number
 
     def turn_of(self, ident: I64) -> I64:
-        """Return when files are replaced or deleted, by their numbers."""
+        """Return the turns in which files are replaced or deleted, by their numbers."""
         order = np.argsort(self.old.ident)
         return self.old_turn[order[np.searchsorted(self.old.ident[order], ident)]]
 
@@ -178,7 +178,7 @@ class Cycle:
 def plan_cycle(
     entries: AgingEntries, work: CycleWork, next_ident: int, ids_per_file: int, rng: np.random.Generator
 ) -> Cycle:
-    """Work out what a cycle does."""
+    """Compute the operations of a cycle."""
     files = entries.files_by_seat()
     replaced, deleted = files[work.replaced], files[work.deleted]
     written = np.sort(np.concatenate([work.replaced, work.added]))
@@ -186,7 +186,7 @@ def plan_cycle(
     new = entries.take(files[written])
     num = len(written)
     new.ident = next_ident + np.arange(num) * ids_per_file
-    # A file that is written again gets another size, drawn from the sizes of the volume's files.
+    # A rewritten file gets another size, drawn from the sizes of the volume's files.
     new.size_bytes = entries.size_bytes[files[rng.integers(0, max(len(files), 1), num)]] if num else new.size_bytes
     new.has_sibling = np.zeros(num, bool)
     fresh = ~is_replaced
@@ -208,7 +208,7 @@ def plan_cycle(
 
 
 def join_records(*parts: tuple[I64, I64 | int, I64]) -> tuple[I64, I64, I64]:
-    """Join records: keys, sizes and turns; those without a key are left out."""
+    """Join records: keys, sizes and turns; records without a key are omitted."""
     keys, sizes, turns = [], [], []
     for key, size, turn in parts:
         there = key != NOWHERE
@@ -219,15 +219,15 @@ def join_records(*parts: tuple[I64, I64 | int, I64]) -> tuple[I64, I64, I64]:
 
 
 MAX_BLOCKS: Final = 1 << 28
-"""Blocks whose use is followed one by one, 1 TiB of 4 KiB; free ones beyond them are left out."""
+"""Limit on blocks whose use is tracked individually, 1 TiB of 4 KiB blocks; free blocks beyond it are ignored."""
 
 
 class FullError(LayoutscopeError):
-    """A volume has no room for what a forecast writes."""
+    """A volume has too little free space for the writes of a forecast."""
 
 
 class FreeBlocks:
-    """Free blocks.
+    """The free blocks of a volume.
 
     >>> space = FreeBlocks(np.array([2, 9]), np.array([3, 100]))
     >>> space.take(4).tolist(), space.num_free
@@ -243,7 +243,7 @@ class FreeBlocks:
         free_count: I64,
     ) -> None:
         self.end = min(int((free_start + free_count).max(initial=0)), MAX_BLOCKS)
-        # After the start of the last run nothing was ever used: its blocks are followed only when they are reached.
+        # No block after the start of the last run was ever used, so its blocks are tracked only once they are reached.
         self._used = np.ones(min(int(free_start.max(initial=0)), self.end), bool)
         for start, count in zip(free_start.tolist(), free_count.tolist(), strict=True):
             self._used[start : start + count] = False
@@ -253,21 +253,21 @@ class FreeBlocks:
 
     @property
     def num_pinned(self) -> int:
-        """How many blocks are never free again."""
+        """Number of blocks that are never freed."""
         return len(self._pinned)
 
     def pin(self, blocks: I64) -> None:
-        """Keep blocks from ever being free again: snapshots hold them."""
+        """Prevent blocks from ever being freed, because snapshots hold them."""
         self._pinned = distinct(blocks)
 
     def copy(self) -> FreeBlocks:
-        """Return the same blocks, to be taken apart from these."""
+        """Return an independent copy."""
         made = FreeBlocks(np.empty(0, np.int64), np.empty(0, np.int64))
         vars(made).update(vars(self), _used=self._used.copy())
         return made
 
     def take(self, count: int, after: int = 0, *, is_try: bool = False) -> I64:
-        """Take the first free blocks, from a block on, and from the first where there are too few after it."""
+        """Take the first free blocks at or after a block; if too few follow it, also take the first of the volume."""
         self.check_room(count)
         found = self._free_from(max(after, self._low), count)
         if len(found) < count:
@@ -282,12 +282,12 @@ class FreeBlocks:
         return found
 
     def check_room(self, count: int) -> None:
-        """Refuse what does not fit."""
+        """Raise an error if fewer blocks are free than needed."""
         if count > self.num_free:
             raise FullError(f"the volume is full: {count:,} blocks are written, and {self.num_free:,} are free")
 
     def give_back(self, blocks: I64) -> None:
-        """Free blocks that are in use; those that are not followed, and what is free already, are left out."""
+        """Free blocks that are in use; ignore untracked and already free blocks."""
         blocks = distinct(blocks[(blocks >= 0) & (blocks < len(self._used))])
         if len(self._pinned):
             place = np.minimum(np.searchsorted(self._pinned, blocks), len(self._pinned) - 1)
@@ -298,11 +298,11 @@ class FreeBlocks:
         self._low = min(self._low, int(blocks.min(initial=self._low)))
 
     def num_free_from(self, first: int) -> int:
-        """Count the free blocks from one on."""
+        """Count the free blocks from a given block on."""
         return int((~self._used[first:]).sum()) + max(self.end - max(len(self._used), first), 0)
 
     def runs(self) -> tuple[I64, I64]:
-        """Return the free runs: first blocks and counts."""
+        """Return the runs of free blocks: first blocks and counts."""
         start, count = block_runs(np.flatnonzero(~self._used))
         if self.end <= len(self._used):
             return start, count
@@ -312,7 +312,7 @@ class FreeBlocks:
         return np.append(start, len(self._used)), np.append(count, self.end - len(self._used))
 
     def _free_from(self, first: int, count: int) -> I64:
-        """Find free blocks from one on; more space is searched only if it is needed."""
+        """Find free blocks from a given block on, extending the searched range only if needed."""
         found, at, step = [np.empty(0, np.int64)], first, max(4 * count, 1 << 14)
         missing = count
         while missing > 0 and at < self.end:
@@ -328,7 +328,7 @@ class FreeBlocks:
 
 
 def block_runs(blocks: I64) -> tuple[I64, I64]:
-    """Cut blocks into runs that follow each other: first blocks and counts.
+    """Cut blocks into contiguous runs: first blocks and counts.
 
     >>> [part.tolist() for part in block_runs(np.array([4, 5, 6, 2, 3]))]
     [[4, 2], [3, 2]]
@@ -338,46 +338,46 @@ def block_runs(blocks: I64) -> tuple[I64, I64]:
 
 
 UNKNOWN_LETTERS: Final = 16
-"""What a name that a capture left out counts."""
+"""Assumed length of a name that a capture left out."""
 
 RECORDS: Final = ("entry", "inode", "thread", "xattr", "dstream")
-"""Records of an entry whose leaves the tables name."""
+"""Records of an entry whose leaves are recorded in the tables."""
 
 
 @dataclass
 class AgingEntries:
     """Entries of a volume; arrays of shape (n_entries,)."""
 
-    source: I64  # row of the table that the entry was, or of which it is a copy
+    source: I64  # table row that the entry was, or was copied from
     # parent, ident: numbers of the directory and the file, in the order of their ids
     parent: I64
     ident: I64
     place: I64  # place in the directory
     letters: I64  # length of the name
     size_bytes: I64  # logical size
-    # is_directory, is_file: what it is; a file here is one that a cycle may replace
+    # is_directory, is_file: kind of the entry; is_file is true only for files that a cycle may replace
     is_directory: NDArray[np.bool_]
     is_file: NDArray[np.bool_]
-    seat: I64  # place in the order in which entries were created
-    has_sibling: NDArray[np.bool_]  # whether a rename left the records of a hard link in place
-    keys: dict[str, I64]  # key of each of `RECORDS`, `NOWHERE` where there is none
+    seat: I64  # position in creation order
+    has_sibling: NDArray[np.bool_]  # whether a rename left hard-link records behind
+    keys: dict[str, I64]  # key of each of `RECORDS`, `NOWHERE` if there is none
 
     def __len__(self) -> int:
         return len(self.source)
 
     def files_by_seat(self) -> I64:
-        """Return the files that a cycle may replace, in the order in which they were created."""
+        """Return the files that a cycle may replace, in creation order."""
         files = np.flatnonzero(self.is_file)
         found: I64 = files[np.argsort(self.seat[files], kind="stable")]
         return found
 
     def take(self, rows: Any) -> AgingEntries:
-        """Return some of them."""
+        """Return the selected entries."""
         parts = {name: value[rows] for name, value in vars(self).items() if name != "keys"}
         return AgingEntries(**parts, keys={name: key[rows] for name, key in self.keys.items()})
 
     def with_more(self, more: AgingEntries) -> AgingEntries:
-        """Return them with others at the end."""
+        """Return the entries followed by others."""
         pairs = ((name, value) for name, value in vars(self).items() if name != "keys")
         parts = {name: np.concatenate([value, getattr(more, name)]) for name, value in pairs}
         return AgingEntries(
@@ -389,7 +389,7 @@ class AgingEntries:
 class Data:
     """Extents of files; arrays of shape (n_extents,): number of the file, first block, blocks.
 
-    Those of no file that a cycle may replace have the number :data:`~layoutscope.aging.trees.NOWHERE`.
+    Extents of files that no cycle may replace have the number :data:`~layoutscope.aging.trees.NOWHERE`.
     """
 
     ident: I64
@@ -397,17 +397,17 @@ class Data:
     count: I64
 
     def split_off(self, idents: I64) -> tuple[Data, Data]:
-        """Return what other files have, and what these have."""
+        """Return the extents of all other files, and those of the given files."""
         mine = is_among(self.ident, idents)
         rest, own = (Data(self.ident[rows], self.start[rows], self.count[rows]) for rows in (~mine, mine))
         return rest, own
 
     def blocks(self, rows: Any = slice(None)) -> I64:
-        """Return the blocks of all extents, or of some."""
+        """Return the blocks of all extents, or of the selected ones."""
         return np.asarray(ranges(self.start[rows], self.count[rows]), np.int64)
 
     def with_blocks(self, ident: I64, blocks: I64) -> Data:
-        """Return them with blocks of files at the end, one number per block, cut into extents."""
+        """Return the extents followed by those of new blocks, given one file number per block."""
         cuts = np.flatnonzero((np.diff(ident, prepend=-2) != 0) | (np.diff(blocks, prepend=-2) != 1))
         count = np.diff(cuts, append=len(blocks))
         parts = ((self.ident, ident[cuts]), (self.start, blocks[cuts]), (self.count, count))
@@ -416,53 +416,53 @@ class Data:
 
 @dataclass(kw_only=True)
 class AgingVolume:
-    """A volume between two cycles; each file system has its own kind."""
+    """A volume between two cycles; each file system has its own subclass."""
 
-    policy: Policy  # how its driver places
+    policy: Policy  # allocation policy of its driver
     block_bytes: int
     # entries, data, space: its entries, the extents of its files, its free blocks
     entries: AgingEntries
     data: Data
     space: FreeBlocks
-    trees: dict[str, AgingTree]  # the trees that are followed, by name
-    numbers: I64  # ids of files that were there in the beginning; further ones follow them
+    trees: dict[str, AgingTree]  # the trees that are modelled, by name
+    numbers: I64  # ids of the initial files; new ids follow them
     next_ident: int  # the next number of a file
-    cursor: int = 0  # block after the last that was taken
-    keep_cycles: int = 0  # how many cycles back snapshots hold what was replaced, where there are snapshots
+    cursor: int = 0  # block after the last one taken
+    keep_cycles: int = 0  # number of past cycles whose replaced blocks snapshots still hold
 
     main: ClassVar[str]
-    """The tree that is enumerated."""
+    """The tree that listings enumerate."""
     maps: ClassVar[str] = ""
     """The tree that maps its nodes, if any."""
     entry_bytes: ClassVar[dict[str, int]]
-    """What a record takes in the table of a node, by tree."""
+    """Bytes of a record's entry in the table of a node, by tree."""
 
     @property
     def place_bytes(self) -> int:
-        """Bytes that the unit has in which places of nodes are counted."""
+        """Bytes of the unit in which node places are counted."""
         return self.block_bytes
 
     def begins(self, ident: I64) -> dict[str, I64]:
-        """Return the keys at which listings of directories begin and end, by column of the table of entries."""
+        """Return the keys at which listings of directories begin and end, by column of the entries table."""
         raise NotImplementedError
 
     def unused_table(self, name: str, count: I64) -> I64:  # noqa: ARG002  (of trees whose tables have room to spare)
-        """Return the bytes of nodes' tables that no record uses, by how many records they have."""
+        """Return the unused bytes of nodes' tables for the given numbers of records."""
         return np.zeros_like(count)
 
     def copy(self) -> Self:
-        """Return the same volume, to be aged apart from this one."""
+        """Return an independent copy of the volume, to be aged separately."""
         lists: dict[str, Any] = {name: list(value) for name, value in vars(self).items() if isinstance(value, list)}
         return replace(self, space=self.space.copy(), trees=dict(self.trees), **lists)
 
     def age(self, chosen: CycleKind, wanted: int, rng: np.random.Generator) -> None:
-        """Let a cycle pass."""
+        """Simulate one cycle."""
         files = self.entries.files_by_seat()
         work = chosen.choose(self.entries.parent[files], wanted, rng)
         self.follow(plan_cycle(self.entries, work, self.next_ident, self.policy.ids_per_file, rng))
 
     def follow(self, cycle: Cycle) -> None:
-        """Write what a cycle changes."""
+        """Write the changes of a cycle."""
         if cycle.num_turns:
             self._write(cycle)
             self.entries, self.next_ident = cycle.kept.with_more(cycle.new), cycle.next_ident
@@ -471,7 +471,7 @@ class AgingVolume:
         raise NotImplementedError
 
     def _take(self, count: int, *, is_try: bool = False) -> I64:
-        """Take blocks where the driver looks for them."""
+        """Take blocks where the driver's policy places them."""
         blocks = self.space.take(count, self.cursor if self.policy.next_fit else 0, is_try=is_try)
         if count and not is_try:
             self.cursor = int(blocks[-1]) + 1
@@ -479,14 +479,14 @@ class AgingVolume:
 
 
 def blocks_of(size_bytes: I64, block_bytes: int) -> I64:
-    """Return how many blocks files need."""
+    """Return the number of blocks that files need."""
     return -(-size_bytes // block_bytes)
 
 
 def numbers_of(layout: VolumeLayout) -> I64:
-    """Return all ids of files of a volume in ascending order; the place of one is its number.
+    """Return all file ids of a volume in ascending order; the index of an id is its number.
 
-    Ids from 2**63 on, which damage alone makes, are negative here.
+    Ids from 2**63 on, which only damage can produce, are negative here.
     """
     table = layout.columns("entries")
     links = table["link_id"].present()
@@ -496,7 +496,7 @@ def numbers_of(layout: VolumeLayout) -> I64:
 
 
 def read_entries(layout: VolumeLayout, numbers: I64) -> AgingEntries:
-    """Read the entries of a layout; their records have no keys yet."""
+    """Read the entries of a layout; their records do not have keys yet."""
     table = layout.columns("entries")
     flags = table["flags"].filled(0)
     is_plain = (flags & (FLAG_HARD_LINK | FLAG_PRIVATE)) == 0
@@ -532,10 +532,10 @@ def read_data(layout: VolumeLayout, numbers: I64) -> Data:
 
 
 def _clip_to_volume(start: I64, count: I64, num_blocks: int) -> tuple[I64, I64]:
-    """Cut extents to the volume; damaged ones may claim more than it has, alone or together."""
+    """Clip extents to the volume; damaged extents may exceed it, individually or in total."""
     start = np.clip(start, 0, num_blocks)
     count = np.clip(count, 0, num_blocks - start)
-    # Clones share extents. Where all together claim more than the volume, each block counts for one extent alone.
+    # Clones share extents. If the total exceeds the volume, each block is counted for only one extent.
     if int(count.sum(dtype=np.float64)) > num_blocks:
         order = np.argsort(start, kind="stable")
         ends = np.maximum.accumulate((start + count)[order])
@@ -546,12 +546,12 @@ def _clip_to_volume(start: I64, count: I64, num_blocks: int) -> tuple[I64, I64]:
 
 
 def owner_of_free(layout: VolumeLayout) -> VolumeLayout:
-    """Return who has the table of what is free: the volume, or the container that it shares."""
+    """Return the owner of the free-space table: the volume, or the container whose space it shares."""
     return layout.container if layout.container is not None and not len(layout.columns("free")) else layout
 
 
 def read_free(layout: VolumeLayout) -> FreeBlocks:
-    """Read what is free."""
+    """Read the free space."""
     table = owner_of_free(layout).columns("free")
     mine = table["device"].filled(0) == 0
     bytes_ = layout.facts.block_size_bytes
@@ -562,14 +562,14 @@ def read_free(layout: VolumeLayout) -> FreeBlocks:
 
 
 TreeRows: TypeAlias = "tuple[I64, ...]"
-"""A tree as a layout has it: rows of the table of nodes, by levels in key order."""
+"""The nodes of a tree: rows of the node table, by level, in key order."""
 
 
 def find_tree(layout: VolumeLayout, name: str) -> TreeRows | None:
-    """Find the live nodes of a tree; nothing where no leaf of it was read, or where it is on several devices.
+    """Find the live nodes of a tree; return None if none of its leaves was read, or if it is on several devices.
 
-    Whole levels of a damaged tree may be missing. Nodes above such a gap lead to none of the nodes below and are left
-    out; a node that needs a parent gets a new one.
+    Whole levels of a damaged tree may be missing. Nodes above such a gap lead to none of the nodes below and are
+    omitted. A node that needs a parent gets a new one.
     """
     nodes = layout.columns("nodes")
     live = nodes["tree"].equals(name) & nodes["state"].equals("live") & nodes["level"].is_known
@@ -589,13 +589,13 @@ def find_tree(layout: VolumeLayout, name: str) -> TreeRows | None:
 
 
 def node_blocks(layout: VolumeLayout, rows: I64) -> I64:
-    """Return the blocks at which some nodes of a layout begin."""
+    """Return the first blocks of some nodes of a layout."""
     offset = layout.columns("nodes")["image_offset"].signed()[rows] - layout.facts.image_offset
     return offset // layout.facts.block_size_bytes
 
 
 def list_unaged_parts(layout: VolumeLayout, trees: Iterable[str]) -> list[str]:
-    """Say in sentences what of a damaged volume does not age; nothing of a sound one."""
+    """Return sentences about the parts of a damaged volume that do not age; empty for a sound volume."""
     owners = [owner for owner in (layout, layout.container) if owner is not None]
     if not any(owner.num_errors for owner in owners):
         return []
@@ -620,20 +620,20 @@ def make_tree(
     rules: tuple[NodeRule, NodeRule, int],
     entry_bytes: int,
 ) -> AgingTree:
-    """Make a tree of its nodes and what is known of its records."""
+    """Build a tree from its nodes and its known records."""
     nodes = layout.columns("nodes")
     leaves, (key, size, leaf) = read[0], records
     first = np.full(len(leaves), np.iinfo(np.int64).max)
     np.minimum.at(first, leaf, key)
-    # A leaf of which no record is known begins just before the next one; damage must not turn their order.
+    # A leaf without known records begins just before the next one. Damage must not reverse their order.
     bound = np.minimum.accumulate((first - np.arange(len(leaves)))[::-1])[::-1] + np.arange(len(leaves))
     bound[0] = FIRST
     held = nodes["used_bytes"].filled(0)[leaves].astype(np.int64)
     held += nodes["num_records"].filled(0)[leaves].astype(np.int64) * entry_bytes
-    # What a record takes is known by rule, what a leaf holds by its header: the header is right.
+    # Record sizes follow from rules, but a leaf's fill is in its header. The header takes precedence.
     told = np.bincount(leaf, size, len(leaves))
     size = np.maximum(np.rint(size * (held / np.maximum(told, 1))[leaf]).astype(np.int64), 1)
-    # A leaf of which no record is known holds one at its begin.
+    # A leaf without known records gets one record at its first key.
     stands = bound.copy()
     stands[0] = min(int(key.min(initial=0)), 0) - 1
     more = (told == 0) & (held > 0)
@@ -649,7 +649,7 @@ def make_tree(
 
 
 def _index_bounds(nodes: Table, below: I64, rows: I64, bound: I64) -> I64:
-    """Return the first keys of index nodes: of the first node below each."""
+    """Return the first key of each index node, taken from its first child."""
     parent = nodes["parent_row"].signed()[below]
     row = nodes["row"].signed()[rows]
     order = np.argsort(row)
@@ -663,7 +663,7 @@ def _index_bounds(nodes: Table, below: I64, rows: I64, bound: I64) -> I64:
 
 
 def leaves_of(layout: VolumeLayout, read: TreeRows) -> dict[str, I64]:
-    """Return the leaf of each record of each entry as a place among the leaves; -1 where there is none."""
+    """Return the leaf of each record of each entry as an index into the leaves; -1 if there is none."""
     nodes, table = layout.columns("nodes"), layout.columns("entries")
     row = nodes["row"].signed()[read[0]]
     order = np.argsort(row)
@@ -679,14 +679,14 @@ def make_main_tree(
     layout: VolumeLayout,
     read: TreeRows,
     entries: AgingEntries,
-    leaf: dict[str, I64],  # of `leaves_of`
-    # key and bytes of each of `RECORDS` that the tree has; no bytes for what is part of another record
+    leaf: dict[str, I64],  # from `leaves_of`
+    # key and bytes of each of `RECORDS` in the tree; bytes are None for a record that is part of another
     records: Mapping[str, tuple[I64, I64 | int | None]],
     rules: tuple[NodeRule, NodeRule, int],
     entry_bytes: int,
     *more: tuple[I64, I64 | int, I64],  # further records: keys, bytes and leaves
 ) -> AgingTree:
-    """Make the tree that is enumerated, and give the entries the keys that lead to their leaves in it."""
+    """Build the tree that listings enumerate, and give the entries keys that lead to their leaves in it."""
     parts = [
         (np.where(leaf[name] >= 0, key, NOWHERE), size, leaf[name])
         for name, (key, size) in records.items()
@@ -696,7 +696,7 @@ def make_main_tree(
     # A file with several names has one inode and one data stream.
     _, once = np.unique(key, return_index=True)
     tree = make_tree(layout, read, (key[once], size[once], at[once]), rules, entry_bytes)
-    # Keys lead to the leaves that records were found in, whatever their order would say.
+    # Keys must lead to the leaves in which the records were found, even if key order says otherwise.
     begin = np.maximum(tree.levels[0].bound, int(tree.key[0]) if len(tree.key) else 0)
     entries.keys = {name: np.full(len(entries), NOWHERE) for name in RECORDS}
     for name, (own, _) in records.items():

@@ -1,6 +1,6 @@
-"""What follows from what: findings are linked to the findings that may have caused them.
+"""Causes and consequences: findings are linked to the findings that may have caused them.
 
-A file system declares its rows of causes and consequences, and says which object each finding is about.
+A file system declares rows of causes and consequences, and the object that each finding is about.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ if TYPE_CHECKING:
 
 
 class About(NamedTuple):
-    """Which object a finding is about, by identity."""
+    """The object that a finding is about, by identity."""
 
-    tree: str = ""  # its tree, or the kind of object; empty where it is about none
-    number: int | None = None  # the node or object in it
-    # other objects that it is about, such as the node that a pointer leads to, each as a tree and a number
+    tree: str = ""  # its tree, or the kind of object; empty for a finding without an object
+    number: int | None = None  # number of the node or object in the tree
+    # other objects involved, such as the target of a pointer, each as a tree and a number
     names: tuple[tuple[str, int], ...] = ()
 
 
 class Follows(Struct, frozen=True):
-    """What may follow from findings of some codes."""
+    """A row of findings that may follow from other findings, by code."""
 
     causes: frozenset[str]  # codes of the cause
-    consequences: frozenset[str]  # codes of what may follow
+    consequences: frozenset[str]  # codes of the consequences
     where: str = ""  # pattern of the structures that a cause may be about; empty for all
     what: str = ""  # pattern of the structures that a consequence may be about; empty for all
     is_of_one_tree: bool = False  # whether cause and consequence are about the same tree
-    is_of_named: bool = False  # whether the consequence is about the very object that the cause names
+    is_of_named: bool = False  # whether the consequence is about the object that the cause names
 
 
 def from_one(cause: str, consequences: frozenset[str], *, of_tree: bool = False) -> Follows:
-    """Make a row of one cause, which does not follow from itself."""
+    """Make a row with a single cause, which does not follow from itself."""
     return Follows(frozenset({cause}), consequences - {cause}, is_of_one_tree=of_tree)
 
 
 class Causes(Struct, frozen=True):
-    """What follows from what in a file system."""
+    """The relations between findings of a file system."""
 
     rows: tuple[Follows, ...]  # from the deepest cause to the shallowest
-    # codes of errors that say that the bytes of one node are damaged, the gravest first: each such node is one cause
+    # codes of errors which show that the bytes of one node are damaged, the gravest first: each such node is one cause
     damage: tuple[str, ...]
-    doubtful: tuple[str, ...]  # codes that say the same of a node, and may as well follow from damage of another one
-    # codes of errors of a field that leads to an object, which are the cause of what is wrong with that
+    doubtful: tuple[str, ...]  # codes that show the same, but may also follow from damage of another node
+    # codes of errors in a field that leads to an object, which cause the errors found in that object
     fields: tuple[str, ...]
-    about: Callable[[Finding], About]  # which object a finding is about
+    about: Callable[[Finding], About]  # returns the object that a finding is about
 
 
 def deduplicate(findings: Iterable[Finding]) -> list[Finding]:
-    """Leave out repeated findings on a byte, or those at a lower level, where reading and a check report the same."""
+    """Drop repeated findings on a byte, and less severe ones where reading and a check report the same error."""
     every = list(dict.fromkeys(findings))
     worst: dict[tuple[str, int, int | None], int] = {}
     for item in every:
@@ -73,26 +73,26 @@ def deduplicate(findings: Iterable[Finding]) -> list[Finding]:
 def name_causes(
     findings: Sequence[Finding],
     causes: Causes,
-    # the volume that each finding is of, empty for the container; findings of one volume without it
+    # the volume of each finding, empty for the container; if not given, all findings belong to one volume
     volumes: Sequence[str] = (),
 ) -> tuple[Finding, ...]:
-    """Name the causes of each finding that may follow from others."""
+    """Set the causes of each finding that may follow from others."""
     found = _Links(findings, causes, volumes or [""] * len(findings))
     found.join_nodes()
     for row in causes.rows:
         found.apply(row)
-    # Many findings have the same causes, such as all that a lost tree left unknown: those are followed once.
+    # Many findings have the same causes, for example everything that a lost tree left unknown: follow them once.
     named = {links: tuple(findings[root] for root in found.roots(links)) for links in set(found.links.values())}
     named[()] = ()
     return tuple(replace(item, causes=named[found.links.get(number, ())]) for number, item in enumerate(findings))
 
 
 Key = tuple[str, str, int]
-"""A volume, a tree of it, and a node of that."""
+"""A volume, one of its trees, and a node in the tree."""
 
 
 class _Links:
-    """Links from consequences to causes, by their places among the findings."""
+    """Links from consequences to causes, by their indexes among the findings."""
 
     def __init__(self, findings: Sequence[Finding], causes: Causes, volumes: Sequence[str]) -> None:
         self.findings, self.causes, self.volumes = findings, causes, volumes
@@ -105,7 +105,7 @@ class _Links:
         self.heads: set[int] = set()
 
     def roots(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        """Follow links to the causes that follow from nothing, each finding once."""
+        """Follow links to the root causes, and return each root finding once."""
         found, seen = dict[int, None](), set[int]()
         waiting = [*numbers][::-1]
         while waiting:
@@ -129,13 +129,13 @@ class _Links:
     def _record(self, number: int) -> tuple[str, str, str]:
         """Name the record or object of a finding, as precisely as possible."""
         item = self.findings[number]
-        # Two findings of one node are about the same only where the node is damaged itself, or where the record is one.
+        # Two findings of a node share a cause only if the node itself is damaged, or if both are about one record.
         record = item.field.partition("/")[0] if item.field.startswith("record ") else ""
         own = "" if record or self.about[number].number is None else str(number)
         return self.volumes[number], item.structure, record or own
 
     def join_nodes(self) -> None:
-        """Make each damaged node one cause, whatever else is wrong in it, or with what leads to it."""
+        """Make each damaged node one cause of all other findings in it, and of findings about pointers to it."""
         heads = dict[Key, int]()
         places = dict[tuple[int, int], int]()
         for number in self._all((*self.causes.damage, *self.causes.doubtful)):
@@ -144,7 +144,7 @@ class _Links:
                 # Several states and trees may share a block.
                 heads.setdefault(own, places.setdefault((item.device, item.image_offset), number))
         self.heads.update(number for number in heads.values() if self.findings[number].code in self.causes.damage)
-        # A field that leads to the wrong object says so as an error: what was found there is no node of this tree.
+        # A field that leads to the wrong object is reported as an error: the object found is not a node of this tree.
         for number in self._all(self.causes.fields):
             for key in self.named(number) if self.findings[number].level == "error" else ():
                 if key in heads:
@@ -155,7 +155,7 @@ class _Links:
                     self.link(number, (heads[named],))
 
     def apply(self, row: Follows) -> None:
-        """Link the finding of a row, unless another one explains it already."""
+        """Link the consequences of a row to its causes, unless another cause already explains them."""
         causes = [n for n in self._all(sorted(row.causes)) if re.match(row.where, self.findings[n].structure)]
         if not causes:
             return
@@ -166,9 +166,9 @@ class _Links:
             for key in self.named(number) if row.is_of_named else (self._record(number),):
                 same.setdefault(key, number)
             groups.setdefault((self.volumes[number], self._tree(number, row)), []).append(number)
-        # A node whose own bytes are damaged does not follow from damage of others.
+        # A node whose own bytes are damaged is not a consequence of other damage.
         kept = {*causes} | (self.heads if row.causes & {*self.causes.damage} else set())
-        # No cause of this row is linked here, so what they follow from stays the same meanwhile.
+        # This row does not link any of its causes, so their root causes stay the same in this loop.
         known = dict[tuple[str, str, bool, str], tuple[int, ...]]()
         for number in self._all(sorted(row.consequences)):
             if number in self.links or number in kept or not re.match(row.what, self.findings[number].structure):
@@ -178,7 +178,7 @@ class _Links:
             if near is not None:
                 self.link(number, (near,))
             if not row.is_of_named:
-                # Bytes that are damaged themselves follow from what is wrong at the bottom alone.
+                # Bytes that are damaged themselves follow only from causes that are not consequences of others.
                 is_head, item = number in self.heads, self.findings[number]
                 group = self.volumes[number], self._tree(number, row), is_head, item.level
                 if group not in known:
@@ -187,7 +187,7 @@ class _Links:
                 self._set(number, known[group])
 
     def _candidates(self, number: int, row: Follows, groups: dict[tuple[str, str], list[int]]) -> Iterator[int]:
-        """List the causes of the same volume or its container, and of the same tree where a row asks for that."""
+        """Yield the causes in the same volume or its container, and in the same tree if the row requires that."""
         volume, tree = self.volumes[number], self._tree(number, row)
         for (other, of), causes in groups.items():
             if of == tree and (other in ("", volume) or not volume):
@@ -200,11 +200,11 @@ class _Links:
         return [number for code in codes for number in self.codes.get(code, ())]
 
     def link(self, number: int, causes: tuple[int, ...]) -> bool:
-        """Link a finding to its causes, the gravest alone; nothing follows from less than an error of its own level."""
+        """Link a finding to its gravest causes; a cause must be at least as severe as the finding."""
         return self._set(number, self._gravest(causes, self.findings[number]))
 
     def _gravest(self, causes: Iterable[int], item: Finding) -> tuple[int, ...]:
-        """Choose the gravest of what some causes follow from; none where they are all less grave than a finding."""
+        """Return the gravest root causes, or none if all of them are less severe than the finding."""
         ranks = {root: RANK[self.findings[root].level] for root in self.roots(causes)}
         worst = max(ranks.values(), default=-1)
         return tuple(root for root, rank in ranks.items() if rank == worst) if worst >= RANK[item.level] else ()

@@ -1,4 +1,4 @@
-"""The engine of checks: checks by name with what they need, and tables whose rows break a rule."""
+"""The engine of checks: named checks with the parts that they need, and tables whose rows break a rule."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Check(NamedTuple):
     needs: tuple[str, ...] = ()  # parts that must be read completely for a full check
     requires: tuple[str, ...] = ()  # parts without which it does not run
     takes: tuple[str, ...] = ()  # tables that it takes in addition to the subject, without which it does not run
-    each: str = ""  # mapping of the subject; the check runs once for each of its values, which it takes
+    each: str = ""  # mapping of the subject; the check runs once per value, which it takes as an argument
 
     def explain_lack(self, unread: Mapping[str, str], parts: tuple[str, ...] | None = None) -> list[str]:
-        """List why parts, by default all that it names, were not read completely; "" is about every part."""
+        """List why parts, by default all those of the check, were not read completely; "" stands for every part."""
         named = (*self.requires, *self.needs) if parts is None else parts
         return [why for part, why in unread.items() if named and (not part or part in named)]
 
@@ -57,18 +57,18 @@ def list_unchecked(checks: Mapping[str, Check], unread: Mapping[str, str]) -> li
 
 
 class Table(NamedTuple):
-    """Rows of one kind under check: where their fields are, and what findings about them are called."""
+    """Rows of one kind under check: the location of their fields, and the code of findings about them."""
 
     at: Callable[[int, str], FindingLog]  # binds the log to a field of a row
     code: str
     level: Level = "error"
-    most: int = MAX_CASES  # how many rows are listed for each rule
-    # receives the number of further rows; None where the last message has it
+    most: int = MAX_CASES  # number of rows listed per rule
+    # receives the number of further rows; if None, the last message includes it
     rest: FindingLog | None = None
 
     def report(
         self,
-        wrong: NDArray[Any] | bool,  # a mask over the rows, or their numbers; of one row, whether it is wrong
+        wrong: NDArray[Any] | bool,  # a mask over the rows, or their numbers; for a single row, whether it is wrong
         # message, field, expected, found: one for all rows, an array of them, or a function of the row
         message: object,
         field: object = "",
@@ -78,7 +78,7 @@ class Table(NamedTuple):
         code: str = "",
         level: Level | None = None,
     ) -> None:
-        """Report the rows that break a rule: the first ones each at its field, and the number of others."""
+        """Report the rows that break a rule: the first ones each at its field, then the number of further rows."""
         wrong = np.asarray(wrong)
         rows = np.flatnonzero(wrong) if wrong.dtype == np.bool_ else wrong
         last = int(rows[self.most - 1]) if self.rest is None and len(rows) > self.most else -1
@@ -89,7 +89,7 @@ class Table(NamedTuple):
             self.at(row, path).add(code or self.code, level or self.level, text, expected=one, found=other)
 
     def cases(self, rows: NDArray[np.int64], code: str = "") -> Iterator[int]:
-        """Yield the first of some wrong rows, and report the number of others."""
+        """Yield the first of the wrong rows, and report the number of further rows."""
         yield from rows[: self.most].tolist()
         if len(rows) > self.most and self.rest is not None:
             message = f"{len(rows) - self.most:,} further cases of the same kind"

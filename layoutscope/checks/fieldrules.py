@@ -1,7 +1,7 @@
-"""What single fields must satisfy, as data: one rule per field, and the check of many structures against their rules.
+"""Rules about single fields, as data: one rule per field, and the check of many structures against their rules.
 
-A rule has a field, the values that it must have, and the words of the finding. Tables of rules name their source: a
-section of the format's document, or the checker of its maker. Only checks declare rules; no reader needs them.
+A rule has a field, its permitted values, and the message of the finding. Tables of rules name their source: a section
+of the format's documentation, or the vendor's checker. Only checks declare rules; readers do not need them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class Want(Struct, frozen=True):
-    """What a field must be, and the message if it is not."""
+    """The permitted values of a field; a rule adds the message for other values."""
 
-    # returns which values of a field in many structures, of shape (n,) or (n, k), are as they must be
+    # returns which values of a field in many structures, of shape (n,) or (n, k), are permitted
     is_met: Callable[[NDArray[Any]], NDArray[np.bool_]]
     expected: object  # in a finding; an array has one row per structure
 
@@ -34,58 +34,58 @@ class Want(Struct, frozen=True):
 class FieldRule(Struct, frozen=True):
     """A rule about one field."""
 
-    field: Field  # the field; of a repeated one every item must satisfy the rule
-    want: Want | None  # what it must be; None if nothing else on the volume shows it
-    message: str  # what is wrong where it is broken
+    field: Field  # the field; every item of a repeated field must satisfy the rule
+    want: Want | None  # permitted values; None if nothing else on the volume determines them
+    message: str  # text of the finding
     # code, level: of the finding
     code: str
     level: Level
 
 
 def rules(code: str, *rows: tuple[Field, Want | None, str], level: Level = "warning") -> tuple[FieldRule, ...]:
-    """Declare rules that have code and level in common."""
+    """Declare rules that share a code and a level."""
     return tuple(FieldRule(*row, code, level) for row in rows)
 
 
 def equals(expected: object) -> Want:
-    """Demand a value; an array has one for each structure."""
+    """Require a value; an array has one value per structure."""
     values = np.asarray(expected)
     return Want(lambda found: found == (values if values.ndim == 0 else _compare_beside(values, found)), expected)
 
 
 def one_of(*expected: int) -> Want:
-    """Demand one of some values."""
+    """Require one of several values."""
     return Want(lambda found: np.isin(found, np.array(expected, found.dtype)), " or ".join(map(str, expected)))
 
 
 def only_bits(mask: int) -> Want:
-    """Demand that no bit is set but those of a mask."""
+    """Require that no bits outside a mask are set."""
     return Want(lambda found: found & found.dtype.type(~mask & _ones(found)) == 0, f"no bits outside of {mask:#x}")
 
 
 def bits_set(mask: int) -> Want:
-    """Demand that all bits of a mask are set."""
+    """Require that all bits of a mask are set."""
     return Want(lambda found: found & found.dtype.type(mask) == mask, f"bits {mask:#x}")
 
 
 def at_most(limit: int) -> Want:
-    """Demand no more than a value."""
+    """Require at most a value."""
     return Want(lambda found: found <= limit, f"at most {limit}")
 
 
 def at_least(limit: int) -> Want:
-    """Demand no less than a value."""
+    """Require at least a value."""
     return Want(lambda found: found >= limit, f"at least {limit}")
 
 
 def _zero(found: NDArray[Any]) -> NDArray[np.bool_]:
-    # Reserved bytes have no number: numpy compares them as a whole.
+    # Reserved bytes have no numeric type: numpy compares them as a whole.
     result: NDArray[np.bool_] = found == np.zeros((), found.dtype)
     return result
 
 
 ZERO: Final = Want(_zero, 0)
-"""Demand that nothing is there."""
+"""Require that all bytes are zero."""
 
 NOT_ZERO: Final = Want(lambda found: ~_zero(found), "not 0")
 
@@ -101,7 +101,7 @@ def _ones(found: NDArray[Any]) -> int:
 def check_fields(
     record_type: RecordType,
     buffer: NDArray[np.uint8],
-    starts: NDArray[Any],  # where each structure starts, in bytes from the start of the buffer
+    starts: NDArray[Any],  # start of each structure, in bytes from the start of the buffer
     declared: Iterable[FieldRule],
     at: Callable[[int, int], FindingLog],  # binds the log to a byte of a structure
 ) -> None:
@@ -122,7 +122,7 @@ def check_fields(
 
 
 def item_offset(field: Field, items: Iterable[int]) -> int:
-    """Where an item of a repeated field starts, in bytes from the start of the structure."""
+    """Return the offset of an item of a repeated field, in bytes from the start of the structure."""
     return field.offset + sum(number * stride for number, stride in zip(items, field.strides, strict=True))
 
 

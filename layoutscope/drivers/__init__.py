@@ -1,1 +1,1 @@
-"""What the drivers of Linux and macOS touch on each file system: look-ups, listings, mounts, checks."""
+"""What the drivers of Linux and macOS read on each file system: look-ups, listings, mounts, checks."""

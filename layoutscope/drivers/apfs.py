@@ -1,4 +1,4 @@
-"""What the drivers of APFS touch: linux-apfs-rw and Apple's.
+"""What the drivers of APFS read: linux-apfs-rw and Apple's.
 
 linux-apfs-rw 0.3.20: ``dir.c``, ``btree.c``, ``inode.c``, ``super.c``.
 """
@@ -33,10 +33,10 @@ PRIVATE_ID: Final = 3
 """Private directory (Apple File System Reference, inode numbers)."""
 
 FIRST_BYTES: Final = 4 * KIB
-"""What is read of block 0 until its size is known (NX_DEFAULT_BLOCK_SIZE)."""
+"""Size of the first read of block 0, before the block size is known (NX_DEFAULT_BLOCK_SIZE)."""
 
 RING: Final = ("checkpoint-map", "container-superblock", "checkpoint-descriptor")
-"""Types of the blocks of the descriptor area; a copy of the superblock is in block 0, too."""
+"""Types of the blocks in the descriptor area; block 0 also holds a copy of the superblock."""
 
 
 def mount_by_linux(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:  # noqa: ARG001  (as others)
@@ -50,7 +50,7 @@ def mount_by_macos(
     nodes: NodeTable,  # noqa: ARG001  (as others)
     entries: EntryTable,
 ) -> list[MountStep]:
-    """Read as Linux, the ephemeral objects of the checkpoint before the maps, and what a trim of the volume needs."""
+    """Read as Linux does, plus the checkpoint's ephemeral objects before the maps, and the structures for a trim."""
     container = layout.container
     steps = [*_superblock(layout), *read_ring(layout)]
     # The unused rest of the data area is a region of the same type.
@@ -68,12 +68,12 @@ def find_ephemeral_objects(layout: VolumeLayout) -> list[FixedPlaces]:
 
 
 def first_write(layout: VolumeLayout) -> list[FixedPlaces]:
-    """Read what the first transaction needs, as far as the volume shows it.
+    """Return the reads of the first transaction, as far as the volume shows them.
 
     linux-apfs-rw 0.3.0 ``transaction.c`` (apfs_transaction_start), ``spaceman.c`` (apfs_read_spaceman,
     apfs_spaceman_allocate_block): all ephemeral objects, then the internal pool's bitmap, the last chunk-info block,
-    and the bitmap of the chunk in which the first block is allocated. Which one is meant is known of the chunk-info
-    block alone, where there is no other; the bitmaps are left out.
+    and the bitmap of the chunk in which the first block is allocated. The chunk-info block is included only if the
+    volume has a single one, because otherwise the right one is unknown. The bitmaps are omitted for that reason.
     """
     places = regions_of(layout.container, "spaceman-cib")
     queues = _nodes_of(layout.container, "spaceman")
@@ -90,7 +90,7 @@ def _superblock(layout: VolumeLayout) -> Iterator[MountStep]:
 
 
 def read_ring(layout: VolumeLayout) -> Iterator[FixedPlaces]:
-    """Every block of the descriptor area in the order of addresses, whichever of them are in use."""
+    """Read every block of the descriptor area in address order, used or not."""
     parts = [regions_of(layout.container, kind, lambda owner: not owner.startswith("copy")) for kind in RING]
     blocks = [part.cut(layout.facts.block_size_bytes) for part in parts]
     offset = np.concatenate([part.image_offset for part in blocks])
@@ -101,7 +101,7 @@ def read_ring(layout: VolumeLayout) -> Iterator[FixedPlaces]:
 
 
 def _nodes_of(layout: VolumeLayout | None, tree: str) -> FixedPlaces:
-    """Nodes of a tree of the container, those nearer to the root first."""
+    """Return the nodes of a tree of the container, from the root down."""
     if layout is None:
         return regions_of(None, tree)
     table = layout.columns("nodes")
@@ -110,13 +110,13 @@ def _nodes_of(layout: VolumeLayout | None, tree: str) -> FixedPlaces:
 
 
 def _volume(layout: VolumeLayout, entries: EntryTable) -> Iterator[MountStep]:
-    """Both object maps with the volume's superblock between them, then the trees' roots and two inodes."""
+    """Read both object maps with the volume's superblock between them, then the trees' roots and two inodes."""
     yield regions_of(layout.container, "object-map")
-    # It has a leaf for some hundred volumes, and a container has no more than a hundred.
+    # One leaf holds some hundred volumes, and a container has at most a hundred.
     yield _nodes_of(layout.container, "container-omap")
     yield regions_of(layout, "volume-superblock", lambda owner: owner == "live")
     yield regions_of(layout, "object-map")
-    # The object map's root and the tree's own are on the way to the first inode.
+    # The roots of the object map and of the tree are on the path to the first inode.
     for number in (PRIVATE_ID, ROOT_ID):
         yield entries.inode_node[np.flatnonzero(entries.file_id == number)[:1]], "inode"
 
@@ -125,7 +125,7 @@ LIVE: Final = ("live", "inferred")
 
 
 def list_apfsck_reads(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[FixedPlaces]:  # noqa: ARG001  (as others)
-    """Say what apfsck reads, whose blocks the page cache keeps."""
+    """List the reads of apfsck, whose blocks stay in the page cache."""
     pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_list_checked_volume(layout, nodes)]
     pieces += _ephemeral(layout, "spaceman")
     pieces += [regions_of(layout.container, kind) for kind in ("spaceman-cab", "spaceman-cib")]
@@ -140,7 +140,7 @@ def list_fsck_reads(
     nodes: NodeTable,
     entries: EntryTable,  # noqa: ARG001  (as others)
 ) -> list[FixedPlaces]:
-    """Say what fsck_apfs reads, as far as its printed lines show."""
+    """List the reads of fsck_apfs, as far as its printed lines show them."""
     pieces = [*_checkpoint(layout), *_ephemeral(layout, "nx-reaper"), *_ephemeral(layout, "spaceman")]
     kinds = ("spaceman-cab", "spaceman-cib", "spaceman-bitmap", "internal-pool-bitmap")
     pieces += [regions_of(layout.container, kind) for kind in kinds]
@@ -184,7 +184,7 @@ FIRST_YEAR, SECOND_YEAR = 2017, 2018
 def _list_checked_volume(
     layout: VolumeLayout, nodes: NodeTable, order: Sequence[str] = APFSCK
 ) -> Iterator[FixedPlaces]:
-    """Read superblock and object map, then the parts of a volume in some order; snapshots the oldest first."""
+    """Read superblock and object map, then the parts of a volume in the given order; snapshots oldest first."""
     yield regions_of(layout, "volume-superblock", lambda owner: owner == "live")
     yield regions_of(layout, "object-map")
     live = np.zeros(len(nodes), bool)
@@ -202,7 +202,7 @@ def _list_checked_volume(
 
 
 def _list_snapshot_reads(layout: VolumeLayout, nodes: NodeTable, kept: NDArray[np.bool_]) -> Iterator[FixedPlaces]:
-    """Read each snapshot's superblock, extent references and tree, the oldest first."""
+    """Read each snapshot's superblock, extent references and tree, oldest first."""
     parent, rank = nodes.parent.astype(np.int64), nodes.key_rank
     superblocks = regions_of(layout, "volume-superblock", lambda owner: owner != "live")
     references = _list_snapshot_references(layout, nodes, kept)
@@ -219,7 +219,7 @@ _View = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.int64]"]
 def _list_snapshot_references(
     layout: VolumeLayout, nodes: NodeTable, kept: NDArray[np.bool_]
 ) -> list[NDArray[np.int64]]:
-    """Return the nodes of each snapshot's own tree of extent references, the oldest first."""
+    """Return the nodes of each snapshot's own extent-reference tree, oldest first."""
     own = np.flatnonzero(kept & (nodes.tree == nodes.tree_code("extentref")))
     top = np.arange(len(nodes))
     for node in own[np.argsort(-nodes.level[own], kind="stable")].tolist():
@@ -230,7 +230,7 @@ def _list_snapshot_references(
 
 
 def _snapshots(layout: VolumeLayout, nodes: NodeTable) -> Iterator[_View]:
-    """List the nodes of each snapshot that was read, with parents and places as they are in it."""
+    """List the nodes of each snapshot that was read, with their parents and positions in that snapshot."""
     views = layout.columns("node_views")
     codes, names = views["view"].numbered()
     own = nodes.nodes_of(views["node_row"]).astype(np.int64)
@@ -246,7 +246,7 @@ def _snapshots(layout: VolumeLayout, nodes: NodeTable) -> Iterator[_View]:
 
 
 def _state(layout: VolumeLayout, nodes: NodeTable, tree: str, view: _View) -> FixedPlaces:
-    """Go through a tree of one state, each node before those below it."""
+    """Read a tree of one state, each node before its children."""
     rows, parent, rank = view
     rows = rows[nodes.tree[rows] == nodes.tree_code(tree)]
     first = np.full(len(nodes), np.iinfo(np.int64).max)
@@ -267,7 +267,7 @@ def _nodes(tree: str, layout: VolumeLayout, rows: NDArray[np.int64]) -> FixedPla
 
 
 def _place_block_reads(pieces: Sequence[FixedPlaces], block_bytes: int, *, is_cached: bool) -> list[FixedPlaces]:
-    """Read places block by block; of what a cache keeps, each block once."""
+    """Read places block by block; with a cache, read each block only once."""
     blocks = [each.cut(block_bytes) for each in pieces if len(each)]
     if not is_cached or not blocks:
         return blocks
@@ -279,16 +279,16 @@ def _place_block_reads(pieces: Sequence[FixedPlaces], block_bytes: int, *, is_ca
 
 
 class ApfsProperties(Struct, frozen=True):
-    """What the APFS driver of one host does; see :data:`HOST_SOURCES` for where each value comes from."""
+    """The properties of one host's APFS driver; see :data:`HOST_SOURCES` for the source of each value."""
 
     costs: Costs  # host time
     apfs_lists_backwards: bool  # whether an APFS directory is listed from its last record to its first
     apfs_looks_up_dstream: bool  # whether a new APFS inode is followed by a search for its data-stream record
-    # whether a mount of APFS reads the ephemeral objects of the checkpoint, the space manager's among them
+    # whether a mount of APFS reads the ephemeral objects of the checkpoint, including the space manager
     apfs_mount_reads_space: bool
-    apfs_mount_trims: bool  # whether it then reads all chunk-info blocks and bitmaps to trim what is free
-    apfs_fsck_caches: bool  # whether the checker of APFS reads what several snapshots share once
-    # the year of Apple's checker, which decides the order in which it goes through the trees; 0 for another's
+    apfs_mount_trims: bool  # whether it then reads all chunk-info blocks and bitmaps to trim free space
+    apfs_fsck_caches: bool  # whether the APFS checker reads blocks shared by snapshots only once
+    # release year of Apple's checker, which determines the order of the trees; 0 for another checker
     apfs_fsck_year: int
 
 
@@ -363,7 +363,7 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
         ),
     ),
 }
-"""Property to its source on (linux, macos)."""
+"""Source of each property on (linux, macos)."""
 
 
 def driver(host: HostProfile) -> Driver:
@@ -382,7 +382,7 @@ def driver(host: HostProfile) -> Driver:
         # mpage_readahead holds the last piece of a window until it knows what follows.
         holds_last_piece=True,
         extents_tree="extentref",
-        # A mount that needs the space manager has read it.
+        # A mount that needs the space manager has already read it.
         first_write=no_places if own.apfs_mount_reads_space else first_write,
         compared_by=_normalize_for_comparison,
         mounted=_find_mounted_nodes,
@@ -392,22 +392,22 @@ def driver(host: HostProfile) -> Driver:
 
 
 def _normalize_for_comparison(name: str, facts: VolumeFacts) -> str:
-    """Return what a name is compared by, and hashed: decomposed, and folded where case does not count."""
+    """Return the form in which a name is compared and hashed: decomposed, and case-folded unless case-sensitive."""
     folded = not facts.case_sensitive
-    # Volumes of the first developer versions compare the bytes of names.
+    # Volumes of the first developer versions compare names byte by byte.
     return compared_form(name, folded=folded) if folded or "normalization-insensitive" in facts.features else name
 
 
 def _find_mounted_nodes(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:
-    """Roots of the trees, and the leaves with the inodes of the root and of the private directory."""
+    """Return the leaves with the inodes of the root and of the private directory, and the roots of the trees."""
     first = [entries.inode_node[np.flatnonzero(entries.file_id == number)[:1]] for number in (ROOT_ID, PRIVATE_ID)]
-    # That of the extents is read when the first of them is freed.
+    # The root of the extent references is read when the first extent is freed.
     _, read = roots(facts, nodes, entries)
     return np.concatenate(first).astype(np.int32), read[nodes.tree[read] != nodes.tree_code("extentref")]
 
 
 BEFORE: Final = "EA Fernández"
-"""What the Linux driver wrote into volumes before it wrote its version."""
+"""Name that the Linux driver wrote into volumes before it wrote its version."""
 
 
 WRITERS: Final = {
@@ -416,21 +416,21 @@ WRITERS: Final = {
         ("apfs_kext", "newfs_apfs", "fsck_apfs", "asr", "storagekitd", "diskmanagementd", "hfs_convert"), "macos"
     ),
 }
-"""Programs that write a volume, by how their names begin (``apfs_formatted_by``, ``apfs_modified_by``)."""
+"""Host of the programs that write a volume, by prefix of their names (``apfs_formatted_by``, ``apfs_modified_by``)."""
 
 
 def written_by(layout: VolumeLayout) -> str:
-    """Name the host of the program that changed a volume last; of one that none has changed, of what made it."""
+    """Return the host of the program that last changed a volume; of an unchanged volume, of the one that made it."""
     details = layout.facts.details
-    # The newest comes first.
+    # The newest program comes first.
     program = str(details.get("modified by") or details.get("formatted by", ""))
     return next((host for name, host in WRITERS.items() if program.startswith(name)), "")
 
 
 def joins_pieces(layout: VolumeLayout) -> bool | None:
-    """Whether the Linux driver that wrote a volume joins room in pieces before it splits a node; None if unknown.
+    """Return whether the Linux driver that wrote a volume compacts a node before it splits it; None if unknown.
 
-    0.3.20 does, 0.3.0 does not; no version between them was looked at.
+    0.3.20 compacts and 0.3.0 does not; no version between them was examined.
     """
     found = re.match(r"linux-apfs by eafer \((\d+)\.(\d+)\.(\d+)", str(layout.facts.details.get("modified by", "")))
     version = tuple(map(int, found.groups())) if found else (0, 3, 10)

@@ -1,4 +1,4 @@
-"""What the drivers of HFS+ touch: Linux's hfsplus and Apple's hfs.
+"""What the drivers of HFS+ read: Linux's hfsplus and Apple's hfs.
 
 Linux 6.1 ``fs/hfsplus``: ``dir.c``, ``inode.c``, ``super.c``, ``bnode.c``.
 """
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 PAGE_BYTES: Final = 4 * KIB
-"""Linux's page; also the assumed physical sector size on macOS, which is that of all larger disks."""
+"""Linux's page size; also the assumed physical sector size on macOS, since all larger disks have it."""
 
 SCAN_BYTES: Final = 1 * MIB
-"""MAXBSIZE of xnu: what is read at once of the bitmap."""
+"""MAXBSIZE of xnu: the largest single read of the bitmap."""
 
 HEADERS: Final = ("extents-overflow", "catalog", "attributes")
-"""Trees in the order in which both open them."""
+"""Trees in the order in which both drivers open them."""
 
 JOURNAL_FILES: Final = (".journal_info_block", ".journal")
 
@@ -44,11 +44,11 @@ JOURNAL_FILES: Final = (".journal_info_block", ".journal")
 def mount_by_linux(
     searches: tuple[str, ...], layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
 ) -> list[MountStep]:
-    """Read both headers by the sector, a page of each tree's header node, then what two searches end in."""
+    """Read both headers sector by sector, a page of each tree's header node, and the leaves that two searches reach."""
     steps: list[MountStep] = [regions_of(layout, "volume-header"), regions_of(layout, "alternate-volume-header")]
     for tree in HEADERS:
         header = _header(nodes, tree)
-        # A page is read whole, with further nodes where these are smaller, and a part of the node where it is larger.
+        # A whole page is read: it holds further nodes if nodes are smaller, or a part of the node if nodes are larger.
         in_file = sum(each.num_nodes * each.node_size_bytes for each in layout.facts.trees if each.tree == tree)
         length = np.full(len(header), min(PAGE_BYTES, in_file))
         steps.append(FixedPlaces(tree, nodes.device[header], nodes.image_offset[header], length))
@@ -56,13 +56,14 @@ def mount_by_linux(
 
 
 def find_root_leaves(searches: tuple[str, ...], facts: VolumeFacts, entries: EntryTable) -> Iterator[NDArray[np.int32]]:
-    """Find leaves with the root's records, and those that the search for the directory of iNode files ends in.
+    """Find the leaves with the root's records, and those at which the search for the directory of iNode files ends.
 
-    Where there is no such directory, the search ends at the last record that is smaller than its name: in case-folded
-    order, where a leading NUL sorts after everything, the last of the root; in binary order the root's thread record.
+    If there is no such directory, the search ends at the last record that is smaller than its name: the last record
+    of the root in case-folded order, where a leading NUL sorts after everything; the root's thread record in binary
+    order.
     """
     hidden = np.flatnonzero(entries.is_hidden)[:1]
-    # Linux looks an inode up by its number: the thread record comes first, the name in it leads to the record.
+    # Linux looks an inode up by its number: it finds the thread record first, whose name leads to the record.
     by_number = searches[::-1]
     for entry in (np.flatnonzero((entries.file_id == ROOT_ID) & entries.is_directory)[:1], hidden):
         ordered = by_number if entry is not hidden else searches
@@ -74,15 +75,15 @@ def find_root_leaves(searches: tuple[str, ...], facts: VolumeFacts, entries: Ent
 def mount_by_macos(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) -> list[MountStep]:
     """Read the header, the journal, header nodes, the root, the whole bitmap and the private directories.
 
-    The alternate header is not read: its place is only worked out. The bitmap is scanned by a thread of its own, in
-    requests that its extents cut; it is taken to come to the disk before what the mount searches after that.
+    The alternate header is not read: only its place is computed. A separate thread scans the bitmap, in requests
+    split at its extents. The model places these requests before the mount's later searches.
     """
     start = layout.facts.image_offset
     steps: list[MountStep] = [make_fixed_place("volume-header", start, PAGE_BYTES), *_journal(layout)]
     for tree in HEADERS:
         header = _header(nodes, tree)
         physical = np.minimum(nodes.size_bytes[header], PAGE_BYTES)
-        # The first read gives the size of nodes; its buffer is thrown away (kTrashBlock), and the node read whole.
+        # The first read returns the node size; its buffer is discarded (kTrashBlock), and the whole node is read.
         steps.append(FixedPlaces(tree, nodes.device[header], nodes.image_offset[header], physical))
         larger = header[nodes.size_bytes[header] != PAGE_BYTES]
         steps.append(FixedPlaces(tree, nodes.device[larger], nodes.image_offset[larger], nodes.size_bytes[larger]))
@@ -94,7 +95,7 @@ def mount_by_macos(layout: VolumeLayout, nodes: NodeTable, entries: EntryTable) 
 
 
 def _list_mount_searches(layout: VolumeLayout, entries: EntryTable) -> Iterator[MountStep]:
-    """Search the files of the journal by name, then both private directories."""
+    """Search for the journal's files by name, then for both private directories."""
     in_root = np.flatnonzero(entries.parent_id == ROOT_ID)
     names = entries.stored_names.take(np.arange(len(entries))[entries.order][in_root]).to_list()
     if len(regions_of(layout, "journal")):
@@ -108,11 +109,11 @@ def _header(nodes: NodeTable, tree: str) -> NDArray[np.int64]:
 
 
 def _journal(layout: VolumeLayout) -> Iterator[MountStep]:
-    """Read the info block and the journal's header; all that is pending, if it must be replayed.
+    """Read the info block and the journal's header, and all pending blocks if the journal must be replayed.
 
-    Lists and blocks are read in their order to verify them, and each block once more in the order in which they belong
-    on the volume, which is taken to be the same. The place of each, which is read before it is overwritten
-    (update_fs_block), is left out: only the lists give it.
+    Lists and blocks are read in order to verify them. Each block is then read again in the order of its place on the
+    volume, which is assumed to be the same order. The read of each place before it is overwritten (update_fs_block) is
+    omitted, because only the lists give these places.
     """
     info, journal = regions_of(layout, "journal-info-block"), regions_of(layout, "journal")
     yield FixedPlaces(info.kind, info.device, info.image_offset, np.minimum(info.length_bytes, PAGE_BYTES))
@@ -125,12 +126,12 @@ def _journal(layout: VolumeLayout) -> Iterator[MountStep]:
         for _ in range(2):
             yield make_fixed_place("journal", at + begin, tail)
             if pending > tail:
-                # The ring continues after the header; the system that made the journal gave that the size of a sector.
+                # The ring continues after the header, which has the sector size of the system that made the journal.
                 yield make_fixed_place("journal", at + length - begin - tail + 512, pending - tail)
 
 
 def _bitmap(layout: VolumeLayout) -> FixedPlaces:
-    """Cut the allocation file into what is read at once, counted from the start of the file; up to its last bit."""
+    """Split the allocation file into single reads, aligned to the start of the file, up to its last used bit."""
     file = regions_of(layout, "allocation-file")
     blocks = layout.facts.details.get("allocation blocks", 0)
     block_bytes = layout.facts.block_size_bytes
@@ -149,28 +150,28 @@ def _bitmap(layout: VolumeLayout) -> FixedPlaces:
 
 
 BLOCK_BYTES: Final = 32 * KIB
-"""DefaultCacheBlockSize; the cache is aligned to the start of the volume."""
+"""DefaultCacheBlockSize; the checker's cache is aligned to the start of the volume."""
 
 OVERFLOW, CATALOG, ATTRIBUTES = HEADERS
 
 
 def list_check_reads(
-    cache_blocks: int,  # blocks of 32 KiB that the checker's cache holds; the least recently used one goes
+    cache_blocks: int,  # capacity of the checker's cache in blocks of 32 KiB; it drops the least recently used
     layout: VolumeLayout,
     nodes: NodeTable,
     entries: EntryTable,
 ) -> list[FixedPlaces]:
-    """List what a check of a sound volume reads."""
+    """List the reads of a check of a sound volume."""
     cache = _Cache(layout, nodes, cache_blocks)
     cache.regions("volume-header", "alternate-volume-header", "volume-header")
     catalog = cache.leaves(CATALOG)
     first = cache.way[catalog[0]] if catalog else []
-    # After each header, the driver looks for further extents of the tree, whether or not it has any.
+    # After each header, the driver searches for further extents of the tree, even if there are none.
     overflow = cache.leaves(OVERFLOW)
     extents = cache.way[overflow[0]] if overflow else []
     cache.nodes([*cache.others(OVERFLOW, is_header=True), *extents])
     cache.nodes(cache.others(CATALOG, is_header=True))
-    # The volume's name is in the record of the root, which is the first of all.
+    # The volume's name is in the root's record, the first record of the catalog.
     cache.nodes(first)
     cache.regions("alternate-volume-header")
     cache.nodes([*extents, *cache.others(ATTRIBUTES, is_header=True)])
@@ -194,16 +195,16 @@ def list_check_reads(
 
 
 def _tree(cache: _Cache, tree: str, behind: Sequence[list[int]]) -> None:
-    """Go down to each leaf, reading index nodes again for each child, then over all unused nodes."""
+    """Descend to each leaf, reading index nodes again for each child, then read all unused nodes."""
     header = cache.others(tree, is_header=True)
-    # Nodes of a journaled volume must be in one piece: whether it is journaled is read again.
+    # Nodes of a journaled volume must be contiguous. The header is read again to see whether it is journaled.
     cache.regions("volume-header")
     cache.nodes(header)
     cache.regions("volume-header")
     before: list[int] = []
     for place, leaf in enumerate(cache.leaves(tree)):
         way = cache.way[leaf]
-        # Back up to the node that both have above them, from there down again.
+        # Go up to the node above both leaves, then down again.
         shared = sum(1 for one, other in zip(before, way, strict=False) if one == other)
         cache.nodes(before[-2 : max(shared - 1, 0) : -1] if before else [])
         cache.nodes(way[max(shared - 1, 0) :])
@@ -212,15 +213,15 @@ def _tree(cache: _Cache, tree: str, behind: Sequence[list[int]]) -> None:
         before = way
     cache.nodes(before[-2::-1])
     cache.nodes(header)
-    # Nodes that are not in use must hold zeros (BTCheckUnusedNodes); map nodes come before, and are seen again here.
+    # Unused nodes must hold zeros (BTCheckUnusedNodes). Map nodes were read before, and are read again here.
     cache.nodes(cache.others(tree, is_header=False))
     cache.nodes(header)
 
 
 def _extents_searched(cache: _Cache, layout: VolumeLayout, entries: EntryTable, catalog: list[int]) -> list[list[int]]:
-    """Say for each leaf of the catalog on which ways of the overflow tree its files' extents are looked for.
+    """Return, for each leaf of the catalog, the paths in the overflow tree on which its files' extents are searched.
 
-    They are, also where a file has no more than fit into its record.
+    These searches also happen for files whose extents all fit into their records.
     """
     leaves = cache.leaves(OVERFLOW)
     if not leaves:
@@ -228,7 +229,7 @@ def _extents_searched(cache: _Cache, layout: VolumeLayout, entries: EntryTable, 
     first_ids, last_ids = (layout.columns("nodes")[f"{end}_key_id"].filled(0)[leaves] for end in ("first", "last"))
     files = np.flatnonzero(~entries.is_directory)
     found = np.maximum(np.searchsorted(first_ids, entries.file_id[files], side="left") - 1, 0)
-    # A search that ends after the last record of a leaf goes on to the next leaf for the record that follows.
+    # A search that ends after the last record of a leaf continues in the next leaf.
     further = (entries.file_id[files] >= last_ids[found]) & (found + 1 < len(leaves))
     node = entries.name_node[files].astype(np.int64)
     pairs = np.unique(np.stack([np.append(node, node[further]), np.append(found, found[further] + 1)]), axis=1)
@@ -239,9 +240,9 @@ def _extents_searched(cache: _Cache, layout: VolumeLayout, entries: EntryTable, 
 
 
 def _private(cache: _Cache, facts: VolumeFacts, entries: EntryTable) -> list[int]:
-    """List the way to the directory of iNode files, or to where it would be: after all else in the root."""
+    """List the path to the directory of iNode files, or to its place if it is missing: after everything in the root."""
     hidden = np.flatnonzero(entries.is_hidden)
-    # Its name begins with NUL, which sorts after everything where case is folded, and before where it is not.
+    # Its name begins with NUL, which sorts last if case is folded, and first if it is not.
     hidden = hidden[:1] if facts.case_sensitive else hidden[-1:]
     last = np.flatnonzero(entries.parent_id == ROOT_ID)
     leaf = entries.name_node[hidden if len(hidden) else last[-1:]]
@@ -249,10 +250,10 @@ def _private(cache: _Cache, facts: VolumeFacts, entries: EntryTable) -> list[int
 
 
 def _hierarchy(cache: _Cache, entries: EntryTable, catalog: list[int]) -> Iterator[int]:
-    """Go down into each folder when its record comes, and back to where its parent's records go on.
+    """Descend into each folder when its record is reached, then return to the next record of its parent.
 
-    A folder's records are followed by the threads of files with higher numbers, which are passed over up to the next
-    record of a folder: the thread of that with the next number.
+    After a folder's records come the threads of files with higher numbers. These are skipped up to the next record
+    of a folder, the thread with the next folder number.
     """
     rank = np.full(len(cache.way) + 1, -1, np.int64)
     rank[catalog] = np.arange(len(catalog))
@@ -272,7 +273,7 @@ def _hierarchy(cache: _Cache, entries: EntryTable, catalog: list[int]) -> Iterat
     if not len(root):
         return
     first, end = thread.tolist(), last.tolist()
-    # For each open folder: its number, the next of its folders, and the leaf that is looked at.
+    # For each open folder: its number, its next subfolder, and the current leaf.
     seen = {int(root[0])}
     stack = [[int(root[0]), starts[int(root[0])], first[int(root[0])]]]
     yield from cache.way[catalog[first[int(root[0])]]]
@@ -295,7 +296,7 @@ def _hierarchy(cache: _Cache, entries: EntryTable, catalog: list[int]) -> Iterat
 
 
 class _Cache:
-    """The volume as the checker goes through it: a cache that drops the least recently used block, and the reads."""
+    """The volume as read by the checker: a cache that drops the least recently used block, and the reads."""
 
     def __init__(self, layout: VolumeLayout, nodes: NodeTable, size: int) -> None:
         start = layout.facts.image_offset
@@ -309,7 +310,7 @@ class _Cache:
         self._parent = nodes.parent.tolist()
         self._spans = _spans(layout, nodes)
         self._nodes = nodes
-        # of each node, the nodes from the root down to it, itself last
+        # for each node, the path from the root down to it, including the node itself
         self.way: list[list[int]] = [[node] for node in range(len(nodes))]
         for node in np.argsort(-nodes.level, kind="stable").tolist():
             if self._parent[node] >= 0:
@@ -322,14 +323,14 @@ class _Cache:
         return found
 
     def others(self, tree: str, *, is_header: bool) -> list[int]:
-        """List the header node of a tree, or its map nodes and those that are not in use, by number."""
+        """List the header node of a tree, or its map nodes and unused nodes, by number."""
         own = (self._nodes.tree == self._nodes.tree_code(tree)) & (self._nodes.level < 0)
         rows = np.flatnonzero(own & (self._nodes.is_header == is_header))
         found: list[int] = rows[np.argsort(self._nodes.node_id[rows], kind="stable")].tolist()
         return found
 
     def nodes(self, wanted: Iterable[int]) -> None:
-        """Read nodes, and before each the records of its tree's extents after the eighth."""
+        """Read nodes, and before each node its tree's overflow records (extents after the eighth)."""
         for node in wanted:
             mapper = self._mapper[node]
             if mapper >= 0:
@@ -362,7 +363,7 @@ class _Cache:
             self._kinds.append(kind)
 
     def reads(self) -> list[FixedPlaces]:
-        """Return what was read, in order."""
+        """Return the reads so far, in order."""
         offset = np.array(self._blocks, np.int64) * BLOCK_BYTES
         length = np.minimum(BLOCK_BYTES, self._layout.facts.size_bytes - offset)
         kinds = np.array(self._kinds, np.uint8)
@@ -370,11 +371,11 @@ class _Cache:
 
 
 def _spans(layout: VolumeLayout, nodes: NodeTable) -> list[Sequence[int]]:
-    """Blocks of each node."""
+    """Return the cache blocks of each node."""
     begin = nodes.image_offset - layout.facts.image_offset
     end = begin + np.maximum(nodes.size_bytes, 1)
     low = begin // BLOCK_BYTES
-    # On a truncated image, some nodes have no place.
+    # On a truncated image, some nodes have no location.
     high = np.where(nodes.image_offset >= 0, (end - 1) // BLOCK_BYTES + 1, low)
     spans: list[Sequence[int]] = [range(one, other) for one, other in zip(low.tolist(), high.tolist(), strict=True)]
     split = layout.columns("node_fragments")
@@ -389,18 +390,18 @@ def _spans(layout: VolumeLayout, nodes: NodeTable) -> list[Sequence[int]]:
 
 
 class HfsplusProperties(Struct, frozen=True):
-    """What the HFS+ driver of one host does; see :data:`HOST_SOURCES` for where each value comes from."""
+    """The properties of one host's HFS+ driver; see :data:`HOST_SOURCES` for the source of each value."""
 
     costs: Costs  # host time
-    # cache page of HFS+ metadata: nodes that share one are read together; 0 where nodes are cached by themselves
+    # cache page of HFS+ metadata: nodes that share one are read together; 0 if each node is cached separately
     page_bytes: int
-    hfs_node_cache_bytes: int | None  # memory for nodes; None for as much as the host has
+    hfs_node_cache_bytes: int | None  # memory for nodes; None for all memory of the host
     hfs_looks_up_thread: bool  # whether a new HFS+ inode is found through its thread record
-    hfs_stops_at_valence: bool  # whether an HFS+ listing ends after as many entries as the folder record says
-    hidden_names: tuple[str, ...]  # directories of an HFS+ root that a listing passes over
-    # whether a listing does not give the type of HFS+ hard links, so they are always stat'ed
+    hfs_stops_at_valence: bool  # whether an HFS+ listing ends after the number of entries in the folder record
+    hidden_names: tuple[str, ...]  # directories in an HFS+ root that listings skip
+    # whether a listing omits the type of HFS+ hard links, so that they always need a stat
     hard_link_type_unknown: bool
-    hfs_scans_bitmap: bool  # whether a mount of HFS+ reads the journal and the whole bitmap, as Apple's does
+    hfs_scans_bitmap: bool  # whether a mount of HFS+ reads the journal and the whole bitmap, as Apple's driver does
     hfs_fsck_cache_blocks: int  # blocks of 32 KiB in the cache of fsck_hfs
 
 
@@ -430,11 +431,11 @@ HOSTS: Final = {
 }
 
 WRITERS: Final = {"H+Lx": "linux", "10.0": "macos", "HFSJ": "macos", "fsck": "macos", "8.10": "macos"}
-"""Who mounts a volume for writing, by lastMountedVersion (TN1150, Volume Header; Linux fs/hfsplus/hfsplus_raw.h)."""
+"""Host of the last write mount, by lastMountedVersion (TN1150, Volume Header; Linux fs/hfsplus/hfsplus_raw.h)."""
 
 
 def written_by(layout: VolumeLayout) -> str:
-    """Name the host that mounted a volume last."""
+    """Return the name of the host that last mounted a volume."""
     return WRITERS.get(str(layout.facts.details.get("last mounted by", "")), "")
 
 
@@ -488,22 +489,22 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
         "as on APFS: the system call, not the file system",
     ),
 }
-"""Property to its source on (linux, macos)."""
+"""Source of each property on (linux, macos)."""
 
 
 def driver(host: HostProfile, compared_by: Callable[[str, VolumeFacts], str] = compose_name) -> Driver:
-    """Return the driver of a host, which compares names by a rule."""
+    """Return the driver of a host; names are compared by the given rule."""
     own = host.properties_of("hfsplus", HOSTS)
-    # Linux finds a new inode by its thread record, and the catalog record through that.
+    # Linux finds a new inode by its thread record, which leads to the catalog record.
     thread = ("thread", "inode") if own.hfs_looks_up_thread else ()
     searches = ("name", "inode", *thread)
     return Driver(
         costs=own.costs,
         searches=searches,
-        # A record of the catalog is name and inode in one.
+        # A catalog record is both name and inode.
         inode_beside_name=True,
         stops_at_valence=own.hfs_stops_at_valence,
-        # Observed: an index node is read then, if no look-up has read it before.
+        # Observed: an index node is read here, unless an earlier look-up has read it.
         resumes_by_search=True,
         hidden_names=own.hidden_names,
         hard_link_type_unknown=own.hard_link_type_unknown,
@@ -517,7 +518,7 @@ def driver(host: HostProfile, compared_by: Callable[[str, VolumeFacts], str] = c
         # last extent back), bitmap.c (hfsplus_block_free), brec.c and bnode.c (hfs_bnode_unlink: both neighbours of a
         # node without records are read), btree.c (hfs_bmap_free: the whole header node).
         bitmap_region="allocation-file",
-        # Apple's searchfs goes through the nodes by number and ignores their links (`BTScanNextRecord`).
+        # Apple's searchfs visits the nodes by number and ignores their links (`BTScanNextRecord`).
         scans_by_number=True,
         compared_by=compared_by,
         listing_start=_threads,
@@ -532,11 +533,11 @@ def driver(host: HostProfile, compared_by: Callable[[str, VolumeFacts], str] = c
 def _list_macos_mount(
     cache_blocks: int, layout: VolumeLayout, nodes: NodeTable, entries: EntryTable
 ) -> list[MountStep]:
-    """Check a volume that was neither unmounted nor has a journal, then mount it.
+    """Check a volume that was not unmounted and has no journal, then mount it.
 
-    The disk arbitration of macOS has it repaired first if a quick check finds it dirty (DiskArbitration, DAMount.c and
-    DAFileSystem.c; fsck_hfs.c, which takes a journaled volume for clean); the repair of a sound one reads what a check
-    does. Linux mounts what was not unmounted as it is, to be read alone.
+    On macOS, disk arbitration first repairs a volume that a quick check finds dirty (DiskArbitration, DAMount.c and
+    DAFileSystem.c; fsck_hfs.c, which treats a journaled volume as clean). The repair of a sound volume reads the same
+    blocks as a check. Linux mounts a volume that was not unmounted as it is, read-only.
     """
     steps = mount_by_macos(layout, nodes, entries)
     if not {"unmounted", "journaled"}.isdisjoint(layout.facts.features):
@@ -545,7 +546,7 @@ def _list_macos_mount(
 
 
 def _threads(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
-    """Leaves with the thread records of directories, which stand before the first entry."""
+    """Return the leaves with the thread records of directories, which precede the first entry."""
     if not len(entries):
         return np.full(len(descent), -1, np.int32)
     found = np.where(descent.entry >= 0, entries.thread_node[np.maximum(descent.entry, 0)], -1)
@@ -555,6 +556,6 @@ def _threads(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
 def _find_mounted_nodes(
     searches: tuple[str, ...], facts: VolumeFacts, nodes: NodeTable, entries: EntryTable
 ) -> Mounted:
-    """Header nodes, and what the mount's searches end in."""
+    """Return the nodes at which the mount's searches end, and the header nodes."""
     found = np.concatenate([*find_root_leaves(searches, facts, entries)])
     return found.astype(np.int32), np.flatnonzero(nodes.is_header).astype(np.int32)

@@ -1,1 +1,1 @@
-"""Rules of the structures of an HFS+ volume, which a check runs."""
+"""Check rules for the structures of an HFS+ volume."""

@@ -231,7 +231,7 @@ def _read_first_links_of_folders(subject: Subject, family: LinkGroup) -> I64:
 def _check_first_link_fields(
     subject: Subject, catalog: CatalogRecords, family: LinkGroup, target: I64, first: I64
 ) -> None:
-    """Check that inodes in a chain name its first link; inodes of folders do so in an attribute, if there are any."""
+    """Check that inodes in a chain name its first link; folder inodes do so in an attribute, if that tree exists."""
     if family.noun == "folder" and subject.attributes is None:
         return
     lost = np.isin(np.arange(len(first)), target) & (first < 0)
@@ -291,7 +291,7 @@ def check_catalog_fields(subject: Subject, catalog: CatalogRecords) -> None:
         return broken
 
     code, field = "permissions-invalid", "permissions.file_mode"
-    # TN1150, HFSPlusBSDInfo; fsck_hfs: E_InvalidPermissions. Zero says that nothing of this is in use.
+    # TN1150, HFSPlusBSDInfo; fsck_hfs: E_InvalidPermissions. Zero means that the field is unused.
     mode = files[field]
     broken = (mode != 0) & ~np.isin(mode & _TYPE_BITS, _OF_FILES)
     report("files", field, broken, "a file's mode is not that of a file", "the type of a file, or 0", code)
@@ -474,7 +474,7 @@ def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entr
     folder, file = (np.uint8(kind) for kind in (CATALOG_TYPES.folder_thread, CATALOG_TYPES.file_thread))
 
     def compare(field: str, message: str, expected: NDArray[Any], found: NDArray[Any]) -> None:
-        """Report the threads in which a field differs; arrays of a row per thread are let go afterwards."""
+        """Report the threads in which a field differs; arrays with a row per thread are then released."""
         table.report(expected != found, message, field, expected=expected, found=found)
 
     compare(

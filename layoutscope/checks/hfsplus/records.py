@@ -289,7 +289,7 @@ def _find_key_flaws(form: KeyForm, buffer: U8, places: Columns, level: int) -> I
         units = decode_column(form.key_type, buffer, key[rows], form.key_type.column("num_name_units"))
         differs = form.fixed_length + 2 * units.astype(np.int64) != length[rows]
         rows = rows[differs]
-        # If the key ends at the data of its record, its length is right, so that of the name is wrong.
+        # If the key ends at the data of its record, its length is right, so the length of the name is wrong.
         fits = data[rows] + need == stop[rows] if level else _have_types(form, buffer, data[rows], stop[rows])
         flaw[rows] = np.where(fits, NAME_FLAW, KEY_FLAW)
     return flaw
@@ -630,7 +630,7 @@ class Subject(Struct, frozen=True):
         return Table(at, code, level, rest=self.volume.log.at(noun))
 
     def header(self, code: str, level: Level = "error") -> Table:
-        """Make a table of the volume header alone."""
+        """Make a table of only the volume header."""
         return Table(lambda _, field: self.volume.header_field(field), code, level)
 
     @property

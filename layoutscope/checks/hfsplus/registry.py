@@ -256,7 +256,7 @@ CHECKS: Final[dict[str, Check]] = {
 """Checks by name, in the order in which they run."""
 
 CODES_BY_NODE: Final = ("records-invalid", "pointer-invalid", "node-invalid")
-"""Codes that the reader reports for a whole node, and a check for the byte in it."""
+"""Codes that the reader reports for a whole node, but a check for the exact byte."""
 
 
 def check_volume(request: VolumeRequest, without: Container[str] = ()) -> Checked:
@@ -267,7 +267,7 @@ def check_volume(request: VolumeRequest, without: Container[str] = ()) -> Checke
     unread = _find_lacking_parts(subject)
     run_checks(CHECKS, unread, without, subject)
     read, fine = opened.log.findings[:num_read], opened.log.findings[num_read:]
-    # The reader reports for a whole node what a check reports for the byte in it.
+    # The reader reports for a whole node what a check reports for the exact byte.
     exact = {(item.code, item.structure) for item in fine if item.code in CODES_BY_NODE}
     places = {(item.code, item.image_offset) for item in fine}
     combined = replace_refined(

@@ -308,11 +308,11 @@ class Extents(Struct, frozen=True):
     counts: I64 | U32
     # binds the log to the start or the length of an extent of a record
     at: Callable[[int, int, str], FindingLog]
-    owner: str  # what has them; the number of the file follows it
+    owner: str  # description of the owner, followed by the number of the file
     file_id: NDArray[Any] | None = None
     noun: str = ""  # the records in words
     fork: str = ""  # the fork in words
-    num_blocks: NDArray[Any] | None = None  # blocks that each fork counts, if its other extents are elsewhere
+    num_blocks: NDArray[Any] | None = None  # block count of each fork, if its other extents are elsewhere
 
     def name(self, row: int) -> str:
         """Name the owner of a record's extents."""
@@ -386,12 +386,12 @@ def _collect_claims(subject: Subject) -> Claims:
     tables.clear()
     kept = _drop_journal_files(claims, len(fixed))
     order = kept[np.lexsort((claims["stop"][kept], claims["start"][kept]))]
-    # Each column is let go as it has been put into order.
+    # Each column is released once it is sorted.
     return {name: claims.pop(name)[order] for name in list(claims)}, parts
 
 
 def _drop_journal_files(claims: Columns, num_fixed: int) -> I64:
-    """Positions of all claims but those of the journal that hidden files of the root folder make too."""
+    """Return the indexes of all claims except journal claims that hidden files of the root folder also make."""
     start, stop, part = (claims[name] for name in ("start", "stop", "part"))
     # The journal and its info block, which drivers find by address, also belong to the files .journal and
     # .journal_info_block of the root folder (TN1150, "Journal").
@@ -459,7 +459,7 @@ def check_double_claims(subject: Subject) -> None:
 
 
 def _locate_claim(subject: Subject, claim: int) -> tuple[str, FindingLog, bool]:
-    """Name the owner of a claim, bind the log to its extent, and return whether a record has it, not the volume."""
+    """Return the owner of a claim, the log at its extent, and whether a record makes the claim, not the volume."""
     claims, parts = list_claims(subject)
     number, row, slot = (int(claims[name][claim]) for name in ("part", "row", "slot"))
     extents = parts[number]
@@ -505,7 +505,7 @@ def _make_first_blocks(count: int) -> I64:
 
 
 def _list_cases(subject: Subject, code: str, runs: I64) -> list[tuple[int, int]]:
-    """Return the first block and the end of the first runs of a kind."""
+    """Return the start and end of the first runs of a kind."""
     table = subject.table(code, "allocation file", lambda row, _: _locate_bits(subject, int(runs[row, 0]), 0)[0])
     return [(int(runs[row, 0]), int(runs[row].sum())) for row in table.cases(np.arange(len(runs)))]
 

@@ -1,4 +1,4 @@
-"""HFS+ and HFSX (TN1150) into tables, and the codes of findings that it alone makes."""
+"""The reader of HFS+ and HFSX (TN1150), and the codes of the findings that only it makes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 FILE_LINKS_DIRECTORY: Final = "\0\0\0\0HFS+ Private Data"
 DIRECTORY_LINKS_DIRECTORY: Final = ".HFS+ Private Directory Data\r"
-"""Folders of the root with the targets of hard links (TN1150, "Hard Links"): names nobody types."""
+"""Folders in the root that hold the targets of hard links (TN1150, "Hard Links"); users never type these names."""
 
 CODES: Final[Mapping[str, str]] = declare(
     {

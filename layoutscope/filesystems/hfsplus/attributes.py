@@ -50,13 +50,13 @@ RECORD_SIZES: Final = {
     int(_TYPES.fork_data): FORK.width,
     int(_TYPES.extents): EXTENTS.width,
 }
-"""Fixed parts of leaf records by their types, in bytes."""
+"""Sizes of the fixed parts of leaf records, by type, in bytes."""
 
 EXTENT_FIELDS: Final[dict[int, tuple[RecordType, tuple[RecordColumn, RecordColumn]]]] = {
     int(_TYPES.fork_data): (FORK, (FORK.the_fork.extents.start_block, FORK.the_fork.extents.num_blocks)),
     int(_TYPES.extents): (EXTENTS, (EXTENTS.extents.start_block, EXTENTS.extents.num_blocks)),
 }
-"""Starts and lengths of extents, by the type of the record."""
+"""Starts and lengths of extents, by record type."""
 
 _MAGIC: Final = int(grammar.HfsplusAttributes.DecmpfsMagic.cmpf)
 
@@ -66,7 +66,7 @@ _COMPRESSED_COLUMNS: Final = ("file_id", "node", "size")
 
 
 class AttributeLeaves(Struct):
-    """Leaf records of the attributes file; extents are kept in the order of decoding."""
+    """Leaf records of the attributes file; extents are kept in decoding order."""
 
     key_type: RecordType = KEY
     id_field: RecordColumn = KEY.file_id
@@ -78,7 +78,7 @@ class AttributeLeaves(Struct):
     num_owners: int = 0
 
     def decode(self, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode the leaf records of a batch; extents and compression headers are kept."""
+        """Decode the leaf records of a batch; keep extents and compression headers."""
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
         kind, is_sound = _types(buffer, data, stop)
@@ -109,8 +109,8 @@ class AttributeLeaves(Struct):
         self.forks.append(rows)
 
     def _keep_owner(self, buffer: U8, data: I64, own: dict[str, I64], number: int) -> None:
-        """Keep whose extents they are; only the first record of an attribute knows its size."""
-        # Extents after the eighth are in records of their own, under the same name, with nothing but extents.
+        """Store the owners of extents; only the first record of an attribute has its size."""
+        # Extents after the eighth are in separate records with the same name, which contain only extents.
         size = np.full(len(data), -1, np.int64)
         if number == _TYPES.fork_data:
             size = decode_column(FORK, buffer, data, FORK.the_fork.len_logical)
@@ -118,12 +118,12 @@ class AttributeLeaves(Struct):
         self.num_owners += len(data)
 
     def _keep_names(self, buffer: U8, start: I64, length: I64) -> None:
-        """Keep the names of attributes with extents, one by one: they are few."""
+        """Store the names of attributes with extents one by one, since there are few."""
         units = names.gather(buffer, start, length)
         self.names += np.split(units, np.cumsum(length)[:-1]) if len(length) else []
 
     def _keep_compressed(self, buffer: U8, data: I64, node: I64, file_id: I64) -> None:
-        # This header is little-endian on a volume that is big-endian.
+        # This header is little-endian, although the volume is big-endian.
         place = data + INLINE.width
         found = decode_columns(DECMPFS, buffer, place, (DECMPFS.compression_magic, DECMPFS.len_uncompressed))
         is_header = found["compression_magic"] == _MAGIC
@@ -132,7 +132,7 @@ class AttributeLeaves(Struct):
 
 
 def _types(buffer: U8, data: I64, stop: I64) -> tuple[I64, Mask]:
-    """Return the type of each leaf record, and whether it is known and all of its fixed part is there."""
+    """Return the type of each leaf record, and whether the type is known and its fixed part is complete."""
     holds_type = data + TYPE.width <= stop
     kind = decode_column(TYPE, buffer, np.where(holds_type, data, 0), TYPE.record_type)
     wide = kind.astype(np.int64)
@@ -143,22 +143,22 @@ def _types(buffer: U8, data: I64, stop: I64) -> tuple[I64, Mask]:
 
 
 class Attributes(Struct, frozen=True):
-    """What the attributes file holds."""
+    """The content of the attributes file."""
 
     first_row: int  # row of its node 0 in the nodes table
-    # file_id, node: of every leaf record, in key order
+    # file_id, node: columns of all leaf records, in key order
     file_id: I64
     node: I64
-    # compressed_id, compressed_node, uncompressed_size: of every compression header
+    # compressed_id, compressed_node, uncompressed_size: columns of all compression headers
     compressed_id: I64
     compressed_node: I64
     uncompressed_size: I64
     owners: Columns  # `file_id, node, size` of each record with extents
-    owner_name: list[str]  # their attributes' names
-    forks: Columns  # one row an extent: `owner` is a row of `owners`; `fork_block, start_block, block_count`
+    owner_name: list[str]  # names of these attributes
+    forks: Columns  # one row per extent; `owner` is a row of `owners`; `fork_block, start_block, block_count`
 
     def rows_of(self, file_id: I64, is_compressed: Mask) -> NDArray[np.uint32]:
-        """Rows of the leaves with files' first attributes; of compressed files, with their compression header."""
+        """Return the leaf rows of files' first attributes; for compressed files, of their compression headers."""
         if not len(self.file_id) and not len(self.compressed_id):
             return np.full(len(file_id), NULL_ROW)
         place = find(self.file_id, file_id)
@@ -171,11 +171,11 @@ class Attributes(Struct, frozen=True):
 
 
 def collect_attributes(
-    tree: Tree | None,  # the attributes file; None where there is none
+    tree: Tree | None,  # the attributes file; None if there is none
     leaves: AttributeLeaves,
     first_row: int,
 ) -> Attributes:
-    """Put together what the leaves held."""
+    """Combine the content of the leaves."""
     none = np.empty(0, np.int64)
     records = tree.records if tree is not None else {"file_id": none, "node": none}
     compressed = concatenate(leaves.compressed, dict.fromkeys(_COMPRESSED_COLUMNS, none))

@@ -1,7 +1,7 @@
-"""HFS+ B-trees: from a fork to nodes, their places, their links and their records.
+"""HFS+ B-trees: from a fork to nodes, their locations, links and records.
 
-TN1150, "B-Trees". Nodes are read and decoded in node-number order, which is the order on the volume within each
-extent, in batches; the tree's shape is then found over arrays (:mod:`layoutscope.filesystems.hfsplus.tree`).
+TN1150, "B-Trees". Nodes are read and decoded in batches, in order of node number, which is the volume order within each
+extent. The shape of the tree is then computed from arrays (:mod:`layoutscope.filesystems.hfsplus.tree`).
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ if TYPE_CHECKING:
 
 
 BATCH_BYTES: Final = 4 * 1024**2
-"""Small enough that the fields of a batch are gathered from the processor's cache."""
+"""Small enough for the fields of a batch to be gathered from the processor's cache."""
 
 HEADER_NODE_BYTES: Final = HEADER_NODE.width
 
 
 class TreePlace(NamedTuple):
-    """Which tree it is and where its file is: nothing else is known before it is opened."""
+    """A tree before it is opened: its name, and the location of its file."""
 
     tree: str  # name as in the tables
     file_id: int  # CNID of the tree's file
-    fork: Fork  # its extents as far as they are known
+    fork: Fork  # its extents as far as known
 
 
 class LeafDecoder(Protocol):
-    """What a tree's leaves hold: the only thing that differs between trees."""
+    """Decodes a tree's leaves, the only part that differs between trees."""
 
     key_type: RecordType
     id_field: RecordColumn
@@ -75,16 +75,16 @@ class TreeFile(Struct, frozen=True):
 
     tree: str  # name as in the tables
     file_id: int  # CNID of the tree's file
-    fork: Fork  # all its extents
+    fork: Fork  # all its extents, including overflow extents
     header: HfsplusBtree.HeaderRecord  # the header record
     user_data: bytes  # the header node's second record
-    num_nodes: int  # nodes that the fork holds
-    used: Mask  # from the header's and the map nodes' bitmaps; nodes after their end are not
+    num_nodes: int  # number of nodes in the fork
+    used: Mask  # from the bitmaps of the header and map nodes; nodes after their end are unused
     map_nodes: I64  # numbers of the map nodes
-    # where the parts of the map are: bytes from the start of the file, and length in bytes
+    # location of the parts of the map: bytes from the start of the file, and length in bytes
     map_parts: tuple[tuple[int, int], ...]
-    readable: Mask  # nodes all of whose bytes are on the image
-    # nodes in the chain of map nodes that are none, or could not be read: the chain ends there
+    readable: Mask  # nodes whose bytes are all on the image
+    # nodes at which the chain of map nodes ends because they are not map nodes, or could not be read
     lost_map_nodes: I64 = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
@@ -94,29 +94,29 @@ class TreeFile(Struct, frozen=True):
 
     @property
     def num_mapped(self) -> int:
-        """Nodes that the map has bits for."""
+        """Number of nodes with a bit in the map."""
         return min(self.num_nodes, 8 * sum(length for _, length in self.map_parts))
 
 
 class Decoded(Struct):
-    """What decoding some nodes of a tree gave; grows batch by batch."""
+    """The decoded nodes of a tree; grows batch by batch."""
 
-    nodes: NodeRows  # the tree's nodes; those that were not decoded yet are blank
+    nodes: NodeRows  # the tree's nodes; nodes that are not yet decoded are blank
     pointers: list[Columns] = field(default_factory=list)  # records of index nodes: `node, child`
-    # records of leaves, as the tree's leaf decoder gave them
+    # records of leaves, as decoded by the tree's leaf decoder
     leaves: GrowingTable = field(default_factory=GrowingTable)
 
 
 def pieces_of(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) -> ForkPieces:
-    """Return where nodes are; a node may be in several pieces.
+    """Return the locations of nodes; a node may consist of several pieces.
 
-    `part` is a place in `numbers`; a node that ends after the last extent has none.
+    `part` is an index into `numbers`; a node that ends after the last extent has no pieces.
     """
     return locate(volume, fork, numbers * node_size_bytes, np.full(len(numbers), node_size_bytes, np.int64))
 
 
 def open_tree(volume: Volume, place: TreePlace) -> TreeFile | None:
-    """Read the header node and the map of a tree; None where it has no blocks or its header is damaged."""
+    """Read the header node and the map of a tree; return None if it has no blocks or its header is damaged."""
     tree, _, fork = place
     if not fork.num_blocks:
         return None
@@ -136,7 +136,7 @@ def open_tree(volume: Volume, place: TreePlace) -> TreeFile | None:
 
 def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> HfsplusBtree.HeaderNode:
     structure = f"{tree} B-tree header node"
-    # The node size is in the node itself: its start is read first, from the first extent.
+    # The node size is stored in the node itself, so the start of the node is read first, from the first extent.
     pieces = locate(volume, fork, np.array([0]), np.array([HEADER_NODE_BYTES]))
     try:
         data = read_parts(volume, pieces).tobytes()
@@ -164,7 +164,7 @@ def _read_tree_map(volume: Volume, place: TreePlace, node: HfsplusBtree.HeaderNo
     tree, file_id, fork = place
     size = int(node.header.len_node)
     in_fork = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) // size
-    # Damage makes forks of more nodes than the image has room for.
+    # A damaged fork may claim more nodes than fit on the image.
     num_nodes = min(in_fork, volume.source.size_bytes // size + 1)
     if int(node.header.num_nodes) != num_nodes:
         at = int(fork.start_blocks[0]) * volume.block_size_bytes + HEADER_NODE.header.num_nodes.offset
@@ -190,7 +190,7 @@ def _read_map(
     visited: list[int] = []
     lost: list[int] = []
     places: list[tuple[int, int]] = []
-    # The map begins with the header node's third record, and goes on with the one record of each map node (TN1150, "Map
+    # The map starts in the header node's third record and continues in the single record of each map node (TN1150, "Map
     # Nodes").
     number, skip = 0, HEADER_NODE_BYTES
     known_bits = 0
@@ -220,13 +220,13 @@ def _read_map(
     bits = np.unpackbits(np.concatenate(parts)) if parts else np.empty(0, np.uint8)
     used = np.zeros(len(readable), np.bool_)
     used[: len(bits)] = bits[: len(readable)].astype(np.bool_)
-    # The chain leads to it, so that it is in use, whatever its own bits would say.
+    # A node that the chain leads to is in use, whatever its own bit says.
     used[lost] = True
     return used, np.array(visited[1:], np.int64), tuple(places), np.array(lost, np.int64)
 
 
 def _map_end(node: ReadNodes) -> int:
-    """End of a map record: where the node's free space starts, at most where its offset table starts."""
+    """Return the end of a map record: the start of the node's free space, at most the start of its offset table."""
     table_bytes = OFFSET_BYTES * (int(node.num_records[0]) + 1)
     limit = max(DESCRIPTOR_BYTES, node.node_size_bytes - table_bytes)
     offset = int(decode_column(RECORD_OFFSET, node.buffer, np.array([limit]), RECORD_OFFSET.ofs_record)[0])
@@ -240,7 +240,7 @@ def decode_tree(
     leaves: LeafDecoder,
     into: Decoded,
 ) -> None:
-    """Read and decode nodes, in node-number order and in batches."""
+    """Read and decode nodes in batches, in order of node number."""
     size = file.node_size_bytes
     step = BATCH_BYTES // size
     workspace = Workspace()
@@ -259,7 +259,7 @@ def _decode_batch(file: TreeFile, nodes: ReadNodes, leaves: LeafDecoder, into: D
         return decode_column(leaves.key_type, nodes.buffer, key, leaves.id_field).astype(np.int64)
 
     fixed = None if file.header.has_variable_index_keys else int(file.header.len_key_max)
-    # A shorter key holds no fixed part of the tree's keys: its record is left out, and the node is damaged.
+    # A shorter key cannot hold the fixed part of the tree's keys: the record is skipped, and the node is damaged.
     records = locate_records(nodes, fixed, leaves.key_type.width)
     into.nodes.put(records, id_of)
     is_index = (nodes.kind == INDEX)[records.node]

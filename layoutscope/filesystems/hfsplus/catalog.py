@@ -1,8 +1,8 @@
 """The catalog file: files, folders and threads.
 
-TN1150, "Catalog File". Leaf records of two shapes are decoded batch by batch: entries (files and folders, with their
-names and extents) and threads (which lead from an ID to a parent). In key order, which is the order of the leaves, the
-entries of a folder stand together, sorted by name.
+TN1150, "Catalog File". Two kinds of leaf records are decoded batch by batch: entries (files and folders, with their
+names and extents) and threads (which map an ID to a parent). In key order, which is the order of the leaves, the
+entries of a folder are contiguous and sorted by name.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ RECORD_SIZES: Final = {
     int(_TYPES.folder_thread): THREAD.width,
     int(_TYPES.file_thread): THREAD.width,
 }
-"""Fixed parts of leaf records by their types, in bytes."""
+"""Sizes of the fixed parts of leaf records, by type, in bytes."""
 
 DATA_FORK: Final = int(grammar.HfsplusExtents.ForkType.data)
 RESOURCE_FORK: Final = int(grammar.HfsplusExtents.ForkType.resource)
@@ -85,17 +85,17 @@ _FILE_FIELDS: Final[dict[str, RecordColumn]] = {
     "resource_blocks": FILE.resource_fork.num_blocks,
 }
 EPOCH_SECONDS: Final = 2_082_844_800
-"""From 1904-01-01 to 1970-01-01."""
+"""Seconds from 1904-01-01 to 1970-01-01."""
 
 
 def unix_seconds(dates: NDArray[Any], is_expanded: Mask) -> I64:
-    """Turn dates into seconds since 1970-01-01: newer systems write dates beyond 2040 in this way."""
+    """Convert dates into seconds since 1970-01-01; newer systems store dates in that form, to reach beyond 2040."""
     seconds: I64 = dates.astype(np.int64) - np.where(is_expanded, 0, EPOCH_SECONDS)
     return seconds
 
 
 def format_date(date: int, *, is_expanded: bool = False) -> str:
-    """Write one date for people."""
+    """Format one date for display."""
     if not date:
         return "never"
     return datetime.fromtimestamp(date - (0 if is_expanded else EPOCH_SECONDS), UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -120,10 +120,10 @@ ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "resource_size": np.int64,
     "resource_blocks": np.uint32,
 }
-"""Columns of entries and their types: as narrow as they may be, as there are millions of them."""
+"""Columns of entries and their types, as narrow as possible, since there are millions of entries."""
 
 _FOR_CHECKS: Final = ("data_blocks", "resource_blocks")
-"""Columns of entries that no table is made of."""
+"""Columns of entries that no table needs."""
 
 THREAD_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "file_id": np.uint32,
@@ -141,8 +141,9 @@ _NAME: Final = Text("key", KEY.num_name_units, names.UNIT_BYTES)
 
 
 def _extents(fork_type: int, start_block: Field, block_count: Field) -> Repeated:
-    """Make rows of the used ones among the eight extents in a file's record."""
-    # A fork uses its extents from the first one on: the first of no blocks ends the list (TN1150, Fork Data Structure).
+    """Make rows of the used extents among the eight in a file's record."""
+    # A fork uses its extents from the first one on. An extent without blocks ends the list (TN1150, Fork Data
+    # Structure).
     return Repeated(
         "forks", block_count, {"fork_type": fork_type, "start_block": start_block, "block_count": block_count}
     )
@@ -164,7 +165,7 @@ def _entry(
 
 
 def _thread(kind: int, *, is_folder: bool) -> Leaf:
-    # A thread's key has the file's or folder's own ID where that of an entry has its parent's.
+    # A thread's key holds the file's or folder's own ID, where an entry's key holds the parent's.
     own_id = {"file_id": KEY.parent_id}
     columns: dict[str, RecordColumn | int] = {"parent_id": THREAD.parent_id, "is_folder": int(is_folder)}
     name = Text("val", THREAD.num_name_units, names.UNIT_BYTES)
@@ -196,16 +197,16 @@ PLAN: Final = LeafPlan(
     ),
     ("val", TYPE, TYPE.record_type),
 )
-"""What the records of the catalog's leaves become; of forks, ``owner`` is a row of the entries."""
+"""Tables built from the records of the catalog's leaves; in forks, ``owner`` is a row of the entries."""
 
 _FIRST_THREAD: Final = 2
-"""Place of the first kind of threads among the leaves of the plan."""
+"""Index of the first thread type among the leaves of the plan."""
 
 
 class CatalogLeaves(Struct):
-    """Leaf records of the catalog file; entries, threads and extents are kept in the order of decoding.
+    """Leaf records of the catalog file; entries, threads and extents are kept in decoding order.
 
-    Rows of a node follow one another: it is enough to know of each node where they start and how many there are.
+    The rows of a node are contiguous, so a start and a count per node are enough.
     """
 
     key_type: RecordType = KEY
@@ -214,7 +215,7 @@ class CatalogLeaves(Struct):
     tables: LeafTables = field(default_factory=lambda: LeafTables(PLAN))
 
     def decode(self, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode the leaf records of a batch; entries, threads, names and extents are kept."""
+        """Decode the leaf records of a batch; keep entries, threads, names and extents."""
         batch, numbers = records.in_leaves(leaf), records.nodes.number
         found = self.tables.add(batch, records.nodes.to_come)
         is_thread, is_sound = found.leaf >= _FIRST_THREAD, found.leaf != NO_LEAF
@@ -230,39 +231,40 @@ class CatalogLeaves(Struct):
 
 
 class Catalog(Struct, frozen=True):
-    """What the catalog holds, in key order."""
+    """The content of the catalog, in key order."""
 
     entries: Columns  # one row per file or folder: `ENTRY_COLUMNS` and `node`, the number of its leaf
     names: KeptNames  # names as shown and as stored
     threads: Columns  # one row per thread record: `THREAD_COLUMNS` and `node`
-    # one row per extent that the catalog has, those of a fork in its order: `entry` is a row of `entries`, `fork_type`,
-    # and `start_block, block_count` in allocation blocks
+    # one row per extent in the catalog, in fork order: `entry` is a row of `entries`, `fork_type`, and `start_block,
+    # block_count` in allocation blocks
     forks: Columns
-    thread_of: NDArray[np.int32]  # row of each entry's thread, -1 where it has none
-    is_renamed: Mask  # entries with another name than in their threads
-    orphans: I64  # rows of threads whose file or folder is not there
-    orphan_names: StoredNames  # the names in them
+    thread_of: NDArray[np.int32]  # row of each entry's thread, -1 if it has none
+    is_renamed: Mask  # entries whose names differ from those in their threads
+    orphans: I64  # rows of threads whose file or folder is missing
+    orphan_names: StoredNames  # names in these threads
 
     @property
     def name(self) -> TextColumn:
-        """Names as shown."""
+        """Names in display form."""
         return self.names.shown
 
     def misplaced(self, *, is_folded: bool) -> Mask:
-        """Say which entries have a key that does not come after the one before, with regard to case or without."""
+        """Mark the entries whose keys do not follow the previous key, with or without regard to case."""
         return misplaced(self.entries["parent_id"], self.names, is_folded=is_folded)
 
     def checked(self) -> Catalog:
-        """Return what tables are made of: what the checks alone ask for is left out."""
+        """Return only the columns that tables need, without those used by checks only."""
         return replace(self, entries={name: each for name, each in self.entries.items() if name not in _FOR_CHECKS})
 
 
 def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
-    """Bring what the leaves held into key order; what stood in leaves that were not reached drops out."""
+    """Bring the content of the leaves into key order; records in unreached leaves are dropped."""
     chosen, threads = (_Chosen(leaves.tables, table, tree) for table in ("entries", "threads"))
     forks = _order_extents(leaves, chosen)
     decoded, own = _names_in(leaves, "entries"), _names_in(leaves, "threads")
-    # Sound volumes have names in both places, in different orders: their sums are compared before the names are.
+    # On sound volumes, entries and threads have the same names in different orders. Equal sums save a comparison of
+    # the names.
     is_same = chosen.has_all and threads.has_all and names.sum_of_units(*own) == names.sum_of_units(*decoded)
     entries, known = chosen.numbers(), threads.numbers()
     thread_ids = known["file_id"].astype(np.int64)
@@ -298,18 +300,18 @@ def _names_in(leaves: CatalogLeaves, table: str) -> tuple[Texts, Texts]:
 def find_orphaned_threads(
     thread_ids: I64,
     entry_ids: I64,
-    thread_of: NDArray[np.integer[Any]],  # row of each one's thread, -1 where it has none
+    thread_of: NDArray[np.integer[Any]],  # row of each entry's thread, -1 if it has none
 ) -> I64:
-    """List the rows of threads whose file or folder is not there."""
+    """List the rows of threads whose file or folder is missing."""
     is_known = np.zeros(len(thread_ids) + 1, np.bool_)
     is_known[thread_of] = True
-    # Where two threads bear a number, files lead to the first of them alone.
+    # If two threads have the same number, files are matched with only the first of them.
     rows = np.flatnonzero(~is_known[:-1])
     return rows[find(entry_ids, thread_ids[rows]) < 0] if len(rows) else rows
 
 
 class _Chosen:
-    """Rows of a table in the order of the leaves; all of them in their own order are not copied."""
+    """Rows of a table in the order of the leaves; a complete table that is already in order is not copied."""
 
     def __init__(self, tables: LeafTables, table: str, tree: Tree | None) -> None:
         none = np.empty(0, np.int64)
@@ -321,7 +323,7 @@ class _Chosen:
         self.order: NDArray[np.uint32] | None = None
         if not self.has_all or not is_ascending(first):
             self.order = np.arange(total, dtype=np.uint32)
-            # Without a sign, a difference below zero wraps around, and back when it is added.
+            # An unsigned difference below zero wraps around, and wraps back in the addition.
             self.order += np.repeat((first - starts_of(counts)).astype(np.uint32), counts)
 
     def places(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
@@ -329,7 +331,7 @@ class _Chosen:
         return rows if self.order is None else self.order[rows]
 
     def numbers(self) -> Columns:
-        """Return the columns with numbers, which the table loses where they are copied."""
+        """Return the numeric columns; columns that must be copied are removed from the table."""
         if self.order is None:
             found = self.tables.table(self.table)
         else:
@@ -340,7 +342,7 @@ class _Chosen:
 
 
 def _order_extents(leaves: CatalogLeaves, chosen: _Chosen) -> Columns:
-    """Extents of the entries that were reached; those of a fork are in its order."""
+    """Return the extents of the reached entries, in fork order."""
     found = leaves.tables.table("forks")
     forks: Columns = {"entry": found.pop("owner"), **found}
     if chosen.order is None:
@@ -362,15 +364,15 @@ _CREATOR = grammar.HfsplusCatalog.FinderCreator
 _IN_WORDS: Final[dict[str, tuple[Level, str]]] = {
     "hard-link-plain": ("info", "files have the type of a link, but not its date, and are files; the first is"),
     "hard-link-broken": ("error", "links lead to no indirect node; the first is file"),
-    # A link of another type or date shows as a file.
+    # A link with another type or date counts as a file.
     "link-count-differs": ("error", "indirect nodes count links that are missing; the first has CNID"),
 }
 
 
 class Links(Struct, frozen=True):
-    """Which entries are links, and what they stand for."""
+    """Hard links and their targets."""
 
-    # row of the entry that holds the inode: of the indirect node for a link that leads to one, else its own
+    # row of the entry with the inode: the indirect node of a link that has one, otherwise the entry's own row
     target: NDArray[np.uint32]
     # is_link, is_directory_link: hard links of files, and of directories
     is_link: Mask
@@ -387,9 +389,9 @@ class Links(Struct, frozen=True):
 def resolve_links(
     volume: Volume,
     catalog: Catalog,
-    file: TreeFile | None,  # the catalog's file, for the addresses of findings; None where there is no catalog
+    file: TreeFile | None,  # the catalog's file, for the addresses of findings; None if there is no catalog
 ) -> Links:
-    """Find every link's indirect node; one that leads nowhere is reported, and keeps its own values."""
+    """Find the indirect node of every link; a link without one is reported and keeps its own values."""
     entries = catalog.entries
     is_file = ~entries["is_folder"]
     typed = bear_a_links_type(entries["finder_type"], entries["finder_creator"], entries["has_link_chain"])
@@ -421,15 +423,15 @@ def resolve_links(
 def bear_a_links_type(
     finder_type: NDArray[Any], finder_creator: NDArray[Any], has_link_chain: NDArray[Any]
 ) -> tuple[Mask, Mask]:
-    """Say which files call themselves hard links, of files and of folders."""
+    """Mark the files whose type and creator are those of hard links: to files, and to folders."""
     is_of_file: Mask = (finder_type == _TYPE.hard_link) & (finder_creator == _CREATOR.hfs_plus)
-    # The Finder's own aliases have the same type and creator: only the flag marks a directory link.
+    # The Finder's own aliases have the same type and creator, so only the flag identifies a directory link.
     is_of_folder: Mask = (finder_type == _TYPE.directory_alias) & (finder_creator == _CREATOR.macs) & has_link_chain
     return is_of_file, is_of_folder
 
 
 def bear_a_links_date(catalog: Catalog, may_be_link: Mask) -> Mask:
-    """Say which of some entries were created, by their dates, when a driver creates links."""
+    """Mark the given entries whose creation date is the one that drivers assign to links."""
     entries = catalog.entries
     if not may_be_link.any():
         return may_be_link
@@ -440,7 +442,7 @@ def bear_a_links_date(catalog: Catalog, may_be_link: Mask) -> Mask:
 
 
 def _private_directory(catalog: Catalog, name: str) -> tuple[I64, I64]:
-    """Rows of a private directory, one at most, and of its content."""
+    """Return the rows of a private directory (at most one) and of its content."""
     entries = catalog.entries
     rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & entries["is_folder"])
     home = rows[catalog.name.take(rows).equal_to(name.encode())][:1]
@@ -449,14 +451,14 @@ def _private_directory(catalog: Catalog, name: str) -> tuple[I64, I64]:
 
 
 def _numbers(catalog: Catalog, rows: I64, prefix: str) -> I64:
-    """Numbers in the names of indirect nodes; -1 where a name has another form."""
+    """Return the numbers in the names of indirect nodes; -1 for names of another form."""
     form = re.compile(f"{prefix}([0-9]{{1,10}})".encode())
     found = map(form.fullmatch, catalog.name.take(rows).raw())
     return np.array([int(match[1]) if match else -1 for match in found], np.int64)
 
 
 def _report(volume: Volume, catalog: Catalog, file: TreeFile | None, rows: I64, code: str) -> None:
-    """Report entries in one finding at the leaf of the first one, whose number ends its message."""
+    """Report entries in a single finding, at the leaf of the first one, whose number ends the message."""
     if len(rows) and file is not None:
         node, cnid = (int(catalog.entries[name][rows[0]]) for name in ("node", "file_id"))
         level, words = _IN_WORDS[code]

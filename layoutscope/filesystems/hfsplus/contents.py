@@ -1,7 +1,7 @@
-"""All that is read of a volume: its trees, what they hold, and its free space.
+"""All data read from a volume: its trees, their content, and the free space.
 
-TN1150, "HFS Plus Basics". The volume header leads to the special files; the extents-overflow file is read first, as it
-completes the others; then the catalog, the attributes and the hot files.
+TN1150, "HFS Plus Basics". The volume header leads to the special files. The extents-overflow file is read first,
+because it completes the others; then the catalog, the attributes and the hot files.
 """
 
 from __future__ import annotations
@@ -53,31 +53,31 @@ CNID = grammar.HfsplusVolume.Cnid
 
 
 class Contents(Struct, frozen=True):
-    """All that was read of a volume."""
+    """All data that was read from a volume."""
 
-    journal: Journal | None  # the journal, where there is one
+    journal: Journal | None  # the journal, if there is one
     special: dict[int, Fork]  # special files by their CNID
     trees: dict[str, Tree]  # B-trees by their names
-    # catalog, attributes: what these trees hold
+    # catalog, attributes: content of these trees
     catalog: Catalog
     attributes: Attributes
     # free_starts, free_counts: runs of free blocks
     free_starts: I64
     free_counts: I64
-    stale: dict[str, int] | None = None  # nodes outside of the trees, by tree; None where nobody looked for them
+    stale: dict[str, int] | None = None  # number of nodes outside the trees, by tree; None without a sweep
 
 
 def reopened(request: VolumeRequest) -> tuple[Volume, Contents]:
-    """Give what reading left of a volume, or read it: see :func:`open_contents`."""
+    """Return the volume that was already read, or read it: see :func:`open_contents`."""
     kept: tuple[Volume, Contents] | None = request.take_up()
     return open_contents(request) if kept is None else kept
 
 
 def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
-    """Open a volume, apply its journal in memory if wanted, and read all of its metadata.
+    """Open a volume, apply its journal in memory if requested, and read all metadata.
 
-    Without a replay, transactions that the journal still holds are reported. With a sweep, broken trees are rebuilt and
-    old copies counted.
+    Without a replay, transactions that are still in the journal are reported. With a sweep, broken trees are rebuilt
+    and old copies are counted.
     """
     source, start, space_bytes = request.source, request.image_offset, request.size_bytes
     found: Swept | None = None
@@ -99,7 +99,7 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
 
         found = sweep(opened)
     contents = read_contents(opened, journal, found)
-    # The header as stored: the journal's changes in memory do not count.
+    # Report the header as stored, without the journal's changes in memory.
     report_change(below)
     return opened, contents
 
@@ -113,7 +113,7 @@ def _replay_journal_if_wanted(volume: Volume, journal: Journal, *, is_applied: b
 
 
 def read_contents(volume: Volume, journal: Journal | None = None, found: Swept | None = None) -> Contents:
-    """Read all metadata of a volume, each block once; rebuild what is broken where nodes were looked for everywhere."""
+    """Read all metadata of a volume, each block once; rebuild broken trees if a sweep looked for nodes everywhere."""
     reader = _Trees(volume, found, special_forks(volume.header), journal)
     special = reader.special
     reader.overflow, _ = reader.read("extents-overflow", CNID.extents_file)
@@ -154,11 +154,11 @@ LEAVES: Final[dict[str, Callable[[], LeafDecoder]]] = {
     "catalog": catalog_file.CatalogLeaves,
     "attributes": attributes_file.AttributeLeaves,
 }
-"""What decodes the leaves of each tree."""
+"""Leaf decoders, by tree."""
 
 
 def special_forks(header: HfsplusVolume.VolumeHeader) -> dict[int, Fork]:
-    """Forks of the special files as a volume header has them."""
+    """Return the forks of the special files in a volume header."""
     return {
         int(CNID.allocation_file): inline_fork(header.allocation_file),
         int(CNID.extents_file): inline_fork(header.extents_file),
@@ -169,17 +169,17 @@ def special_forks(header: HfsplusVolume.VolumeHeader) -> dict[int, Fork]:
 
 
 class _Trees(Struct):
-    """Reads the trees of a volume, broken ones too."""
+    """Reads the trees of a volume, including broken ones."""
 
     volume: Volume  # receives findings
     found: Swept | None  # nodes that a sweep found
-    # special files by their CNID; where a tree is found by the copy of the volume header alone, its fork is changed
+    # special files by their CNID; if only the copy of the volume header leads to a tree, its fork is replaced
     special: dict[int, Fork]
     journal: Journal | None
-    overflow: Tree | None = None  # the extents-overflow file, once it was read
+    overflow: Tree | None = None  # the extents-overflow file, once it is read
 
     def read(self, name: str, file_id: int) -> tuple[Tree | None, LeafDecoder]:
-        """Read a tree; where it is broken, by the copy of the header and from its leaves."""
+        """Read a tree; if it is broken, also try the copy of the header, and rebuild the tree from its leaves."""
         place = TreePlace(name, file_id, self.special[file_id])
         leaves = LEAVES[name]()
         tree = read_tree(self.volume, place, leaves)
@@ -192,16 +192,16 @@ class _Trees(Struct):
         return tree, leaves
 
     def _is_broken(self, place: TreePlace, tree: Tree | None) -> bool:
-        """Whether part of a tree may not have been reached.
+        """Return whether part of a tree may not have been reached.
 
-        Every volume has a catalog; the other trees may have come and gone, unless it is unknown that there are none.
+        Every volume has a catalog. Other trees may be absent, unless their absence is uncertain.
         """
         if tree is not None:
             return not is_whole(tree)
         return bool(place.fork.num_blocks) or place.tree == "catalog" or self.volume.is_inferred
 
     def _rebuilt(self, place: TreePlace, tree: Tree | None, leaves: LeafDecoder) -> tuple[Tree | None, LeafDecoder]:
-        """Rebuild a tree from its leaves, if that brings out other ones."""
+        """Rebuild a tree from its leaves, if that finds other leaves."""
         from layoutscope.filesystems.hfsplus.rescue import rebuild
 
         fresh = LEAVES[place.tree]()
@@ -209,9 +209,9 @@ class _Trees(Struct):
         return (tree, leaves) if rebuilt is None else (rebuilt, fresh)
 
     def _by_copy(self, place: TreePlace) -> tuple[Tree | None, LeafDecoder] | None:
-        """Read a tree by the extents that the copy of the volume header has of it; None where these are the same."""
-        # The copy is written again only when a special file grows or moves (TN1150, "Volume Header"): old as its counts
-        # are, its extents are good.
+        """Read a tree from the extents in the copy of the volume header; return None if these are the same."""
+        # The copy is rewritten only when a special file grows or moves (TN1150, "Volume Header"). Its counts are old,
+        # but its extents are valid.
         header = alternate_header(self.volume)
         if header is None:
             return None
@@ -238,12 +238,12 @@ def _num_records(tree: Tree | None) -> int:
 
 
 def count_entries_by_parent(parent_ids: I64, folder_ids: I64) -> I64:
-    """How many entries name each folder as their parent, shape (n_folders,).
+    """Count the entries that name each folder as their parent, shape (n_folders,).
 
     >>> count_entries_by_parent(np.array([2, 2, 16]), np.array([16, 2, 17])).tolist()
     [1, 2, 0]
     """
-    # The catalog is in the order of parents, unless its keys are damaged.
+    # The catalog is sorted by parent, unless its keys are damaged.
     ordered = parent_ids if is_ascending(parent_ids) else np.sort(parent_ids)
     starts = heads(ordered)
     counts = lengths_of(starts, len(ordered))
@@ -253,10 +253,10 @@ def count_entries_by_parent(parent_ids: I64, folder_ids: I64) -> I64:
 
 def overflow_blocks(
     file_ids: I64,
-    owner_ids: I64,  # the file that each record names; records of other files count for none
-    block_counts: I64,  # blocks of its extents
+    owner_ids: I64,  # file of each record; records of other files are ignored
+    block_counts: I64,  # blocks of the record's extents
 ) -> I64:
-    """Blocks that overflow records of one kind of fork add to each file.
+    """Sum the blocks that overflow records of one fork type add to each file.
 
     >>> counts = np.array([[4, 1, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0]])
     >>> overflow_blocks(np.array([16, 17]), np.array([17, 5]), counts).tolist()
@@ -272,40 +272,40 @@ def are_outside(
     block_counts: I64 | U32,
     total_blocks: int,  # blocks of the volume
 ) -> Mask:
-    """Say which extents leave the volume; unused ones do not, whatever their start says."""
-    # As numbers without a sign, blocks wrap around below the largest one: the sum is not asked for. A difference wraps
-    # around only where the start alone is outside.
+    """Mark the extents that leave the volume; unused ones never do, whatever their start."""
+    # Unsigned block numbers wrap around, so their sum is not computed. The difference wraps around only if the start
+    # itself is outside.
     found: Mask = (block_counts > 0) & ((start_blocks > total_blocks) | (block_counts > total_blocks - start_blocks))
     return found
 
 
 def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
-    """Count the entries that are lost at the least, according to the volume's own counts.
+    """Return the minimum number of missing entries according to the volume's own counts.
 
-    Witnesses are the volume header, which counts files and folders; folders, which count their entries; and threads,
-    which name the file or folder that they belong to.
+    Sources are the volume header, which counts files and folders; folders, which count their entries; and threads,
+    which name their file or folder.
     """
     entries, header = catalog.entries, volume.header
     num_folders = int(entries["is_folder"].sum())
     num_files = len(entries["is_folder"]) - num_folders
     by_header = max(int(header.num_files) - num_files, 0) + max(int(header.num_folders) - max(num_folders - 1, 0), 0)
     if not volume.log.has_errors:
-        # The other witnesses, which take a pass over all entries, have been heard by the checks: they knew of nothing.
+        # The other sources take a pass over all entries. The checks used them already and found nothing missing.
         return by_header
     short = entries["valence"][entries["is_folder"]] - _count_in_folders(catalog)
-    # A number beyond all CNIDs is damaged itself, and no witness.
+    # A count beyond all CNIDs is damaged itself, so it is ignored.
     by_folders = int(short[(short > 0) & (short < int(header.next_catalog_id))].sum())
     return max(by_header, by_folders, len(catalog.orphans))
 
 
 def _count_in_folders(catalog: Catalog) -> I64:
-    """How many entries each folder has, by the rows of folders among the entries."""
+    """Count the entries of each folder, in the order of folders among the entries."""
     entries = catalog.entries
     return count_entries_by_parent(entries["parent_id"], entries["file_id"][entries["is_folder"]])
 
 
 def check_contents(volume: Volume, contents: Contents) -> None:
-    """Run all checks; findings go to the volume."""
+    """Run all checks; findings are added to the volume."""
     for tree in contents.trees.values():
         check_leaf_count(volume, tree)
         _check_leaf_order(volume, tree)
@@ -315,7 +315,7 @@ def check_contents(volume: Volume, contents: Contents) -> None:
         return
     check_counts(volume, contents.catalog)
     if not (contents.catalog.entries["is_folder"] & (contents.catalog.entries["file_id"] == ROOT_FOLDER)).any():
-        # Even a volume without any file has it: without it, nothing of the catalog was read.
+        # Even a volume without files has a root folder. If it is missing, nothing of the catalog was read.
         header_log(volume, catalog.file, "root_node").add("parent-missing", "error", "there is no root folder")
     for code, rule, message in _OF_ENTRIES:
         rows = np.flatnonzero(rule(volume, contents))
@@ -327,7 +327,7 @@ def check_contents(volume: Volume, contents: Contents) -> None:
 
 
 def check_leaf_count(volume: Volume, tree: Tree) -> None:
-    """Compare the leaf records that a tree's header counts with those of its leaves."""
+    """Compare the number of leaf records in a tree's header with its leaves."""
     found, declared = int(tree.nodes.num_records[tree.reach.leaves].sum()), int(tree.file.header.leaf_records)
     log, code = header_log(volume, tree.file, "leaf_records"), "tree-count-differs"
     if found < declared:
@@ -345,7 +345,7 @@ def _check_leaf_order(volume: Volume, tree: Tree) -> None:
 
 
 def check_counts(volume: Volume, catalog: Catalog) -> None:
-    """The root folder counts in no total; links and indirect nodes count as files."""
+    """Compare the file and folder counts with the catalog; the root folder is not counted, links count as files."""
     is_folder = catalog.entries["is_folder"]
     for noun, found, field in (
         ("files", int((~is_folder).sum()), "num_files"),
@@ -359,7 +359,7 @@ def check_counts(volume: Volume, catalog: Catalog) -> None:
         elif found > declared:
             message = f"the volume header counts fewer {noun} than the catalog holds"
             log.add(code, "warning", message, expected=found, found=declared)
-    # Once all 32-bit numbers were given out, they are given out again, and the header's next one says nothing (TN1150,
+    # Once all 32-bit numbers are used, numbers are reused, and the header's next number has no meaning (TN1150,
     # kHFSCatalogNodeIDsReusedBit).
     highest, following = int(catalog.entries["file_id"].max(initial=0)), int(volume.header.next_catalog_id)
     if highest >= following and not volume.header.is_cnid_reused:
@@ -370,7 +370,7 @@ def check_counts(volume: Volume, catalog: Catalog) -> None:
 
 
 def check_tree_header(volume: Volume, tree: Tree) -> None:
-    """Compare the header record with the nodes, where all of them could be read."""
+    """Compare the header record with the nodes, if all of them could be read."""
     if (tree.file.used & ~tree.file.readable).any():
         return
     header, leaves, table = tree.file.header, tree.reach.leaves, tree.nodes
@@ -391,15 +391,15 @@ def check_tree_header(volume: Volume, tree: Tree) -> None:
 
 def find_without_thread(
     entry_ids: I64,
-    must_have: Mask,  # folders, and files that say so: those of old volumes have none
+    must_have: Mask,  # folders, and files with the thread flag, which files on old volumes lack
     thread_ids: I64,
 ) -> Mask:
-    """Say which files and folders must have a thread and have none."""
+    """Mark the files and folders that must have a thread but do not."""
     return must_have & (find(thread_ids, entry_ids) < 0)
 
 
 def _wrong_threads(_: Volume, contents: Contents) -> Mask:
-    """Every folder has a thread record; those of files may be missing on old volumes, but must not be wrong."""
+    """Mark missing threads of folders, and wrong threads; old volumes may lack threads of files."""
     entries, threads = contents.catalog.entries, contents.catalog.threads
     place = contents.catalog.thread_of
     elsewhere = (place >= 0) & (np.append(threads["parent_id"], 0)[place] != entries["parent_id"])
@@ -408,7 +408,7 @@ def _wrong_threads(_: Volume, contents: Contents) -> Mask:
 
 
 def _check_orphans(volume: Volume, contents: Contents) -> None:
-    """A thread names its file or folder and the parent folder, so it can identify a lost one."""
+    """Report threads of missing files and folders; they name the lost file or folder and its parent folder."""
     threads, catalog = contents.catalog.threads, contents.trees["catalog"]
     rows = contents.catalog.orphans
     if len(rows):
@@ -442,13 +442,13 @@ def _wrong_extents(volume: Volume, contents: Contents) -> Mask:
 
 
 def _wrong_sizes(_: Volume, contents: Contents) -> Mask:
-    """Compare the blocks that each fork counts with its extents, overflow extents included."""
+    """Mark the files with forks whose block counts differ from their extents, including overflow extents."""
     entries, forks = contents.catalog.entries, contents.catalog.forks
     overflow = contents.trees.get("extents-overflow")
     wrong = np.zeros(len(entries["file_id"]), np.bool_)
     for fork_type, declared in ((DATA_FORK, "data_blocks"), (RESOURCE_FORK, "resource_blocks")):
         mine = forks["fork_type"] == fork_type
-        # Hardly any file has a resource fork: all extents are those of data, and need not be picked.
+        # Few files have a resource fork. If none has one, all extents belong to data forks and need no selection.
         entry, blocks = (forks[name] if mine.all() else forks[name][mine] for name in ("entry", "block_count"))
         counted = np.bincount(entry, blocks, minlength=len(wrong)) if len(entry) else np.zeros(len(wrong))
         if overflow is not None and len(overflow.records["node"]):
@@ -461,7 +461,7 @@ def _wrong_sizes(_: Volume, contents: Contents) -> Mask:
 
 
 def _wrong_logical_sizes(_: Volume, contents: Contents) -> Mask:
-    """Drivers take sizes for signed: nothing is as long as 2**63 bytes, to which larger ones are cut in decoding."""
+    """Mark sizes of 2**63 bytes or more, which drivers treat as signed; decoding caps them at the largest number."""
     entries = contents.catalog.entries
     wrong: Mask = (entries["data_size"] == LARGEST) | (entries["resource_size"] == LARGEST)
     return wrong
@@ -475,11 +475,11 @@ _OF_ENTRIES: Final = (
     ("extent-outside", _wrong_extents, "have extents that leave the volume"),
     ("fork-size-differs", _wrong_sizes, "have forks that count other blocks than their extents hold"),
 )
-"""Findings of a scan about files and folders: code, which entries it is true of, and the words."""
+"""Findings of a scan about files and folders: code, function that marks the entries, and message."""
 
 
 def _report_nodes(volume: Volume, tree: Tree, code: str, nodes: I64, message: str) -> None:
-    """Report nodes, at the first one."""
+    """Report nodes in a single finding at the first one."""
     if len(nodes):
         node = int(nodes[0])
         node_log(volume, tree.file, node).add(code, "warning", f"{len(nodes):,} {message}")

@@ -27,7 +27,7 @@ LEAF_RECORD: Final = EXTENT_LEAF_RECORD
 
 
 class FixedLeaves:
-    """Leaf records that are all of one type and length, as those of extents and of hot files are."""
+    """Leaf records with a single type and length, such as those of extents and of hot files."""
 
     def __init__(
         self, record_type: RecordType, fields: tuple[RecordColumn, ...], key_type: RecordType, id_field: RecordColumn
@@ -55,7 +55,7 @@ OVERFLOW_FIELDS: Final = (
 
 
 def overflow_leaves() -> FixedLeaves:
-    """Return what decodes the extents-overflow file: whose extents, their place in the fork, and the eight of them."""
+    """Return the decoder of the extents-overflow file: owner, position in the fork, and eight extents."""
     return FixedLeaves(LEAF_RECORD, OVERFLOW_FIELDS, EXTENT_KEY, EXTENT_KEY.file_id)
 
 
@@ -75,7 +75,7 @@ def extend_fork(fork: Fork, overflow: Tree | None, file_id: int, fork_type: int)
 
 
 def flatten(starts: NDArray[Any], counts: NDArray[Any], first_block: I64) -> Columns:
-    """Turn records of eight extents into rows."""
+    """Convert records of eight extents into one row per used extent."""
     record, slot = np.nonzero(counts)
     count = counts[record, slot].astype(np.int64)
     before = starts_of(count)

@@ -1,7 +1,7 @@
-"""The bits and versions of an HFS+ volume, and what each means for reading.
+"""The feature bits and versions of an HFS+ volume, and what each means for reading.
 
-TN1150, "Volume Header" and "Journal". The version is what a program must know to read a volume; attributes that it does
-not know are reserved and do not keep it from reading.
+TN1150, "Volume Header" and "Journal". A program must know the version to read a volume. Unknown attributes are reserved
+and do not prevent reading.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ FEATURE_FIELDS: Final = (
         ),
     ),
 )
-"""Every field of such bits, in the order of the structures."""
+"""All fields with such bits, in the order of the structures."""
 
 
 def report_version(volume: Volume) -> None:
-    """Report a volume header of a version that nobody published."""
+    """Report an unpublished version in the volume header."""
     version = int(volume.header.version)
     if version not in [int(item.bit) for item in VERSION.features]:
         label = "HFSX" if volume.is_hfsx else "HFS+"

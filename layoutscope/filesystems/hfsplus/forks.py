@@ -1,6 +1,6 @@
-"""Forks: where the bytes of a file are on the volume; and the allocation file, which records the free blocks.
+"""Forks, which locate the bytes of a file on the volume, and the allocation file, which records the free blocks.
 
-TN1150, "Fork Data Structure", "Extents Overflow File" and "Allocation File". A fork is a list of extents; the first
+TN1150, "Fork Data Structure", "Extents Overflow File" and "Allocation File". A fork is a list of extents. The first
 eight are in the volume header or the catalog record, the others in the extents-overflow file.
 """
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 STRETCH_BYTES: Final = 8 * 1024**2
-"""Part of the allocation file that is in memory at once."""
+"""Part of the allocation file that is held in memory at once."""
 
 BLOCKS_A_BYTE: Final = 8
 
 
 class Fork(Struct, frozen=True):
-    """The extents of one fork, in the order of the fork."""
+    """The extents of one fork, in fork order."""
 
     logical_size_bytes: int  # bytes of valid data
     # start_blocks, block_counts: extents, in allocation blocks from the start of the volume
     start_blocks: I64
     block_counts: I64
-    # node of the extents-overflow file with the extent's record; -1 where it is in the volume header
+    # node of the extents-overflow file with the extent's record; -1 for an extent in the volume header
     record_nodes: I64
 
     @property
@@ -44,7 +44,7 @@ class Fork(Struct, frozen=True):
         return int(self.block_counts.sum())
 
     def is_same(self, other: Fork) -> bool:
-        """Whether another fork is as long and uses the same blocks."""
+        """Return whether another fork has the same length and uses the same blocks."""
         return (
             self.logical_size_bytes == other.logical_size_bytes
             and np.array_equal(self.start_blocks, other.start_blocks)
@@ -55,14 +55,14 @@ class Fork(Struct, frozen=True):
 class ForkPieces(Rows, frozen=True):
     """Contiguous pieces of parts of a fork, in the order of the parts."""
 
-    part: I64  # which part the piece belongs to
-    # volume_offset, length_bytes: its place
+    part: I64  # the part that the piece belongs to
+    # volume_offset, length_bytes: location of the piece
     volume_offset: I64
     length_bytes: I64
 
 
 def inline_fork(fork_data: HfsplusVolume.ForkData) -> Fork:
-    """Make a fork of the eight extents beside its size; unused ones are left out."""
+    """Make a fork of the eight extents stored with its size; unused extents are omitted."""
     starts = np.array([extent.start_block for extent in fork_data.extents], np.int64)
     counts = np.array([extent.num_blocks for extent in fork_data.extents], np.int64)
     used = counts > 0
@@ -72,7 +72,7 @@ def inline_fork(fork_data: HfsplusVolume.ForkData) -> Fork:
 
 
 def append_extents(fork: Fork, start_blocks: I64, block_counts: I64, record_nodes: I64) -> Fork:
-    """Return the fork with its overflow extents at the end."""
+    """Return the fork with overflow extents appended."""
     return Fork(
         fork.logical_size_bytes,
         np.concatenate([fork.start_blocks, start_blocks]),
@@ -82,9 +82,9 @@ def append_extents(fork: Fork, start_blocks: I64, block_counts: I64, record_node
 
 
 def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) -> ForkPieces:
-    """Cut parts of a fork at the borders of its extents.
+    """Split parts of a fork at extent boundaries.
 
-    A part has one or more pieces; a part after the last extent has none.
+    A part has one or more pieces; a part that ends after the last extent has none.
     """
     block = volume.block_size_bytes
     ends = np.cumsum(fork.block_counts) * block
@@ -99,7 +99,7 @@ def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) ->
 
 
 def join_pieces(pieces: ForkPieces) -> tuple[I64, I64]:
-    """Join pieces that follow one another on the volume: offsets and lengths in bytes."""
+    """Join pieces that are contiguous on the volume; return offsets and lengths in bytes."""
     if not len(pieces.part):
         return pieces.volume_offset, pieces.length_bytes
     ends = pieces.volume_offset + pieces.length_bytes
@@ -112,7 +112,7 @@ def read_parts(volume: Volume, pieces: ForkPieces, workspace: Workspace | None =
     where = join_pieces(pieces)
     try:
         data = volume.source.read_extents(*where, workspace)
-        # Areas that were never read are zeros, and must not count as map bits or as a header.
+        # Areas that were never read appear as zeros. They must not count as map bits or as a header.
         for first in np.flatnonzero(volume.source.touches_unread(*where))[:1].tolist():
             volume.source.read(int(where[0][first]), int(where[1][first]))
     except FormatError as error:
@@ -121,7 +121,7 @@ def read_parts(volume: Volume, pieces: ForkPieces, workspace: Workspace | None =
 
 
 def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
-    """Read the allocation file."""
+    """Read the free runs from the allocation file."""
     none: I64 = np.empty(0, np.int64)
     if volume.is_inferred and not fork.num_blocks:
         return none, none
@@ -137,7 +137,7 @@ def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
 
 
 def _free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
-    """Find the free blocks, a stretch of the file at a time: on the largest volume it is half a GiB."""
+    """Find the free blocks, one stretch of the file at a time: on the largest volume the file has half a GiB."""
     length = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes)
     num_blocks = int(volume.header.num_blocks)
     # Bits after the last block may have any value.
@@ -155,7 +155,7 @@ def _free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
 
 
 def check_free_count(volume: Volume, counts: I64) -> None:
-    """Compare the free blocks that the volume header counts with those of the allocation file."""
+    """Compare the free-block count of the volume header with the allocation file."""
     found, declared = int(counts.sum()), int(volume.header.num_free_blocks)
     if found != declared:
         field, message = "num_free_blocks", "the volume header counts other free blocks than the allocation file"

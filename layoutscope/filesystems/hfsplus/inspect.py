@@ -1,6 +1,6 @@
-"""One node or region of an HFS+ volume as its grammar parses it, for people.
+"""A single node or region of an HFS+ volume as parsed by its grammar, for display.
 
-TN1150, "B-Trees". Input: the bytes of a node or region. Names come out as text; damage is reported in its place.
+TN1150, "B-Trees". The input is the bytes of a node or region. Names are returned as text; damage is reported in place.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _RECORDS: Final = {
     "attributes": ("HfsplusAttributes", "AttributeLeafRecord", "AttributeIndexRecord"),
     "hot-files": ("HfsplusHotfiles", "HotFileLeafRecord", ""),
 }
-"""Grammar and types of leaf and index records, by tree."""
+"""Grammar, and types of leaf and index records, by tree."""
 
 _VALUES: Final = {
     "catalog": {
@@ -75,21 +75,21 @@ _VALUES: Final = {
         int(_ATTRIBUTE_TYPES.extents): ATTRIBUTE_EXTENTS,
     },
 }
-"""Record types of the values of leaf records, by tree and type."""
+"""Record types of leaf values, by tree and type."""
 
 _WHOLE_RECORDS: Final = {"extents-overflow": EXTENT_LEAF_RECORD, "hot-files": HOT_FILE_LEAF_RECORD}
-"""Record types of whole leaf records, keys included, in trees with records of one length."""
+"""Record types of whole leaf records, including keys, in trees with fixed-length records."""
 
 _REGIONS: Final = {
     "volume-header": ("HfsplusVolume", "VolumeHeader"),
     "alternate-volume-header": ("HfsplusVolume", "VolumeHeader"),
     "journal-info-block": ("HfsplusJournal", "JournalInfoBlock"),
 }
-"""Grammar and type of a region that is one structure, by its type."""
+"""Grammar and type of each region type that is a single structure."""
 
 
 def _values(tree: str, found: RecordBatch) -> Iterator[tuple[RecordType, I64, I64]]:
-    """Yield types of leaf records of a tree, where these start, and the rows of records of that type."""
+    """Yield the types of a tree's leaf records, their starts, and the rows of records of each type."""
     if tree in _WHOLE_RECORDS:
         yield _WHOLE_RECORDS[tree], found.key, np.flatnonzero(found.stop - found.key >= _WHOLE_RECORDS[tree].width)
         return
@@ -109,7 +109,7 @@ def _record_class(tree: str, *, is_leaf: bool) -> Any:
 
 
 def _offsets(data: bytes, count: int) -> Iterator[int]:
-    """Yield where records start; the table grows from the end of the node towards its beginning."""
+    """Yield the offsets of records; the table grows from the end of the node towards its start."""
     width = RECORD_OFFSET.width
     for number in range(1, min(count, len(data) // width) + 1):
         at = len(data) - number * width
@@ -124,7 +124,7 @@ def _record(cls: Any, data: bytes, start: int, stop: int, number: int) -> Descri
 
 
 def _show_name(field: FieldValue) -> FieldValue:
-    """Show a name as text; names on disk are UTF-16, most significant byte first."""
+    """Show a name as text; names on disk are big-endian UTF-16."""
     if field.path.rpartition(".")[2] == "name" and isinstance(field.value, bytes):
         return replace(field, value=field.value.decode("utf-16-be", "surrogatepass").replace("/", ":"))
     return field
@@ -134,7 +134,7 @@ DATE_BYTES: Final = 4
 
 
 def open_view(request: VolumeRequest, layout: VolumeLayout) -> MountedView:
-    """Open the bytes of a volume as a mount would see them, after the journal's replay unless it is not wanted."""
+    """Open the bytes of a volume as a mount would see them, after the journal's replay unless that is disabled."""
     stored = MountedView(request.source, 0)
     if not is_applied(request):
         return stored
@@ -142,7 +142,7 @@ def open_view(request: VolumeRequest, layout: VolumeLayout) -> MountedView:
     try:
         volume = open_volume(request.source, start, layout.facts.size_bytes)
     except FormatError:
-        # If only a sweep found the volume, no journal was applied.
+        # If only a sweep found the volume, the journal was not applied.
         return stored
     journal = find_journal(volume)
     overlay = replay_journal(volume, journal) if journal is not None else None
@@ -150,9 +150,9 @@ def open_view(request: VolumeRequest, layout: VolumeLayout) -> MountedView:
 
 
 class MountedView(Struct, frozen=True):
-    """The bytes of a volume as they are after the journal's replay."""
+    """The bytes of a volume after the journal's replay."""
 
-    source: Source  # the image, or the volume alone
+    source: Source  # the image, or only the volume
     origin: int  # its address 0 on the image, in bytes
 
     def read(self, row: Row, piece: Piece) -> bytes:  # noqa: ARG002  (every row is on the one image)
@@ -175,7 +175,7 @@ class MountedView(Struct, frozen=True):
         return [descriptor, *(_record(cls, data, start, stop, number) for number, (start, stop) in enumerate(records))]
 
     def compare_node(self, data: bytes, tree: str) -> tuple[int, list[str]]:
-        """Decode the records of a node in bulk and parse them; return their number and what differs."""
+        """Decode the records of a node in bulk, parse them, and return their number and the differences."""
         buffer, zero = np.frombuffer(data, np.uint8), np.zeros(1, np.int64)
         nodes = decode_nodes(buffer, len(data), zero)
         kind = int(nodes.kind[0])
@@ -201,7 +201,7 @@ class MountedView(Struct, frozen=True):
         return len(titles), differences
 
     def describe_region(self, data: bytes, type_name: str) -> list[Described]:
-        """List the structures of a region, of those types that are one structure."""
+        """List the structures of a region, if its type is a single structure."""
         if type_name not in _REGIONS:
             return []
         family, name = _REGIONS[type_name]
@@ -210,14 +210,14 @@ class MountedView(Struct, frozen=True):
         ]
 
     def is_about(self, record: Described, file_id: int) -> bool:
-        """Whether a catalog record is the file's or folder's own, or its thread."""
+        """Return whether a catalog record belongs to a file or folder, or is its thread."""
         if record.value("file_id", "folder_id") == file_id:
             return True
         key = [field.value for field in record.fields if field.path in ("key.parent_id", "key.num_name_units")]
         return key == [file_id, 0] or record.value("file_id") == file_id
 
     def decode_field(self, part: Described, field: FieldValue) -> str:
-        """Return the meaning of a date or a mode; empty for other fields, and for dates that were never set."""
+        """Return the meaning of a date or a mode; empty for other fields and for dates that were never set."""
         name, value = field.path.rpartition(".")[2], field.value
         if not isinstance(value, int) or not value:
             return ""
@@ -225,7 +225,7 @@ class MountedView(Struct, frozen=True):
             return stat.filemode(value)
         if field.length_bytes != DATE_BYTES or not name.endswith(("date", "date_added")):
             return ""
-        # Finder counts from 1970, and so does a volume with expanded times.
+        # The Finder counts from 1970, as does a volume with expanded times.
         is_unix = name == "date_added" or bool(part.value("has_expanded_times"))
         if not is_unix and value < EPOCH_SECONDS:
             return ""
@@ -251,7 +251,7 @@ class MountedView(Struct, frozen=True):
 
 
 def _stats_of(buffer: U8, starts: I64, record_type: RecordType, file_id: RecordColumn) -> InodeStats:
-    # Files and folders have these fields at the same places, under the same names.
+    # Files and folders have these fields at the same offsets, with the same names.
     fields = (FILE.access_date, FILE.attribute_mod_date, FILE.has_expanded_times)
     owners = (FILE.permissions.file_mode, FILE.permissions.owner_id, FILE.permissions.group_id)
     found = decode_columns(record_type, buffer, starts, (file_id, *fields, *owners))

@@ -1,7 +1,7 @@
-"""The journal: where it is, whether it holds transactions, and replaying them in memory.
+"""The journal: its location, whether it holds transactions, and their replay in memory.
 
-TN1150, "Journal"; block checksums and sequence numbers follow XNU, vfs_journal.h. The journal is in the byte order
-of its writer. Its buffer is circular: it starts after the journal header, and returns there at its end.
+TN1150, "Journal". Block checksums and sequence numbers follow XNU, vfs_journal.h. The journal is in the byte order of
+its writer. Its buffer is circular: it starts after the journal header and wraps around at its end.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ BLOCK_INFO_BYTES: Final = BLOCK_INFO_BE.width
 class Journal(Struct, frozen=True):
     """A journal on this volume."""
 
-    info_offset: int  # place of the journal info block, in bytes from the start of the volume
-    # journal_offset, size_bytes: place of the journal: its header and its buffer
+    info_offset: int  # location of the journal info block, in bytes from the start of the volume
+    # journal_offset, size_bytes: location of the journal, both header and buffer
     journal_offset: int
     size_bytes: int
-    # its header, in whichever byte order; None where it is damaged or was never written
+    # its header, in either byte order; None if it is damaged or was never written
     header: HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe | None
     is_little_endian: bool  # byte order
 
     @property
     def num_pending_bytes(self) -> int:
-        """Bytes of transactions that were not written to their places."""
+        """Bytes of transactions that were not yet written to their final locations."""
         if self.header is None or self.header.ofs_start == self.header.ofs_end:
             return 0
-        # The ring follows the journal's header: what runs over the end continues after the header, not at byte 0.
+        # The ring starts after the journal's header: it wraps around to the end of the header, not to byte 0.
         length = int(self.header.ofs_end) - int(self.header.ofs_start)
         return length if length > 0 else length + int(self.header.len_journal) - int(self.header.len_header)
 
@@ -71,33 +71,33 @@ class Journal(Struct, frozen=True):
 class BlockList(Struct, frozen=True):
     """One block list."""
 
-    # bnum, sizes, starts: where blocks belong in units of the journal's sector, their bytes, and where their contents
-    # start
+    # bnum, sizes, starts: target of each block in units of the journal's sector, its size in bytes, and the start of
+    # its content
     bnum: I64
     sizes: I64
     starts: I64
-    used_bytes: int  # length of the list with its contents
+    used_bytes: int  # length of the list including its contents
     sequence: int  # number of the transaction, 0 in old journals
 
 
 class Writes(Struct, frozen=True):
-    """What a journal writes, in its order."""
+    """The writes of a journal, in its order."""
 
     # volume_offset, length_bytes: blocks of the volume
     volume_offset: I64
     length_bytes: I64
-    data_start: I64  # their contents, in bytes from the start of `data`
-    data: U8  # the journal's transactions in one piece
-    num_lists: int  # block lists that were sound
+    data_start: I64  # start of each block's content, in bytes from the start of `data`
+    data: U8  # the journal's transactions, unrolled
+    num_lists: int  # number of sound block lists
 
 
 def is_applied(request: VolumeRequest) -> bool:
-    """Whether transactions that the journal still holds are to be applied, as a mount would."""
+    """Return whether pending transactions in the journal should be applied, as a mount would."""
     return not request.options.get("no_journal", False)
 
 
 def find_journal(volume: Volume) -> Journal | None:
-    """Locate the journal of a journaled volume; None where there is none on this device."""
+    """Locate the journal of a journaled volume; return None if there is none."""
     if not volume.header.is_journaled:
         report_denied_journal(volume)
         return None
@@ -114,7 +114,7 @@ def find_journal(volume: Volume) -> Journal | None:
         volume.log.at("journal info block", at).add("journal-invalid", "error", message)
     elif info.is_on_other_device:
         _report_external(volume, info, at)
-    # Apple's driver asks for this flag first, and looks for another device only without it.
+    # Apple's driver checks this flag first, and looks for another device only if it is clear.
     if not info.is_in_file_system or not _has_place(volume, info, at):
         return Journal(at, 0, 0, None, is_little_endian=False)
     if info.needs_initialisation and not volume.header.is_unmounted:
@@ -125,7 +125,7 @@ def find_journal(volume: Volume) -> Journal | None:
 
 
 def _find_contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -> str:
-    """Say how the flags contradict each other or the volume; nothing if they do not."""
+    """Describe how the flags contradict each other or the volume; empty if they do not."""
     if int(info.flags) & ~sum(grammar.HfsplusJournal.JournalInfoFlag):
         return f"the flags {int(info.flags):#x} hold bits that mean nothing"
     if info.is_on_other_device and info.is_in_file_system:
@@ -138,7 +138,7 @@ def _find_contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -
 
 
 def is_pending(volume: Volume, at: int) -> bool:
-    """Whether a sound journal header at a place shows transactions that were not written to their places."""
+    """Return whether there is a sound journal header at an offset that shows pending transactions."""
     try:
         data = read_at(volume.source, at, HEADER_BYTES, "journal header")
         header, _ = _parse_header(data, at)
@@ -148,7 +148,7 @@ def is_pending(volume: Volume, at: int) -> bool:
 
 
 def _has_place(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -> bool:
-    """Say whether the journal is on the volume; if not, report the field that is wrong."""
+    """Return whether the journal is on the volume; if not, report the wrong field."""
     start, size = int(info.ofs_journal), int(info.len_journal)
     if start + HEADER_BYTES > volume.size_bytes:
         field, message, found = "ofs_journal", "the journal is outside the volume", start
@@ -167,7 +167,7 @@ def _report_external(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: 
     signature = " ".join(f"{int(word):08x}" for word in info.device_signature)
     volume.log.at("journal info block", at).add(
         "journal-external",
-        # A volume that was not unmounted may owe its last changes to the journal.
+        # A volume that was not unmounted may depend on the journal for its last changes.
         "warning" if volume.header.is_unmounted else "error",
         f"the journal is on another device and was not read: {uuid or f'signature {signature}'}",
     )
@@ -193,7 +193,7 @@ def _read_header(
 def _report_checksum(
     volume: Volume, header: HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe, at: int, computed: int
 ) -> None:
-    """Report a wrong checksum; at the place of the oldest transaction, where that one is impossible too."""
+    """Report a wrong checksum, at the start offset if that is impossible as well."""
     field, expected, found = "checksum", f"{computed:08x}", f"{int(header.checksum):08x}"
     if not int(header.len_header) <= int(header.ofs_start) <= int(header.len_journal):
         field, expected, found = "ofs_start", f"from {header.len_header} to {header.len_journal}", str(header.ofs_start)
@@ -203,7 +203,7 @@ def _report_checksum(
 
 
 def _parse_header(data: bytes, at: int) -> tuple[HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe, bool]:
-    # Alone on the volume, the journal is in the byte order of the machine that made it: little-endian since Intel.
+    # Unlike the rest of the volume, the journal has its maker's byte order: little-endian since Intel.
     types = grammar.HfsplusJournal
     try:
         little = grammar.parse(types.JournalHeaderLe, data, structure="journal header", image_offset=at)
@@ -213,7 +213,7 @@ def _parse_header(data: bytes, at: int) -> tuple[HfsplusJournal.JournalHeaderBe 
 
 
 def _masked_checksum(data: bytes, checked: RecordType) -> int:
-    """Checksum of a structure's checked part, with the checksum itself taken as zero."""
+    """Return the checksum of a structure's checked part, with the checksum field set to zero."""
     part = np.frombuffer(data, np.uint8)[: checked.width].copy()
     start = checked.offset_of("checksum")
     part[start : checked.offset_of("after_checksum")] = 0
@@ -221,7 +221,7 @@ def _masked_checksum(data: bytes, checked: RecordType) -> int:
 
 
 def replay_journal(volume: Volume, journal: Journal) -> Overlay | None:
-    """Apply the journal's transactions in memory; None where there are none.
+    """Apply the journal's transactions in memory; return None if there are none.
 
     A transaction whose checksums do not match ends the replay, as it does at a mount.
     """
@@ -243,7 +243,7 @@ def replay_journal(volume: Volume, journal: Journal) -> Overlay | None:
 
 
 def report_pending(volume: Volume, journal: Journal) -> None:
-    """Say that transactions were left alone, where there are any."""
+    """Report pending transactions that were not applied, if there are any."""
     if journal.num_pending_bytes:
         volume.log.at("journal", journal.journal_offset).add(
             "journal-pending", "info", f"{journal.num_pending_bytes:,} bytes of transactions are not applied"
@@ -253,7 +253,8 @@ def report_pending(volume: Volume, journal: Journal) -> None:
 def _read_writes(volume: Volume, journal: Journal) -> Writes:
     """Collect the blocks of all lists; they are few compared with the metadata.
 
-    The header is not rewritten with every transaction: those after its end count while their numbers continue.
+    The header is not rewritten with every transaction. Transactions after its end count as long as their sequence
+    numbers continue.
     """
     data = unroll_ring(volume, journal)
     parts: list[BlockList] = []
@@ -273,26 +274,26 @@ def _read_writes(volume: Volume, journal: Journal) -> Writes:
 
 
 def read_copies(volume: Volume, journal: Journal) -> Writes | None:
-    """Find the blocks in all sound block lists of a journal, written to their places or not, the oldest first."""
+    """Find the blocks in all sound block lists of a journal, whether pending or not, oldest first."""
     try:
         data = unroll_ring(volume, journal)
     except FormatError:
         return None
     found, end = [], 0
     for start in _list_possible_lists(journal, data).tolist():
-        # Data inside a transaction are a block of some file, whatever they look like.
+        # Data inside a transaction is a block of some file, even if it looks like a list.
         part = read_list(journal, data, start) if start >= end else ""
         if not isinstance(part, str):
             found.append((start, part))
             end = start + part.used_bytes
-    # The ring starts with the transactions that are not yet in their places; those after them are older.
+    # The ring starts with the pending transactions; those after them are older.
     pending = journal.num_pending_bytes
     parts = [part for _, part in sorted(found, key=lambda item: (item[0] < pending, item[0]))]
     return _place_blocks(journal, parts, data)
 
 
 def _list_possible_lists(journal: Journal, data: U8) -> I64:
-    """Where block lists may start, by their counts: at sectors of the ring, in order."""
+    """Return where block lists may start, judging by their counts: at sectors of the ring, in order."""
     if journal.header is None:
         return np.empty(0, np.int64)
     header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
@@ -305,17 +306,17 @@ def _list_possible_lists(journal: Journal, data: U8) -> I64:
 
 
 def _place_blocks(journal: Journal, parts: list[BlockList], data: U8) -> Writes:
-    """Say where the blocks of some lists belong."""
+    """Return the volume offsets and contents of the blocks in some lists."""
     none, sector = np.empty(0, np.int64), int(journal.header.len_header) if journal.header is not None else 0
     places = np.concatenate([none, *(part.bnum * sector for part in parts)])
     sizes, starts = (np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("sizes", "starts"))
-    # A block that was freed after all stays in its list, under the number -1.
+    # A block that was freed later stays in its list with the number -1.
     keep = places >= 0
     return Writes(places[keep], sizes[keep], starts[keep], data, len(parts))
 
 
 def unroll_ring(volume: Volume, journal: Journal) -> U8:
-    """The whole circular buffer in one piece, from the oldest transaction on that is not written to its places."""
+    """Return the whole circular buffer, unrolled from the oldest pending transaction on."""
     header = journal.header
     if header is None:
         return np.empty(0, np.uint8)
@@ -330,7 +331,7 @@ def unroll_ring(volume: Volume, journal: Journal) -> U8:
 
 
 def read_list(journal: Journal, data: U8, start: int) -> BlockList | str:
-    """Read one block list, or say what is wrong with it."""
+    """Read one block list, or return a description of what is wrong with it."""
     header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
     info = BLOCK_INFO_LE if journal.is_little_endian else BLOCK_INFO_BE
     list_size = int(journal.header.len_block_list) if journal.header is not None else 0
@@ -350,12 +351,12 @@ def read_list(journal: Journal, data: U8, start: int) -> BlockList | str:
         return "blocks exceed their list"
     if head["has_block_checksums"][0] and not _contents_match(data, sizes, starts, infos["cksum"][1:]):
         return "wrong checksum of a block"
-    # The first entry has no block: in place of a checksum it has the number of the transaction.
+    # The first entry has no block: its checksum field holds the number of the transaction.
     return BlockList(infos["bnum"][1:].astype(np.int64), sizes, starts, used, int(infos["cksum"][0]))
 
 
 def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) -> None:
-    """Report a block list; the buffer was unrolled, so that its place has to be wrapped again."""
+    """Report a block list; the buffer was unrolled, so its offset must be wrapped again."""
     at = journal.journal_offset
     if journal.header is not None:
         first, size = int(journal.header.len_header), int(journal.header.len_journal)
@@ -367,7 +368,7 @@ def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) 
 
 
 def _find_problem(data: U8, checksum: int, count: int, used: int, list_size: int) -> str:
-    """Say what is wrong with a block list header; empty if nothing is."""
+    """Return what is wrong with a block list header; empty if nothing is wrong."""
     room = (list_size - LIST_BYTES) // BLOCK_INFO_BYTES
     if not 1 <= count <= room or not list_size <= used <= len(data):
         return "impossible counts"

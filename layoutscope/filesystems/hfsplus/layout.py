@@ -1,6 +1,6 @@
 """The tables of an HFS+ or HFSX volume: from a source to a :class:`~layoutscope.tables.layout.VolumeLayout`.
 
-The order of the tables follows the disk.
+Tables are in disk order.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def entries_table(
 
 
 def add_orphans(table: Table, volume_number: int | None, catalog: Catalog, catalog_row: int) -> Table:
-    """Add files and folders that are lost but for their threads, which name them and the folders they were in."""
+    """Add lost files and folders that are known only from threads, which name them and their parent folders."""
     rows, stored = catalog.orphans, catalog.orphan_names
     if not len(rows):
         return table
@@ -149,7 +149,7 @@ def add_orphans(table: Table, volume_number: int | None, catalog: Catalog, catal
         **dict.fromkeys(("size_bytes", "create_time", "modify_time"), unknown),
         "link_count": np.ones(len(rows), np.uint32),
         "flags": np.full(len(rows), FLAG_INFERRED, np.uint32),
-        # They follow the existing entries: only their names would show where between these they belong.
+        # They follow the existing entries: only their names would show their place among these.
         "entry_rank": np.arange(len(table), len(table) + len(rows)),
         **dict.fromkeys(("entry_node_row", "inode_node_row", "thread_node_row"), row),
     }
@@ -159,14 +159,14 @@ def add_orphans(table: Table, volume_number: int | None, catalog: Catalog, catal
 
 def _kinds(catalog: Catalog, links: Links) -> NDArray[np.uint8]:
     entries = catalog.entries
-    # A record without a mode was written by a system before Mac OS X; a file is never a directory.
+    # Systems before Mac OS X wrote records without a mode. A file is never a directory.
     kinds: NDArray[np.uint8] = _KIND_OF_MODE[links.follow(entries["mode_type"])]
     kinds[links.follow(entries["is_folder"])] = KINDS.index("directory")
     return kinds
 
 
 def _sizes(catalog: Catalog, links: Links, attributes: Attributes, is_compressed: Mask) -> I64:
-    """Logical sizes; those of compressed files are in an attribute."""
+    """Return logical sizes; those of compressed files are in an attribute."""
     sizes = links.follow(catalog.entries["data_size"])
     rows = np.flatnonzero(is_compressed)
     if not len(rows):
@@ -178,12 +178,12 @@ def _sizes(catalog: Catalog, links: Links, attributes: Attributes, is_compressed
 
 
 def _times(dates: NDArray[np.uint32], is_expanded: Mask) -> Values:
-    """Dates as times; 0 means that there is none."""
+    """Convert dates to times; 0 means that there is no date."""
     return Values(unix_seconds(dates, is_expanded) * 1_000_000, dates != 0)
 
 
 def _link_counts(catalog: Catalog, links: Links) -> NDArray[np.uint32] | int:
-    """Links of each file; anything but an indirect node has one."""
+    """Return the link count of each file: 1 for everything except indirect nodes."""
     if not links.is_inode.any():
         return 1
     return np.where(links.follow(links.is_inode), links.follow(catalog.entries["special"]), np.uint32(1))
@@ -200,7 +200,7 @@ def _flags(links: Links, is_compressed: Mask) -> NDArray[np.uint8] | int:
 
 
 def _ranks(parent_id: I64) -> NDArray[np.uint32]:
-    """Place of each entry among those of its folder, which stand together in key order."""
+    """Return the position of each entry in its folder, whose entries are contiguous in key order."""
     first = heads(parent_id)
     ranks = np.arange(len(parent_id), dtype=np.uint32)
     ranks -= np.repeat(first.astype(np.uint32), lengths_of(first, len(parent_id)))
@@ -212,13 +212,13 @@ def _rows(nodes: NDArray[np.uint32], first_row: int) -> NDArray[np.uint32]:
 
 
 def _rows_of_nodes(nodes: NDArray[np.uint32], places: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
-    """Rows of nodes at places, none where the place is -1: that leads to the last one."""
+    """Return the rows of nodes at positions; a position of -1 gives null, which is appended as the last element."""
     found: NDArray[np.uint32] = np.append(_rows(nodes, first_row), NULL_ROW)[places]
     return found
 
 
 def compared_by(name: str, facts: VolumeFacts) -> str:
-    """Return what a name is compared by on a volume: HFSX says in its catalog's header whether case counts."""
+    """Return the form in which a volume compares a name; the header of an HFSX catalog states whether case matters."""
     return to_compared_form(name, is_folded=not facts.case_sensitive)
 
 
@@ -228,14 +228,14 @@ _COLUMNS: Final = {
     **dict.fromkeys(("file_id", "fork", "fork_block", "start_block", "block_count", "size"), np.int64),
     "node_row": np.uint32,
 }
-"""Columns of each extent, in allocation blocks; ``size`` is that of its fork in bytes, -1 where unknown."""
+"""Columns of each extent, in allocation blocks; ``size`` is the size of its fork in bytes, -1 if unknown."""
 
 _OF_FILES: Final = FORKS[:2]
-"""Forks in the catalog, by whether they are the second one."""
+"""Forks in the catalog: data and resource fork."""
 
 
 def extents_table(volume: Volume, number: int | None, contents: Contents) -> Table:
-    """Build the table of extents, sorted by file, fork and place in the fork."""
+    """Build the table of extents, sorted by file, fork and position in the fork."""
     rows, special = first_rows(list(contents.trees.values())), contents.special
     catalog, attributes, overflow = contents.catalog, contents.attributes, contents.trees.get("extents-overflow")
     parts: tuple[Callable[[str], NDArray[Any]], ...] = (
@@ -251,7 +251,7 @@ def extents_table(volume: Volume, number: int | None, contents: Contents) -> Tab
 def _concatenate_column(
     parts: Sequence[Callable[[str], NDArray[Any]]], fork_names: Sequence[str], name: str
 ) -> NDArray[Any]:
-    """Join one column of all parts: what is joined at once is held twice, and extents are what there is most of."""
+    """Join one column of all parts at a time: joining holds its data twice, and extents are the largest table."""
     dtype = np.min_scalar_type(len(fork_names)) if name == "fork" else _COLUMNS[name]
     columns = (part(name) for part in parts)
     return np.concatenate([column.astype(dtype, copy=False) for column in columns])
@@ -261,14 +261,14 @@ def _table(
     volume: Volume, number: int | None, column: Callable[[str], NDArray[Any]], fork_names: tuple[str, ...]
 ) -> Table:
     block, file_id, fork = volume.block_size_bytes, column("file_id"), column("fork")
-    # Within each part the extents of a fork are in its order, and overflow extents follow the others.
+    # Within each part, the extents of a fork are in fork order, and overflow extents follow the others.
     order = order_of(file_id * len(fork_names) + fork)
     logical = column("fork_block")
     logical *= block
     size = column("size")
     is_past_end = (size >= 0) & (logical >= size)
     del size
-    # For files in one piece each, both are 0 throughout.
+    # If every file is contiguous, both are 0 throughout.
     flags = is_past_end[order] * np.uint8(FLAG_PAST_END) if is_past_end.any() else 0
     logical_offset = logical[order] if logical.any() else 0
     del logical
@@ -292,7 +292,7 @@ def _table(
 
 
 def _inline(catalog: Catalog, first_row: int, name: str) -> NDArray[Any]:
-    """Return one column of the extents in the records of their files."""
+    """Return one column of the extents that are stored in the records of their files."""
     forks, entries = catalog.forks, catalog.entries
     found: NDArray[Any]
     match name:
@@ -314,7 +314,7 @@ def _inline(catalog: Catalog, first_row: int, name: str) -> NDArray[Any]:
 
 
 def _blocks_before(forks: Columns) -> I64:
-    """Count the blocks of each fork before each of its extents, which follow one another."""
+    """Count the blocks in each fork before each of its extents, which are contiguous rows."""
     first = heads(forks["entry"], forks["fork_type"])
     if len(first) == len(forks["entry"]):
         return np.zeros(len(first), np.int64)
@@ -326,7 +326,7 @@ def _blocks_before(forks: Columns) -> I64:
 def _overflow(
     volume: Volume, catalog: Catalog, overflow: Tree | None, first_row: int, special: dict[int, Fork]
 ) -> Columns:
-    """Overflow records of files; those of the special files are theirs already."""
+    """Return the extents in overflow records of files; those of the special files are already in their forks."""
     if overflow is None or not len(overflow.records["node"]):
         return {name: np.empty(0, np.int64) for name in _COLUMNS}
     records = overflow.records
@@ -377,7 +377,7 @@ def _attributes(attributes: Attributes) -> Columns:
 
 
 def _special(special: dict[int, Fork], first_row: int) -> Columns:
-    """Extents of the special files; those beside their sizes are in no node."""
+    """Return the extents of the special files; those in the volume header have no node."""
     parts = [_special_rows(file_id, fork, first_row) for file_id, fork in special.items()]
     return {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
 
@@ -402,10 +402,10 @@ BTREE_FILES: Final = {
     "catalog": int(CNID.catalog_file),
     "attributes": int(CNID.attributes_file),
 }
-"""Trees that the volume header leads to, by their names in the tables."""
+"""Trees that the volume header points to, by their names in the tables."""
 
 UNKNOWN: Final = ("level", "num_records", "used_bytes", "free_bytes", "key_rank", "first_key_id", "last_key_id")
-"""Columns of which nothing is known where a node is lost."""
+"""Columns that are unknown for a lost node."""
 
 NODE_KINDS: Final = ("leaf", "index", "header", "map", "free", "unreadable")
 STATES: Final = ("live", "stale", "inferred")
@@ -414,7 +414,7 @@ SOUND, DAMAGED, UNREAD, _ = range(len(CONDITIONS))
 
 
 def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple[Table, Table]:
-    """Build the tables of nodes and of fragments of nodes in several pieces."""
+    """Build the tables of nodes, and of fragments of nodes with several pieces."""
     rows = first_rows(trees)
     parts = [_nodes_of(volume, number, tree, rows[tree.file.tree]) for tree in trees]
     if not parts:
@@ -450,10 +450,10 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
         "kind": (kind, NODE_KINDS),
         "num_records": Values(table.num_records, kind <= 3),
         "used_bytes": Values(used, is_keyed & (used >= 0)),
-        # Damage makes counts whose offset tables would be longer than their node.
+        # Damaged counts may imply offset tables longer than their node.
         "free_bytes": Values(free, is_keyed & (used >= 0) & (free >= 0)),
         "parent_row": np.where(parent >= 0, parent + first_row, int(NULL_ROW)).astype(np.uint32),
-        # A lost node has a place among its neighbours, and no rank: ranks count the nodes that are there.
+        # A lost node has a position among its neighbours but no rank: ranks count only the nodes that exist.
         "key_rank": Values(table.key_rank, (table.key_rank >= 0) & ~is_unreadable),
         "first_key_id": Values(table.first_key_id, is_keyed & (table.first_key_id >= 0)),
         "last_key_id": Values(table.last_key_id, is_keyed & (table.last_key_id >= 0)),
@@ -471,11 +471,11 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
 
 
 SPECIAL_FILES: Final = {"catalog": CNID.catalog_file, "attributes": CNID.attributes_file}
-"""Files of B-trees whose later extents the overflow tree may hold; its own file has all of them in the header."""
+"""B-tree files whose later extents may be in the overflow tree; its own file has all extents in the header."""
 
 
 def add_locators(nodes: Table, extents: Table) -> Table:
-    """Return which overflow leaf leads to each node beyond the eighth extent of its file."""
+    """Add the overflow leaf that maps each node beyond the eighth extent of its file."""
     owner = extents["file_id"].data
     locator = np.full(len(nodes), NULL_ROW, np.uint32)
     node_offset = nodes["node_id"].data.astype(np.int64) * nodes["size_bytes"].data
@@ -490,9 +490,9 @@ def add_locators(nodes: Table, extents: Table) -> Table:
 
 
 def _node_kinds(tree: Tree, damaged: Mask) -> I64:
-    """Kind of every node by its place in ``NODE_KINDS``; what is not in use is free, whatever its bytes say."""
+    """Return the kind of every node as an index into ``NODE_KINDS``; an unused node is free, whatever its bytes."""
     file, table = tree.file, tree.nodes
-    # A node that was freed keeps its bytes, descriptor included, until it is used again; the map record decides.
+    # A freed node keeps its bytes, including its descriptor, until it is reused; the map record decides.
     kinds = np.full(file.num_nodes, NODE_KINDS.index("free"), np.int64)
     for name, number in (("leaf", LEAF), ("index", INDEX), ("header", HEADER), ("map", MAP)):
         kinds[file.used & (table.kind == number)] = NODE_KINDS.index(name)
@@ -501,7 +501,7 @@ def _node_kinds(tree: Tree, damaged: Mask) -> I64:
 
 
 def _places_of_lost(tree: Tree, is_unreadable: Mask) -> tuple[I64, I64]:
-    """Level, and parent of every node; lost nodes have those from the pointer to them, or from the header for the root.
+    """Return level and parent of every node; for lost nodes, from the pointer to them, or from the header for the root.
 
     Both are -1 if unknown.
     """
@@ -509,7 +509,7 @@ def _places_of_lost(tree: Tree, is_unreadable: Mask) -> tuple[I64, I64]:
     parent, level = table.parent.copy(), np.full(file.num_nodes, -1, np.int64)
     lost = is_unreadable[reach.lost]
     parent[reach.lost[lost]] = reach.lost_from[lost]
-    # Heights count from 1 at the leaves.
+    # Heights count from 1 at the leaves, levels from 0.
     below = np.flatnonzero(is_unreadable & (parent >= 0))
     level[below] = table.height[parent[below]] - 2
     root, depth = int(file.header.root_node), int(file.header.tree_depth)
@@ -519,11 +519,11 @@ def _places_of_lost(tree: Tree, is_unreadable: Mask) -> tuple[I64, I64]:
 
 
 def list_lost_headers(volume: Volume, number: int | None, contents: Contents) -> Table:
-    """Make a row of each header node of which nothing can be used, and that is in no tree that was read."""
+    """Make a row for each header node that is entirely unusable and in no tree that was read."""
     columns: list[dict[str, Any]] = []
     forks = {name: contents.special[file_id] for name, file_id in BTREE_FILES.items()}
     hot_files = find_root_file(contents.catalog, HOT_FILES)
-    # A file that has nothing but the name of that tree is not reported.
+    # A file that merely has the name of that tree is not reported.
     is_reported = any(item.structure.startswith("hot-files ") for item in volume.log.findings)
     if hot_files >= 0 and is_reported and "hot-files" not in contents.trees:
         forks["hot-files"] = data_fork_of(contents.catalog, hot_files)
@@ -531,7 +531,7 @@ def list_lost_headers(volume: Volume, number: int | None, contents: Contents) ->
         tree = contents.trees.get(name)
         if (tree is not None and tree.file.fork.is_same(fork)) or not fork.num_blocks:
             continue
-        # Only the header gives the size of nodes, and no leaf is left that shows it: a block, or the usual 4 KiB.
+        # Only the header gives the node size, and no leaf is left to show it: assume one block, or the usual 4 KiB.
         size = min(max(volume.block_size_bytes, int(SIZES.minimum)), USUAL_NODE_BYTES)
         start = int(fork.start_blocks[0]) * volume.block_size_bytes
         if start + size > volume.size_bytes:
@@ -560,7 +560,7 @@ def list_lost_headers(volume: Volume, number: int | None, contents: Contents) ->
 
 
 def _fill(tree: Tree) -> tuple[I64, I64]:
-    """Bytes of records, and bytes that further records could take; -1 where it is unknown."""
+    """Return the bytes of records, and the bytes available for further records; -1 if unknown."""
     table = tree.nodes
     limit = tree.file.node_size_bytes - OFFSET_BYTES * (table.num_records + 1)
     known = table.free_offset >= 0
@@ -571,7 +571,7 @@ Region = tuple[str, str, int, int]
 """Type, owner, volume offset, length in bytes."""
 
 NEEDED_BY_NOBODY: Final = frozenset({"boot-blocks", "reserved", "startup-file", "bad-blocks"})
-"""Types of regions whose bytes are not shown: boot code of other systems, Apple's factories, and bad blocks."""
+"""Types of regions whose bytes are not shown: boot code of other systems, Apple's factory area, and bad blocks."""
 
 
 def find_regions(
@@ -583,21 +583,21 @@ def find_regions(
         ("volume-header", "", HEADER_OFFSET, HEADER_BYTES),
     ]
     if volume.end_offset is not None:
-        # The copy takes the last sector but one; it is followed by 512 bytes that Apple keeps for its factories.
+        # The copy is in the second-to-last sector. The 512 bytes after it are reserved for Apple's manufacturing.
         reserved = volume.end_offset + HEADER_BYTES
         regions.append(("alternate-volume-header", "", volume.end_offset, HEADER_BYTES))
         regions.append(("reserved", "", reserved, END_BYTES - HEADER_BYTES))
     regions += fork_regions(volume, "allocation-file", special[CNID.allocation_file])
     regions += fork_regions(volume, "startup-file", special[CNID.startup_file])
     none = np.empty(0, np.int64)
-    # Neither the volume header nor the catalog knows this file: all of its extents are in the overflow file.
+    # Neither the volume header nor the catalog records this file: all of its extents are in the overflow file.
     bad_blocks = extend_fork(Fork(0, none, none, none), overflow, CNID.bad_block_file, DATA_FORK)
     regions += fork_regions(volume, "bad-blocks", bad_blocks)
     return regions + (journal_regions(volume, journal) if journal is not None else [])
 
 
 def journal_regions(volume: Volume, journal: Journal) -> list[Region]:
-    """Make regions of the journal info block, which takes a whole block, and of the journal."""
+    """Make regions of the journal, and of its info block, which takes a whole block."""
     regions: list[Region] = [("journal-info-block", "journal", journal.info_offset, volume.block_size_bytes)]
     if journal.size_bytes:
         regions.append(("journal", "journal", journal.journal_offset, journal.size_bytes))
@@ -605,7 +605,7 @@ def journal_regions(volume: Volume, journal: Journal) -> list[Region]:
 
 
 def fork_regions(volume: Volume, kind: str, fork: Fork) -> list[Region]:
-    """Make a region of each extent of a special file."""
+    """Make one region per extent of a special file."""
     block = volume.block_size_bytes
     return [
         (kind, kind, start * block, count * block)
@@ -644,7 +644,7 @@ def regions_table(volume: Volume, number: int | None, regions: list[tuple[str, s
 
 
 def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], number: int | None) -> VolumeFacts:
-    """Put together name, identifier, geometry, features, trees and coverage."""
+    """Combine name, identifier, geometry, features, trees and coverage."""
     header, trees = volume.header, contents.trees
     variant = "HFSX" if volume.is_hfsx else "HFS+"
     known, read = _coverage(volume, contents)
@@ -674,7 +674,7 @@ def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], num
 def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float | bool]:
     header = volume.header
     details: dict[str, str | int | float | bool] = {
-        # TN1150: of the dates of a volume this one alone is in local time; the others are in UTC.
+        # TN1150: this is the only date of a volume in local time; the others are in UTC.
         "created (local time)": format_date(int(header.create_date)),
         "modified (UTC)": format_date(int(header.modify_date), is_expanded=bool(header.has_expanded_times)),
         "checked (UTC)": format_date(int(header.checked_date), is_expanded=bool(header.has_expanded_times)),
@@ -710,32 +710,32 @@ def _journal(journal: Journal) -> str:
 
 
 def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:
-    """Bytes of metadata in use, and those of them that are on the image and were read into it."""
+    """Return the bytes of metadata in use, and how many of them are on the image and were read into it."""
     regions = find_regions(volume, contents.special, contents.journal, contents.trees.get("extents-overflow"))
     starts = np.array([region[2] for region in regions], np.int64)
     lengths = np.array([region[3] for region in regions], np.int64)
-    # What nobody reads is not lost where it cannot be read.
+    # Regions that no reader needs do not count as lost if they cannot be read.
     is_read = volume.is_readable(starts, lengths) | np.array([region[0] in NEEDED_BY_NOBODY for region in regions])
     known, read = int(lengths.sum()), int(lengths[is_read].sum())
     for tree in contents.trees.values():
         known += int(tree.file.used.sum()) * tree.file.node_size_bytes
         read += int((tree.file.used & tree.file.readable & ~_is_lost(tree)).sum()) * tree.file.node_size_bytes
-    # If only a sweep found the volume, the header's place is known, but not its content.
+    # If only a sweep found the volume, the location of the header is known, but not its content.
     read -= HEADER_BYTES if volume.is_inferred else 0
     return known + _lost_tree_bytes(volume, contents), read
 
 
 def _is_lost(tree: Tree) -> Mask:
-    """Nodes that nothing leads to, and nodes with bad records: their bytes were read, but not all of what they say.
+    """Mark nodes that nothing leads to, and nodes with bad records: all bytes were read, but not all content.
 
-    The kind of the former does not matter, for that may be what is damaged.
+    The kind of the former does not matter, because the kind itself may be damaged.
     """
-    # What is in its place by its keys alone may not be all that there was.
+    # Some of the inferred nodes, which were placed only by their keys, may be missing.
     return tree.nodes.damaged | tree.nodes.is_inferred | nodes_apart(tree.file, tree.nodes, tree.reach)
 
 
 def _lost_tree_bytes(volume: Volume, contents: Contents) -> int:
-    """Bytes of B-trees that could not be opened at all."""
+    """Return the bytes of B-trees that could not be opened."""
     opened = {tree.file.file_id for tree in contents.trees.values()}
     cnids = grammar.HfsplusVolume.Cnid
     btrees = (cnids.extents_file, cnids.catalog_file, cnids.attributes_file)
@@ -743,7 +743,7 @@ def _lost_tree_bytes(volume: Volume, contents: Contents) -> int:
 
 
 def _volume_name(catalog: Catalog) -> str:
-    """Name of the root folder, which is the volume's."""
+    """Return the name of the root folder, which is the volume's name."""
     roots = (catalog.entries["parent_id"] == grammar.HfsplusVolume.Cnid.root_parent).nonzero()[0]
     return str(catalog.name.take(roots[:1]).to_list()[0]) if len(roots) else ""
 
@@ -768,7 +768,7 @@ def read_layout(request: VolumeRequest) -> VolumeLayout:
     mark = opened.log.mark()
     check_contents(opened, contents)
     contents = replace(contents, catalog=contents.catalog.checked())
-    # The last layer is the volume itself, which its header names better.
+    # The last layer is the volume itself, for which its header gives a more precise name.
     layout = build_layout(opened, contents, request.stack[:-1], request.first_volume)
     request.keep(read, [mark])
     return layout

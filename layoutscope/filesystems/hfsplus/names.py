@@ -1,7 +1,7 @@
-"""Names: UTF-16 as stored on the disk, and as people see them.
+"""Names: UTF-16 as stored on the disk, and their display form.
 
-TN1150, "Unicode Subtleties". Names are decomposed and may hold any 16-bit unit: NULs, and halves of surrogate pairs.
-A ``/`` on the disk means the ``:`` of Unix paths and is shown as one.
+TN1150, "Unicode Subtleties". Names are decomposed and may contain any 16-bit unit, including NULs and unpaired
+surrogates. A ``/`` on the disk stands for a ``:`` in Unix paths and is shown as ``:``.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ _IS_LITTLE: Final = sys.byteorder == "little"
 
 def gather(
     buffer: U8,
-    starts: I64,  # where each name starts, in bytes; even, as keys are
+    starts: I64,  # start of each name, in bytes; even, like keys
     counts: I64,
 ) -> Units:
-    """Concatenate names of a buffer."""
+    """Concatenate names from a buffer."""
     return swap_to_disk_order(take_ranges(buffer.view(np.uint16), starts // UNIT_BYTES, counts))
 
 
 def shown(units: Units) -> str:
-    """Decode one name; halves of surrogate pairs without the other half are replaced."""
+    """Decode one name; unpaired surrogates are replaced."""
     return units.tobytes().decode("utf-16-le" if _IS_LITTLE else ENCODING, "replace")
 
 
 def swap_to_disk_order(numbers: NDArray[_Number]) -> NDArray[_Number]:
-    """Turn big-endian numbers into native ones, and back."""
+    """Convert big-endian numbers into native ones, and back."""
     return numbers.byteswap() if _IS_LITTLE else numbers
 
 
 class StoredNames(NamedTuple):
-    """Names as they stand on the disk."""
+    """Names as stored on the disk."""
 
     data: U8  # big-endian UTF-16
-    # start, length: place of each name among these, in bytes
+    # start, length: location of each name in `data`, in bytes
     start: I64
     length: I64
 
@@ -67,14 +67,14 @@ class StoredNames(NamedTuple):
 
 
 def stored(texts: Texts | TextColumn, rows: NDArray[np.integer[Any]] | None) -> StoredNames:
-    """Return names of some rows of a table that was decoded, or of all."""
+    """Return the names of some or all rows of a decoded table."""
     lengths = texts.length.astype(np.int64)
     every = StoredNames(texts.data, starts_of(lengths), lengths)
     return every if rows is None else every.take(rows)
 
 
 def differ(first: StoredNames, second: StoredNames) -> NDArray[np.bool_]:
-    """Say which names are not the same in both; there are as many."""
+    """Mark the rows whose names differ; both sides have the same number of names."""
     found: NDArray[np.bool_] = first.length != second.length
     same = np.flatnonzero(~found)
     for start in range(0, len(same), COMPARED_AT_ONCE):
@@ -86,23 +86,23 @@ def differ(first: StoredNames, second: StoredNames) -> NDArray[np.bool_]:
 
 
 def to_shown(texts: Texts) -> U8:
-    """Turn names in UTF-8 into those that people see, in which ``/`` becomes ``:``; returns the same bytes."""
-    # HFS separates names by colons, so a name may contain a slash; Unix paths, which it would split, show a colon.
+    """Convert UTF-8 names in place into display form, in which ``/`` becomes ``:``, and return their bytes."""
+    # HFS separates names with colons, so a name may contain a slash. It would split a Unix path: it shows as a colon.
     texts.data[texts.data == _SLASH] = _COLON
     return texts.data
 
 
 class KeptNames(NamedTuple):
-    """Names as people see them, and as stored if these do not determine it: so most names take half the bytes."""
+    """Names in display form, and as stored where that form is ambiguous; most names thus take half the bytes."""
 
     shown: TextColumn  # UTF-8, with a colon for each stored slash
-    others: Texts  # as stored, in the order of `shown`, if that is ambiguous; no row if no name is
+    others: Texts  # stored form of ambiguous names, in the order of `shown`; no rows if none is ambiguous
 
     @classmethod
     def of(cls, text: Texts, others: Texts, rows: NDArray[np.integer[Any]] | None) -> KeptNames:
-        """Keep names that were decoded, whose UTF-8 becomes what people see."""
-        # A colon on the disk, which is none of a name's characters, is shown as one, and so is a slash: where one is,
-        # the shown form is ambiguous.
+        """Keep decoded names, and convert their UTF-8 into display form."""
+        # Both a colon on the disk, which names should not contain, and a slash are shown as a colon. The display form
+        # is then ambiguous.
         if (text.data == _COLON).any():
             others = widen_names(text, others)
         shown = TextColumn(to_shown(text), text.length, rows)
@@ -116,7 +116,7 @@ class KeptNames(NamedTuple):
         return TextColumn(*widen_names(text, self.others), shown.rows)
 
     def placed(self) -> tuple[U8, I64, NDArray[np.int32], U8, I64, NDArray[np.int32]]:
-        """Return the bytes of names, and start and length of each row's: of those shown, and of the others."""
+        """Return the bytes, starts and lengths of the names of each row: in display form, and in the other form."""
         return (*_place_names(self.shown, self.shown.rows), *_place_names(self.others, self.shown.rows))
 
 
@@ -124,13 +124,13 @@ def _place_names(texts: TextColumn | Texts, rows: NDArray[np.integer[Any]] | Non
     start, length = starts_of(texts.length), texts.length
     if rows is not None and len(length):
         start, length = start[rows], length[rows]
-    # A name has less than 2**31 bytes.
+    # A name has fewer than 2**31 bytes.
     return texts.data, start, length.astype(np.uint32, copy=False).view(np.int32)
 
 
 def widen_names(
     text: Texts,
-    others: Texts,  # as stored, with nothing in place of the others; without any row, if there are none
+    others: Texts,  # stored form of ambiguous names, empty for other names; no rows if none is ambiguous
 ) -> Texts:
     """Return names as stored."""
     data = np.zeros((len(text.data), UNIT_BYTES), np.uint8)
@@ -146,22 +146,22 @@ def widen_names(
 
 
 def sum_of_units(text: Texts, others: Texts) -> tuple[int, int]:
-    """Add up names as :func:`widen_names` takes them, whatever their order: how many units there are, and their sum."""
+    """Return the number of units in names, given as for :func:`widen_names`, and their sum, whatever the order."""
     units, plain = others.data.view(np.uint16), text.data
     if len(units):
         plain = plain[np.repeat(others.length == 0, text.length)]
-    # Units are added up as stored, without changing the order of their bytes.
+    # Units are summed as stored, without swapping their bytes.
     one = int(swap_to_disk_order(np.array([1], np.uint16))[0])
     return len(plain) + len(units), one * int(plain.sum(dtype=np.uint64)) + int(units.sum(dtype=np.uint64))
 
 
 def names_equal(
     buffer: U8,
-    starts: I64,  # where each name starts, in bytes; even, as keys are
+    starts: I64,  # start of each name, in bytes; even, like keys
     counts: I64,
     name: str,
 ) -> NDArray[np.bool_]:
-    """Say which names of a buffer are this one."""
+    """Mark the names in a buffer that equal the given name."""
     wanted = np.array([ord(character) for character in name], np.uint16)
     found: NDArray[np.bool_] = counts == len(wanted)
     candidates = np.flatnonzero(found)
@@ -195,13 +195,13 @@ _CAPITALS: Final = (
     # Armenian, Georgian, Roman numerals, full-width Latin
     (0x0531, 0x0556, 1, 48), (0x10A0, 0x10C5, 1, 48), (0x2160, 0x216F, 1, 16), (0xFF21, 0xFF3A, 1, 32),
 )  # fmt: skip
-"""First and last capital of a run, how far they are apart, and what leads to their small letters."""
+"""First and last capital of a run, the step between capitals, and the distance to their lower-case letters."""
 
 _IGNORABLE: Final = ((0x200C, 0x200F), (0x202A, 0x202E), (0x206A, 0x206F), (0xFEFF, 0xFEFF))
-"""First and last character of the runs that the comparison leaves out: joiners, marks of direction and the like."""
+"""First and last character of the runs that comparison ignores: joiners, directional marks and similar characters."""
 
 _UNDECOMPOSED: Final = re.compile("([\u2000-\u2fff\uf900-\ufaff\U0002f800-\U0002faff]+)")
-"""Characters that stay as they are although Unicode decomposes some of them: marks, symbols and ideographs."""
+"""Characters that are never decomposed, although Unicode decomposes some: marks, symbols and ideographs."""
 
 _LAST_UNIT: Final = 0xFFFF
 _ASCII_LAST: Final = 0x7F
@@ -209,22 +209,22 @@ _ASCII_LAST: Final = 0x7F
 
 @cache
 def case_table() -> NDArray[np.uint16]:
-    """Lower case of every 16-bit unit, as in the comparison; 0 for ignorable characters, shape (65536,)."""
+    """Return the lower case of every 16-bit unit for comparison; 0 for ignorable characters, shape (65536,)."""
     table = np.arange(1 << 16, dtype=np.uint16)
     for first, last, step, shift in _CAPITALS:
         table[first : last + 1 : step] += np.uint16(shift)
     for first, last in _IGNORABLE:
         table[first : last + 1] = 0
-    # A name may contain NUL, so it must not be ignorable: it sorts after everything.
+    # A name may contain NUL, so NUL must not be ignorable: it sorts after everything.
     table[0] = _LAST_UNIT
     return table
 
 
 def to_compared_form(name: str, *, is_folded: bool) -> str:
-    """Return what a name is compared by, as units of the disk: decomposed, folded where case does not count.
+    """Return the form in which a name is compared, in disk units: decomposed, and folded if case does not matter.
 
-    Names are stored decomposed as Unicode 3.2 has it (TN1150, "Unicode Subtleties"): letters that were given a
-    decomposition later are stored as they were typed.
+    Names are decomposed according to Unicode 3.2 (TN1150, "Unicode Subtleties"). Letters that were given a
+    decomposition later are stored as typed.
     """
     parts = _UNDECOMPOSED.split(name)
     parts[::2] = [unicodedata.ucd_3_2_0.normalize("NFD", part) for part in parts[::2]]
@@ -237,7 +237,7 @@ def to_compared_form(name: str, *, is_folded: bool) -> str:
 
 
 def fold_names(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:
-    """Fold names for comparison without regard to case."""
+    """Fold names for case-insensitive comparison."""
     lower = _lower(units)
     kept = lower != 0
     if kept.all():
@@ -247,10 +247,10 @@ def fold_names(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[ND
 
 
 def _lower(units: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """Fold units; without the table where all are ASCII, as on most volumes."""
+    """Fold units, without the table if all of them are ASCII, as on most volumes."""
     if (units > _ASCII_LAST).any():
         return case_table()[units]
-    is_capital = units - np.uint16(ord("A")) <= ord("Z") - ord("A")  # what is below A wraps round
+    is_capital = units - np.uint16(ord("A")) <= ord("Z") - ord("A")  # units below A wrap around
     lower = units + is_capital * np.uint16(ord("a") - ord("A"))
     lower[units == 0] = _LAST_UNIT
     return lower

@@ -1,7 +1,7 @@
-"""Nodes of B-trees, as they are read and as rows, and where their records are.
+"""Nodes of B-trees, as read and as rows, and the locations of their records.
 
-TN1150, "B-Trees", Node Structure and Keyed Records. Input: whole nodes, many at once. Output: where each record's key
-and data are. What contradicts the format is left out and named.
+TN1150, "B-Trees", Node Structure and Keyed Records. The input is whole nodes, many at once. The output is the location
+of each record's key and data. Records that contradict the format are skipped, and their nodes are marked.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ MAP: Final = int(grammar.HfsplusBtree.NodeKind.map)
 
 
 class ReadNodes(Struct, frozen=True):
-    """Some nodes of one tree as they were read: their bytes, and their descriptors."""
+    """Nodes of one tree as read: their bytes and their descriptors."""
 
-    buffer: U8  # whole nodes, one after the other
+    buffer: U8  # whole nodes, contiguous
     node_size_bytes: int
     number: I64  # node numbers
     # f_link, b_link, kind, height, num_records: fields of the descriptors
@@ -64,11 +64,11 @@ class ReadNodes(Struct, frozen=True):
     kind: I64
     height: I64
     num_records: I64
-    to_come: float = 0.0  # how many times as many nodes of the tree are likely to follow
+    to_come: float = 0.0  # expected number of further nodes of the tree, as a multiple of these
 
     @property
     def start(self) -> I64:
-        """Where each node starts in the buffer."""
+        """Start of each node in the buffer."""
         return np.arange(len(self.number), dtype=np.int64) * self.node_size_bytes
 
 
@@ -77,7 +77,7 @@ UNKNOWN_KIND: Final = 99
 
 
 class NodeRows(Struct, frozen=True):
-    """All nodes of a tree as rows, by node number; -1 (kind: ``UNKNOWN_KIND``) where a node was not decoded."""
+    """All nodes of a tree as rows, by node number; -1 (kind: ``UNKNOWN_KIND``) for nodes that were not decoded."""
 
     # f_link, b_link, kind, height, num_records, free_offset, first_key_id, last_key_id: from the nodes
     f_link: I64
@@ -88,21 +88,21 @@ class NodeRows(Struct, frozen=True):
     free_offset: I64
     first_key_id: I64
     last_key_id: I64
-    damaged: Mask  # nodes with records that were left out
-    is_inferred: Mask  # nodes that belong to the tree by their keys or links alone, or because its header was made up
-    parent: I64  # node number of the parent; -1 at the root and at what was not reached
-    key_rank: I64  # place among the nodes of the same level; -1 where the node was not reached
+    damaged: Mask  # nodes with skipped records
+    is_inferred: Mask  # nodes assigned to the tree only by keys or links, or by an inferred header
+    parent: I64  # node number of the parent; -1 for the root and for unreached nodes
+    key_rank: I64  # position among the nodes of the same level; -1 if the node was not reached
 
     @classmethod
     def blank(cls, num_nodes: int) -> NodeRows:
-        """Make rows of nodes of which none was decoded."""
+        """Make rows of nodes that are not yet decoded."""
         columns: dict[str, Any] = {name: np.full(num_nodes, -1, np.int64) for name in cls.__struct_fields__}
         columns["kind"][:] = UNKNOWN_KIND
         columns |= {name: np.zeros(num_nodes, np.bool_) for name in ("damaged", "is_inferred")}
         return cls(**columns)
 
     def put(self, records: RecordBatch, id_of: Callable[[I64], I64]) -> None:
-        """Write the rows of nodes that were read; `id_of` returns what keys at some places start with."""
+        """Write the rows of decoded nodes; `id_of` returns the first field of the keys at given places."""
         nodes = records.nodes
         for name in ("f_link", "b_link", "kind", "height", "num_records"):
             getattr(self, name)[nodes.number] = getattr(nodes, name)
@@ -118,22 +118,22 @@ class RecordBatch(Struct, frozen=True):
     """Records of leaf or index nodes, in node order."""
 
     nodes: ReadNodes  # their nodes
-    node: I64  # place of each record's node in the batch
+    node: I64  # index of each record's node in the batch
     slot: I64  # number of the record in its node
-    # key, data, stop: place of the key, of the data after it and of the record's end, in bytes from the start of the
-    # buffer
+    # key, data, stop: start of the key, start of the data after it, and end of the record, in bytes from the start of
+    # the buffer
     key: I64
     data: I64
     stop: I64
-    free_offset: I64  # start of the free space, in bytes from the start of each node; -1 where it is unknown
-    damaged: Mask  # nodes with records that were left out
+    free_offset: I64  # start of the free space, in bytes from the start of each node; -1 if unknown
+    damaged: Mask  # nodes with skipped records
 
     def of(self, chosen: Mask) -> tuple[I64, I64, I64, I64]:
-        """Node numbers, keys, data and stops of the chosen records."""
+        """Return node numbers, keys, data and stops of the chosen records."""
         return self.nodes.number[self.node[chosen]], self.key[chosen], self.data[chosen], self.stop[chosen]
 
     def in_leaves(self, leaf: Mask) -> LeafBatch:
-        """Return the records in leaves, in the form that tables are made from."""
+        """Return the records in leaves, in the form from which tables are made."""
         places = (self.node, self.key, self.data, self.stop)
         node, key, data, stop = places if leaf.all() else (values[leaf] for values in places)
         nodes = self.nodes
@@ -143,19 +143,19 @@ class RecordBatch(Struct, frozen=True):
 class Bounds(Struct, frozen=True):
     """Offset tables of some nodes."""
 
-    # keyed, is_overfull: leaf and index nodes; those that claim more records than they have room for
+    # keyed, is_overfull: leaf and index nodes; those that claim more records than fit
     keyed: Mask
-    # counts, limit: records that are looked at, and where the offset table starts, in bytes from the start of the node
+    # counts, limit: records that are examined, and the start of the offset table, in bytes from the start of the node
     counts: I64
     limit: I64
     is_overfull: Mask
-    # node, slot: place of each record's node in the batch, and its number in the node
+    # node, slot: index of each record's node in the batch, and the record's number in the node
     node: I64
     slot: I64
-    # first, stop: where each record starts and ends, in bytes from the start of its node, sound or not
+    # first, stop: start and end of each record, in bytes from the start of its node, whether sound or not
     first: I64
     stop: I64
-    is_sound: Mask  # records that fit there
+    is_sound: Mask  # records whose bounds are possible
 
 
 def decode_nodes(buffer: U8, node_size_bytes: int, numbers: I64, to_come: float = 0.0) -> ReadNodes:
@@ -179,7 +179,7 @@ LOCATE_RECORDS: Final = Kernel("locate_records", "bnnnnnblLLLLLLB")
 def locate_records(
     nodes: ReadNodes,
     fixed_index_key_bytes: int | None,
-    # room that a key must have, its length field and padding included; records with less are left out
+    # minimum size of a key, including its length field and padding; records with shorter keys are skipped
     least_key_bytes: int = 0,
 ) -> RecordBatch:
     """Locate every record of every leaf and index node."""
@@ -197,9 +197,9 @@ def locate_records(
 
 
 def record_bounds(nodes: ReadNodes) -> Bounds:
-    """Read the offset tables of leaf and index nodes; other kinds have no keyed records and are passed over."""
+    """Read the offset tables of leaf and index nodes; other kinds have no keyed records and are skipped."""
     keyed = (nodes.kind == LEAF) | (nodes.kind == INDEX)
-    # The offset of the free space follows those of the records: one entry more than these.
+    # The offset of the free space follows those of the records, so there is one more entry than records.
     table_space = (nodes.node_size_bytes - DESCRIPTOR_BYTES) // OFFSET_BYTES - 1
     counts = np.where(keyed, np.minimum(nodes.num_records, table_space), 0)
     first, stop = _bounds(nodes, counts)
@@ -211,7 +211,7 @@ def record_bounds(nodes: ReadNodes) -> Bounds:
 
 
 def _bounds(nodes: ReadNodes, counts: I64) -> tuple[I64, I64]:
-    """Read the offset tables, which grow from the node's end towards its start; one entry more than records."""
+    """Read the offset tables, which grow from the node's end towards its start and have one entry more than records."""
     entries = counts + 1
     node = owners(entries)
     slot = ordinals(entries)
@@ -223,8 +223,8 @@ def _bounds(nodes: ReadNodes, counts: I64) -> tuple[I64, I64]:
 
 
 def _sound(first: I64, stop: I64, limit: I64) -> Mask:
-    """Records are between the descriptor and the offset table, and start at even offsets."""
-    # Keys and data take an even number of bytes each, so that an odd offset is none (TN1150, Keyed Records).
+    """Mark records that are between the descriptor and the offset table and start at even offsets."""
+    # Keys and data each take an even number of bytes, so an odd offset is invalid (TN1150, Keyed Records).
     sound: Mask = (first >= DESCRIPTOR_BYTES) & (first + LENGTH_BYTES <= stop) & (stop <= limit) & (first % 2 == 0)
     return sound
 
@@ -235,25 +235,25 @@ _UNIT_MASK: Final = (1 << _UNIT_BITS) - 1
 _WORD_UNITS: Final = 4
 _PAIRS_AT_ONCE: Final = 1 << 16
 _MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32, 16, 0))], np.uint64)
-"""Return the part of a word that so many units fill."""
+"""Masks that keep the given number of units of a word."""
 
 
 MISPLACED_NAMES: Final = Kernel("misplaced_names", "lblibliiB")
 
 
 class KeyForm(Struct, frozen=True):
-    """What a tree's keys are made of."""
+    """The structure of a tree's keys."""
 
-    key_type: RecordType  # what precedes the name
-    ident: RecordColumn  # the field that comes first in the order
-    tail: tuple[RecordColumn, ...]  # numbers that come after the name, or in its place
-    max_length: int | None  # longest key without its length field; None where the tree's header decides
+    key_type: RecordType  # fields before the name
+    ident: RecordColumn  # the field that is compared first
+    tail: tuple[RecordColumn, ...]  # numbers that are compared after the name, or instead of it
+    max_length: int | None  # longest key without its length field; None if the tree's header decides
     has_name: bool  # whether the key ends with a name
-    record_types: RecordType | None = None  # what a leaf record's data start with; None where records have no type
+    record_types: RecordType | None = None  # start of a leaf record's data; None if records have no type
 
     @property
     def fixed_length(self) -> int:
-        """Length of a key without a name, as its length field has it."""
+        """Length of a key without a name, as in its length field."""
         return self.key_type.width - LENGTH_BYTES
 
 
@@ -285,20 +285,20 @@ FORMS: Final = {
         HOT_FILE_KEY, HOT_FILE_KEY.temperature, (HOT_FILE_KEY.file_id, HOT_FILE_KEY.fork_type), None, has_name=False
     ),
 }
-"""Keys by tree."""
+"""Key structure by tree."""
 
 
 class Keys(Struct, frozen=True):
     """Keys of records."""
 
-    ident: I64  # what comes first in the order
-    units: NDArray[np.uint16]  # what comes second, one key after the other
-    # start, count: where each key's units are
+    ident: I64  # the number that is compared first
+    units: NDArray[np.uint16]  # the units that are compared second, key by key
+    # start, count: range of each key's units
     start: I64
     count: I64
 
     def not_after(self, before: I64, after: I64) -> Mask:
-        """Return for each pair of rows whether the second key fails to come after the first."""
+        """Return, for each pair of rows, whether the second key fails to follow the first."""
         padded = np.append(self.units, np.zeros(_WORD_UNITS, np.uint16))
         wrong = np.empty(len(before), np.bool_)
         for start in range(0, len(before), _PAIRS_AT_ONCE):
@@ -307,11 +307,11 @@ class Keys(Struct, frozen=True):
         return wrong
 
     def _not_after(self, padded: NDArray[np.uint16], before: I64, after: I64) -> Mask:
-        # A name comes before those that it begins, so where all words are equal the lengths decide.
+        # A name precedes longer names that start with it, so if all words are equal, the lengths decide.
         wrong: Mask = self.count[before] >= self.count[after]
 
         def decide(rows: I64, first: NDArray[Any], second: NDArray[Any]) -> I64:
-            """Decide the rows that differ; return the others."""
+            """Set the result of the rows that differ; return the others."""
             wrong[rows[first > second]] = True
             wrong[rows[first < second]] = False
             left: I64 = rows[first == second]
@@ -325,7 +325,7 @@ class Keys(Struct, frozen=True):
 
 
 def misplaced(ident: I64, kept: names.KeptNames, *, is_folded: bool) -> Mask:
-    """Say which keys do not come after the key before them."""
+    """Mark the keys that do not follow the previous key."""
     wrong = np.empty(len(ident), np.bool_)
     table = case_table().astype(np.int32) if is_folded else np.empty(0, np.int32)
     MISPLACED_NAMES(ident, *kept.placed(), table, wrong.view(np.uint8))
@@ -335,9 +335,9 @@ def misplaced(ident: I64, kept: names.KeptNames, *, is_folded: bool) -> Mask:
 def read_keys(
     form: KeyForm,
     buffer: U8,
-    key: I64,  # where each key starts, at its length field; even, in bytes from the start of the buffer
+    key: I64,  # start of each key, at its length field, in bytes from the start of the buffer; even
 ) -> Keys:
-    """Read keys that are wholly in a buffer."""
+    """Read keys that are completely in a buffer."""
     length = (form.key_type.column("num_name_units"),) if form.has_name else ()
     columns = decode_columns(form.key_type, buffer, key, (form.ident, *form.tail, *length))
     found = {name: values.astype(np.int64) for name, values in columns.items()}
@@ -351,12 +351,12 @@ def read_keys(
 def _append_tails(
     units: NDArray[np.uint16], counts: I64, tail: Sequence[I64], *, has_name: bool
 ) -> tuple[NDArray[np.uint16], I64]:
-    """Append numbers to names; names end with a unit that comes before all others."""
-    # Fork and first block follow the number: an attribute or fork in many extents has a record for every eight.
+    """Append numbers to names; a unit that sorts before all others terminates each name."""
+    # The fork and first block follow the number: an attribute or fork with many extents has one record per eight.
     words = [part for value in tail for part in (value >> _UNIT_BITS, value & _UNIT_MASK)]
     if has_name:
-        # A name comes before all that begin with it, so what ends it must be less than any unit: all move up by one.
-        # U+FFFF, which would leave 16 bits, is not a character.
+        # A name precedes all longer names that start with it, so its terminator must be less than any unit: all units
+        # are raised by one. U+FFFF, which would exceed 16 bits, is not a character.
         units = np.minimum(units, np.uint16(_UNIT_MASK - 1)) + np.uint16(1)
         words.insert(0, np.zeros(len(counts), np.int64))
     longer = counts + len(words)
@@ -389,7 +389,7 @@ def fold_case(keys: Keys) -> Keys:
 
 
 def _words(padded: NDArray[np.uint16], starts: I64, lengths: I64, depth: int) -> NDArray[np.uint64]:
-    """Take four units of each name, from a depth on, as a number that compares as they do."""
+    """Return four units of each name from a depth on, as a number with the same sort order."""
     at = np.minimum(starts + depth, len(padded) - _WORD_UNITS)
     words = np.zeros(len(at), np.uint64)
     for place in range(_WORD_UNITS):

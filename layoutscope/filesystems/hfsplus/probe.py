@@ -1,4 +1,4 @@
-"""How HFS+ and HFSX are recognised: by the volume header, by its copy, or inside a volume of classic HFS.
+"""Recognition of HFS+ and HFSX: by the volume header, by its copy, or inside a volume of classic HFS.
 
 TN1150, "Volume Header" and "HFS Wrapper".
 """
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 
 WRAPPER_HEADER_OFFSET: Final = HFS_WRAPPER_VOLUME_START.header.offset
-"""Where the volume header of HFS, HFS+ and HFSX is, and how far from the end its copy starts."""
+"""Offset of the volume header of HFS, HFS+ and HFSX, and distance of its copy from the end."""
 _SIGNATURES: Final = grammar.HfsWrapper.Signature
 _READ: Final = (_SIGNATURES.hfs_plus, _SIGNATURES.hfsx)
 _NEAR_BYTES: Final = 1024**2
-"""How far a header is looked for if the copy does not give the start for certain."""
+"""Distance up to which a header is searched for if the copy does not determine the start."""
 _SIZES: Final = (VOLUME_HEADER.len_block, VOLUME_HEADER.num_blocks)
 
 
@@ -57,13 +57,13 @@ def _magic(signature: grammar.HfsWrapper.Signature) -> bytes:
 
 
 def probe(stretch: Window, *, thorough: bool = False) -> Content | None:
-    """Recognise HFS+, HFSX, a wrapper with either in it, and classic HFS, which is only named."""
+    """Recognise HFS+, HFSX, a wrapper that contains either, and classic HFS, which is not read."""
     signature = _hfs_signature(stretch, WRAPPER_HEADER_OFFSET)
     if signature == "hfs":
         return _wrapper(stretch)
     if signature is not None:
         return Content("hfsplus", _hfs_label(signature), 0, stretch.size_bytes)
-    # Formatting for something else leaves the end as it was: there the copy outlives its volume.
+    # Formatting for another file system leaves the end unchanged, so the copy there can outlive its volume.
     return _find_by_alternate_header(stretch) if thorough else None
 
 
@@ -77,7 +77,7 @@ def _hfs_label(signature: str) -> str:
 
 
 def _find_by_alternate_header(stretch: Window) -> Content | None:
-    """Find a volume by the copy before its end: one whose header is lost, or that begins further on in the stretch."""
+    """Find a volume by the copy before its end, if its header is lost or its start is further on in the stretch."""
     place = stretch.size_bytes - WRAPPER_HEADER_OFFSET
     signature = _hfs_signature(stretch, place) if place > WRAPPER_HEADER_OFFSET else None
     if signature in (None, "hfs"):
@@ -92,7 +92,7 @@ def _find_by_alternate_header(stretch: Window) -> Content | None:
     spare = place + WRAPPER_HEADER_OFFSET - size
     start, has_header = start_by_copy(stretch, place, copy)
     if start is None:
-        # The copy's count may be wrong. Its trees may still be there, or another header's volume may end here.
+        # The copy's block count may be wrong. Its trees may still be there, or another header's volume may end here.
         near = range(0, min(_NEAR_BYTES, place), SECTOR_BYTES)
         votes = confirming(stretch, near, copy)
         if votes.any():
@@ -101,10 +101,10 @@ def _find_by_alternate_header(stretch: Window) -> Content | None:
         elif (found := _find_by_near_header(stretch)) is not None:
             return found
         elif 0 <= spare < SECTOR_BYTES:
-            start = spare  # a volume that fills what it is in has one place only
-    # Unless the copy says that there is more than a block before the volume, it is taken to begin with the stretch.
+            start = spare  # a volume that fills its space has only one possible start
+    # Unless the copy leaves more than a block before the volume, the volume is assumed to start with the stretch.
     at = start if start is not None else spare if spare >= copy.len_block else 0
-    # A volume that is longer than the stretch does not begin with it, whatever names that place.
+    # A volume longer than the stretch cannot start with it, even if the partition map says so.
     sides = (f"{size:,} bytes, as its copy says", f"{stretch.size_bytes:,}") if spare < 0 else ("", "")
     findings = (
         () if has_header else _report_lost_header(stretch, at, place, is_start_known=start is not None, sides=sides)
@@ -113,7 +113,7 @@ def _find_by_alternate_header(stretch: Window) -> Content | None:
 
 
 def _find_by_near_header(stretch: Window) -> Content | None:
-    """Find a volume whose header is near the start of a stretch, and which ends with it."""
+    """Find a volume whose header is near the start of a stretch and whose end is the end of the stretch."""
     pieces = stored_pieces(stretch, 0, _NEAR_BYTES)
     found = (item for offset, data in pieces for item in find_in(stretch, data, offset) if not item.findings)
     return next((item for item in found if item.volume_offset + item.size_bytes == stretch.size_bytes), None)
@@ -122,7 +122,7 @@ def _find_by_near_header(stretch: Window) -> Content | None:
 def _describe_located_volume(
     stretch: Window, start: int, place: int, signature: str, findings: tuple[Finding, ...]
 ) -> Content:
-    """Describe a volume that starts at a byte of a stretch and ends with the copy of its header at a place."""
+    """Describe a volume that starts at a byte of a stretch and ends with its header's copy at a given offset."""
     size = place + WRAPPER_HEADER_OFFSET - start
     layers = (f"byte {stretch.origin + start}",) if start else ()
     return Content("hfsplus", _hfs_label(signature), start, size, layers, "", (), findings)
@@ -131,7 +131,7 @@ def _describe_located_volume(
 def _report_lost_header(
     stretch: Window, start: int, place: int, *, is_start_known: bool, sides: tuple[str, str] = ("", "")
 ) -> tuple[Finding, ...]:
-    """Report a volume that is known by the copy of its header alone."""
+    """Report a volume that is known only from the copy of its header."""
     at = stretch.origin + start
     message = f"no volume header; its copy stands at byte {stretch.origin + place:,}"
     lost = Finding("volume-header-lost", "error", "volume header", at + WRAPPER_HEADER_OFFSET, message)
@@ -144,7 +144,7 @@ def _uncertain(image_offset: int, expected: str = "", found: str = "") -> Findin
 
 
 def find_in(stretch: Window, data: U8, offset: int) -> list[Content]:
-    """Find volumes by the headers, copies of headers and wrappers in a piece of a stretch."""
+    """Find volumes by headers, copies of headers and wrappers in a piece of a stretch."""
     found: list[Content] = []
     wrappers = sectors_with(data, offset, 0, _magic(_SIGNATURES.hfs))
     headers = [place for item in _READ for place in sectors_with(data, offset, 0, _magic(item))]
@@ -159,7 +159,7 @@ def find_in(stretch: Window, data: U8, offset: int) -> list[Content]:
 
 
 def _probe_header(stretch: Window, place: int) -> list[Content]:
-    """Say what volume has its header, its copy, or the master directory block around it, at a place."""
+    """Return the volume whose header, header copy or enclosing master directory block is at an offset."""
     start = place - WRAPPER_HEADER_OFFSET
     if _hfs_signature(stretch, place) == "hfs":
         wrapper = _wrapper(Window(stretch, start, stretch.size_bytes - start)) if start >= 0 else None
@@ -172,7 +172,7 @@ def _probe_header(stretch: Window, place: int) -> list[Content]:
         return []
     signature, size = header.signature.name, header.num_blocks * header.len_block
     end = find_alternate(Window(stretch, start, stretch.size_bytes - start), header)[0] if start >= 0 else None
-    # A copy at the right distance confirms the start as well as the trees do.
+    # A copy at the right distance confirms the start as reliably as the trees.
     if end is not None or (start >= 0 and confirming(stretch, [start], header)[0]):
         last = start + size - WRAPPER_HEADER_OFFSET if end is None else start + end
         return [_describe_located_volume(stretch, start, last, signature, ())]
@@ -180,7 +180,7 @@ def _probe_header(stretch: Window, place: int) -> list[Content]:
     if by_copy is not None and confirming(stretch, [by_copy], header)[0]:
         findings = () if has_header else _report_lost_header(stretch, by_copy, place, is_start_known=True)
         return [_describe_located_volume(stretch, by_copy, place, signature, findings)]
-    # Letters that no volume of a sensible size follows are a chance hit.
+    # A signature without a plausible volume size after it is a coincidence.
     if start < 0 or not isinstance(header.version, grammar.HfsplusVolume.Version) or start + size > stretch.size_bytes:
         return []
     return [
@@ -191,7 +191,7 @@ def _probe_header(stretch: Window, place: int) -> list[Content]:
 
 
 def _wrapper(stretch: Window) -> Content:
-    """Look into a classic HFS volume for one of HFS+ that is embedded in it (TN1150, HFS Wrapper)."""
+    """Look in a classic HFS volume for an embedded HFS+ volume (TN1150, HFS Wrapper)."""
     block = parse_at(stretch, MASTER_DIRECTORY_BLOCK, WRAPPER_HEADER_OFFSET)
     classic = Content("hfs", "HFS", 0, stretch.size_bytes)
     if block is None:
@@ -199,8 +199,8 @@ def _wrapper(stretch: Window) -> Content:
     name = block.volume_name[: block.len_volume_name].decode("mac_roman", errors="replace")
     if block.embedded_signature not in (grammar.HfsWrapper.Signature.hfs_plus, grammar.HfsWrapper.Signature.hfsx):
         return classic._replace(name=name)
-    # drEmbedExtent counts the wrapper's allocation blocks from its block 0, which drAlBlSt places in sectors of 512
-    # bytes whatever the device's are (TN1150, HFS Master Directory Block).
+    # drEmbedExtent counts the wrapper's allocation blocks from its block 0. drAlBlSt gives the location of that block
+    # in sectors of 512 bytes, whatever the device's sector size (TN1150, HFS Master Directory Block).
     return _describe_embedded(stretch, block.ofs_embedded_volume, block.len_embedded_volume, name)
 
 

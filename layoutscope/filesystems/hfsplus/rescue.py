@@ -1,10 +1,10 @@
-"""Putting a broken B-tree together again from its leaves.
+"""Rebuilding a broken B-tree from its leaves.
 
-TN1150, "B-Trees". The content of a tree is in its leaves, and their keys give their order; index nodes and
-links only help to find them. Leaves are taken from the tree's own file where that is known, else from wherever a
-sweep found them. Where the header is lost, the size of nodes is that of those in the file, and the root is the highest
-that leads to most leaves. Among leaves with overlapping keys, only one can belong to the tree: those that the tree
-still reaches come first, then those that their neighbours link to.
+TN1150, "B-Trees". The content of a tree is in its leaves, and their keys determine their order. Index nodes and links
+only help to find them. Leaves are taken from the tree's own file if that is known, else from wherever a sweep found
+them. If the header is lost, the node size is that of the nodes in the file, and the root is the highest node that leads
+to the most leaves. Among leaves with overlapping keys, only one can belong to the tree: leaves that the tree still
+reaches come first, then those that their neighbours link to.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ Key = tuple[int, bytes]
 Ages = Callable[["I64"], "I64"]
 
 NEIGHBOURS: Final = 2
-"""How many leaves behind each are asked for its number: between it and the next one, there may be a copy of either."""
+"""Number of following leaves whose links are used, since a copy of either neighbour may be between two leaves."""
 
 END: Final = -2
-"""In place of a link to node 0: that is the header node, and no neighbour of any leaf."""
+"""Replaces a link to node 0, which is the header node and not a neighbour of any leaf."""
 
 
 class LeafLinks(NamedTuple):
-    """What each node of a tree links to, forward and backward; both ends of a chain to ``END``."""
+    """Forward and backward links of each node of a tree; both ends of a chain link to ``END``."""
 
     forward: I64
     backward: I64
@@ -101,7 +101,7 @@ def links_of(nodes: NodeRows) -> LeafLinks:
 
 
 class LeafKeys(NamedTuple):
-    """Leaves by their numbers, with their first and last keys in a form that compares as keys do."""
+    """Leaves by their numbers, with their first and last keys in a form that sorts as keys do."""
 
     numbers: I64
     first: list[Key]
@@ -113,13 +113,13 @@ def order_leaves(
     links: LeafLinks,
     keys: LeafKeys,
     reached: Mask,
-    written: Ages,  # returns for some nodes which write of a journal they are from; -1 if unknown
+    written: Ages,  # returns the journal write that each node comes from; -1 if unknown
 ) -> I64:
     """Choose leaves whose keys do not overlap, in key order.
 
-    Among leaves with the same keys, those that the index leads to come first, then those of the longest chain: an old
-    copy links to leaves that do not link back to it; then those that the journal wrote last, then those with more
-    records.
+    Among leaves with the same keys, the order of preference is: leaves that the index leads to; leaves in the longest
+    chain, since an old copy links to leaves that do not link back to it; leaves that the journal wrote last; leaves
+    with more records.
     """
     numbers, first, last = keys
     chain = _chain_lengths(links, numbers)
@@ -142,7 +142,7 @@ def order_leaves(
 
 
 def _find_contested(first: list[Key], last: list[Key]) -> I64:
-    """Places of leaves that have keys with another one in common."""
+    """Return the positions of leaves whose keys overlap those of another leaf."""
     order = sorted(range(len(first)), key=first.__getitem__)
     found, end = set[int](), -1
     for place in order:
@@ -154,7 +154,7 @@ def _find_contested(first: list[Key], last: list[Key]) -> I64:
 
 
 def _chain_lengths(links: LeafLinks, numbers: I64) -> I64:
-    """How many leaves are in the chain of each; a chain consists of leaves that link to each other both ways."""
+    """Return the number of leaves in each leaf's chain, which consists of leaves that link to each other both ways."""
     place = np.full(len(links.forward), -1, np.int64)
     place[numbers] = np.arange(len(numbers))
     following = links.forward[numbers]
@@ -174,14 +174,14 @@ def _chain_lengths(links: LeafLinks, numbers: I64) -> I64:
 
 
 def _is_between_neighbours(links: LeafLinks, order: I64, is_anchor: Mask) -> Mask:
-    """Return which leaves are between two neighbours by their links, before the first leaf or after the last.
+    """Mark the leaves that are between two linked neighbours, before the first leaf or after the last.
 
-    Nothing is missing there: records with such keys were deleted, or moved to another leaf.
+    Nothing is missing there: records with such keys were deleted or moved to another leaf.
     """
     anchors = order[is_anchor]
     if not len(anchors):
         return np.zeros(len(order), np.bool_)
-    # Either link of two neighbours is enough, as the other may be damaged.
+    # One link between two neighbours is enough, since the other may be damaged.
     is_closed = np.concatenate(
         [
             links.backward[anchors[:1]] == END,
@@ -194,14 +194,14 @@ def _is_between_neighbours(links: LeafLinks, order: I64, is_anchor: Mask) -> Mas
 
 
 def renumber_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: LeafKeys) -> LeafLinks:
-    """Turn links into the numbers that nodes were given here, where the extents of the file are lost.
+    """Convert links into the numbers assigned to nodes here, if the extents of the file are lost.
 
-    Nodes that follow one another on the volume have numbers that do, so that one number is enough for a run of them.
-    Leaves record it for each other: the number of a leaf is what the one before it by key links forward to, and the one
-    behind it back. Each run takes the number that most of its leaves have; of two runs with the same numbers, as a copy
-    of a leaf elsewhere has them, the longer one has the tree.
+    Nodes that are contiguous on the volume have consecutive numbers, so one number per run is enough. The leaves record
+    these numbers for each other: a leaf's number is in the forward link of the previous leaf by key, and in the
+    backward link of the next. Each run takes the number that most of its leaves have. If two runs have the same
+    numbers, because one is a copy elsewhere, the longer run belongs to the tree.
 
-    -1 where no node has the number.
+    A link is -1 if no node has its number.
     """
     numbers = np.arange(file.num_nodes)
     pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers)
@@ -231,7 +231,7 @@ def renumber_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: LeafK
 
 
 def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> LeafKeys:
-    """Find first and last keys of leaves."""
+    """Read the first and last keys of leaves."""
     form, size = FORMS[file.tree], file.node_size_bytes
     step = max(1, BATCH_BYTES // size)
     owners: list[I64] = [np.empty(0, np.int64)]
@@ -255,7 +255,7 @@ def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> LeafKeys:
 
 
 def _has_whole_key(form: KeyForm, records: RecordBatch) -> Mask:
-    """Say which records have a key with all of its name."""
+    """Mark the records with a key that contains its whole name."""
     length = records.data - records.key - LENGTH_BYTES
     whole: Mask = length >= form.fixed_length
     if form.has_name:
@@ -271,10 +271,10 @@ def _tells_cases(volume: Volume, file: TreeFile) -> bool:
 
 
 def _comparable(keys: Keys, *, fold: bool) -> list[Key]:
-    """Turn keys into pairs that Python compares as the tree does."""
+    """Convert keys into pairs that Python compares as the tree does."""
     if fold:
         keys = fold_case(keys)
-    # Bytes compare as the units do only with the most significant one first.
+    # Bytes sort like the units only in big-endian order.
     data = keys.units.byteswap().tobytes() if _IS_LITTLE else keys.units.tobytes()
     starts, stops = 2 * keys.start, 2 * (keys.start + keys.count)
     return [
@@ -287,11 +287,11 @@ _IS_LITTLE: Final = bool(np.array([1], np.uint16).view(np.uint8)[0])
 
 
 MAX_ROOTS: Final = 16
-"""So many nodes are tried as a root whose number is lost; there are more where links are damaged by the dozen."""
+"""Number of nodes that are tried as a root whose number is lost; damaged links can produce dozens of candidates."""
 
 
 class InferredHeader(Struct, frozen=True):
-    """What a header record would say, as far as it is needed; nothing of it stood on the volume."""
+    """The needed fields of a header record, inferred because there is none on the volume."""
 
     len_node: int
     num_nodes: int
@@ -311,11 +311,11 @@ def rebuild(
     place: TreePlace,
     tree: Tree | None,
     leaves: LeafDecoder,
-    found: Swept | None,  # nodes of the volume; without them nodes are looked for in the tree's own file alone
-    # finds the later of two leaves with the same keys, if neither the index nor their neighbours do
+    found: Swept | None,  # nodes on the volume; if None, only the tree's own file is searched
+    # determines the later of two leaves with the same keys, if neither the index nor their neighbours do
     journal: Journal | None = None,
 ) -> Tree | None:
-    """Rebuild a tree from its leaves; None where there are none, or where that changes nothing."""
+    """Rebuild a tree from its leaves; return None if there are none, or if nothing would change."""
     if tree is not None and not _is_usable(volume, tree):
         tree = None
     file = tree.file if tree is not None else _infer_file(volume, place, found)
@@ -356,15 +356,15 @@ def rebuild(
 
 
 def _decode_all_nodes(volume: Volume, file: TreeFile, leaves: LeafDecoder) -> Decoded:
-    """Decode every node that may be in use, whether or not anything leads to it; bad leaves are marked."""
+    """Decode every node that may be in use, even if nothing leads to it, and mark bad leaves."""
     nodes = NodeRows.blank(file.num_nodes)
     decoded = Decoded(nodes)
     used = file.used.copy()
-    # Whether nodes after the map's end are in use is unknown.
+    # The map does not show whether nodes after its end are in use.
     used[file.num_mapped :] = True
     decode_tree(volume, file, np.flatnonzero(used & file.readable), leaves, decoded)
     if _leads_to_free_nodes(nodes):
-        # Then the map is damaged, too, and says nothing of the others either.
+        # The map is damaged too, and its other bits cannot be trusted either.
         decode_tree(volume, file, np.flatnonzero(~used & file.readable), leaves, decoded)
     for numbers in leaves.bad:
         nodes.damaged[numbers] = True
@@ -372,7 +372,7 @@ def _decode_all_nodes(volume: Volume, file: TreeFile, leaves: LeafDecoder) -> De
 
 
 def _is_usable(volume: Volume, tree: Tree) -> bool:
-    """Whether a tree's header can be believed: nodes have the size that it says, and its map knows of leaves."""
+    """Return whether a tree's header is credible: its node size fits the nodes, and its map marks leaves as used."""
     table = tree.nodes
     is_leaf = (table.kind == LEAF) & (table.height == 1) & (table.num_records > 0) & ~table.damaged
     usual = _usual_size(_find_leaves_in_fork(volume, tree.file.tree, tree.file.fork))
@@ -380,16 +380,16 @@ def _is_usable(volume: Volume, tree: Tree) -> bool:
 
 
 def _leads_to_free_nodes(nodes: NodeRows) -> bool:
-    """Whether leaves link to nodes that the map calls free."""
+    """Return whether leaves link to nodes that the map marks as free."""
     links = np.concatenate([nodes.f_link[nodes.kind == LEAF], nodes.b_link[nodes.kind == LEAF]])
     links = links[(links > 0) & (links < len(nodes.kind))]
     return bool((nodes.kind[links] == UNKNOWN_KIND).any())
 
 
 def _rank_leaves(nodes: NodeRows, reach: Reach, order: I64, dropped: I64) -> Reach:
-    """Rank the leaves again; index nodes keep their ranks, and all nodes their parents.
+    """Rank the leaves again; index nodes keep their ranks, and all nodes keep their parents.
 
-    Pointers to leaves that are dropped lead to nodes of others, as they do where a node was overwritten by a copy.
+    Pointers to dropped leaves count as misleading, as when a node was overwritten by a copy of another node.
     """
     nodes.key_rank[reach.leaves] = -1
     nodes.key_rank[order] = np.arange(len(order))
@@ -398,10 +398,10 @@ def _rank_leaves(nodes: NodeRows, reach: Reach, order: I64, dropped: I64) -> Rea
 
 
 def _find_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written: Ages) -> tuple[TreeFile, Reach]:
-    """Find the root of a tree whose header is lost: of the highest nodes, the one that leads to most leaves.
+    """Find the root of a tree whose header is lost: of the highest nodes, the one that leads to the most leaves.
 
-    A root has no neighbours, so that its links are 0. That of a tree that has shrunk may still be there; of two alike,
-    the one is taken that the journal wrote later.
+    A root has no neighbours, so its links are 0. The former root of a tree that has shrunk may still exist; of two
+    equivalent roots, the one that the journal wrote later is chosen.
     """
     may_be_root = (nodes.f_link == 0) & (nodes.b_link == 0) & (nodes.num_records > 0) & (nodes.height > 0)
     may_be_root &= (nodes.height == 1) == (nodes.kind == LEAF)
@@ -419,10 +419,10 @@ def _find_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written
 
 
 def _infer_counts(file: TreeFile, nodes: NodeRows, order: I64, *, has_header: bool) -> TreeFile:
-    """Let a header that was made up say what was found, and the map that the tree uses that and no more.
+    """Set the counts of an inferred header to those found, and its map to the nodes that the tree uses.
 
-    Whatever hangs on a header that was made up is inferred. Node 0 is the lost header, unless the file is made of nodes
-    that were found.
+    Everything in a tree with an inferred header is inferred. Node 0 is the lost header, unless the file consists of
+    nodes that a sweep found.
     """
     nodes.is_inferred[:] = True
     nodes.damaged[0] |= has_header
@@ -441,7 +441,7 @@ def _infer_counts(file: TreeFile, nodes: NodeRows, order: I64, *, has_header: bo
 
 
 def _infer_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFile | None:
-    """Make up the file of a tree whose header is lost: over its own extents, else over the nodes that were found."""
+    """Infer the file of a tree whose header is lost: from its own extents, else from the nodes that were found."""
     name, _, fork = place
     if _is_intact(volume, fork) or found is None:
         size = _usual_size(_find_leaves_in_fork(volume, name, fork))
@@ -449,7 +449,7 @@ def _infer_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFi
         mine = found.take((found.tree == TREES.index(name)) & (found.height == 1))
         size = _usual_size(mine)
         fork = _fork_over(volume, mine.take(mine.node_size == size)) if size else fork
-    # A damaged header may claim any number of blocks; there are no more nodes than the volume has room for.
+    # A damaged header may claim any number of blocks. The volume limits the number of nodes.
     num_nodes = min(fork.num_blocks * volume.block_size_bytes, volume.size_bytes) // size if size else 0
     if not num_nodes:
         return None
@@ -457,7 +457,7 @@ def _infer_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFi
     readable = np.zeros(num_nodes, np.bool_)
     readable[pieces.part] = True
     readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
-    # HFSX names compare either way, as the lost header said; those who format it that way want case to matter.
+    # HFSX names compare either way, depending on the lost header. Case-sensitive is the usual reason to choose HFSX.
     compare = _COMPARE.binary if volume.is_hfsx else _COMPARE.case_folding
     header = cast(
         "HfsplusBtree.HeaderRecord", InferredHeader(size, num_nodes, int(compare), FORMS[name].max_length or 0)
@@ -476,14 +476,14 @@ def _infer_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFi
 
 
 def _is_intact(volume: Volume, fork: Fork) -> bool:
-    """Whether a fork has extents on the volume for all of its bytes."""
+    """Return whether a fork has extents on the volume for all of its bytes."""
     blocks = int(volume.header.num_blocks)
     on_volume = bool((fork.start_blocks + fork.block_counts <= blocks).all())
     return on_volume and 0 < fork.logical_size_bytes <= fork.num_blocks * volume.block_size_bytes
 
 
 def _find_leaves_in_fork(volume: Volume, name: str, fork: Fork) -> Swept:
-    """Find leaves in the first bytes of a fork, where nodes that straddle two extents are whole."""
+    """Find leaves in the first bytes of a fork, in which nodes that straddle two extents are whole."""
     length = min(fork.num_blocks * volume.block_size_bytes, CHUNK_BYTES)
     pieces = locate(volume, fork, np.zeros(1, np.int64), np.array([length], np.int64))
     readable = volume.is_readable(pieces.volume_offset, pieces.length_bytes)
@@ -496,13 +496,13 @@ def _find_leaves_in_fork(volume: Volume, name: str, fork: Fork) -> Swept:
 
 
 def _usual_size(nodes: Swept) -> int:
-    """Most frequent size of nodes, 0 where there are none."""
+    """Return the most frequent node size, 0 if there are no nodes."""
     sizes, counts = np.unique(nodes.node_size, return_counts=True)
     return int(sizes[np.argmax(counts)]) if len(sizes) else 0
 
 
 def _fork_over(volume: Volume, nodes: Swept) -> Fork:
-    """Make a fork of the blocks of nodes, in address order."""
+    """Make a fork from the blocks of nodes, in address order."""
     block = volume.block_size_bytes
     first = nodes.volume_offset // block
     last = (nodes.volume_offset + nodes.node_size - 1) // block
@@ -526,7 +526,7 @@ def _report(volume: Volume, file: TreeFile, order: I64, reached: Mask, num_left:
 
 
 def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[str, int]:
-    """Count nodes that belong to no tree: old copies, those in the journal, and those of volumes within files."""
+    """Count the nodes that belong to no tree: old copies, copies in the journal, and nodes of volumes within files."""
     live: list[I64] = []
     for tree in trees.values():
         numbers = np.flatnonzero(tree.nodes.key_rank >= 0)
@@ -559,7 +559,7 @@ def salvage_volume(
     *,
     is_start_named: bool = True,
 ) -> tuple[Volume, Swept]:
-    """Sweep the place of a volume and open what is left of it."""
+    """Sweep the space of a volume and open what remains of the volume."""
     size = source.size_bytes - image_offset
     window = Window(source, image_offset, size if space_bytes is None else min(size, space_bytes))
     bare = Volume(
@@ -578,7 +578,7 @@ def salvage_volume(
     if start:
         further = image_offset + start, error, window.size_bytes - start
         return salvage_volume(source, *further, is_start_named=is_start_named)
-    # A copy of the header says where the trees are: if none is there, not even a map is believed.
+    # A copy of the header gives the locations of the trees. If none is there, even the partition map is not trusted.
     is_doubtful = start is None and (header is not None or not is_start_named)
     if header is not None:
         words = "the newest copy of it that was found, as the journal holds some, takes its place"
@@ -616,7 +616,7 @@ def _start(volume: Volume, header: HfsplusVolume.VolumeHeader) -> int | None:
 def _stand_in(
     size_bytes: int, block_size: int = STEP_BYTES, signature: int = int(_SIGNATURES.hfsplus), **values: int
 ) -> HfsplusVolume.VolumeHeader:
-    """Make up a header that has no special files."""
+    """Make a stand-in header without special files."""
     while size_bytes // block_size > MAX_BLOCKS:
         block_size *= 2
     version = grammar.HfsplusVolume.Version[_SIGNATURES(signature).name]
@@ -633,7 +633,7 @@ def _stand_in(
 
 
 def _newest_copy(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
-    """Find the header with the highest write count among those that fit the place; those of images in files do not."""
+    """Find the header with the highest write count among those that fit here; those of images within files do not."""
     best: HfsplusVolume.VolumeHeader | None = None
     size, tried = volume.source.size_bytes, 0
     for at, length, buffer in chunks(volume):
@@ -656,12 +656,12 @@ def _fitting(volume: Volume, at: int, size_bytes: int) -> HfsplusVolume.VolumeHe
         return None
     left = size_bytes - int(header.num_blocks) * int(header.len_block)
     is_catalog_there = int(header.catalog_file.extents[0].num_blocks) > 0
-    # A volume fills its partition up to a block, and its catalog is in it.
+    # A volume fills its partition up to a block, and its catalog is within it.
     return header if is_catalog_there and 0 <= left < max(LARGEST_BLOCK_BYTES, int(header.len_block)) else None
 
 
 def _catalog(volume: Volume, found: Swept) -> tuple[Volume, Catalog]:
-    """Put the catalog together, in the order of keys which more of its leaves follow; folded where both do."""
+    """Rebuild the catalog in the key order that more of its leaves follow; case-folded if both orders fit equally."""
     results = []
     for signature in (_SIGNATURES.hfsplus, _SIGNATURES.hfsx):
         header = _stand_in(volume.source.size_bytes, volume.block_size_bytes, int(signature))
@@ -679,10 +679,10 @@ def _num_misplaced(volume: Volume, catalog: Catalog) -> int:
 
 
 def _infer_header(volume: Volume, catalog: Catalog, found: Swept) -> HfsplusVolume.VolumeHeader:
-    """Make up a header from the catalog."""
+    """Infer a header from the catalog."""
     entries = catalog.entries
     is_folder = entries["is_folder"].astype(bool)
-    # The root folder does not count.
+    # The root folder is not counted.
     num_folders = int(is_folder.sum()) - int((entries["parent_id"] == grammar.HfsplusVolume.Cnid.root_parent).sum())
     return _stand_in(
         volume.source.size_bytes,
@@ -695,7 +695,7 @@ def _infer_header(volume: Volume, catalog: Catalog, found: Swept) -> HfsplusVolu
 
 
 def _block_size(catalog: Catalog, found: Swept, size_bytes: int) -> int:
-    """Find the size of allocation blocks with which most files are as long as they say, and are where no node is."""
+    """Find the block size for which most files have the right number of blocks and the fewest extents overlap nodes."""
     sizes = [STEP_BYTES << shift for shift in range((LARGEST_BLOCK_BYTES // STEP_BYTES).bit_length())]
     fits = [_num_fitting(catalog, found, size, size_bytes) for size in sizes]
     best = [size for size, count in zip(sizes, fits, strict=True) if count == max(fits)]
@@ -703,7 +703,7 @@ def _block_size(catalog: Catalog, found: Swept, size_bytes: int) -> int:
 
 
 def _num_fitting(catalog: Catalog, found: Swept, block_size: int, size_bytes: int) -> int:
-    """How many data forks need as many blocks as they have, less the extents outside and those where nodes are."""
+    """Count data forks whose block counts fit their sizes, minus extents that are outside or overlap nodes."""
     length, blocks = (catalog.entries[name].astype(np.int64) for name in ("data_size", "data_blocks"))
     start, count = (catalog.forks[name].astype(np.int64) * block_size for name in ("start_block", "block_count"))
     outside = start + count > size_bytes

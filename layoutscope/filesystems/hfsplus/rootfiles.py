@@ -1,4 +1,4 @@
-"""Files that drivers find by their names in the root folder: the journal's and that of the hot files."""
+"""Files that drivers find by name in the root folder: the journal's file and the hot-file B-tree."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOT_FILES: Final = ".hotfiles.btree"
 
 
 def find_root_file(catalog: Catalog, name: str) -> int:
-    """Row of the entry of a file in the root folder by its name; -1 where there is none."""
+    """Return the row of a file's entry in the root folder, by its name; -1 if there is none."""
     entries = catalog.entries
     rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & (entries["is_folder"] == 0))
     matches = rows[catalog.name.take(rows).equal_to(name.encode())]
@@ -35,7 +35,7 @@ def find_root_file(catalog: Catalog, name: str) -> int:
 
 
 def data_fork_of(catalog: Catalog, row: int) -> Fork:
-    """Return the data fork of an entry, as far as its own record has it."""
+    """Return the data fork of an entry, with only the extents in its own record."""
     forks = catalog.forks
     mine = (forks["entry"] == row) & (forks["fork_type"] == DATA_FORK)
     size = int(catalog.entries["data_size"][row])
@@ -44,7 +44,7 @@ def data_fork_of(catalog: Catalog, row: int) -> Fork:
 
 
 def report_unread_journal(volume: Volume, journal: Journal, catalog: Catalog) -> None:
-    """Report transactions in the journal's file, where the journal info block led to no journal header."""
+    """Report transactions in the journal's file if the journal info block led to no journal header."""
     row = -1 if journal.header is not None else find_root_file(catalog, JOURNAL_FILE)
     fork = data_fork_of(catalog, row) if row >= 0 else None
     if fork is None or not len(fork.start_blocks):
@@ -64,18 +64,18 @@ MAGIC: Final = grammar.HfsplusHotfiles.HotFilesMagic.hot_files
 def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> Tree | None:
     """Read the hot-file B-tree.
 
-    None where there is none, where it cannot be opened, or where a file has its name only.
+    Return None if there is none, if it cannot be opened, or if a file merely has its name.
     """
-    # The volume header has no field for this tree, whose CNID is that of any file.
+    # The volume header has no field for this tree, and its CNID is that of an ordinary file.
     row = find_root_file(catalog, HOT_FILES)
     if row < 0:
         return None
     file_id = int(catalog.entries["file_id"][row])
     fork = extend_fork(data_fork_of(catalog, row), overflow, file_id, DATA_FORK)
-    # Each hot file has two records; that of its thread has a temperature of 0xFFFFFFFF.
+    # Each hot file has two records; its thread record has a temperature of 0xFFFFFFFF.
     fields = (LEAF_RECORD.key.file_id, LEAF_RECORD.key.temperature)
     leaves = FixedLeaves(LEAF_RECORD, fields, HOT_FILE_KEY, HOT_FILE_KEY.temperature)
-    # What is found in a file that has nothing but the name is nobody's business.
+    # Findings in a file that merely has this name are dropped.
     log = volume.log.branch()
     tree = read_tree(replace(volume, log=log), TreePlace("hot-files", file_id, fork), leaves)
     if tree is not None and _magic(tree) != MAGIC:
@@ -85,7 +85,7 @@ def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> T
 
 
 def _magic(tree: Tree) -> int:
-    # The second record of the header node, which the other trees leave unused (TN1150, User Data Record).
+    # The second record of the header node, which other trees do not use (TN1150, User Data Record).
     info = grammar.parse(
         grammar.HfsplusHotfiles.HotFilesInfo, tree.file.user_data, structure="hot-file user data", image_offset=0
     )

@@ -1,8 +1,8 @@
-"""Finding B-tree nodes by looking at the whole volume, whatever its header and trees say.
+"""Finding B-tree nodes by searching the whole volume, without using its header or trees.
 
-TN1150, "B-Trees". A node is known by its descriptor, by a table of ascending offsets at its end, and by its first key,
-which also identifies the tree. Nodes start at multiples of 512 bytes. Old copies of nodes, those in the journal, and
-nodes of volumes within files are found like all others.
+TN1150, "B-Trees". A node is recognised by its descriptor, by a table of ascending offsets at its end, and by its first
+key, which also identifies the tree. Nodes start at multiples of 512 bytes. Old copies of nodes, those in the journal,
+and nodes of volumes within files are found like all others.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ _COLUMNS: Final = ("volume_offset", "node_size", "tree", "height", "num_records"
 class Swept(Rows, frozen=True):
     """Nodes that were found, in address order."""
 
-    # volume_offset, node_size: place of each, and its size in bytes
+    # volume_offset, node_size: location of each node, and its size in bytes
     volume_offset: I64
     node_size: I64
-    tree: I64  # place of its tree in `TREES`
+    tree: I64  # index of its tree in `TREES`
     # height, num_records, f_link, b_link: from its descriptor
     height: I64
     num_records: I64
@@ -85,7 +85,7 @@ class Swept(Rows, frozen=True):
 
 
 def sweep(volume: Volume) -> Swept:
-    """Look at every sector of a volume once; holes and unread areas are passed over."""
+    """Examine every sector of a volume once; holes and unread areas are skipped."""
     parts = [_nodes_in(buffer, length, at) for at, length, buffer in chunks(volume)]
     return _concatenate_swept(parts)
 
@@ -102,7 +102,7 @@ def _concatenate_swept(parts: list[Columns]) -> Swept:
 
 
 def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
-    """Yield parts of the volume, each with as many bytes after it as a node that starts in it may need."""
+    """Yield parts of the volume, each followed by enough bytes for a node that starts in it."""
     source, size = volume.source, min(volume.size_bytes, volume.source.size_bytes)
     with phase("looking at every sector for nodes", size) as looked_at:
         for first, count in _list_stored_chunks(source, size).tolist():
@@ -119,34 +119,34 @@ def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
 
 
 def _list_stored_chunks(source: Source, size: int) -> I64:
-    """List the runs of chunks of which anything is stored, shape (n, 2): first and count.
+    """List the runs of chunks that contain stored data, shape (n, 2): first and count.
 
-    A file may claim any size at no cost, so that the work must follow what it stores.
+    A sparse file may claim any size at no cost, so the work must depend on the stored data.
     """
     holes = source.holes
     source.counter.hole_bytes += arrays.total(holes)
     skipped = np.concatenate([holes, source.unread_ranges()])
     stop = skipped.sum(axis=1)
     first = -(-skipped[:, 0] // CHUNK_BYTES)
-    # The last chunk ends with the volume, wherever that is in it.
+    # The last chunk ends with the volume, which may end anywhere in it.
     last = np.where(stop >= size, -(-size // CHUNK_BYTES), stop // CHUNK_BYTES)
     every = np.array([[0, -(-size // CHUNK_BYTES)]], np.int64)
     return arrays.subtract(every, arrays.runs_of(first, np.maximum(last - first, 0)))
 
 
 def _nodes_in(buffer: U8, length: int, volume_offset: int) -> Columns:
-    """Find the nodes that start in the first so many bytes of a buffer."""
+    """Find the nodes that start in the first `length` bytes of a buffer."""
     starts = np.arange(0, max(0, min(length, len(buffer) - NODE_SIZES[0] + 1)), STEP_BYTES, dtype=np.int64)
     names = (DESCRIPTOR.kind, DESCRIPTOR.height, DESCRIPTOR.reserved, DESCRIPTOR.num_records)
     fields = decode_columns(DESCRIPTOR, buffer, starts, names)
     kind, height, reserved, num_records = (fields[name].astype(np.int64) for name in names)
-    # The kind of an index node is 0, so that empty sectors look like one but for the height: leaves have 1, index nodes
-    # more (TN1150). Header and map nodes, of height 0, hold no keys by which to know them, and are not looked for.
+    # The kind of an index node is 0, so empty sectors would look like one without the height: leaves have 1, index
+    # nodes more (TN1150). Header and map nodes (height 0) hold no keys to recognise them by, and are not searched for.
     likely = ((kind == LEAF) & (height == 1)) | ((kind == INDEX) & (height > 1) & (height <= tree.MAX_HEIGHT))
     starts = starts[likely & (reserved == 0) & (num_records > 0)]
     parts = []
-    # The header node gives the size of nodes, and may itself be lost. The smallest size fits first: a node of 4 KiB
-    # that is followed by another one ends in an offset table, while its double ends in that of its neighbour.
+    # The header node, which gives the node size, may itself be lost. The smallest size that fits is right: a node of
+    # 4 KiB that is followed by another ends in an offset table; at twice the size, its end is its neighbour's table.
     for size in NODE_SIZES:
         part = _keep_sized_nodes(buffer, starts[starts + size <= len(buffer)], size)
         starts = np.setdiff1d(starts, part["volume_offset"], assume_unique=True)
@@ -171,9 +171,9 @@ def _keep_sized_nodes(buffer: U8, starts: I64, size: int) -> Columns:
 
 
 def _ends_in_table(buffer: U8, starts: I64, counts: I64, size: int) -> Mask:
-    """Return where the last bytes are the offset of a first record, and the free space starts where it can."""
-    # The table grows backwards from the end of the node: its last entry is record 0, right after the descriptor, its
-    # first one the free space after all records.
+    """Mark places where the last bytes are the offset of a first record, and the free space has a possible start."""
+    # The table grows backwards from the end of the node. Its last entry is record 0, right after the descriptor; its
+    # first entry is the free space after all records.
     limit = size - OFFSET_BYTES * (counts + 1)
     fits = limit > DESCRIPTOR_BYTES
     first = _offset(buffer, starts + size - OFFSET_BYTES)
@@ -187,7 +187,7 @@ def _offset(buffer: U8, places: I64) -> I64:
 
 
 def _trees(nodes: ReadNodes) -> I64:
-    """Recognise the tree of each node by its first record; -1 for anything but a node."""
+    """Recognise the tree of each node by its first record; -1 if it is not a node."""
     tree = np.full(len(nodes.number), -1, np.int64)
     records = locate_records(nodes, None)
     found = np.bincount(records.node, minlength=len(tree))
@@ -201,7 +201,7 @@ def _trees(nodes: ReadNodes) -> I64:
 
 
 class _First(NamedTuple):
-    """The first record of each node: where key and data start and where it stops in the buffer."""
+    """The first record of each node: start of its key, start of its data, and its end in the buffer."""
 
     buffer: U8
     key: I64
@@ -210,7 +210,7 @@ class _First(NamedTuple):
     is_leaf: Mask
 
     def is_named(self, key_type: RecordType) -> Mask:
-        """Say which keys are as long as their fixed part and their name."""
+        """Mark the keys whose length is that of their fixed part and their name."""
         inside = self.key + key_type.width <= len(self.buffer)
         fields = (key_type.column("len_key"), key_type.column("num_name_units"))
         found = decode_columns(key_type, self.buffer, np.where(inside, self.key, 0), fields)
@@ -219,7 +219,7 @@ class _First(NamedTuple):
         return named
 
     def is_typed(self, start: RecordType, sizes: dict[int, int]) -> Mask:
-        """Say which records have a type of the tree and its length; those of index nodes are pointers."""
+        """Mark leaf records with a type of the tree and its length; index records must be pointers."""
         inside = self.data + start.width <= self.stop
         place = np.where(inside, self.data, 0)
         kind = decode_column(start, self.buffer, place, start.column("record_type")).astype(np.int64)
@@ -254,7 +254,7 @@ _NOUNS: Final = {"catalog": "folder", "hot-files": "temperature"}
 
 
 def report_losses(volume: Volume, tree: Tree, catalog: Catalog) -> None:
-    """Report every pointer whose node was not reached, with the keys that are missing."""
+    """Report every pointer whose node was not reached, with the range of missing keys."""
     if not len(tree.reach.missing) and not len(tree.reach.misled):
         return
     rows = _pointers(volume, tree)
@@ -262,14 +262,14 @@ def report_losses(volume: Volume, tree: Tree, catalog: Catalog) -> None:
     inside = (child > 0) & (child < tree.file.num_nodes)
     place = np.where(inside, child, 0)
     reached = inside & (tree.nodes.key_rank[place] >= 0)
-    # A rebuilt tree has leaves without a parent: the pointer is broken, but nothing is missing.
+    # A rebuilt tree has leaves without a parent: their pointers are broken, but nothing is missing.
     lost = np.flatnonzero(~reached)
     for row in lost[:MAX_LOSSES].tolist():
         _report(volume, tree, catalog, rows, row)
 
 
 def _pointers(volume: Volume, tree: Tree) -> Columns:
-    """Read the records of all index nodes that the tree reaches, each level in key order."""
+    """Read the records of all reached index nodes, each level in key order."""
     table, file = tree.nodes, tree.file
     reached = np.flatnonzero((table.key_rank >= 0) & (table.kind == INDEX))
     order = np.lexsort((table.key_rank[reached], table.height[reached]))
@@ -314,7 +314,7 @@ def _report(volume: Volume, tree: Tree, catalog: Catalog, rows: Columns, row: in
 
 
 def _folders(catalog: Catalog, first: int, last: int) -> str:
-    """List the folders that are known and whose entries may be among what is missing."""
+    """List the known folders whose entries may be among the missing records."""
     entries = catalog.entries
     ids: I64 = distinct(
         entries["file_id"][entries["is_folder"] & (entries["file_id"] >= first) & (entries["file_id"] <= last)]
@@ -327,13 +327,13 @@ def _folders(catalog: Catalog, first: int, last: int) -> str:
 
 UNKNOWN: Final = -1
 MAX_COMPARED: Final = 10_000
-"""Nodes that are compared with the journal; there are more where a damaged volume repeats itself."""
+"""Limit on nodes compared with the journal; a damaged volume with repeated content would have more."""
 
 
 def read_write_ages(volume: Volume, journal: Journal | None, file: TreeFile, numbers: I64) -> I64:
-    """Return from which write of the journal each node is; the journal is read only for several nodes.
+    """Return the journal write that each node comes from; the journal is read only for two or more nodes.
 
-    Writes are counted from the oldest; -1 for nodes that are not what the journal wrote there last.
+    Writes are numbered from the oldest; -1 for nodes that differ from the journal's last write to their place.
     """
     if len(numbers) < 2:
         return np.full(len(numbers), UNKNOWN, np.int64)
@@ -348,7 +348,7 @@ def read_write_ages(volume: Volume, journal: Journal | None, file: TreeFile, num
         covers = np.flatnonzero((target <= at) & (at < target + length))
         if not len(covers):
             continue
-        # A node comes from a write if it has the bytes of that write, as far as the write goes.
+        # A node comes from a write if its bytes equal those of the write, as far as the write extends.
         write = int(covers[-1])
         inside = at - int(target[write])
         known = min(size, int(length[write]) - inside)

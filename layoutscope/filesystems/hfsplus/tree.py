@@ -1,4 +1,4 @@
-"""Reading one whole B-tree: nodes, shape and leaf records in key order."""
+"""Reading a whole B-tree: its nodes, its shape, and its leaf records in key order."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ if TYPE_CHECKING:
 
 
 class Reach(Struct, frozen=True):
-    """How far the pointers of a tree lead."""
+    """The nodes that the pointers of a tree lead to."""
 
     leaves: I64  # node numbers of the leaves, in key order
     missing: I64  # nodes that an index node points to but that were not decoded
-    # index nodes with pointers that lead out of the file, to a node of another height, or to one with a parent
+    # index nodes with pointers that lead outside the file, to a node of the wrong height, or to one that has a parent
     misled: I64
-    # lost, lost_from: nodes in the file that are not what a pointer to them needs, and the index node with that pointer
+    # lost, lost_from: nodes in the file that do not match a pointer to them, and the index node with that pointer
     lost: I64
     lost_from: I64
-    astray: I64  # numbers of the nodes that mislead, and where each of these pointers leads
+    astray: I64  # misleading pointers: numbers of the index node and of the target
 
 
 def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> Reach:
-    """Walk a tree from its root, level by level, and note each node's parent and rank in its row.
+    """Traverse a tree from its root, level by level, and record each node's parent and rank in its level.
 
-    A child counts where its height is one less than its parent's and no other node pointed to it before; so the walk
-    ends after as many levels as the root is high, whatever the pointers say.
+    A child counts if its height is one less than its parent's and no other node pointed to it before. The traversal
+    therefore ends after as many levels as the height of the root, whatever the pointers say.
 
-    Without leaves where the root is none, or where no pointer leads down to one.
+    The result has no leaves if the root is invalid, or if no pointer leads down to a leaf.
     """
     none: I64 = np.empty(0, np.int64)
     found = concatenate(pointers, {"node": none, "child": none})
@@ -88,7 +88,7 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
     leaves = level if len(level) and int(nodes.kind[level[0]]) == LEAF else none
     pairs = np.concatenate(astray)
     child, owner = np.concatenate(lost), np.concatenate(lost_from)
-    # A second pointer to a node says nothing about the node.
+    # A second pointer to a node is not evidence about the node.
     first = np.unique(child, return_index=True)[1]
     first = first[rank[child[first]] < 0]
     misled = distinct(pairs[:, 0])
@@ -96,14 +96,14 @@ def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> 
 
 
 def _is_child(nodes: NodeRows, owner: I64, child: I64) -> Mask:
-    """Say which nodes are one level below, and of the kind of that level."""
+    """Mark the nodes that are one level below their owners and of the kind for that level."""
     kind = np.where(nodes.height[child] > 1, INDEX, LEAF)
     is_child: Mask = (nodes.height[child] == nodes.height[owner] - 1) & (nodes.kind[child] == kind)
     return is_child
 
 
 def _first_only(child: I64, fits: Mask) -> Mask:
-    """Leave out later pointers to a node that was pointed to before."""
+    """Drop later pointers to a node that an earlier pointer leads to."""
     rows = np.flatnonzero(fits)
     order = np.argsort(child[rows], kind="stable")
     first = np.zeros(len(fits), np.bool_)
@@ -112,7 +112,7 @@ def _first_only(child: I64, fits: Mask) -> Mask:
 
 
 def _root(file: TreeFile, nodes: NodeRows) -> I64:
-    # Node 0 is the header node: a root of 0 is that of an empty tree.
+    # Node 0 is the header node: a root of 0 denotes an empty tree.
     root = int(file.header.root_node)
     if not 0 < root < file.num_nodes or nodes.kind[root] not in (INDEX, LEAF):
         return np.empty(0, np.int64)
@@ -136,7 +136,7 @@ def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach, d
         more = f"; {len(damaged) - MAX_REPORTED:,} further nodes" if number == listed[-1] else ""
         message = "it is in use, but neither a leaf nor an index node with records"
         node_log(volume, file, number).add("node-invalid", "error", message + more * (len(damaged) > MAX_REPORTED))
-    # Where the node is damaged that a pointer leads to, the pointer is right.
+    # If a pointer leads to a damaged node, the pointer is right.
     for number in distinct(reach.astray[~np.isin(reach.astray[:, 1], damaged), 0]).tolist()[:MAX_REPORTED]:
         node_log(volume, file, number).add(
             "pointer-invalid", "error", "pointers lead to nodes that are not children of this one"
@@ -146,10 +146,10 @@ def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach, d
 
 
 def unusable_nodes(file: TreeFile, nodes: NodeRows, reach: Reach) -> I64:
-    """List nodes in use that are none of those that the tree has there, by kind, height and count of records.
+    """List nodes in use whose kind, height and record count are not those that the tree needs there.
 
-    Where index nodes are lost, nobody knows what they led to: then the map speaks for nodes that are none. Elsewhere a
-    node that the tree does not reach is free, whatever its map says.
+    If index nodes are lost, it is unknown what they led to; then the map decides which nodes should be valid. Otherwise
+    a node that the tree does not reach is free, whatever its map says.
     """
     is_node = may_be_node(nodes) & ~nodes.damaged
     found = np.zeros(file.num_nodes, np.bool_)
@@ -170,11 +170,11 @@ LEAF_PARENT: Final = 2
 """Height of the nodes above the leaves."""
 
 MAX_HEIGHT: Final = 16
-"""No tree is higher: with two records in each node, 16 levels have more nodes than a volume has bytes."""
+"""Maximum height: with two records per node, a tree of 16 levels would have more nodes than a volume has bytes."""
 
 
 def may_be_node(nodes: NodeRows) -> Mask:
-    """Return by kind, height and count which nodes may be leaves or index nodes."""
+    """Mark the nodes whose kind, height and record count are those of leaves or index nodes."""
     is_leaf = (nodes.kind == LEAF) & (nodes.height == 1)
     is_index = (nodes.kind == INDEX) & (nodes.height > 1) & (nodes.height <= MAX_HEIGHT)
     found: Mask = (is_leaf | is_index) & (nodes.num_records > 0)
@@ -182,9 +182,9 @@ def may_be_node(nodes: NodeRows) -> Mask:
 
 
 def nodes_apart(file: TreeFile, nodes: NodeRows, reach: Reach) -> Mask:
-    """Nodes that nothing leads to, in a tree that is known to have lost something; in a sound one there are none.
+    """Mark nodes that nothing leads to, in a tree that has lost something; in a sound tree, mark none.
 
-    A node that is in use but not reached proves nothing by itself: drivers leave some.
+    A node that is in use but not reached is not evidence by itself: drivers leave some.
     """
     found = int(nodes.num_records[reach.leaves].sum())
     is_broken = len(reach.misled) + len(reach.missing) > 0 or found < int(file.header.leaf_records)
@@ -193,7 +193,7 @@ def nodes_apart(file: TreeFile, nodes: NodeRows, reach: Reach) -> Mask:
 
 
 def _check_links(volume: Volume, file: TreeFile, nodes: NodeRows, chain: I64, field: str) -> None:
-    """Compare links of leaves, forward or backward, with their neighbours in key order; both ends link to node 0."""
+    """Compare the forward or backward links of leaves with their neighbours in key order; both ends link to node 0."""
     is_forward = field == "f_link"
     which = "next" if is_forward else "previous"
     links = getattr(nodes, field)[chain]
@@ -207,13 +207,13 @@ def _check_links(volume: Volume, file: TreeFile, nodes: NodeRows, chain: I64, fi
 
 
 MAX_REPORTED = 100
-"""Findings of one kind in one tree; more add nothing new."""
+"""Limit on findings of one kind in one tree; more would add no information."""
 
 
 def follow_chain(file: TreeFile, nodes: NodeRows, reach: Reach) -> Reach:
     """Add leaves that only the leaf chain still reaches, after the leaf that links to them.
 
-    Loops over the leaves that the index lost; a sound tree has none.
+    The loop runs over leaves that the index lost, of which a sound tree has none.
     """
     links = np.append(int(file.header.first_leaf_node), nodes.f_link[reach.leaves])
     breaks = np.flatnonzero(links != np.append(reach.leaves, 0))
@@ -261,9 +261,9 @@ def header_log(volume: Volume, file: TreeFile, field: str) -> FindingLog:
 
 
 def node_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
-    """Where a node starts on the volume.
+    """Return the offset of a node, in bytes from the start of the volume.
 
-    In bytes from the start of the volume; None where its file ends before it.
+    Return None if the file ends before the node.
     """
     if not 0 <= number < file.num_nodes:
         return None
@@ -279,17 +279,17 @@ class Tree(Struct, frozen=True):
 
     file: TreeFile  # its file, header and map
     nodes: NodeRows
-    reach: Reach  # its leaves, and where pointers lead nowhere
+    reach: Reach  # its leaves, and its wrong pointers
     records: Columns  # the records of its leaves, in key order; `node` is the leaf's number
 
 
 def is_case_sensitive(volume: Volume, catalog: Tree | None) -> bool:
-    """Whether names compare by their 16-bit numbers, which only HFSX can."""
+    """Return whether names are compared by their 16-bit units, which is possible only on HFSX."""
     return volume.is_hfsx and catalog is not None and catalog.file.header.key_compare_type == _COMPARE.binary
 
 
 def first_rows(trees: list[Tree]) -> dict[str, int]:
-    """Row of node 0 of each tree."""
+    """Return the row of node 0 of each tree."""
     rows, row = {}, 0
     for tree in trees:
         rows[tree.file.tree] = row
@@ -298,7 +298,7 @@ def first_rows(trees: list[Tree]) -> dict[str, int]:
 
 
 def is_whole(tree: Tree) -> bool:
-    """Whether pointers, the chain of leaves and the header's counts agree that every leaf was reached."""
+    """Return whether pointers, leaf chain and the header's counts agree that every leaf was reached."""
     reach, nodes, header = tree.reach, tree.nodes, tree.file.header
     if len(reach.missing) or len(reach.misled):
         return False
@@ -309,24 +309,24 @@ def is_whole(tree: Tree) -> bool:
 
 
 def find_damaged_nodes(tree: Tree) -> Mask:
-    """Nodes in use that the tree leads to and that are not what it needs, in whole or in part."""
+    """Mark nodes in use that the tree leads to but that are wholly or partly unusable for it."""
     file, table, reach = tree.file, tree.nodes, tree.reach
-    # A leaf that an index node leads to and that has no rank was dropped: it has the keys of others, or none.
+    # A leaf with a parent but no rank was dropped: its keys overlap those of other leaves, or it has none.
     is_dropped = (table.parent >= 0) & (table.key_rank < 0)
     damaged: Mask = (table.damaged & (table.key_rank >= 0)) | is_dropped
     damaged[unusable_nodes(file, table, reach)] = True
-    # A pointer to a node that may well be one is wrong itself, unless others beside it are right.
+    # A pointer to a valid node is itself wrong, unless other pointers in its index node are right.
     is_lost = (table.key_rank[reach.lost] < 0) & np.isin(reach.lost_from, table.parent)
     damaged[reach.lost[is_lost]] = True
     damaged[[0, *file.map_nodes.tolist()]] = False
     damaged[file.lost_map_nodes] = True
-    # Where the header was made up, those who did so know whether node 0 is the lost one.
+    # If the header was inferred, the rebuild already marked whether node 0 is the lost one.
     damaged[0] = table.damaged[0] or (table.kind[0] != HEADER and not table.is_inferred[0])
     return damaged & file.used & file.readable
 
 
 def is_unusable(tree: Tree, damaged: Mask) -> Mask:
-    """Return the damaged nodes whose records are not used: neither kind nor counts of such a node are trusted."""
+    """Mark the damaged nodes whose records are not used; neither kind nor counts of such a node are trusted."""
     table = tree.nodes
     is_header = (table.kind == HEADER) & (np.arange(len(table.kind)) == 0)
     is_believed = may_be_node(table) | (table.kind == LEAF)
@@ -335,7 +335,7 @@ def is_unusable(tree: Tree, damaged: Mask) -> Mask:
 
 
 def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | None:
-    """Read a B-tree; None where there is none or its header is damaged."""
+    """Read a B-tree; return None if there is none or its header is damaged."""
     file = open_tree(volume, place)
     if file is None:
         return None
@@ -344,7 +344,7 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
     decode_tree(volume, file, np.flatnonzero(file.used & file.readable), leaves, decoded)
     reach = find_reach(file, nodes, decoded.pointers)
     while True:
-        # Nodes that the map calls free, or has no bits for, though the tree points to them are read after all.
+        # Nodes that the tree points to are read even if the map marks them as free or has no bits for them.
         late = reach.missing[file.readable[reach.missing] & ~file.used[reach.missing]]
         if not len(late):
             break
@@ -359,20 +359,20 @@ def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | N
     check_reach(volume, file, nodes, reach, damaged)
     _report_unreadable(volume, file)
     reach = follow_chain(file, nodes, reach)
-    # A leaf of another height that only the chain leads to gives its records, and is damaged all the same.
+    # A leaf of the wrong height that only the chain leads to supplies its records, but still counts as damaged.
     nodes.damaged[damaged[nodes.key_rank[damaged] >= 0]] = True
     _report_unreached(volume, file, nodes, damaged)
     return Tree(file, nodes, reach, order_by_key(file, decoded, reach.leaves, leaves))
 
 
 def order_by_key(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecoder) -> Columns:
-    """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out."""
+    """Join leaf records in the order of the leaves; records of unreached leaves are dropped."""
     # A tree without nodes has the same columns.
     none = order[:0]
     nodes = decode_nodes(np.empty(none.shape, np.uint8), file.node_size_bytes, none)
     decoded.leaves.add(leaves.decode(locate_records(nodes, None), np.empty(none.shape, np.bool_)))
     node = decoded.leaves.values["node"]
-    # Records of one leaf stand together, in its order: whole leaves are moved.
+    # The records of one leaf are contiguous and in order, so whole leaves are moved.
     first = heads(node)
     counts = np.zeros(file.num_nodes, np.int64)
     starts = np.zeros(file.num_nodes, np.int64)
@@ -382,7 +382,7 @@ def order_by_key(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecod
 
 
 def _report_map(volume: Volume, file: TreeFile, numbers: I64, found: str, expected: str, which: str) -> None:
-    """Report nodes of which the map says something else than the tree."""
+    """Report nodes for which the map and the tree disagree."""
     if len(numbers):
         message = f"the map calls {len(numbers):,} nodes {found} that {which}; the first is node {numbers[0]}"
         log = volume.log.at(f"{file.tree} B-tree map", map_offset(volume, file, int(numbers[0])))
@@ -390,7 +390,7 @@ def _report_map(volume: Volume, file: TreeFile, numbers: I64, found: str, expect
 
 
 def _report_short_map(volume: Volume, file: TreeFile, nodes: NodeRows) -> None:
-    """Report a map that ends before the file; Linux grows a file first, and adds a map node when it needs one."""
+    """Report a map that ends before the file; Linux grows a file first, and adds a map node only when needed."""
     if file.num_mapped == file.num_nodes:
         return
     beyond = int(file.used[file.num_mapped :].sum())
@@ -403,9 +403,9 @@ def _report_short_map(volume: Volume, file: TreeFile, nodes: NodeRows) -> None:
 
 
 def map_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
-    """Return the place of the byte with a node's bit on the volume.
+    """Return the offset of the byte with a node's map bit, in bytes from the start of the volume.
 
-    In bytes from the start of the volume; None where the map ends before it.
+    Return None if the map ends before it.
     """
     byte = number // 8
     for start, length in file.map_parts:
@@ -426,7 +426,7 @@ def _report_unreached(volume: Volume, file: TreeFile, nodes: NodeRows, damaged: 
     special = np.zeros(file.num_nodes, np.bool_)
     special[[0, *file.map_nodes.tolist(), *damaged.tolist()]] = True
     lost = np.flatnonzero(file.used & file.readable & ~special & (nodes.key_rank < 0))
-    # A node without records was never part of the tree: its bit alone is wrong.
+    # A node without records was never part of the tree, so only its map bit is wrong.
     is_empty = nodes.num_records[lost] <= 0
     _report_map(volume, file, lost[is_empty], "used", "free", "are empty")
     lost = lost[~is_empty]

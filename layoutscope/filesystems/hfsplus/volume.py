@@ -1,7 +1,7 @@
-"""The volume header, its copy, and the geometry that they give.
+"""The volume header, its copy, and the geometry that they define.
 
-TN1150, "Volume Header". Input: a source and where the volume starts. All addresses inside the reader are
-``volume_offset``, bytes from the start of the volume; :class:`Volume` knows how to make them ``image_offset``.
+TN1150, "Volume Header". The input is a source and the start of the volume. All addresses inside the reader are
+``volume_offset``, bytes from the start of the volume; :class:`Volume` converts them to ``image_offset``.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ HEADER_BYTES: Final = VOLUME_HEADER.width
 END_BYTES: Final = VOLUME_END.width
 
 MAX_BLOCK_BYTES: Final = 1024**2
-"""Largest allocation block; HFS+ has no larger size."""
+"""Largest allocation block size of HFS+."""
 _LONGEST_KEY: Final = grammar.HfsplusBtree.KeyLengthLimit
 _LONGEST_KEYS: Final = {
     "catalog": int(_LONGEST_KEY.catalog),
     "extents": int(_LONGEST_KEY.extents_overflow),
     "attributes": int(_LONGEST_KEY.attributes),
 }
-"""Trees by the length of their longest key: with small blocks, a shifted start would meet the header of another one."""
+"""Longest key by tree: with small blocks, a shifted start could otherwise match the header of another tree."""
 _NUM_HEADER_RECORDS: Final = 3
-"""Header, user data and map (TN1150, Header Nodes)."""
+"""Records of a header node: header, user data and map (TN1150, Header Nodes)."""
 CONFIRMING: Final = "the header nodes of its trees"
 
 _KIND: Final = HEADER_NODE.descriptor
@@ -73,23 +73,23 @@ ATTRIBUTE_NAMES: Final = {
     "is_content_protected": "content-protected",
     "is_unused_node_fix": "unused-nodes-zeroed",
 }
-"""Instances of the volume header and the names under which reports show them."""
+"""Flags of the volume header, and their names in reports."""
 
 MOUNTED_WITH_JOURNAL: Final = 0x4846534A
-"""The four letters HFSJ; who switches it off writes 10.0 instead (Apple: ``hfs_flushvolumeheader``)."""
+"""The four letters HFSJ; disabling the journal writes 10.0 instead (Apple: ``hfs_flushvolumeheader``)."""
 
 
 class Volume(Struct, frozen=True):
-    """One volume: its bytes and its geometry."""
+    """A volume: its bytes and its geometry."""
 
-    source: Source  # the volume alone, with addresses that start at 0
-    image_offset: int  # where it starts, in bytes from the start of the image
-    header: HfsplusVolume.VolumeHeader  # the volume header, or its copy where that one is damaged
-    # `volume_offset` of the last 1024 bytes, which hold the alternate volume header; None where it was not found
+    source: Source  # only the volume, with addresses that start at 0
+    image_offset: int  # start of the volume, in bytes from the start of the image
+    header: HfsplusVolume.VolumeHeader  # the volume header, or its copy if the header is damaged
+    # `volume_offset` of the last 1024 bytes, which hold the alternate volume header; None if it was not found
     end_offset: int | None
-    log: FindingLog  # what is wrong, by address in the volume; every part of the reader writes into it
-    is_inferred: bool = False  # whether no header stood where it should, so a sweep had to find everything
-    is_by_copy: bool = False  # whether the copy takes the place of a header that cannot be used
+    log: FindingLog  # findings by address in the volume, added by every part of the reader
+    is_inferred: bool = False  # whether no header was in its place, so that a sweep had to find everything
+    is_by_copy: bool = False  # whether the copy replaces an unusable header
 
     @property
     def block_size_bytes(self) -> int:
@@ -104,7 +104,7 @@ class Volume(Struct, frozen=True):
 
     @property
     def is_hfsx(self) -> bool:
-        """Whether the signature is that of HFSX."""
+        """Whether the volume has the signature of HFSX."""
         return self.header.signature == grammar.HfsplusVolume.Signature.hfsx
 
     def header_field(self, name: str) -> FindingLog:
@@ -112,14 +112,14 @@ class Volume(Struct, frozen=True):
         return self.log.at("volume header", HEADER_OFFSET + VOLUME_HEADER.offset_of(name)).within(name)
 
     def is_readable(self, volume_offsets: I64, lengths_bytes: I64) -> Mask:
-        """Return for each range whether all of it is on the image and could be read."""
+        """Return, for each range, whether it is completely on the image and readable."""
         start, length = volume_offsets, lengths_bytes
         inside: Mask = (start >= 0) & (length >= 0) & (start <= self.source.size_bytes - length)
         return inside & ~overlaps(self.source.unread_ranges(), start, length)
 
 
 def open_volume(source: Source, image_offset: int, space_bytes: int | None = None) -> Volume:
-    """Read the volume header, or the alternate one where it is damaged, and compare both."""
+    """Read the volume header, or the alternate one if it is damaged, and compare both."""
     window = Window(source, image_offset, source.size_bytes - image_offset)
     log = FindingLog(base=window.origin)
     header: HfsplusVolume.VolumeHeader | None = None
@@ -151,7 +151,7 @@ def open_volume(source: Source, image_offset: int, space_bytes: int | None = Non
 
 
 def alternate_header(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
-    """Read the copy of the volume header again, for what the header is damaged in; None where there is none."""
+    """Read the copy of the volume header again, to replace damaged header fields; return None if there is none."""
     if volume.end_offset is None:
         return None
     try:
@@ -161,9 +161,9 @@ def alternate_header(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
 
 
 def reread_header(volume: Volume, source: Source) -> Volume:
-    """Return the volume over other bytes, such as after the journal was replayed."""
+    """Return the volume over another source, for example after a journal replay."""
     header = header_at(source, 0)
-    # A damaged header stays damaged where no transaction writes it: its copy serves on.
+    # A damaged header stays damaged unless a transaction rewrites it, so its copy remains in use.
     if header is None or (volume.is_by_copy and not confirming(source, [0], header)[0]):
         header = volume.header
     return Volume(source, volume.image_offset, header, volume.end_offset, volume.log, is_by_copy=volume.is_by_copy)
@@ -171,7 +171,7 @@ def reread_header(volume: Volume, source: Source) -> Volume:
 
 def read_header(
     source: Source,
-    volume_offset: int,  # where the header or its copy starts, in bytes from the start of the source
+    volume_offset: int,  # start of the header or its copy, in bytes from the start of the source
     structure: str,
 ) -> HfsplusVolume.VolumeHeader:
     """Read and check one volume header."""
@@ -198,7 +198,7 @@ def read_header(
 
 
 def report_change(volume: Volume) -> None:
-    """Look at the volume header again: who mounts the volume while it is read raises its write count."""
+    """Read the volume header again: a driver that mounts the volume during the read raises its write count."""
     try:
         now = read_header(volume.source, HEADER_OFFSET, "volume header")
     except FormatError:
@@ -212,7 +212,7 @@ def report_change(volume: Volume) -> None:
 
 def read_at(
     source: Source,
-    volume_offset: int,  # volume_offset, length_bytes: its place, in bytes from the start of the source
+    volume_offset: int,  # volume_offset, length_bytes: location, in bytes from the start of the source
     length_bytes: int,
     structure: str,
 ) -> bytes:
@@ -226,9 +226,9 @@ def read_at(
 def shift_error(
     error: FormatError,
     distance_bytes: int,
-    structure: str = "",  # takes the place of its structure; empty to keep that
+    structure: str = "",  # replaces the structure of the error; empty to keep it
 ) -> FormatError:
-    """Return the same error about another address; sources speak of the image, grammars of their buffer's address."""
+    """Return the same error at another address; sources use image addresses, grammars use addresses of their buffer."""
     return type(error)(
         error.reason,
         structure=structure or error.structure,
@@ -255,13 +255,13 @@ def find_alternate(
 def _end_candidates(
     window: Source, header: HfsplusVolume.VolumeHeader | None, space_bytes: int | None
 ) -> Iterator[int]:
-    """Places where the last 1024 bytes of the volume may start.
+    """Yield possible starts of the last 1024 bytes of the volume.
 
-    The volume ends with its partition, up to one allocation block after the last whole one. The source may continue
-    after the volume, so that every sector in that block is a candidate.
+    The volume ends with its partition, up to one allocation block after its last whole block. The source may continue
+    after the volume, so every sector in that block is a candidate.
     """
     if header is None:
-        # A copy after the partition belongs to another volume, or to one that starts elsewhere.
+        # A copy after the partition belongs to another volume, or to one with another start.
         yield min(window.size_bytes, window.size_bytes if space_bytes is None else space_bytes) - END_BYTES
         return
     blocks_end = int(header.num_blocks) * int(header.len_block)
@@ -273,7 +273,7 @@ def _end_candidates(
 
 
 def starts_by_copy(place: int, copy: HfsplusVolume.VolumeHeader) -> range:
-    """List where a volume may start whose copy of the header is at a place, the likeliest first."""
+    """List the possible starts of a volume whose header copy is at an offset, the likeliest first."""
     if not SECTOR_BYTES <= copy.len_block <= MAX_BLOCK_BYTES:
         return range(0)
     spare = place + END_BYTES - copy.num_blocks * copy.len_block
@@ -282,9 +282,9 @@ def starts_by_copy(place: int, copy: HfsplusVolume.VolumeHeader) -> range:
 
 
 def start_by_copy(source: Source, place: int, copy: HfsplusVolume.VolumeHeader) -> tuple[int | None, bool]:
-    """Return where the volume starts whose copy of the header is at a place, and whether its header is there.
+    """Return the start of the volume whose header copy is at an offset, and whether its header is there.
 
-    None if nothing confirms any of the sectors where it may start.
+    The start is None if nothing confirms any of the sectors where the volume may start.
     """
     starts = starts_by_copy(place, copy)
     for start in starts:
@@ -315,7 +315,7 @@ def confirming(
     starts: Sequence[int],  # assumed starts, a sector apart, in bytes
     header: HfsplusVolume.VolumeHeader,
 ) -> I64:
-    """Count, for each assumed start, the structures that are where a header has them."""
+    """Count, for each assumed start, the structures that are where a header places them."""
     votes = np.zeros(len(starts), np.int64)
     for tree, longest_key in _LONGEST_KEYS.items():
         fork = getattr(header, f"{tree}_file")
@@ -328,7 +328,7 @@ def confirming(
 
 
 def _are(is_one: Callable[[U8, I64], Mask], source: Source, starts: Sequence[int], distance: int) -> Mask:
-    """Say for each assumed start whether a structure is at a distance from it."""
+    """Return, for each assumed start, whether there is a structure at a distance from it."""
     if not len(starts):
         return np.zeros(0, np.bool_)
     low, high = min(starts) + distance, max(starts) + distance
@@ -374,7 +374,7 @@ _COPIED_FIELDS: Final = (
     "attributes_file",
     "startup_file",
 )
-"""What a copy that is up to date agrees on; counts, dates and hints may differ."""
+"""Fields that are equal in an up-to-date copy; counts, dates and hints may differ."""
 
 
 def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> None:
@@ -404,28 +404,28 @@ def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> No
 
 
 def _expected_copy_offset(volume: Volume) -> int | None:
-    """Where the copy should start, from the blocks; None where that is outside the image."""
+    """Return the expected start of the copy according to the block count; None if it is outside the image."""
     at = int(volume.header.num_blocks) * volume.block_size_bytes - END_BYTES
     return at if 0 <= at <= volume.source.size_bytes - END_BYTES else None
 
 
 def volume_uuid(header: HfsplusVolume.VolumeHeader) -> str:
-    """UUID of a volume as macOS shows it, made of the last two words of the Finder info; empty if they are zero."""
+    """Return a volume's UUID as macOS shows it, from the last two words of the Finder info; empty if they are zero."""
     identifier = b"".join(int(word).to_bytes(4, "big") for word in header.finder_info[6:8])
     if not any(identifier):
         return ""
-    # Apple's sources name this space kFSUUIDNamespaceSHA1, and hash with MD5 all the same.
+    # Apple's sources call this namespace kFSUUIDNamespaceSHA1, but hash with MD5.
     digest = hashlib.md5(_UUID_NAMESPACE.bytes + identifier, usedforsecurity=False).digest()
     return str(uuid.UUID(bytes=digest, version=3)).upper()
 
 
 def attribute_names(header: HfsplusVolume.VolumeHeader) -> tuple[str, ...]:
-    """Name the bits of the volume header that are set."""
+    """Return the names of the attribute bits set in the volume header."""
     return tuple(name for instance, name in ATTRIBUTE_NAMES.items() if getattr(header, instance))
 
 
 def report_denied_journal(volume: Volume) -> None:
-    """Report a header that calls the volume not journaled, and says that it was last mounted with its journal."""
+    """Report a header that calls the volume not journaled, but records a last mount with a journal."""
     if not volume.header.journal_info_block or int(volume.header.last_mounted_version) != MOUNTED_WITH_JOURNAL:
         return
     message = "the volume is called not journaled, and was last mounted with its journal, which may hold changes"
@@ -433,7 +433,7 @@ def report_denied_journal(volume: Volume) -> None:
 
 
 _GRAIN_BYTES = 512
-"""Blocks of a journal are whole sectors: the smallest sector is the unit in which later writes cover earlier ones."""
+"""Blocks of a journal are whole sectors, so later writes replace earlier ones in units of the smallest sector."""
 
 
 class Overlay(Source):
@@ -459,12 +459,12 @@ class Overlay(Source):
         return buffer.tobytes()
 
     def unread_ranges(self) -> NDArray[np.int64]:
-        """Areas never read into the image below."""
+        """Areas of the underlying image that were never read."""
         return self.source.unread_ranges()
 
 
 def _last_writes(offsets: I64, lengths: I64, starts: I64, data: U8) -> tuple[I64, U8]:
-    """Cut writes into grains and keep the last one of each: their places, ascending, and contents, (n, 512)."""
+    """Cut writes into grains, and keep the last write of each: ascending offsets, and contents, (n, 512)."""
     counts = lengths // _GRAIN_BYTES
     write = owners(counts)
     number = ordinals(counts)

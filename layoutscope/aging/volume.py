@@ -359,7 +359,7 @@ class AgingEntries:
     is_directory: NDArray[np.bool_]
     is_file: NDArray[np.bool_]
     seat: I64  # position in creation order
-    has_sibling: NDArray[np.bool_]  # whether a rename left hard-link records behind
+    has_sibling: NDArray[np.bool_]  # whether hard-link records remain from a rename
     keys: dict[str, I64]  # key of each of `RECORDS`, `NOWHERE` if there is none
 
     def __len__(self) -> int:

@@ -1,9 +1,9 @@
 """Agreement of a predicted trace with a real one.
 
-Both are cut into blocks, and reduced to the first read of each block. *Blocks*: the share of the real blocks that
-were predicted. *Extra*: predicted blocks that were not real, over the real ones. *Pairs*: the share of the real steps
-from one block to the next that are steps of the prediction too. A listing of all leaves in key order has the right
-blocks; only the pairs distinguish it from a real prediction.
+Both traces are cut into blocks and reduced to the first read of each block. *Blocks*: the share of the real blocks that
+were predicted. *Extra*: predicted blocks that were not real, divided by the real ones. *Pairs*: the share of the real
+steps from one block to the next that are also steps of the prediction. A listing of all leaves in key order has the
+right blocks; only the pairs distinguish it from a real prediction.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class Score(Displayed, Struct, frozen=True):
     """Agreement of a prediction with a real trace."""
 
     block_bytes: int  # size of the blocks that are compared
-    # real_blocks, predicted_blocks, shared_blocks: different blocks in each and in both
+    # real_blocks, predicted_blocks, shared_blocks: distinct blocks in each and in both
     real_blocks: int
     predicted_blocks: int
     shared_blocks: int
-    # real_pairs, shared_pairs: steps from block to block in the real trace, and those of them that are predicted
+    # real_pairs, shared_pairs: steps from block to block in the real trace, and how many of them are predicted
     real_pairs: int
     shared_pairs: int
-    # missed, extra: blocks that were not predicted, and that were predicted in vain, by the tree they belong to
+    # missed, extra: blocks that were not predicted, and blocks predicted in error, by the tree they belong to
     missed: Mapping[str, int] = field(default_factory=dict)
     extra: Mapping[str, int] = field(default_factory=dict)
-    # real steps and those of them that are predicted, by why the host reads the block that they lead to, as the
-    # prediction says
+    # real steps and how many of them are predicted, by the reason for which the host reads the block at their end,
+    # according to the prediction
     pairs_by_cause: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
@@ -51,7 +51,7 @@ class Score(Displayed, Struct, frozen=True):
 
     @property
     def extra_share(self) -> float:
-        """Predicted blocks that were not real, over the real ones."""
+        """Predicted blocks that were not real, divided by the real ones."""
         return (self.predicted_blocks - self.shared_blocks) / self.real_blocks if self.real_blocks else 0.0
 
     @property
@@ -86,7 +86,7 @@ NOT_PREDICTED: Final = "not predicted"
 def _count_by_cause(
     there: NDArray[np.int64], follows: NDArray[np.bool_], predicted: AccessTrace, block_bytes: int
 ) -> dict[str, tuple[int, int]]:
-    """Count steps by the predicted cause of the block that they lead to, the most frequent first."""
+    """Count steps by the predicted cause of the block at their end, most frequent cause first."""
     here, read = _blocks(predicted, block_bytes)
     if not len(here) or not len(follows):
         return {NOT_PREDICTED: (len(follows), 0)} if len(follows) else {}
@@ -103,13 +103,13 @@ def _count_by_cause(
 
 
 def block_size(*traces: AccessTrace) -> int:
-    """Return the largest block, up to 4096 bytes, that every read starts and ends at a multiple of."""
+    """Return the largest block size, up to 4096 bytes, to which the start and end of every read are aligned."""
     numbers = [trace.image_offset for trace in traces] + [trace.length_bytes for trace in traces]
     return int(np.gcd.reduce(np.concatenate([*numbers, [4096]])))
 
 
 def first_blocks(trace: AccessTrace, block_bytes: int) -> NDArray[np.int64]:
-    """Return the numbers of the blocks of a trace, each where it is read first."""
+    """Return the numbers of the blocks of a trace, each at its first read."""
     blocks, _ = _blocks(trace, block_bytes)
     _, first = np.unique(blocks, return_index=True)
     return blocks[np.sort(first)]

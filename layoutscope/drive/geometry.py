@@ -356,8 +356,8 @@ def _zone_tracks(zones: Zones, zone: int, zone_end: int, first_lbn: int, last_lb
     runs[:, hdd.LBN] = runs[:, hdd.TRACK_BEGIN] = begin + track * sectors
     runs[:, hdd.CYLINDER] = zones.first_cylinder[zone] + cylinder
     runs[:, hdd.HEAD] = head
-    # Whole ticks: the rest of a revolution, fewer ticks than there are sectors, follows the last sector. It is too short
-    # to measure.
+    # Whole ticks: the rest of a revolution, fewer ticks than there are sectors, follows the last sector. It is too
+    # short to measure.
     runs[:, hdd.SECTOR] = hdd.TURN // sectors
     runs[:, hdd.ANGLE] = angle
     runs[:, hdd.TRACK_END] = np.minimum(begin + (track + 1) * sectors, zone_end)

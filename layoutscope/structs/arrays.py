@@ -1,8 +1,8 @@
 """Arithmetic on arrays that all packages share: ragged rows, look-ups, sets of runs, bitmaps, columns.
 
 Nothing here depends on a format. Ragged rows are lists of different lengths: `counts` has the number of items of each
-of n owners, and the items of all owners are contiguous. Equal neighbours in an array are such owners, too: :func:`heads`
-finds where each of their runs begins. Look-ups in sorted and unsorted keys use no hashing: numbers of inodes, files and
+of n owners, and the items of all owners are contiguous. Equal neighbours in an array are such owners, too:
+:func:`heads` finds where each of their runs begins. Look-ups in sorted and unsorted keys use no hashing: numbers of inodes, files and
 streams have few gaps, so a table of all numbers in their range maps them to rows.
 """
 
@@ -482,7 +482,7 @@ def clear_runs(bitmaps: U8, num_bits: I64, bit_order: Literal["big", "little"]) 
 
 
 def _edges(bitmaps: U8, bit_order: Literal["big", "little"]) -> tuple[I64, I64, U8]:
-    """Return rows and columns of words in which a bit differs from the previous one, and bytes with only these bits set.
+    """Return rows and columns of words in which a bit differs from the previous one, and bytes with only those bits.
 
     Most of a bitmap is all zeros or all ones: such words have no edges if they equal the previous word. Everything
     before a row counts as set.

@@ -140,7 +140,7 @@ def build_surface(
 ) -> hdd.Surface:
     """Lay out the part of a disk between two sectors.
 
-    A map is used whole. Of zones, only the necessary part is laid out, which saves memory for large disks.
+    A map is used whole. With zones, only the necessary part is laid out, which saves memory for large disks.
     """
     # All times are in ticks, so an angle is a time: the platter's position is the clock with a mask.
     ticks_per_ms = hdd.TURN / turn_ms(profile)
@@ -237,7 +237,7 @@ def outer_track_sectors(profile: DriveProfile) -> int:
 
 
 def behind_sectors(profile: DriveProfile, segment: int) -> int:
-    """Return what a look-ahead that fills its segment leaves behind the last read; -1: it ends with the track."""
+    """Return how many sectors before the last read's end a full segment keeps; -1: the look-ahead ends with the track."""
     return -1 if profile.text("look_ahead", "segment") == "track" else segment // BACK_SHARE
 
 

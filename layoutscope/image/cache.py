@@ -3,8 +3,8 @@
 An image is identified by attributes that no other file shares: device, inode, size, and both times; the later one (of
 the inode) cannot be set back. So another image of the same name, or a rewritten file, is never mistaken for it. An
 image gets its name only when all of it is on the disk. Next to it is a seal: the state of the file at that time. An
-image that was touched since is made again. If space runs short, the cache deletes the least recently used images, by the
-times of their seals.
+image that was touched since is made again. If space runs short, the cache deletes the least recently used images, by
+the times of their seals.
 
 Only a file that matches its seal is an image of the cache, whatever its name: evidence is often named by its MD5, too.
 A folder is a cache only if the cache itself wrote a tag into it when the folder was empty.

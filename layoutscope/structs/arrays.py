@@ -2,8 +2,8 @@
 
 Nothing here depends on a format. Ragged rows are lists of different lengths: `counts` has the number of items of each
 of n owners, and the items of all owners are contiguous. Equal neighbours in an array are such owners, too:
-:func:`heads` finds where each of their runs begins. Look-ups in sorted and unsorted keys use no hashing: numbers of inodes, files and
-streams have few gaps, so a table of all numbers in their range maps them to rows.
+:func:`heads` finds where each of their runs begins. Look-ups in sorted and unsorted keys use no hashing: numbers of
+inodes, files and streams have few gaps, so a table of all numbers in their range maps them to rows.
 """
 
 from __future__ import annotations

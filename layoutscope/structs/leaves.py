@@ -68,7 +68,7 @@ Coding = Literal["bytes", "utf-8", "utf-16", "utf-16-others"]
 empty if it is all ASCII."""
 
 ItemCase: TypeAlias = "tuple[RecordType, Mapping[str, RecordColumn | int]]"
-"""What an item of a collection is, and the columns of the record that are set by it."""
+"""Type of an item of a collection, and the columns of the record that the item sets."""
 
 Kind: TypeAlias = "tuple[Part, RecordType, RecordColumn]"
 """Where the kind of a record is stored."""
@@ -446,9 +446,9 @@ DECODE_LEAVES: Final = Kernel("decode_leaves", "bnlllililillllllCLnLBB")
 
 _FIRST_ROOM: Final = 4096
 _MARGIN: Final = 1.6
-"""How much more is reserved than the records so far promise: what is not touched costs nothing."""
+"""Factor by which more is reserved than the records so far suggest: untouched memory costs nothing."""
 _ENOUGH: Final = 1 << 17
-"""Elements by which a column grows at least: more than one record can need."""
+"""Least growth of a column in elements: more than one record can need."""
 
 
 class Texts(NamedTuple):

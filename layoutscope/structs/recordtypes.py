@@ -58,8 +58,8 @@ class Instance(RecordColumn):
     """A value that is computed from fields of its record."""
 
     __slots__ = ("formula", "prefix")
-    formula: Formula  # from the fields, by their names, to the value
-    prefix: str  # what precedes the names of those fields in a nested record
+    formula: Formula  # computes the value from the fields, by their names
+    prefix: str  # prefix of the names of those fields in a nested record
 
 
 class RecordType:

@@ -280,7 +280,7 @@ class Order(Struct, frozen=True):
     # `stat` or `records` if the order uses them; other orders ignore them
     takes: tuple[Literal["stat", "records"], ...] = ()
     is_done_once: bool = False  # whether it runs only once, with nothing cached
-    does: str = ""  # what a program gets by it, in a few words
+    does: str = ""  # what a program gets from it, in a few words
     # whether it covers all entries of a volume, so that its time can be given per entry
     is_whole: bool = True
     # returns the least that it must write, which is not among its reads; None for orders that change nothing

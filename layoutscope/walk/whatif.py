@@ -119,7 +119,7 @@ def _lay_end_to_end(
 
 
 def drop_snapshot_nodes(layout: VolumeLayout) -> VolumeLayout:
-    """Drop what only snapshots hold; neighbouring map leaves merge as far as the fullest one goes."""
+    """Drop nodes that only snapshots use; neighbouring map leaves merge up to the capacity of the fullest one."""
     nodes = layout.columns("nodes")
     live = nodes.take(nodes["state"].is_in(LIVE_STATES))
     if len(live) == len(nodes):
@@ -143,7 +143,7 @@ def _is_leaf(nodes: Table) -> Mask:
 
 
 def _merge_leaves(counts: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
-    """Leaf that takes each leaf's records when neighbours are merged up to a capacity."""
+    """Return the leaf that gets each leaf's records when neighbours are merged up to a capacity."""
     target = np.zeros(len(counts), np.int64)
     head, held = 0, 0
     for place, count in enumerate(counts.tolist()):

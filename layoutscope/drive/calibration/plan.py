@@ -167,12 +167,12 @@ PACE_MS: Final = 0.5
 """Pause between these reads, in which the drive reads more of the stream ahead than is requested."""
 ACROSS: Final = 0.3
 ARM_PLACES: Final = 2 * (*3 * (0.05, 0.55), 0.05, ACROSS)
-"""Starts of pairs of distant places, as shares of the drive. Two pairs straddle its middle, where a concatenation of two
-disks has its border."""
+"""Starts of pairs of distant places, as shares of the drive. Two pairs straddle its middle, where a concatenation of
+two disks has its border."""
 ARM_DISTANCE: Final = 0.4
 ARM_STEP: Final = 4 << 20
-"""Unit of the distance between two reads at one place. It is a multiple of two chunks of any usual stripe, so both reads
-are on one disk, and more than a track, so neither is in the buffer."""
+"""Unit of the distance between two reads at one place. It is a multiple of two chunks of any usual stripe, so both
+reads are on one disk, and more than a track, so neither is in the buffer."""
 STREAM_BYTES: Final = 8 << 20
 STREAM_MS: Final = 200.0
 STREAMED: Final = 120

@@ -237,7 +237,7 @@ def outer_track_sectors(profile: DriveProfile) -> int:
 
 
 def behind_sectors(profile: DriveProfile, segment: int) -> int:
-    """Return how many sectors before the last read's end a full segment keeps; -1: the look-ahead ends with the track."""
+    """Return how many sectors before the last read's end a full segment keeps; -1: look-ahead ends with the track."""
     return -1 if profile.text("look_ahead", "segment") == "track" else segment // BACK_SHARE
 
 

@@ -52,7 +52,7 @@ class Surface(NamedTuple):
     read_hit: int
     start_anywhere: int  # 1: the drive reads the wanted sectors of a track starting with whichever comes first
     segment_sectors: int  # size of a buffer segment; 0: no buffer
-    # what a look-ahead that fills its segment keeps from before the last read's end; -1: it ends with the track
+    # sectors before the last read's end that a full segment keeps; -1: the look-ahead ends with the track
     behind_sectors: int
     # which reads may wait for the look-ahead: `NEVER`, `NEXT_SECTOR` (those that begin with the sector that it reads
     # next), `WINDOW` (those that it reaches within a revolution)

@@ -264,7 +264,7 @@ T_95: Final[Mapping[int, float]] = {1: 6.314, 2: 2.920, 3: 2.353, 4: 2.132, 5: 2
 
 
 def host_factors(host: Host) -> F64:
-    """Draw factors between the host's elapsed time and its computed costs."""
+    """Draw the ratios of the host's elapsed time to its computed costs."""
     prior = priors()["host"][host.name]
     machine = host.machine or drawn("host.machine", prior["machine"])
     wall = factors("host.cost", max(line.get("factor", 1.0) for line in prior.values())) * machine

@@ -316,7 +316,7 @@ def default_memory_bytes(workers: int) -> int:
 
 
 LOCAL_CLUSTER: Final = "local"
-"""The address of a cluster that is started on this machine for the batch."""
+"""The address that stands for a cluster started on this machine for the batch."""
 
 MAX_LOSSES: Final = 20
 """A source that lost this many workers has failed; Dask itself retries a few times for each loss."""

@@ -62,7 +62,7 @@ QUERY_NODES: Final = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_
 """Nodes of a parsed query that only read; COPY, INSERT, UPDATE and DELETE have other nodes."""
 
 TABLE_FUNCTIONS: Final = frozenset({"range", "generate_series", "unnest", "repeat"})
-"""Functions that make rows only from their arguments; others read files, run queries, or open addresses."""
+"""Functions that make rows from their arguments alone; others read files, run queries, or open addresses."""
 
 
 def duckdb() -> Any:

@@ -128,7 +128,7 @@ class RawFile(FillingSource):
             self.counter.bytes += int(used[1])
             done += count
             for place in places[done : done + 1].tolist():
-                # Too long, incomplete, or beyond the end: this path finds out which.
+                # Too long, in need of a retry, or beyond the end: this path finds out which.
                 self.read_into(int(image_offsets[done]), target[place : place + int(lengths_bytes[done])])
                 done += 1
 

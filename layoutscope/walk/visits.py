@@ -1,4 +1,4 @@
-"""The work of a walk over directories, per fill of the listing buffer, and what a cache reads for it.
+"""The work of a walk over directories, per fill of the listing buffer, and the reads that a cache makes for it.
 
 The touches of a walk are several times as many as its files. They are laid out only for callers that need all of them;
 the native core asks the cache for each touch as it comes.

@@ -617,7 +617,7 @@ def find_needed_entries(case: Case, files: I64) -> tuple[I64, I64]:
     owner, height = np.full(len(entries), len(files)), np.zeros(len(entries), np.int64)
     at, places, step = files, np.arange(len(files)), 0
     while len(at):
-        # One level up at once; a walk that comes to a folder after another one needs nothing of what is above it.
+        # One level up per round. If an earlier file needs a folder, a later one needs nothing at or above it.
         np.minimum.at(owner, at, places)
         is_first = owner[at] == places
         at, places = at[is_first], places[is_first]

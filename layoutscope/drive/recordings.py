@@ -50,14 +50,14 @@ FILE_SYSTEM, CHUNK, BELOW = 0, 1, 2
 class LineCounts(Displayed, Struct, frozen=True):
     """The number of lines of a recording by their kind."""
 
-    reads: int = 0  # reads of disks, including those of CoreStorage
-    # writes, failed: writes; reads that ended in an error or returned nothing
+    reads: int = 0  # reads of disks, those of CoreStorage among them
+    # writes, failed: writes; reads that ended in an error or brought nothing
     writes: int = 0
     failed: int = 0
-    other: int = 0  # lines with calls, titles and notes, which did not reach a disk
-    unparsed: int = 0  # lines that begin like a read of a disk but cannot be parsed
-    first_unparsed: int = 0  # line number of the first of them, from 1; 0 if there is none
-    lost: int = 0  # lines in which the recorder reports lost events
+    other: int = 0  # lines of calls, titles and notes, which no disk has served
+    unparsed: int = 0  # lines that begin as a read of a disk, and do not go on as one
+    first_unparsed: int = 0  # the number of the first of them, from 1; 0 where there is none
+    lost: int = 0  # lines in which the recorder says that it lost events
 
 
 class Read(Struct, frozen=True):
@@ -74,10 +74,10 @@ class Read(Struct, frozen=True):
 
 
 class Place(Displayed, Struct, frozen=True):
-    """The place of a recorded device's blocks on an image."""
+    """Where on an image the blocks of a recorded device are."""
 
     device: str  # its name in the recording
-    unit_bytes: int  # unit of block numbers
+    unit_bytes: int  # what a block number counts
     # position of block 0, in bytes from the start of the image; negative if the image begins after it
     image_offset: int = 0
     image_device: int = 0  # image of a Fusion set, 0 otherwise

@@ -267,13 +267,13 @@ def service(
     trace : AccessTrace
         The reads, with the host's think times.
     profile : DriveProfile, str or path
-        What `load_profile` returns or accepts. If the trace reads both images of a Fusion set: the two drives of a
-        set profile, otherwise two drives of this profile.
+        What `load_profile` returns or takes. Where the trace reads both images of a Fusion set, two drives: such a
+        set's own, else two of this kind.
     start_offset_bytes : int, bytes, default 0
-        Where the image starts on the drive: 0 for a whole disk, otherwise the start of the partition.
+        Where the image starts on the drive: 0 for a whole disk, else the start of the partition.
     queue_depth : int, count, default 1
-        Number of outstanding reads. If more than one, think times do not count, a disk picks the nearest read within
-        its window, and flash serves several at once.
+        Reads that are outstanding. More than one: think times do not count, a disk picks the nearest among those of
+        its window, flash serves some at once.
 
     Returns
     -------
@@ -550,7 +550,7 @@ def simulate(
     knows_offset: bool = True,
     queue_depth: int = 1,
 ) -> ServiceResult:
-    """Predict how long a drive with uncertain figures takes for a trace, for what reasons, and within which range.
+    """Predict how long a drive with uncertain figures takes for a trace, why, and within which range.
 
     The uncertain figures of drive and host are drawn :func:`~layoutscope.drive.uncertain.num_draws` times, and the
     trace is served with each draw. The result is the median simulation, with its causes and the times of its reads.
@@ -560,14 +560,15 @@ def simulate(
     trace : AccessTrace
         The reads, with the host's think times.
     profile : DriveProfile, str or path
-        What `load_profile` returns or accepts.
+        What `load_profile` returns or takes.
     host : Host, optional
-        The host of these think times; their error is also drawn. Without a host, they are taken as exact, as in a
-        recording.
+        The host whose think times these are; their error is drawn too. Without a host they are taken as exact, as
+        in a recording.
     start_offset_bytes : int, bytes, default 0
-        Where the image starts on the drive: 0 for a whole disk, otherwise the start of the partition.
+        Where the image starts on the drive: 0 for a whole disk, else the start of the partition.
     knows_offset : bool, default True
         Whether the image is known to start there. Otherwise its place on the drive is drawn.
+    queue_depth : int, count, default 1
         Outstanding reads, as in :func:`service`.
 
     Returns

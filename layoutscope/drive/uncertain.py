@@ -347,15 +347,15 @@ class Interval(Displayed, Struct, frozen=True):
     Attributes
     ----------
     of : str
-        ``layout``: this layout on such a drive. ``volume``: a similar volume whose nodes were placed in an
+        ``layout``: this layout, on a drive like that. ``volume``: a similar volume whose nodes were placed in an
         unknown way.
     low_s, quarter_s, median_s, three_quarters_s, high_s : float
         Quantiles of the draws at 5, 25, 50, 75 and 95 %: half of them are within the inner two, 90 % within the outer.
     shares : tuple of (str, float)
-        Contributions by group of inputs, largest first: shares of the variance of the time's logarithm, together at
-        most 1. The rest belongs to no single group.
+        What contributes, by group of inputs, the most first: shares of the variance of the time's logarithm, at most 1
+        together. What is left belongs to no single one.
     draws : int
-        Number of simulated drives.
+        How many drives were tried.
     """
 
     of: str
@@ -369,7 +369,7 @@ class Interval(Displayed, Struct, frozen=True):
 
     @property
     def ratio(self) -> float:
-        """The upper end divided by the lower end."""
+        """How many times the lower end the upper end is."""
         return self.high_s / self.low_s if self.low_s else 1.0
 
 

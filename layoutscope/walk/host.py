@@ -238,8 +238,8 @@ def _kind(usual: object) -> str:
 class HostTime(Displayed, Struct, frozen=True):
     """Processor time of a workload, in seconds."""
 
-    cpu_s: float  # processor seconds of all host threads, including waits for locks
-    wall_s: float  # elapsed time if the drive answered at once
+    cpu_s: float  # processor seconds with all threads of the host, waiting for locks included
+    wall_s: float  # time on the clock if the drive answered at once
 
 
 def host_time(work_us: float, host: HostProfile) -> HostTime:

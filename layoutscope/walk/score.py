@@ -30,18 +30,18 @@ class Score(Displayed, Struct, frozen=True):
     """Agreement of a prediction with a real trace."""
 
     block_bytes: int  # size of the blocks that are compared
-    # real_blocks, predicted_blocks, shared_blocks: distinct blocks in each and in both
+    # real_blocks, predicted_blocks, shared_blocks: different blocks in each and in both
     real_blocks: int
     predicted_blocks: int
     shared_blocks: int
-    # real_pairs, shared_pairs: steps from block to block in the real trace, and how many of them are predicted
+    # real_pairs, shared_pairs: steps from block to block in the real trace, and those of them that are predicted
     real_pairs: int
     shared_pairs: int
-    # missed, extra: blocks that were not predicted, and blocks predicted in error, by the tree they belong to
+    # missed, extra: blocks that were not predicted, and that were predicted in vain, by the tree they belong to
     missed: Mapping[str, int] = field(default_factory=dict)
     extra: Mapping[str, int] = field(default_factory=dict)
-    # real steps and how many of them are predicted, by the reason for which the host reads the block at their end,
-    # according to the prediction
+    # real steps and those of them that are predicted, by why the host reads the block that they lead to, as the
+    # prediction says
     pairs_by_cause: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
@@ -51,7 +51,7 @@ class Score(Displayed, Struct, frozen=True):
 
     @property
     def extra_share(self) -> float:
-        """Predicted blocks that were not real, divided by the real ones."""
+        """Predicted blocks that were not real, over the real ones."""
         return (self.predicted_blocks - self.shared_blocks) / self.real_blocks if self.real_blocks else 0.0
 
     @property

@@ -289,11 +289,11 @@ class Figure(Displayed, Struct, frozen=True):
     Attributes
     ----------
     value : int, float, str or list
-        In the unit at the end of the figure's name.
+        In the unit that the figure's name ends with.
     kind : str
         ``measured``, ``datasheet``, ``fitted`` or ``assumed``.
     source : str
-        Where the value comes from.
+        Where it comes from.
     """
 
     value: Any
@@ -307,7 +307,7 @@ class DriveProfile(Displayed, Struct, frozen=True):
     Attributes
     ----------
     name : str
-        Name by which it is loaded.
+        By which it is loaded.
     title : str
         Maker, model, size.
     kind : str
@@ -459,7 +459,7 @@ def load_profile(name: str | Path) -> DriveProfile:
     ----------
     name : str or path
         One of :func:`list_profiles`, a model number as a drive reports it, or a file that ends in ``.toml``; or
-        ``main=NAME,second=NAME`` for the two drives of a Fusion set.
+        ``main=NAME,second=NAME``, the two drives of a Fusion set.
 
     Raises
     ------

@@ -329,7 +329,7 @@ class WebFile:
         changed = "changed on its server while it was read: its"
         if total != self.size_bytes:
             raise ServerError(f"{changed} length was {self.size_bytes:,} bytes, and is {total:,}")
-        # Several machines behind one address may have different times, so these count only without an ETag.
+        # Several machines with one address may have different times, so these count only without an ETag.
         name = "ETag" if "ETag" in self.facts else "Last-Modified"
         if name in self.facts and facts.get(name, self.facts[name]) != self.facts[name]:
             raise ServerError(f"{changed} {name} was {self.facts[name]}, and is {facts[name]}")

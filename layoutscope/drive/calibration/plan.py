@@ -326,7 +326,7 @@ class Calibration:
                 self.read("paced" if number % 2 else "stream", place + SMALL + k * SMALL)
 
     def interleaved(self, most: int = STREAMS) -> None:
-        """Read one stream at a fixed pace, then two alternately, then twice as many, until the drive falls behind."""
+        """Read one stream at a fixed pace, then two alternately, then twice as many, until the drive cannot keep up."""
         count = 1
         while count <= most:
             places = self.near(count)
